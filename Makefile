@@ -1,0 +1,47 @@
+# Two commands set everything up: `make demo` runs the main job, `make test` passes the tests.
+# PYTHON may name any Python >= 3.11. PIP_ARGS is handed to pip, for instance to take PyTorch's CPU build:
+# on Linux the default build brings gigabytes of CUDA along (see "Installing" in README.md).
+PYTHON ?= python3
+PIP_ARGS ?=
+BIN := .venv/bin
+
+.PHONY: demo test lint types walls check constraints clean
+
+demo: .venv/with-video
+	$(BIN)/obygaze demo
+
+test: .venv/with-dev
+	$(BIN)/python -m pytest -W error
+
+check: lint types walls test
+
+lint: .venv/with-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/with-dev
+	$(BIN)/mypy
+
+walls: .venv/with-dev
+	$(BIN)/lint-imports --no-cache
+
+.venv/with-video: pyproject.toml constraints.txt
+	$(call install,.[video])
+	touch $@
+
+.venv/with-dev: pyproject.toml constraints.txt
+	$(call install,.[dev])
+	touch $@
+
+define install
+$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "obygaze needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+test -x $(BIN)/python || $(PYTHON) -m venv .venv
+$(BIN)/python -m pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable '$(1)'
+endef
+
+# Pin what is installed now: run in a fresh .venv after changing the bounds in pyproject.toml.
+constraints: .venv/with-dev
+	@$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude pip --exclude setuptools | sed 's/+cpu$$//' > constraints.txt
+
+clean:
+	rm -rf .venv obygaze-demo

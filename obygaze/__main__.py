@@ -1,0 +1,5 @@
+"""`python -m obygaze`."""
+
+from obygaze.cli import main
+
+main()

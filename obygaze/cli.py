@@ -1,0 +1,156 @@
+"""The `obygaze` command: a lazy table of contents.
+
+A subcommand's module is imported only when that subcommand runs: `obygaze --help` costs no more than click.
+"""
+
+import importlib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the contents: what a command is for, and where it is or what is below it."""
+
+    summary: str
+    target: str | Mapping[str, "Entry"]
+
+
+FEATURES = "obygaze_features.commands"
+MODELS = "obygaze_models.commands"
+CONTENTS: dict[str, Entry] = {
+    "demo": Entry("Make a small film corpus, extract, seal, verify, evaluate.", f"{FEATURES}.demo:demo"),
+    "manifest": Entry(
+        "Say what the clips are.",
+        {
+            "import": Entry("Make a manifest of annotations or videos.", f"{FEATURES}.manifest:import_"),
+            "inspect": Entry("Check a manifest and show its clips.", f"{FEATURES}.manifest:inspect"),
+            "project": Entry("Project free annotations onto clips.", f"{FEATURES}.manifest:project"),
+            "agreement": Entry("Agreement gamma between two annotators.", f"{FEATURES}.manifest:agreement"),
+            "stats": Entry("Count levels and concepts.", f"{MODELS}.stats:stats"),
+        },
+    ),
+    "frames": Entry("Show or save the frames an extraction would use.", f"{FEATURES}.frames:frames"),
+    "extract": Entry("Extract a manifest's clips into a store.", f"{FEATURES}.extract:extract"),
+    "store": Entry(
+        "List, inspect, seal and verify stores.",
+        {
+            "ls": Entry("List the stores in a folder.", f"{FEATURES}.store:ls"),
+            "inspect": Entry("Show what a store holds and its provenance.", f"{FEATURES}.store:inspect"),
+            "seal": Entry("Make an immutable store of a staging folder.", f"{FEATURES}.store:seal"),
+            "verify": Entry("Check a store against its digests.", f"{FEATURES}.store:verify"),
+        },
+    ),
+    "evaluate": Entry("Evaluate probes, one movie left out at a time.", f"{MODELS}.evaluate:evaluate"),
+}
+
+EXTRAS = {
+    "av": "video",
+    "pebble": "video",
+    "torch": "extract",
+    "transformers": "extract",
+    "safetensors": "extract",
+    "matplotlib": "figures",
+}
+
+HELP = """Features of frozen video models, kept in stores that labs can share,
+and the small models that read them.
+
+\b
+Examples:
+  obygaze demo                                          the whole path in a minute
+  obygaze manifest import folder films --out films.csv
+  obygaze extract films.csv stores/films                resumes where it was stopped
+  obygaze evaluate stores/films films.csv --task hn_s --test enhn_s
+"""
+
+
+class Contents(click.Group):
+    """A group that knows its commands by name and imports each when it is asked for."""
+
+    def __init__(self, name: str, entries: Mapping[str, Entry], **settings: Any) -> None:
+        super().__init__(name, **settings)
+        self.entries = entries
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        """Name the commands in the order of the contents."""
+        return list(self.entries)
+
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command, or make the group below it."""
+        if cmd_name not in self.entries:
+            return None
+        entry = self.entries[cmd_name]
+        if not isinstance(entry.target, str):
+            return Contents(cmd_name, entry.target, help=entry.summary)
+        module, attribute = entry.target.split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with their summaries, importing none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
+
+
+def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the installed version and leave."""
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - slow, and needed here alone
+
+        click.echo(f"obygaze {version('obygaze')}")
+        ctx.exit()
+
+
+def table_of_contents() -> Contents:
+    """Make the root of all commands."""
+    version = click.Option(
+        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show_version
+    )
+    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    return Contents("obygaze", CONTENTS, help=HELP, params=[version], context_settings=settings)
+
+
+def words_for_the_user(error: Exception) -> str | None:
+    """Say in one line what went wrong, or None where only a traceback helps.
+
+    The exceptions that our packages define are written for the user; so are the operating system's.
+    """
+    if type(error).__module__.startswith(("obygaze_features.", "obygaze_models.")):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename or 'input/output'}: {error.strerror or error}"
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+        return f"this needs {error.name}; install it with: pip install 'obygaze[{EXTRAS[error.name]}]'"
+    return None
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line.
+
+    Exit codes: 0 done, 1 error, 2 usage, 3 done with failed clips or problems found, 130 stopped.
+    """
+    code: object
+    try:
+        code = table_of_contents().main(args=arguments, prog_name="obygaze", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("obygaze: stopped", err=True)
+        code = 130
+    except BrokenPipeError:
+        # Whoever read our output has left; without this, Python complains again when it flushes at exit.
+        sys.stdout = sys.stderr
+        code = 0
+    except Exception as error:
+        words = words_for_the_user(error)
+        if words is None:
+            raise
+        click.echo(f"obygaze: error: {words}", err=True)
+        code = getattr(error, "exit_code", 1)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,1 @@
+"""The subcommands of `obygaze` that make, read and check manifests and stores."""

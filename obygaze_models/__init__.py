@@ -1,0 +1,1 @@
+"""The zoo: small CPU-only models trained straight from feature stores, and their honest evaluation."""

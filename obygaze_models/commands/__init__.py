@@ -1,0 +1,1 @@
+"""The subcommands of `obygaze` that train, evaluate and draw."""
