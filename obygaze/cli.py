@@ -30,7 +30,7 @@ CONTENTS: dict[str, Entry] = {
             "import": Entry("Make a manifest of annotations or videos.", f"{FEATURES}.manifest:import_"),
             "inspect": Entry("Check a manifest and show its clips.", f"{FEATURES}.manifest:inspect"),
             "project": Entry("Project free annotations onto clips.", f"{FEATURES}.manifest:project"),
-            "agreement": Entry("Agreement gamma between two annotators.", f"{FEATURES}.manifest:agreement"),
+            "agreement": Entry("Agreement gamma between two annotators.", f"{FEATURES}.agreement:agreement"),
             "stats": Entry("Count levels and concepts.", f"{MODELS}.stats:stats"),
         },
     ),

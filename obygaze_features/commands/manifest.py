@@ -1,0 +1,278 @@
+"""`obygaze manifest import | inspect | project`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from obygaze_features.manifest import Imported, Manifest
+
+PATH = click.Path(path_type=Path)  # a missing file is the reader's to report, in one line
+SHOWN_ROWS = 5
+
+out_option = click.option(
+    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The manifest to write."
+)
+force_option = click.option("--force", is_flag=True, help="Replace the manifest if it is there.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+videos_option = click.option(
+    "--videos",
+    type=click.Path(path_type=Path),
+    help="Folder of the video files, for the manifest to point to.",
+)
+
+
+@click.group("import")
+def import_() -> None:
+    """Make a manifest from annotations or from a folder of videos.
+
+    What is left out or missing is counted on stderr. Videos beneath the manifest's folder, or in a folder
+    beside it, are kept by relative paths, so that the manifest moves together with its films.
+
+    \b
+    Examples:
+      obygaze manifest import folder films --out films.csv
+      obygaze manifest import folder films --spans scenes.csv --out scenes-of-films.csv
+      obygaze manifest import obygaze12 ObyGaze12 --videos clips --out obygaze12.csv
+      obygaze manifest import mobygaze MObyGaze --out segments.csv
+    """
+
+
+@import_.command("obygaze12")
+@click.argument("source", type=PATH)
+@out_option
+@videos_option
+@force_option
+def import_obygaze12_(source: Path, out: Path, videos: Path | None, force: bool) -> None:
+    """Import ObyGaze12's annotations of 1,914 MovieGraphs clips.
+
+    SOURCE is ObyGaze12_thresh_02.csv, or the folder that holds it. From the folder, the folds of the
+    released split files come along as columns (fold_en_s, fold_hn_s, ..., fold_movieset_enhn_s).
+
+    \b
+    Examples:
+      obygaze manifest import obygaze12 ObyGaze12 --out obygaze12.csv
+      obygaze manifest import obygaze12 ObyGaze12/ObyGaze12_thresh_02.csv --videos clips --out obygaze12.csv
+    """
+    from obygaze_features.manifest import import_obygaze12
+
+    _refuse_to_replace(out, force)
+    _write(import_obygaze12(source, _folder_of(out), videos), out)
+
+
+@import_.command("mobygaze")
+@click.argument("source", type=PATH)
+@out_option
+@videos_option
+@force_option
+def import_mobygaze_(source: Path, out: Path, videos: Path | None, force: bool) -> None:
+    """Import MObyGaze's segments of 20 films.
+
+    Each segment is what one of two annotators marked; frames become seconds. SOURCE is
+    mobygaze_dataframe.csv, or the folder that holds it. Videos are looked up as <IMDb id>.<any suffix>.
+
+    \b
+    Examples:
+      obygaze manifest import mobygaze MObyGaze --out segments.csv
+      obygaze manifest import mobygaze MObyGaze --videos films --out segments.csv
+    """
+    from obygaze_features.manifest import import_mobygaze
+
+    _refuse_to_replace(out, force)
+    _write(import_mobygaze(source, _folder_of(out), videos), out)
+
+
+@import_.command("folder")
+@click.argument("source", type=PATH)
+@out_option
+@click.option(
+    "--spans",
+    type=PATH,
+    help="CSV of spans: video, start_s, end_s, and optionally clip_id, movie, level, concepts.",
+)
+@force_option
+def import_folder_(source: Path, out: Path, spans: Path | None, force: bool) -> None:
+    """Import a folder of videos, whole or cut into spans.
+
+    A clip for each file below SOURCE, or for each span that the CSV names. A clip's id is its path without
+    suffix (and its span), separators turned into "-"; its movie is the first sub-folder, or the file's name.
+    In the CSV, videos are named relative to SOURCE; an empty start_s and end_s stand for the whole file.
+
+    \b
+    Examples:
+      obygaze manifest import folder films --out films.csv
+      obygaze manifest import folder films --spans scenes.csv --out scenes-of-films.csv
+    """
+    from obygaze_features.manifest import import_folder
+
+    _refuse_to_replace(out, force)
+    _write(import_folder(source, _folder_of(out), spans), out)
+
+
+@click.command()
+@click.argument("manifest", type=PATH)
+@click.option("--rows", type=click.IntRange(0), default=SHOWN_ROWS, show_default=True, help="Clips to show.")
+@json_option
+def inspect(manifest: Path, rows: int, as_json: bool) -> None:
+    """Check a manifest, and show what is in it and which of its videos are on this machine.
+
+    \b
+    Examples:
+      obygaze manifest inspect films.csv
+      obygaze manifest inspect films.csv --rows 20
+      obygaze manifest inspect films.csv --json
+    """
+    from tabulate import tabulate
+
+    from obygaze_features.manifest import FIELDS, read_manifest
+
+    clips = read_manifest(manifest)
+    summary = _summary(clips)
+    if as_json:
+        click.echo(json.dumps({"manifest": str(manifest), **summary}, indent=2, ensure_ascii=False))
+        return
+    lines = [(name.replace("_", " "), _in_words(value)) for name, value in summary.items()]
+    click.echo(tabulate(lines, tablefmt="plain", disable_numparse=True))
+    if rows and len(clips):
+        shown = [[_cell(getattr(clip, column)) for column in FIELDS] for clip in clips.clips[:rows]]
+        click.echo()
+        click.echo(tabulate(shown, FIELDS, tablefmt="simple", disable_numparse=True))
+        if len(clips) > rows:
+            click.echo(f"... and {len(clips) - rows:,} more")
+
+
+@click.command()
+@click.argument("annotations", type=PATH)
+@out_option
+@click.option("--onto", type=PATH, help="Manifest of the clips to label.")
+@click.option(
+    "--window", type=click.FloatRange(0, min_open=True), help="Cut films into windows of so many seconds."
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    default=0.2,
+    show_default=True,
+    help="Smallest share of a clip's duration that an annotation must cover to count.",
+)
+@click.option("--per-annotator", is_flag=True, help="A row for each annotator, in place of the merged one.")
+@force_option
+def project(
+    annotations: Path,
+    out: Path,
+    onto: Path | None,
+    window: float | None,
+    threshold: float,
+    per_annotator: bool,
+    force: bool,
+) -> None:
+    """Project free annotations onto clips, or onto equal windows (Tores et al., CVPR 2024, App. 7.2).
+
+    An annotation counts for a clip if it covers enough of it; the highest level wins, concepts given at that
+    level are united, first for each annotator and then over annotators. A clip that nobody touched is EN;
+    clips of a movie that nobody annotated stay without a level.
+
+    \b
+    Examples:
+      obygaze manifest project segments.csv --onto scenes.csv --out labelled.csv
+      obygaze manifest project segments.csv --window 46 --per-annotator --out windows.csv
+    """
+    from obygaze_features.manifest import Imported, read_manifest, windows
+    from obygaze_features.manifest import project as projected
+
+    if (onto is None) == (window is None):
+        raise click.UsageError("say what to project onto: either --onto CLIPS or --window SECONDS")
+    _refuse_to_replace(out, force)
+    marks = read_manifest(annotations)
+    clips = read_manifest(onto) if onto is not None else windows(marks, window or 0.0)
+    result = projected(marks, clips, threshold, per_annotator=per_annotator)
+    notices = []
+    replaced = sum(clip.level is not None for clip in clips)
+    if replaced:
+        notices.append(f"replaced the labels that {replaced:,} clips of {onto} had")
+    if result.unwatched:
+        notices.append(f"nobody annotated {', '.join(result.unwatched)}: no level for their clips")
+    if result.elsewhere:
+        notices.append(
+            f"left out the annotations of {', '.join(result.elsewhere)}: no clip of theirs to label"
+        )
+    _write(Imported(result.manifest, tuple(notices)), out)
+
+
+def _folder_of(path: Path) -> Path:
+    return path.absolute().parent
+
+
+def _refuse_to_replace(out: Path, force: bool) -> None:
+    """Stop before any work is done, rather than after."""
+    from obygaze_features.manifest import ManifestError
+
+    if out.exists() and not force:
+        raise ManifestError(f"{out} is there already; choose another --out, or replace it with --force")
+    if not _folder_of(out).is_dir():
+        raise ManifestError(f"{_folder_of(out)}: no such folder to write {out.name} in")
+
+
+def _write(imported: "Imported", out: Path) -> None:
+    from obygaze_features.manifest import write_manifest
+
+    written = write_manifest(imported.manifest, out)
+    for notice in imported.notices:
+        click.echo(notice, err=True)
+    click.echo(f"{out}: {len(written):,} clips of {len(written.movies):,} movies ({_levels(written)})")
+
+
+def _levels(manifest: "Manifest") -> str:
+    from obygaze_features.manifest import statistics
+
+    counts = statistics(manifest)
+    levels = [f"{number:,} {level}" for level, number in counts.clips.items() if number]
+    if counts.unlabelled:
+        levels.append(f"{counts.unlabelled:,} without level")
+    return ", ".join(levels) or "no clips"
+
+
+def _summary(manifest: "Manifest") -> "dict[str, Any]":
+    from obygaze_features.manifest import statistics
+
+    counts = statistics(manifest)
+    paths = {path for clip in manifest if (path := manifest.video_path(clip)) is not None}
+    missing = sorted(str(path) for path in paths if not path.is_file())
+    spans = [clip.duration_s for clip in manifest if clip.duration_s is not None]
+    return {
+        "clips": len(manifest),
+        "movies": len(manifest.movies),
+        "levels": {
+            **{level.value: number for level, number in counts.clips.items()},
+            "none": counts.unlabelled,
+        },
+        "annotators": sorted({clip.annotator for clip in manifest if clip.annotator}),
+        "extra_columns": list(manifest.clips[0].extras) if len(manifest) else [],
+        "spans": {"clips": len(spans), "seconds": round(sum(spans), 3)},
+        "videos": {
+            "files": len(paths),
+            "on_disk": len(paths) - len(missing),
+            "missing": len(missing),
+            "clips_without": sum(not clip.video for clip in manifest),
+        },
+        "missing_videos": missing[:SHOWN_ROWS],
+        "digest": manifest.digest(),
+    }
+
+
+def _in_words(value: "Mapping[str, int] | list[str] | int | str") -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in value.items())
+    if isinstance(value, list):
+        return ", ".join(value) or "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, tuple):
+        return ";".join(value)
+    return f"{value:.3f}" if isinstance(value, float) else str(value or "")

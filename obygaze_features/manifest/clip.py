@@ -1,0 +1,124 @@
+"""One clip: the unit of everything."""
+
+import math
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .errors import ManifestError
+from .vocabulary import Level, concept_named, in_order, visual
+
+FIELDS: tuple[str, ...] = (
+    "clip_id",
+    "movie",
+    "video",
+    "start_s",
+    "end_s",
+    "level",
+    "concepts",
+    "annotator",
+)
+"""The columns that every manifest has, in order; extras follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A span of a video, with what annotators said of it.
+
+    Parameters
+    ----------
+    clip_id
+        Unique in its manifest; printable, no slash, backslash or leading dot, since it names things on disk.
+    movie
+        The film the clip is from, an IMDb id where there is one: the unit of grouped splits.
+    video
+        Path of the video, relative to the manifest's folder, or absolute; "" where no file is known.
+    start_s, end_s
+        Span in seconds of presentation time, end exclusive; both None for the whole file.
+    level
+        None where the clip is not annotated.
+    concepts
+        In any order; kept in canonical order, each once.
+    annotator
+        Who said so; "" for a merged or unknown annotation.
+    extras
+        Any further column, kept verbatim.
+
+    Raises
+    ------
+    ManifestError
+        Naming the clip and the column, if a value is not allowed.
+    """
+
+    clip_id: str
+    movie: str
+    video: str = ""
+    start_s: float | None = None
+    end_s: float | None = None
+    level: Level | None = None
+    concepts: tuple[str, ...] = ()
+    annotator: str = ""
+    extras: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        self._check_texts()
+        self._check_span()
+        for concept in self.concepts:
+            concept_named(concept)
+        object.__setattr__(self, "concepts", in_order(self.concepts))
+        object.__setattr__(self, "extras", dict(self.extras))
+
+    @property
+    def visual_concepts(self) -> tuple[str, ...]:
+        """The concepts that an image can show."""
+        return visual(self.concepts)
+
+    @property
+    def duration_s(self) -> float | None:
+        """Length of the span in seconds, None for a whole file."""
+        return None if self.start_s is None or self.end_s is None else self.end_s - self.start_s
+
+    def _check_texts(self) -> None:
+        for column in ("clip_id", "movie"):
+            self._check(bool(getattr(self, column)), column, "is empty")
+        for column in ("clip_id", "movie", "video", "annotator"):
+            text: str = getattr(self, column)
+            self._check(is_printable(text), column, f"{text!r} holds a character that cannot be printed")
+            self._check(text == text.strip(), column, f"{text!r} begins or ends with a space")
+        self._check(
+            not any(sign in self.clip_id for sign in "/\\") and not self.clip_id.startswith("."),
+            "clip_id",
+            "holds a slash or a backslash, or begins with a dot",
+        )
+        for column, text in self.extras.items():
+            self._check(bool(column) and column not in FIELDS, column, "is no name for an extra column")
+            self._check("\0" not in text and is_encodable(text), column, f"{text!r} is no text")
+
+    def _check_span(self) -> None:
+        start, end = self.start_s, self.end_s
+        if start is None or end is None:
+            self._check(
+                start is None and end is None,
+                "start_s" if start is None else "end_s",
+                "is empty: give both ends of the span, or neither for the whole file",
+            )
+            return
+        for column, seconds in (("start_s", start), ("end_s", end)):
+            self._check(math.isfinite(seconds), column, f"{seconds} is not a finite number of seconds")
+            self._check(seconds >= 0, column, f"{seconds} is negative")
+            object.__setattr__(self, column, float(seconds) + 0.0)  # + 0.0: minus zero is zero
+        self._check(start < end, "end_s", f"{end} is not after start_s {start}")
+
+    def _check(self, holds: bool, column: str, what: str) -> None:
+        if not holds:
+            raise ManifestError(f"clip {self.clip_id!r}: {column} {what}", column)
+
+
+def is_printable(text: str) -> bool:
+    """Whether no character is a control, a line or paragraph separator, or half a surrogate pair."""
+    return not any(unicodedata.category(sign) in {"Cc", "Cs", "Zl", "Zp"} for sign in text)
+
+
+def is_encodable(text: str) -> bool:
+    """Whether the text can be written as UTF-8."""
+    return not any(unicodedata.category(sign) == "Cs" for sign in text)

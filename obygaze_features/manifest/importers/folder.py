@@ -1,0 +1,203 @@
+"""A folder of videos, whole or cut into spans."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.errors import ManifestError
+from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.paths import absolute, stored_path
+from obygaze_features.manifest.rows import Collected, clip_of, seconds
+from obygaze_features.manifest.table import Problems, Row, read_table
+
+from .imported import Imported, counted
+
+VIDEO_SUFFIXES: frozenset[str] = frozenset(
+    {
+        ".3gp",
+        ".avi",
+        ".flv",
+        ".m2ts",
+        ".m4v",
+        ".mkv",
+        ".mov",
+        ".mp4",
+        ".mpeg",
+        ".mpg",
+        ".mts",
+        ".ogv",
+        ".ts",
+        ".vob",
+        ".webm",
+        ".wmv",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What a folder holds: paths of videos relative to it, sorted; and how much else was passed over."""
+
+    videos: tuple[PurePosixPath, ...]
+    hidden: int
+    linked_folders: int
+    other_suffixes: Mapping[str, int]
+
+
+def import_folder(source: Path, root: Path, spans: Path | None = None) -> Imported:
+    """Make a clip of every video below a folder, or of every span that a CSV names.
+
+    Parameters
+    ----------
+    source
+        The folder, searched recursively; hidden files and linked folders are passed over.
+    root
+        Folder that the manifest will lie in.
+    spans
+        CSV with columns video (relative to `source`, or absolute), start_s, end_s, and optionally clip_id,
+        movie, level, concepts, annotator and extras. Then only what it names becomes a clip; a named file
+        that is missing is kept, for the extraction to report.
+
+    Notes
+    -----
+    A clip's id is its path without suffix, separators turned into "-", and its span where it has one. The
+    movie is the first sub-folder, or the file's name for videos at the top.
+
+    Raises
+    ------
+    ManifestError
+        If two files would have the same id, a name cannot be one, a row is broken, or there is no video.
+    """
+    if not source.is_dir():
+        found = "is a file" if source.exists() else "does not exist"
+        raise ManifestError(f"{source}: {found}, and a folder of videos was expected")
+    listing = _list(source)
+    notices = list(_passed_over(listing))
+    if spans is None:
+        clips = _whole_files(source, listing.videos, root)
+    else:
+        clips, found_notices = _spans(source, spans, listing.videos, root)
+        notices += found_notices
+    return Imported(Manifest(tuple(clips), root), tuple(notices))
+
+
+def _list(source: Path) -> Listing:
+    videos: list[PurePosixPath] = []
+    hidden = linked = 0
+    others: dict[str, int] = {}
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for folder, folders, files in os.walk(source, onerror=fail):
+        links = [name for name in folders if not name.startswith(".") and Path(folder, name).is_symlink()]
+        hidden += sum(name.startswith(".") for name in (*folders, *files))
+        linked += len(links)
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in links)
+        for name in files:
+            if name.startswith("."):
+                continue
+            path = Path(folder, name)
+            if path.suffix.lower() in VIDEO_SUFFIXES:
+                videos.append(PurePosixPath(path.relative_to(source).as_posix()))
+            else:
+                others[path.suffix.lower()] = others.get(path.suffix.lower(), 0) + 1
+    return Listing(tuple(sorted(videos)), hidden, linked, others)
+
+
+def _passed_over(listing: Listing) -> list[str]:
+    notices = []
+    if listing.other_suffixes:
+        kinds = ", ".join(
+            f"{number} {suffix or 'without suffix'}"
+            for suffix, number in sorted(listing.other_suffixes.items())
+        )
+        total = sum(listing.other_suffixes.values())
+        notices.append(
+            f"left out {counted(total, 'file that is', 'files that are')} no video by name: {kinds}"
+        )
+    if listing.hidden:
+        notices.append(
+            f"left out {counted(listing.hidden, 'hidden file or folder', 'hidden files or folders')}"
+        )
+    if listing.linked_folders:
+        notices.append(f"did not follow {counted(listing.linked_folders, 'linked folder')}")
+    return notices
+
+
+def _whole_files(source: Path, videos: Sequence[PurePosixPath], root: Path) -> list[Clip]:
+    if not videos:
+        raise ManifestError(
+            f"{source}: no video below this folder (looked for {' '.join(sorted(VIDEO_SUFFIXES))})"
+        )
+    taken: dict[str, PurePosixPath] = {}
+    clips = []
+    for video in videos:
+        name = _name(video)
+        if name in taken:
+            raise ManifestError(
+                f"{source / taken[name]} and {source / video}: both would be clip {name!r}; rename one"
+            )
+        taken[name] = video
+        try:
+            clips.append(Clip(name, _movie(video), stored_path(source / video, root)))
+        except ManifestError as error:
+            raise ManifestError(
+                f"file {os.fspath(source / video)!r}: {error}; rename it", error.column
+            ) from None
+    return clips
+
+
+def _spans(
+    source: Path, spans: Path, videos: Sequence[PurePosixPath], root: Path
+) -> tuple[list[Clip], list[str]]:
+    table = read_table(spans, needed=("video", "start_s", "end_s"))
+    problems = Problems(spans)
+    collected = Collected(problems)
+    named: set[Path] = set()
+    for row in table.rows:
+        if row.cells["video"]:
+            named.add(absolute(source / row.cells["video"]))
+            collected.add(clip_of(_completed(row, source, root), problems, spelled=True), row.line)
+        else:
+            problems.add(row.line, "is empty", "video")
+    problems.refuse()
+    notices = []
+    missing = [path for path in sorted(named) if not path.is_file()]
+    if missing:
+        shown = ", ".join(str(path) for path in missing[:3]) + (", ..." if len(missing) > 3 else "")
+        notices.append(
+            f"{counted(len(missing), 'named video is', 'named videos are')} missing on disk: {shown}"
+        )
+    unnamed = sum(absolute(source / video) not in named for video in videos)
+    if unnamed:
+        notices.append(f"left out {counted(unnamed, 'video')} that {spans.name} does not name")
+    return collected.clips, notices
+
+
+def _completed(row: Row, source: Path, root: Path) -> Row:
+    """Fill in the clip's id and movie where the row has none, and where the video lies from the manifest."""
+    cells = dict(row.cells)
+    video = PurePosixPath(os.path.normpath(cells["video"]))
+    inside = PurePosixPath(video.name) if video.is_absolute() or ".." in video.parts else video
+    name = _name(inside)
+    try:
+        start, end = seconds(cells["start_s"]), seconds(cells["end_s"])
+    except ManifestError:
+        start = end = None  # clip_of says so, with the column
+    if start is not None and end is not None:
+        name = f"{name}-{start}-{end}"
+    cells["clip_id"] = cells.get("clip_id") or name
+    cells["movie"] = cells.get("movie") or _movie(inside)
+    cells["video"] = stored_path(source / cells["video"], root)
+    return Row(row.line, cells)
+
+
+def _name(video: PurePosixPath) -> str:
+    return "-".join((*video.parts[:-1], video.stem))
+
+
+def _movie(video: PurePosixPath) -> str:
+    return video.parts[0] if len(video.parts) > 1 else video.stem

@@ -1,0 +1,75 @@
+"""What every importer gives back, and what several of them need."""
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from obygaze_features.manifest.errors import ManifestError
+from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.vocabulary import concept_spelled
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A manifest, and one line for everything that was left out, missing or read in a special way."""
+
+    manifest: Manifest
+    notices: tuple[str, ...]
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Write a number with its noun."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def text_list(cell: str) -> tuple[str, ...]:
+    """Read a Python list of texts, as data frames write it, without running anything.
+
+    Raises
+    ------
+    ManifestError
+        If the cell is anything else.
+    """
+    try:
+        value = ast.literal_eval(cell)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = None
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ManifestError(f"{cell[:60]!r} is not a list of texts such as ['Look', 'Body']")
+    return tuple(value)
+
+
+def concept_list(cell: str) -> tuple[str, ...]:
+    """Read a list of concepts in published spellings; [''] is an empty one."""
+    names = text_list(cell)
+    return () if names == ("",) else tuple(concept_spelled(name) for name in names)
+
+
+def whole_number(cell: str) -> int:
+    """Read an integer that is not negative.
+
+    Raises
+    ------
+    ManifestError
+        If the cell is anything else.
+    """
+    if not (cell.isascii() and cell.isdigit()):
+        raise ManifestError(f"{cell!r} is not a whole number")
+    return int(cell)
+
+
+def file_in(source: Path, names: Sequence[str]) -> Path:
+    """Find the annotation file: `source` itself, or the one of these names in the folder `source`.
+
+    Raises
+    ------
+    ManifestError
+        If the folder holds none of them.
+    """
+    if not source.is_dir():
+        return source
+    for name in names:
+        if (source / name).is_file():
+            return source / name
+    raise ManifestError(f"{source}: no {' or '.join(names)} in this folder")

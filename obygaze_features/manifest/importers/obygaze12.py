@@ -1,0 +1,174 @@
+"""The public annotations of ObyGaze12 (Tores et al., CVPR 2024): 1,914 MovieGraphs clips of 12 films."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.errors import ManifestError
+from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.paths import stored_path
+from obygaze_features.manifest.rows import Collected
+from obygaze_features.manifest.table import Problems, Row, read_table
+from obygaze_features.manifest.vocabulary import Level, level_spelled, visual
+
+from .imported import Imported, concept_list, counted, file_in, whole_number
+
+FILE_NAME = "ObyGaze12_thresh_02.csv"
+COLUMNS = (
+    "idx", "util", "clip", "label", "overlap_ratio", "concepts", "id", "movie", "srt_name", "video_name",
+    "graph_number",
+)  # fmt: skip
+EXTRAS: Mapping[str, str] = {
+    "scene_shots": "clip",  # tt0108160scene-003.ss-0003.es-0006: scene, first and last shot
+    "overlap_ratio": "overlap_ratio",
+    "srt_name": "srt_name",
+    "graph_number": "graph_number",
+    "util": "util",
+}
+"""Our extra columns and the file's: `clip` is renamed, since a clip is something else here; `idx`, the row's
+number, is the only column left out."""
+
+
+@dataclass(frozen=True)
+class SplitFile:
+    """A released split file: the column its folds go to, and which levels each of its labels means."""
+
+    column: str
+    path: str
+    meaning: Mapping[str, frozenset[Level]]
+
+
+_EN, _HN, _S = frozenset({Level.EN}), frozenset({Level.HN}), frozenset({Level.S})
+
+SPLIT_FILES: tuple[SplitFile, ...] = (
+    SplitFile("fold_en_s", "balanced_level/02_EN_S.csv", {"Easy Neg": _EN, "Sure": _S}),
+    SplitFile("fold_hn_s", "balanced_level/02_HN_S.csv", {"Hard Neg": _HN, "Sure": _S}),
+    SplitFile("fold_enhn_s", "balanced_level/02_ENHN_S.csv", {"EN_HN": _EN | _HN, "S": _S}),
+    SplitFile(
+        "fold_en_hn_s", "balanced_level/02_EN_HN_S.csv", {"Easy Neg": _EN, "Hard Neg": _HN, "Sure": _S}
+    ),
+    SplitFile("fold_movieset_hn_s", "movieset/HN_S.csv", {"0": _HN, "1": _S}),
+    SplitFile("fold_movieset_enhn_s", "movieset/ENHN_S.csv", {"0": _EN | _HN, "1": _S}),
+)
+"""In the movieset files the fold is the film."""
+
+
+def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Imported:
+    """Read ObyGaze12's annotations, and its split files if `source` is the folder that holds them.
+
+    Parameters
+    ----------
+    source
+        The CSV, or its folder; then the fold of every split file becomes an extra column, empty for the clips
+        that the file lacks.
+    root
+        Folder that the manifest will lie in.
+    videos
+        Folder of the clips' video files; without it videos are bare file names, beside the manifest.
+
+    Raises
+    ------
+    ManifestError
+        Naming file, line and column, if a row is broken or a split file contradicts the annotations.
+    """
+    path = file_in(source, (FILE_NAME,))
+    table = read_table(path, needed=COLUMNS, delimiter=";")
+    problems = Problems(path)
+    collected = Collected(problems, "id")
+    empty = 0
+    for row in table.rows:
+        if row.is_empty:
+            empty += 1
+        else:
+            collected.add(_clip(row, problems, root, videos), row.line)
+    problems.refuse()
+    clips = collected.clips
+    notices = []
+    if empty:
+        notices.append(f"left out {counted(empty, 'line')} of empty cells")
+    nameless = sum(not clip.video for clip in clips)
+    if nameless:
+        notices.append(
+            f"{counted(nameless, 'clip has', 'clips have')} no video_name: no video is known for them"
+        )
+    if source.is_dir():
+        clips, read = _with_folds(clips, source)
+        notices += read
+    return Imported(Manifest(tuple(clips), root), tuple(notices))
+
+
+def _clip(row: Row, problems: Problems, root: Path, videos: Path | None) -> Clip | None:
+    before = len(problems.found)
+    cells = row.cells
+    level = problems.attempt(row.line, "label", level_spelled, cells["label"])
+    concepts = problems.attempt(row.line, "concepts", concept_list, cells["concepts"])
+    if not cells["id"].startswith(f"{cells['movie']}-"):
+        problems.add(row.line, f"{cells['id']!r} does not begin with the movie {cells['movie']!r}", "id")
+    if len(problems.found) > before:
+        return None
+    video = cells["video_name"]
+    return problems.attempt(
+        row.line,
+        "",
+        Clip,
+        clip_id=cells["id"],
+        movie=cells["movie"],
+        video=stored_path(videos / video, root) if videos and video else video,
+        level=level,
+        concepts=concepts or (),
+        extras={ours: cells[theirs] for ours, theirs in EXTRAS.items()},
+    )
+
+
+def _with_folds(clips: list[Clip], folder: Path) -> tuple[list[Clip], list[str]]:
+    """Add a column for each split file that is there, and say which are not."""
+    notices = []
+    by_id = {clip.clip_id: clip for clip in clips}
+    for split in SPLIT_FILES:
+        path = folder / split.path
+        if not path.is_file():
+            notices.append(f"no {split.path}: no column {split.column}")
+            continue
+        folds = _folds(path, split, by_id)
+        clips = [
+            replace(clip, extras={**clip.extras, split.column: folds.get(clip.clip_id, "")}) for clip in clips
+        ]
+        notices.append(f"{split.column}: the folds of {counted(len(folds), 'clip')}")
+    return clips, notices
+
+
+def _folds(path: Path, split: SplitFile, clips: Mapping[str, Clip]) -> dict[str, str]:
+    table = read_table(path, needed=("id", "label", "reason", "fold"), delimiter=";", named=False)
+    problems = Problems(path)
+    folds: dict[str, str] = {}
+    for row in table.rows:
+        clip_id = row.cells["id"]
+        clip = clips.get(clip_id)
+        if clip is None:
+            problems.add(row.line, f"clip {clip_id!r} is not in the annotations", "id")
+            continue
+        if clip_id in folds:
+            problems.add(row.line, f"clip {clip_id!r} is there twice", "id")
+        fold = problems.attempt(row.line, "fold", whole_number, row.cells["fold"])
+        problems.attempt(row.line, "label", _check_label, row.cells["label"], split, clip)
+        problems.attempt(row.line, "reason", _check_concepts, row.cells["reason"], clip)
+        folds[clip_id] = str(fold)
+    problems.refuse()
+    return folds
+
+
+def _check_label(label: str, split: SplitFile, clip: Clip) -> None:
+    if label not in split.meaning:
+        raise ManifestError(f"unknown label {label!r} (expected {', '.join(split.meaning)})")
+    if clip.level not in split.meaning[label]:
+        raise ManifestError(f"clip {clip.clip_id!r} is {label!r} here and {clip.level} in the annotations")
+
+
+def _check_concepts(reason: str, clip: Clip) -> None:
+    here = frozenset(visual(concept_list(reason)))
+    if here != frozenset(clip.visual_concepts):
+        raise ManifestError(
+            f"clip {clip.clip_id!r} has {sorted(here)} here "
+            f"and {sorted(clip.visual_concepts)} in the annotations"
+        )

@@ -1,0 +1,203 @@
+"""Free annotations projected onto clips, and annotators merged (Tores et al., CVPR 2024, App. 7.2)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .clip import Clip
+from .errors import ManifestError
+from .manifest import Manifest
+from .vocabulary import Level, in_order
+
+DEFAULT_THRESHOLD = 0.2
+"""The paper's smallest overlap."""
+
+SLACK_S = 1e-9
+"""Overlaps are compared to the nanosecond: 128.2 - 126.2 must count as two seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A level with its concepts, which are the concepts of that level alone."""
+
+    level: Level
+    concepts: tuple[str, ...] = ()
+
+
+UNTOUCHED = Label(Level.EN)
+"""What a clip is where an annotator watched the film and marked nothing."""
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Labelled clips, and what had no place in them.
+
+    Parameters
+    ----------
+    manifest
+        The clips with their projected labels.
+    unwatched
+        Movies of the clips that nobody annotated: their clips have no level.
+    elsewhere
+        Movies that were annotated and have no clip.
+    """
+
+    manifest: Manifest
+    unwatched: tuple[str, ...]
+    elsewhere: tuple[str, ...]
+
+
+def merge(labels: Iterable[Label]) -> Label:
+    """Keep the highest level and unite the concepts given at that level; EN if there are none.
+
+    The result does not depend on the order of the labels nor on repeats.
+    """
+    labels = tuple(labels)
+    if not labels:
+        return UNTOUCHED
+    highest = max((label.level for label in labels), key=attrgetter("rank"))
+    return Label(
+        highest,
+        in_order(concept for label in labels if label.level == highest for concept in label.concepts),
+    )
+
+
+def overlaps(clips: Sequence[Clip], annotations: Sequence[Clip]) -> NDArray[np.float64]:
+    """Measure how much of each clip each annotation shares.
+
+    Returns
+    -------
+    Seconds shared, [n_clips, n_annotations].
+    """
+    clip, annotation = _spans(clips), _spans(annotations)
+    start = np.maximum(clip[:, None, 0], annotation[None, :, 0])
+    end = np.minimum(clip[:, None, 1], annotation[None, :, 1])
+    shared: NDArray[np.float64] = np.maximum(end - start, 0.0)
+    return shared
+
+
+def project(
+    annotations: Manifest,
+    clips: Manifest,
+    threshold: float = DEFAULT_THRESHOLD,
+    *,
+    per_annotator: bool = False,
+) -> Projection:
+    """Give every clip the label of the annotations that overlap it enough.
+
+    An annotation counts if it shares at least `threshold` of the clip's duration; of those that count, the
+    highest level wins and the concepts given at that level are united. A clip that nothing touches is EN.
+
+    Parameters
+    ----------
+    annotations
+        Annotated spans of movies.
+    clips
+        The spans to label; their own labels are replaced.
+    threshold
+        Share of the clip's duration, 0 to 1.
+    per_annotator
+        Whether to give each annotator's labels a row of their own (`<clip_id>-<annotator>`), in place of the
+        labels merged over annotators.
+
+    Raises
+    ------
+    ManifestError
+        If a clip has no span, an annotation no level, or the threshold is not a share.
+    """
+    if not 0 <= threshold <= 1:
+        raise ManifestError(f"threshold {threshold}: expected a share of the clip between 0 and 1")
+    marks: dict[str, list[Clip]] = {}
+    for mark in annotations:
+        if mark.level is None:
+            raise ManifestError(f"clip {mark.clip_id!r} has no level, so it is no annotation", "level")
+        marks.setdefault(mark.movie, []).append(mark)
+    labelled: dict[str, list[Clip]] = {}
+    for movie in clips.movies:
+        own = [clip for clip in clips if clip.movie == movie]
+        for clip, rows in zip(own, _label(own, marks.get(movie, []), threshold, per_annotator), strict=True):
+            labelled[clip.clip_id] = rows
+    return Projection(
+        clips.with_clips(row for clip in clips for row in labelled[clip.clip_id]),
+        unwatched=tuple(movie for movie in clips.movies if movie not in marks),
+        elsewhere=tuple(movie for movie in annotations.movies if movie not in set(clips.movies)),
+    )
+
+
+def windows(annotations: Manifest, seconds: float) -> Manifest:
+    """Cut every annotated movie into equal windows; the last one ends with the last annotation.
+
+    Raises
+    ------
+    ManifestError
+        If the length is not positive, or an annotation has no span.
+    """
+    if not 0 < seconds < float("inf"):
+        raise ManifestError(f"window {seconds}: expected a positive number of seconds")
+    clips = []
+    for movie, marks in _by_movie(annotations):
+        end = float(_spans(marks)[:, 1].max())
+        videos = {mark.video for mark in marks}
+        video = videos.pop() if len(videos) == 1 else ""
+        # A rest of less than a nanosecond is rounding, not a window.
+        count = max(int(np.ceil((end - SLACK_S) / seconds)), 1)
+        clips += [
+            Clip(
+                f"{movie}-{number + 1:04d}", movie, video, number * seconds, min((number + 1) * seconds, end)
+            )
+            for number in range(count)
+        ]
+    return annotations.with_clips(clips)
+
+
+def _label(
+    clips: Sequence[Clip], marks: Sequence[Clip], threshold: float, per_annotator: bool
+) -> list[list[Clip]]:
+    """Label the clips of one movie: for each clip, its rows."""
+    if not marks:
+        return [[replace(clip, level=None, concepts=(), annotator="")] for clip in clips]
+    shared = overlaps(clips, marks)
+    spans = _spans(clips)
+    needed = threshold * (spans[:, 1] - spans[:, 0])
+    counts = (shared + SLACK_S >= needed[:, None]) & (shared > 0)
+    annotators = list(dict.fromkeys(mark.annotator for mark in marks))
+    rows = []
+    for clip, counting in zip(clips, counts, strict=True):
+        touching = [mark for mark, counted in zip(marks, counting, strict=True) if counted]
+        if per_annotator:
+            rows.append([_labelled(clip, touching, annotator) for annotator in annotators])
+        else:
+            label = merge(_labels(touching))
+            rows.append([replace(clip, level=label.level, concepts=label.concepts, annotator="")])
+    return rows
+
+
+def _labelled(clip: Clip, touching: Iterable[Clip], annotator: str) -> Clip:
+    label = merge(_labels(mark for mark in touching if mark.annotator == annotator))
+    name = f"{clip.clip_id}-{annotator}" if annotator else clip.clip_id
+    return replace(clip, clip_id=name, level=label.level, concepts=label.concepts, annotator=annotator)
+
+
+def _labels(marks: Iterable[Clip]) -> list[Label]:
+    return [Label(mark.level, mark.concepts) for mark in marks if mark.level is not None]
+
+
+def _spans(clips: Sequence[Clip]) -> NDArray[np.float64]:
+    spans = []
+    for clip in clips:
+        if clip.start_s is None or clip.end_s is None:
+            raise ManifestError(
+                f"clip {clip.clip_id!r} has no start_s and end_s, so nothing overlaps it", "start_s"
+            )
+        spans.append((clip.start_s, clip.end_s))
+    return np.array(spans, dtype=np.float64).reshape(-1, 2)
+
+
+def _by_movie(manifest: Manifest) -> Iterable[tuple[str, list[Clip]]]:
+    order = {movie: number for number, movie in enumerate(manifest.movies)}
+    ordered = sorted(manifest, key=lambda clip: order[clip.movie])
+    return ((movie, list(clips)) for movie, clips in groupby(ordered, key=attrgetter("movie")))

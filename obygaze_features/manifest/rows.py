@@ -1,0 +1,132 @@
+"""Clips as rows of a manifest file, and back."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from .clip import FIELDS, Clip
+from .errors import ManifestError
+from .table import Problems, Row
+from .vocabulary import Level, concept_named, concept_spelled, level_named, level_spelled
+
+CONCEPT_SEPARATOR = ";"
+
+
+def canonical_bytes(clips: Sequence[Clip]) -> bytes:
+    """Write clips as the one CSV that stands for them: UTF-8, comma, line feed, quotes only where needed.
+
+    Written by hand, since what the csv module quotes has changed between Python versions, and a digest
+    must not.
+    """
+    extras = tuple(clips[0].extras) if clips else ()
+    lines = [_line((*FIELDS, *extras))]
+    lines += [_line((*_cells(clip), *(clip.extras[column] for column in extras))) for clip in clips]
+    return "".join(lines).encode("utf-8")
+
+
+class Collected:
+    """The clips of a file, each id once."""
+
+    def __init__(self, problems: Problems, column: str = "clip_id") -> None:
+        self.clips: list[Clip] = []
+        self._problems = problems
+        self._column = column
+        self._lines: dict[str, int] = {}
+
+    def add(self, clip: Clip | None, line: int) -> None:
+        """Take a clip that could be read; a repeated id is noted with both lines."""
+        if clip is None:
+            return
+        first = self._lines.setdefault(clip.clip_id, line)
+        if first == line:
+            self.clips.append(clip)
+        else:
+            self._problems.add(line, f"clip {clip.clip_id!r} is already on line {first}", self._column)
+
+
+def clip_of(row: Row, problems: Problems, *, spelled: bool = False) -> Clip | None:
+    """Read one row, noting what is wrong with it; None if anything is.
+
+    Parameters
+    ----------
+    row
+        Needs clip_id and movie; any other column of FIELDS may be absent, others become extras.
+    problems
+        Collects what is wrong.
+    spelled
+        Whether levels and concepts may be spelled as published files spell them.
+    """
+    before = len(problems.found)
+    cells = row.cells
+    start = problems.attempt(row.line, "start_s", seconds, cells.get("start_s", ""))
+    end = problems.attempt(row.line, "end_s", seconds, cells.get("end_s", ""))
+    level = problems.attempt(row.line, "level", _level, cells.get("level", ""), spelled=spelled)
+    concepts = problems.attempt(
+        row.line,
+        "concepts",
+        split_concepts,
+        cells.get("concepts", ""),
+        concept_spelled if spelled else concept_named,
+    )
+    if len(problems.found) > before:
+        return None
+    return problems.attempt(
+        row.line,
+        "",
+        Clip,
+        clip_id=cells["clip_id"],
+        movie=cells["movie"],
+        video=cells.get("video", ""),
+        start_s=start,
+        end_s=end,
+        level=level,
+        concepts=concepts or (),
+        annotator=cells.get("annotator", ""),
+        extras={column: text for column, text in cells.items() if column not in FIELDS},
+    )
+
+
+def _level(text: str, *, spelled: bool) -> Level | None:
+    if not text:
+        return None
+    return level_spelled(text) if spelled else level_named(text)
+
+
+def seconds(text: str) -> float | None:
+    """Read a number of seconds; None if the cell is empty."""
+    if not text:
+        return None
+    try:
+        value = float(text) if "_" not in text else math.nan  # Python reads 1_0 as ten; nobody else does
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ManifestError(f"{text!r} is not a finite number of seconds")
+    return value
+
+
+def split_concepts(text: str, named: Callable[[str], str] = concept_named) -> tuple[str, ...]:
+    """Read concepts joined by semicolons."""
+    return tuple(named(name) for name in text.split(CONCEPT_SEPARATOR)) if text else ()
+
+
+def _cells(clip: Clip) -> tuple[str, ...]:
+    return (
+        clip.clip_id,
+        clip.movie,
+        clip.video,
+        "" if clip.start_s is None else repr(clip.start_s),
+        "" if clip.end_s is None else repr(clip.end_s),
+        clip.level or "",
+        CONCEPT_SEPARATOR.join(clip.concepts),
+        clip.annotator,
+    )
+
+
+def _line(cells: Iterable[str]) -> str:
+    return ",".join(_quoted(cell) for cell in cells) + "\n"
+
+
+def _quoted(cell: str) -> str:
+    if not any(sign in cell for sign in ',"\r\n'):
+        return cell
+    return '"' + cell.replace('"', '""') + '"'

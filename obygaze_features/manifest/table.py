@@ -1,0 +1,159 @@
+"""Text tables, read with the line and column of whatever is wrong with them."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from .errors import ManifestError
+
+SHOWN_PROBLEMS = 3
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record: the line it starts on (from 1) and its cells by column."""
+
+    line: int
+    cells: Mapping[str, str]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every cell is empty."""
+        return not any(self.cells.values())
+
+
+@dataclass(frozen=True)
+class Table:
+    """A text file's columns and records."""
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+class Problems:
+    """What is wrong with a file: collected, then the first few told in one line with a count of the rest."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.found: list[str] = []
+
+    def add(self, line: int, message: str, column: str = "") -> None:
+        """Note one problem."""
+        place = f"line {line}, column {column}" if column else f"line {line}"
+        self.found.append(f"{place}: {message}")
+
+    def attempt(
+        self, line: int, column: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T | None:
+        """Call `read`; note the ManifestError it raises, if any, and give None for it.
+
+        An empty `column` stands for the one that the error itself names.
+        """
+        try:
+            return read(*args, **kwargs)
+        except ManifestError as error:
+            self.add(line, str(error), column or error.column)
+            return None
+
+    def refuse(self) -> None:
+        """Raise ManifestError if anything was noted."""
+        if self.found:
+            hidden = len(self.found) - SHOWN_PROBLEMS
+            more = f"; and {hidden} more {'problem' if hidden == 1 else 'problems'}" if hidden > 0 else ""
+            raise ManifestError(f"{self.path}: {'; '.join(self.found[:SHOWN_PROBLEMS])}{more}")
+
+
+def read_table(path: Path, needed: Sequence[str], delimiter: str = ",", *, named: bool = True) -> Table:
+    """Read a UTF-8 text table with a header.
+
+    Parameters
+    ----------
+    path
+        The file.
+    needed
+        Columns that must be there.
+    delimiter
+        What stands between cells.
+    named
+        Whether every column must have a name (a pandas index has none).
+
+    Raises
+    ------
+    ManifestError
+        If the file is a folder, empty, not UTF-8, holds a NUL byte or a quote never closed, lacks a column,
+        names one twice, or has a row of another length; with the line.
+    """
+    reader = csv.reader(io.StringIO(_text(path), newline=""), delimiter=delimiter, strict=True)
+    records: list[tuple[int, list[str]]] = []
+    line = 1
+    try:
+        for record in reader:
+            if record:
+                records.append((line, record))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise ManifestError(f"{path}: line {line}: not a well-formed table ({error})") from None
+    if not records:
+        raise ManifestError(f"{path}: nothing but empty lines; a header and rows were expected")
+    (first_line, header), *body = records
+    _check_header(path, first_line, header, needed, delimiter, named=named)
+    problems = Problems(path)
+    rows = []
+    for line, record in body:
+        if len(record) != len(header):
+            problems.add(line, f"{len(record)} cells where the header has {len(header)}")
+        else:
+            rows.append(Row(line, dict(zip(header, record, strict=True))))
+    problems.refuse()
+    return Table(path, tuple(header), tuple(rows))
+
+
+def _text(path: Path) -> str:
+    if path.is_dir():
+        raise ManifestError(f"{path}: is a folder, and a text file was expected")
+    content = path.read_bytes()
+    if not content:
+        raise ManifestError(f"{path}: the file is empty (0 bytes)")
+    if (offset := content.find(b"\0")) >= 0:
+        raise ManifestError(
+            f"{path}: line {_line_of(content, offset)}: a NUL byte (offset {offset}): no text, or UTF-16"
+        )
+    try:
+        # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first column's name.
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        offset = error.start + len(content) - len(error.object)  # the mark is not counted in error.start
+        raise ManifestError(
+            f"{path}: line {_line_of(content, offset)}: byte 0x{content[offset]:02x} "
+            f"(offset {offset}) is not UTF-8; save the file as UTF-8"
+        ) from None
+
+
+def _line_of(content: bytes, offset: int) -> int:
+    return content.count(b"\n", 0, offset) + 1
+
+
+def _check_header(
+    path: Path, line: int, header: list[str], needed: Sequence[str], delimiter: str, *, named: bool
+) -> None:
+    missing = [column for column in needed if column not in header]
+    if missing:
+        other = next((sign for sign in ",;\t" if sign != delimiter and sign in header[0]), None)
+        hint = f"; cells seem to be separated by {other!r}, not {delimiter!r}" if other else ""
+        raise ManifestError(
+            f"{path}: line {line}: no column {', '.join(missing)}; found {', '.join(header)}{hint}"
+        )
+    for number, column in enumerate(header, start=1):
+        if named and not column:
+            raise ManifestError(
+                f"{path}: line {line}: column {number} has no name (a data frame's index? write it without)"
+            )
+        if column in header[: number - 1]:
+            raise ManifestError(f"{path}: line {line}: column {column!r} is there twice")

@@ -1,0 +1,144 @@
+"""`obygaze manifest stats`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from obygaze_features.manifest import Statistics
+
+
+@click.command()
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.option(
+    "--policy",
+    type=click.Choice(["paper", "released", "raw", "all"]),
+    default="all",
+    show_default=True,
+    help="How to read the labels of clips in which nobody marked a visual concept.",
+)
+@click.option(
+    "--figure",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw Figure 2 as well: a file named .png or .svg.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> None:
+    """Count levels and concepts, as in section 3.4 and Figure 2 of Tores et al., CVPR 2024.
+
+    Label policies: `paper` makes a clip with no visual concept EN; `released` leaves out the clips whose
+    concepts are all non-visual, as the released split files do; `raw` is as annotated. For the films of
+    ObyGaze12 the printed numbers, which follow `paper`, stand beside ours.
+
+    \b
+    Examples:
+      obygaze manifest stats obygaze12.csv
+      obygaze manifest stats obygaze12.csv --policy paper --figure figure2.svg
+      obygaze manifest stats obygaze12.csv --json
+    """
+    from obygaze_features.manifest import LabelPolicy, apply_policy, read_manifest, statistics
+    from obygaze_features.manifest.statistics import OBYGAZE12_MOVIES
+
+    if figure is not None and figure.suffix.lower() not in {".png", ".svg"}:
+        raise click.UsageError(f"--figure {figure}: name it .png or .svg")
+    clips = read_manifest(manifest)
+    policies = list(LabelPolicy) if policy == "all" else [LabelPolicy(policy)]
+    counted = {str(name): statistics(apply_policy(clips, name)) for name in policies}
+    printed = frozenset(clips.movies) == OBYGAZE12_MOVIES
+    if as_json:
+        document = {
+            "manifest": str(manifest),
+            "digest": clips.digest(),
+            "policies": {name: _record(one, printed=printed) for name, one in counted.items()},
+        }
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        for name, one in counted.items():
+            _show(name, one, len(clips), printed=printed)
+    if figure is not None:
+        from obygaze_models.figures.figure2 import draw_figure2
+
+        draw_figure2(counted, figure)
+        click.echo(f"figure written to {figure}", err=True)
+
+
+def _show(policy: str, counted: "Statistics", n_read: int, *, printed: bool) -> None:
+    from obygaze_features.manifest import CONCEPTS, LEVELS, VISUAL_CONCEPTS
+    from obygaze_features.manifest.statistics import published_numbers
+
+    left_out = n_read - counted.n_clips
+    click.echo(
+        f"label policy {policy}: {counted.n_clips:,} clips, {counted.unlabelled:,} without level, "
+        f"{left_out:,} left out by the policy"
+    )
+    click.echo()
+    _echo_table([["clips", *(f"{counted.clips[level]:,}" for level in LEVELS)]], ["level", *LEVELS])
+    rows = [
+        [number.name, number.shown, *([number.published] if printed else [])]
+        for number in published_numbers(counted)
+    ]
+    headers = ["share or mean", "ours", *(["printed"] if printed else [])]
+    _echo_table(rows, headers)
+    with_any = [level for level in LEVELS if any(counted.with_concept[level].values())]
+    with_visual = [level for level in with_any if counted.mean_concepts(level)]
+    concepts = [
+        [
+            concept if concept in VISUAL_CONCEPTS else f"{concept} (not visual)",
+            *(_percent(counted.share_of_clips(level, concept)) for level in with_any),
+            *(
+                _percent(counted.share_of_marks(level, concept)) if concept in VISUAL_CONCEPTS else ""
+                for level in with_visual
+            ),
+        ]
+        for concept in CONCEPTS
+    ]
+    headers = [
+        "concept",
+        *(f"of {level}\nclips" for level in with_any),
+        *(f"of {level}\nmarks" for level in with_visual),
+    ]
+    _echo_table(concepts, headers)
+
+
+def _echo_table(rows: list[list[str]], headers: list[str]) -> None:
+    from tabulate import tabulate
+
+    alignment = ["left"] + ["right"] * (len(headers) - 1)
+    click.echo(tabulate(rows, headers, tablefmt="simple", disable_numparse=True, colalign=alignment))
+    click.echo()
+
+
+def _record(counted: "Statistics", *, printed: bool) -> dict[str, Any]:
+    from obygaze_features.manifest import CONCEPTS, LEVELS, VISUAL_CONCEPTS
+    from obygaze_features.manifest.statistics import published_numbers
+
+    return {
+        "clips": counted.n_clips,
+        "unlabelled": counted.unlabelled,
+        "levels": {level.value: counted.clips[level] for level in LEVELS},
+        "numbers": [
+            {"name": number.name, "ours": number.ours, **({"printed": number.published} if printed else {})}
+            for number in published_numbers(counted)
+        ],
+        "concepts": {
+            level.value: {
+                concept: {
+                    "clips": counted.with_concept[level][concept],
+                    "share_of_clips": counted.share_of_clips(level, concept),
+                    **(
+                        {"share_of_marks": counted.share_of_marks(level, concept)}
+                        if concept in VISUAL_CONCEPTS
+                        else {}
+                    ),
+                }
+                for concept in CONCEPTS
+            }
+            for level in LEVELS
+        },
+    }
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"

@@ -1,0 +1,1 @@
+"""What people look at. Needs matplotlib: the extra `figures`."""

@@ -1,0 +1,61 @@
+"""Figure 2 of Tores et al., CVPR 2024: which visual concepts make up each level."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from obygaze_features.manifest import VISUAL_CONCEPTS, Level, Statistics
+
+COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb", "#332288")
+"""One colour a concept; told apart by readers who do not see red or green."""
+
+
+def draw_figure2(counted: Mapping[str, Statistics], path: Path) -> None:
+    """Draw, for each label policy, how the visual concepts marked at HN, NS and S are distributed.
+
+    The same counts give the same bytes: no date, no version, no random ids.
+
+    Parameters
+    ----------
+    counted
+        Statistics by label policy, a panel each.
+    path
+        A .png or .svg file.
+    """
+    with rc_context({"svg.hashsalt": "obygaze", "font.family": "DejaVu Sans", "font.size": 9}):
+        figure = Figure(figsize=(8.5, 0.9 + 1.7 * len(counted)), layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(len(counted), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, (policy, one) in zip(panels, counted.items(), strict=True):
+            _draw_panel(axes, policy, one)
+        panels[-1].set_xlabel("share of the visual concepts marked at the level")
+        figure.legend(
+            *panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False
+        )
+        svg = path.suffix.lower() == ".svg"
+        figure.savefig(path, dpi=200, metadata={"Date": None, "Creator": None} if svg else {"Software": None})
+
+
+def _draw_panel(axes: Axes, policy: str, counted: Statistics) -> None:
+    levels = (Level.S, Level.NS, Level.HN)  # drawn from the bottom up
+    left = [0.0] * len(levels)
+    for concept, colour in zip(VISUAL_CONCEPTS, COLOURS, strict=True):
+        shares = [counted.share_of_marks(level, concept) or 0.0 for level in levels]
+        axes.barh(range(len(levels)), shares, left=left, color=colour, edgecolor="white", label=concept)
+        left = [start + share for start, share in zip(left, shares, strict=True)]
+    axes.set_yticks(range(len(levels)), [_title(level, counted) for level in levels])
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter("{x:.0%}")
+    axes.set_title(f"label policy: {policy}", loc="left", fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _title(level: Level, counted: Statistics) -> str:
+    share, mean = counted.share(level), counted.mean_concepts(level)
+    if share is None or mean is None:
+        return f"{level}: no clip"
+    return f"{level}: {share:.0%} of clips,\n{mean:.2f} concepts a clip"

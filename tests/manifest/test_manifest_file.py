@@ -1,0 +1,240 @@
+"""A manifest is read back as written, byte for byte; what is wrong with one is told by line and column."""
+
+import hashlib
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from obygaze_features.manifest import (
+    CONCEPTS,
+    FIELDS,
+    LEVELS,
+    Clip,
+    Manifest,
+    ManifestError,
+    read_manifest,
+    write_manifest,
+)
+from obygaze_features.manifest.clip import is_printable
+from obygaze_features.manifest.paths import stored_path
+
+HEADER = ",".join(FIELDS)
+GOOD = "a-1,a,,0.0,1.5,S,Look;Body,"
+
+
+def written(folder: Path, *lines: str, header: str = HEADER) -> Path:
+    path = folder / "films.csv"
+    path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+printable = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=12).filter(
+    lambda text: text == text.strip() and is_printable(text)
+)
+names = printable.filter(lambda text: text and not text.startswith(".") and not set(text) & set("/\\"))
+anything = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+instants = st.floats(0, 1e6)
+spans = st.one_of(st.just((None, None)), st.tuples(instants, instants).filter(lambda span: span[0] < span[1]))
+
+
+@st.composite
+def manifests(draw):
+    columns = draw(st.lists(names.filter(lambda name: name not in FIELDS), unique=True, max_size=3))
+    clips = []
+    for clip_id in draw(st.lists(names, unique=True, max_size=6)):
+        start, end = draw(spans)
+        clips.append(
+            Clip(
+                clip_id,
+                draw(names),
+                draw(printable),
+                start,
+                end,
+                draw(st.none() | st.sampled_from(LEVELS)),
+                tuple(draw(st.sets(st.sampled_from(CONCEPTS)))),
+                draw(printable),
+                {column: draw(anything) for column in columns},
+            )
+        )
+    return clips
+
+
+@given(manifests())
+@settings(max_examples=150, deadline=None)
+def test_what_is_written_is_read_back_and_written_again_byte_for_byte(clips):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        manifest = Manifest(tuple(clips), folder)
+        write_manifest(manifest, folder / "a.csv")
+        again = read_manifest(folder / "a.csv")
+        assert again.clips == manifest.clips
+        assert again.digest() == manifest.digest()
+        write_manifest(again, folder / "b.csv")
+        assert (folder / "a.csv").read_bytes() == (folder / "b.csv").read_bytes()
+
+
+def test_the_digest_is_that_of_the_canonical_file(tmp_path):
+    clip = Clip("a-1", "a", "films/a.mp4", 0, 1.5, LEVELS[3], ("Body", "Look"), "", {"note": 'say "x"'})
+    manifest = Manifest((clip, Clip("b", "b", extras={"note": ""})), tmp_path)
+    content = (
+        b"clip_id,movie,video,start_s,end_s,level,concepts,annotator,note\n"
+        b'a-1,a,films/a.mp4,0.0,1.5,S,Look;Body,,"say ""x"""\n'
+        b"b,b,,,,,,,\n"
+    )
+    assert manifest.digest() == hashlib.sha256(content).hexdigest()
+    write_manifest(manifest, tmp_path / "films.csv")
+    assert (tmp_path / "films.csv").read_bytes() == content
+
+
+def test_unknown_columns_are_kept_verbatim(tmp_path):
+    path = written(tmp_path, GOOD + ', spaced ,"a, ""b"""', header=HEADER + ",note,other")
+    assert dict(read_manifest(path).clips[0].extras) == {"note": " spaced ", "other": 'a, "b"'}
+
+
+def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
+    path = tmp_path / "films.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + HEADER.encode() + b"\r\n" + GOOD.encode() + b"\r\n\r\n")
+    assert read_manifest(path).clips[0].concepts == ("Look", "Body")
+
+
+@pytest.mark.parametrize(
+    ("row", "place", "what"),
+    [
+        ("a-1,a,,,,S,,", "line 3, column clip_id", "'a-1' is already on line 2"),
+        ("a-2,a,,-1,2,S,,", "line 3, column start_s", "-1.0 is negative"),
+        ("a-2,a,,5,2,S,,", "line 3, column end_s", "2.0 is not after start_s 5.0"),
+        ("a-2,a,,5,5,S,,", "line 3, column end_s", "5.0 is not after start_s 5.0"),
+        ("a-2,a,,nan,2,S,,", "line 3, column start_s", "'nan' is not a finite number"),
+        ("a-2,a,,0,inf,S,,", "line 3, column end_s", "'inf' is not a finite number"),
+        ("a-2,a,,0,1e999,S,,", "line 3, column end_s", "'1e999' is not a finite number"),
+        ("a-2,a,,0,1_0,S,,", "line 3, column end_s", "'1_0' is not a finite number"),
+        ("a-2,a,,0,two,S,,", "line 3, column end_s", "'two' is not a finite number"),
+        ("a-2,a,,0,,S,,", "line 3, column end_s", "give both ends"),
+        ("a-2,a,,,,Sure,,", "line 3, column level", "did you mean 'S'"),
+        ("a-2,a,,,,S,Loook,", "line 3, column concepts", "did you mean 'Look'"),
+        ("a-2,a,,,,S,Look;,", "line 3, column concepts", "unknown concept ''"),
+        (",a,,,,S,,", "line 3, column clip_id", "is empty"),
+        ("a-2,,,,,S,,", "line 3, column movie", "is empty"),
+        ("a/2,a,,,,S,,", "line 3, column clip_id", "slash"),
+        ("a\\2,a,,,,S,,", "line 3, column clip_id", "slash"),
+        (".a,a,,,,S,,", "line 3, column clip_id", "dot"),
+        ("a\x072,a,,,,S,,", "line 3, column clip_id", "cannot be printed"),
+        (" a2,a,,,,S,,", "line 3, column clip_id", "begins or ends with a space"),
+        ("a-2,a,,,,S,", "line 3", "7 cells where the header has 8"),
+        ("a-2,a,,,,S,,,,", "line 3", "10 cells where the header has 8"),
+        ('a-2,a,"x,,,S,,', "line 3", "not a well-formed table"),
+    ],
+)
+def test_a_wrong_row_is_refused_with_its_line_and_column(tmp_path, row, place, what):
+    path = written(tmp_path, GOOD, row)
+    with pytest.raises(ManifestError) as caught:
+        read_manifest(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: {place}: ")
+    assert what in message
+    assert "\n" not in message
+
+
+def test_the_first_problems_are_told_and_the_others_counted(tmp_path):
+    path = written(tmp_path, *(f"a-{number},a,,,,X,," for number in range(10)))
+    with pytest.raises(ManifestError, match=r"line 2, .*line 3, .*line 4, .*and 7 more problems"):
+        read_manifest(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"", "the file is empty"),
+        (b"\n\n", "nothing but empty lines"),
+        (
+            b"clip_id,movie\n",
+            "line 1: no column video, start_s, end_s, level, concepts, annotator; found clip_id, movie",
+        ),
+        (HEADER.replace(",", ";").encode(), "cells seem to be separated by ';'"),
+        (HEADER.encode() + b",\n", "line 1: column 9 has no name"),
+        (HEADER.encode() + b",movie\n", "column 'movie' is there twice"),
+        (HEADER.encode() + b"\na-1,\xe9,,,,,,\n", r"line 2: byte 0xe9 \(offset 63\) is not UTF-8"),
+        (b"\xef\xbb\xbf" + HEADER.encode() + b"\n\xff", r"line 2: byte 0xff \(offset 62\) is not UTF-8"),
+        (HEADER.encode() + b"\na-1,\0,,,,,,\n", "line 2: a NUL byte"),
+    ],
+)
+def test_what_is_no_manifest_is_refused(tmp_path, content, what):
+    path = tmp_path / "films.csv"
+    path.write_bytes(content)
+    with pytest.raises(ManifestError, match=what):
+        read_manifest(path)
+
+
+def test_a_folder_is_no_manifest(tmp_path):
+    with pytest.raises(ManifestError, match="is a folder"):
+        read_manifest(tmp_path)
+
+
+def test_clips_made_in_code_are_checked_too():
+    with pytest.raises(ManifestError, match="clip 'a': end_s 1 is not after start_s 2"):
+        Clip("a", "a", start_s=2, end_s=1)
+    with pytest.raises(ManifestError, match="unknown concept 'Clothes'"):
+        Clip("a", "a", concepts=("Clothes",))
+    with pytest.raises(ManifestError, match="no name for an extra column"):
+        Clip("a", "a", extras={"movie": "b"})
+    with pytest.raises(ManifestError, match="clip 'a' is there twice"):
+        Manifest((Clip("a", "a"), Clip("a", "b")), Path())
+    with pytest.raises(ManifestError, match="extra columns"):
+        Manifest((Clip("a", "a"), Clip("b", "b", extras={"x": ""})), Path())
+
+
+def test_a_video_beneath_or_beside_the_manifest_is_stored_relative_to_it(tmp_path):
+    manifests = tmp_path / "project" / "manifests"
+    manifests.mkdir(parents=True)
+    assert stored_path(manifests / "films" / "a.mp4", manifests) == "films/a.mp4"
+    assert stored_path(tmp_path / "project" / "films" / "a.mp4", manifests) == "../films/a.mp4"
+    assert stored_path(tmp_path / "films" / "a.mp4", manifests) == (tmp_path / "films" / "a.mp4").as_posix()
+
+
+def test_a_relative_path_leads_to_the_video_though_the_manifests_folder_is_a_link(tmp_path):
+    real = tmp_path / "disk" / "manifests"
+    real.mkdir(parents=True)
+    (tmp_path / "disk" / "films").mkdir()
+    (tmp_path / "disk" / "films" / "a.mp4").touch()
+    (tmp_path / "here").mkdir()
+    link = tmp_path / "here" / "manifests"
+    link.symlink_to(real)
+    stored = stored_path(tmp_path / "disk" / "films" / "a.mp4", link)
+    assert stored == "../films/a.mp4"
+    assert (link / stored).is_file()
+
+
+def test_a_manifest_written_elsewhere_still_finds_its_videos(tmp_path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    video = tmp_path / "one" / "a.mp4"
+    video.touch()
+    manifest = Manifest((Clip("a", "a", "a.mp4"), Clip("b", "b")), tmp_path / "one")
+    placed = write_manifest(manifest, tmp_path / "two" / "films.csv")
+    assert [clip.video for clip in placed] == ["../one/a.mp4", ""]
+    read = read_manifest(tmp_path / "two" / "films.csv")
+    path = read.video_path(read.by_id["a"])
+    assert path is not None
+    assert path.is_file()
+    assert read.video_path(read.by_id["b"]) is None
+    assert read.digest() == placed.digest()
+
+
+def test_a_write_that_fails_leaves_the_old_manifest_and_no_rubbish(tmp_path, monkeypatch):
+    manifest = Manifest((Clip("a", "a"),), tmp_path)
+    write_manifest(manifest, tmp_path / "films.csv")
+    before = (tmp_path / "films.csv").read_bytes()
+
+    def full(self, data):
+        with self.open("wb") as stream:
+            stream.write(data[:3])
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_manifest(Manifest((Clip("b", "b"),), tmp_path), tmp_path / "films.csv")
+    assert (tmp_path / "films.csv").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["films.csv"]

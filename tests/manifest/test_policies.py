@@ -1,0 +1,105 @@
+"""Three ways to read labels, each giving its published counts."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from obygaze_features.manifest import (
+    Clip,
+    LabelPolicy,
+    Level,
+    Manifest,
+    apply_policy,
+    import_obygaze12,
+    statistics,
+)
+from obygaze_features.manifest.policies import UNRELEASED
+from obygaze_features.manifest.statistics import OBYGAZE12_MOVIES, published_numbers
+
+CLIPS = Manifest(
+    (
+        Clip("none", "m", level=Level.EN),
+        Clip("heard", "m", level=Level.HN, concepts=("Speech",)),
+        Clip("seen", "m", level=Level.S, concepts=("Speech", "Body")),
+        Clip("unmarked", "m", level=Level.S),
+        Clip("unlabelled", "m", concepts=("Voice",)),
+    ),
+    Path(),
+)
+
+
+def levels(manifest):
+    return {clip.clip_id: clip.level for clip in manifest}
+
+
+def test_paper_makes_a_clip_without_visual_concept_easy_negative():
+    read = apply_policy(CLIPS, LabelPolicy.PAPER)
+    assert levels(read) == {"none": "EN", "heard": "EN", "seen": "S", "unmarked": "EN", "unlabelled": None}
+    assert read.by_id["heard"].concepts == ("Speech",)
+
+
+def test_released_leaves_out_what_is_only_heard():
+    read = apply_policy(CLIPS, LabelPolicy.RELEASED)
+    assert levels(read) == {"none": "EN", "seen": "S", "unmarked": "S", "unlabelled": None}
+
+
+def test_raw_changes_nothing():
+    assert apply_policy(CLIPS, LabelPolicy.RAW) == CLIPS
+
+
+def test_a_policy_applied_twice_is_applied_once():
+    for policy in LabelPolicy:
+        once = apply_policy(CLIPS, policy)
+        assert apply_policy(once, policy) == once
+
+
+@pytest.fixture(scope="module")
+def obygaze12(shared_data):
+    return import_obygaze12(shared_data / "obygaze12", Path()).manifest
+
+
+@pytest.mark.parametrize(
+    ("policy", "counts"),
+    [("paper", [1003, 309, 292, 310]), ("released", [436, 304, 292, 308]), ("raw", [453, 711, 397, 353])],
+)
+def test_obygaze12_has_its_counts_under_each_policy(obygaze12, policy, counts):
+    assert list(statistics(apply_policy(obygaze12, LabelPolicy(policy))).clips.values()) == counts
+
+
+def test_released_keeps_the_very_clips_of_the_released_split_files(obygaze12, shared_data):
+    path = shared_data / "obygaze12" / "balanced_level" / "02_EN_HN_S.csv"
+    with path.open(encoding="utf-8", newline="") as stream:
+        released = {row["id"] for row in csv.DictReader(stream, delimiter=";")}
+    kept = {clip.clip_id for clip in apply_policy(obygaze12, LabelPolicy.RELEASED) if clip.level != Level.NS}
+    assert kept == released
+
+
+def test_the_unreleased_clips_are_few_and_no_rule_tells_them_apart(obygaze12):
+    lost = [obygaze12.by_id[clip_id] for clip_id in sorted(UNRELEASED)]
+    assert [sum(clip.level == level for clip in lost) for level in Level] == [17, 5, 0, 2]
+    assert all(
+        clip.video and clip.extras["graph_number"] != "-1" and clip.extras["util"] == "1" for clip in lost
+    )
+
+
+def test_the_papers_numbers_come_out_under_its_policy(obygaze12):
+    assert set(obygaze12.movies) == OBYGAZE12_MOVIES
+    numbers = published_numbers(statistics(apply_policy(obygaze12, LabelPolicy.PAPER)))
+    differing = [
+        (number.name, number.shown)
+        for number in numbers
+        if number.published != (f"{number.ours:.0%}" if "%" in number.published else f"{number.ours:.2f}")
+    ]
+    assert len(numbers) == 12
+    assert differing == [("S of EN and S", "23.6%")]  # printed as 23 %: cut, not rounded
+
+
+def test_shares_of_marks_add_up_and_nothing_is_divided_by_zero():
+    counted = statistics(CLIPS)
+    assert counted.unlabelled == 1
+    assert counted.share_of_marks(Level.S, "Body") == 1
+    assert counted.share_of_clips(Level.S, "Body") == 0.5
+    assert counted.share_of_marks(Level.EN, "Body") is None
+    assert counted.mean_concepts(Level.NS) is None
+    assert statistics(Manifest((), Path())).share(Level.EN) is None

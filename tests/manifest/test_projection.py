@@ -1,0 +1,168 @@
+"""Free annotations projected onto clips: the paper's rules in small, and what holds for any."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from obygaze_features.manifest import (
+    CONCEPTS,
+    LEVELS,
+    Clip,
+    Label,
+    Level,
+    Manifest,
+    ManifestError,
+    merge,
+    project,
+    windows,
+)
+
+
+def mark(number, start, end, level, *concepts, by="ann", movie="m"):
+    return Clip(f"mark-{number}", movie, "", start, end, Level(level), concepts, by)
+
+
+def manifest(*clips):
+    return Manifest(clips, Path())
+
+
+TEN = manifest(Clip("c1", "m", "", 0, 10), Clip("c2", "m", "", 10, 20), Clip("c3", "m", "", 20, 30))
+
+
+def labels(projection):
+    return [(clip.level, clip.concepts) for clip in projection.manifest]
+
+
+def test_an_annotation_counts_from_a_fifth_of_the_clip_on():
+    marks = manifest(mark(1, 8.0, 11.9, "S", "Body"))  # 20 % of c1, 19 % of c2
+    assert labels(project(marks, TEN)) == [("S", ("Body",)), ("EN", ()), ("EN", ())]
+
+
+def test_a_share_that_is_exact_on_paper_counts_though_floats_miss_it():
+    clips = manifest(Clip("c", "m", "", 120, 130))
+    assert 128.2 - 126.2 < 2.0
+    assert labels(project(manifest(mark(1, 126.2, 128.2, "HN")), clips))[0][0] == "HN"
+
+
+def test_the_highest_level_wins_with_the_concepts_given_at_it_alone():
+    marks = manifest(
+        mark(1, 0, 5, "HN", "Look"), mark(2, 2, 6, "S", "Body"), mark(3, 5, 10, "S", "Posture", by="other")
+    )
+    assert labels(project(marks, TEN))[0] == ("S", ("Body", "Posture"))
+
+
+def test_each_annotator_can_have_a_row():
+    marks = manifest(mark(1, 0, 10, "HN", "Look"), mark(2, 0, 20, "S", "Body", by="other"))
+    rows = project(marks, TEN, per_annotator=True).manifest
+    assert [(clip.clip_id, clip.annotator, clip.level) for clip in rows] == [
+        ("c1-ann", "ann", "HN"),
+        ("c1-other", "other", "S"),
+        ("c2-ann", "ann", "EN"),
+        ("c2-other", "other", "S"),
+        ("c3-ann", "ann", "EN"),
+        ("c3-other", "other", "EN"),
+    ]
+
+
+def test_a_movie_that_nobody_annotated_gets_no_level_and_is_named():
+    result = project(manifest(mark(1, 0, 10, "S", movie="elsewhere")), TEN)
+    assert {clip.level for clip in result.manifest} == {None}
+    assert result.unwatched == ("m",)
+    assert result.elsewhere == ("elsewhere",)
+
+
+@pytest.mark.parametrize(
+    ("marks", "clips", "threshold", "what"),
+    [
+        (manifest(mark(1, 0, 1, "S")), manifest(Clip("whole", "m")), 0.2, "clip 'whole' has no start_s"),
+        (manifest(Clip("mute", "m", "", 0, 1)), TEN, 0.2, "clip 'mute' has no level"),
+        (manifest(mark(1, 0, 1, "S")), TEN, 1.5, "threshold 1.5"),
+    ],
+)
+def test_what_cannot_be_projected_is_refused_by_name(marks, clips, threshold, what):
+    with pytest.raises(ManifestError, match=what):
+        project(marks, clips, threshold)
+
+
+def test_windows_cover_the_film_and_the_last_ends_with_it():
+    cut = windows(manifest(mark(1, 0, 25, "EN"), mark(2, 25, 61.5, "S", by="other")), 20)
+    assert [(clip.clip_id, clip.start_s, clip.end_s) for clip in cut] == [
+        ("m-0001", 0, 20),
+        ("m-0002", 20, 40),
+        ("m-0003", 40, 60),
+        ("m-0004", 60, 61.5),
+    ]
+    assert len(windows(manifest(mark(1, 0, 60, "EN")), 20)) == 3
+    with pytest.raises(ManifestError, match="positive"):
+        windows(TEN, 0)
+
+
+some_labels = st.builds(
+    lambda level, concepts: Label(level, tuple(c for c in CONCEPTS if c in concepts)),
+    st.sampled_from(LEVELS),
+    st.sets(st.sampled_from(CONCEPTS), max_size=3),
+)
+
+
+@given(st.lists(some_labels, max_size=6), st.randoms(use_true_random=False))
+def test_merging_ignores_order_repeats_and_grouping(given_labels, random):
+    whole = merge(given_labels)
+    shuffled = random.sample(given_labels, len(given_labels))
+    assert merge(shuffled) == whole
+    assert merge(given_labels + given_labels) == whole
+    assert merge([whole]) == whole
+    cut = len(given_labels) // 2
+    if cut:
+        assert merge([merge(given_labels[:cut]), merge(given_labels[cut:])]) == whole
+
+
+@st.composite
+def annotations(draw):
+    marks = []
+    for number in range(draw(st.integers(1, 8))):
+        start = draw(st.floats(0, 29))
+        end = start + draw(st.floats(0.01, 20))
+        label = draw(some_labels)
+        concepts = label.concepts if label.level != "EN" else ()
+        marks.append(
+            mark(number, start, end, label.level, *concepts, by=draw(st.sampled_from(["one", "two"])))
+        )
+    return manifest(*marks)
+
+
+thresholds = st.floats(0, 1)
+
+
+@given(annotations(), thresholds, thresholds)
+@settings(deadline=None)
+def test_a_level_never_rises_as_the_threshold_grows(marks, one, other):
+    low = project(marks, TEN, min(one, other)).manifest
+    high = project(marks, TEN, max(one, other)).manifest
+    assert all(a.level.rank >= b.level.rank for a, b in zip(low, high, strict=True))
+
+
+@given(annotations(), thresholds)
+@settings(deadline=None)
+def test_projecting_everybody_is_projecting_each_and_merging(marks, threshold):
+    together = project(marks, TEN, threshold).manifest
+    apart = project(marks, TEN, threshold, per_annotator=True).manifest
+    for clip in together:
+        own = [row for row in apart if row.clip_id.startswith(f"{clip.clip_id}-")]
+        assert merge([Label(row.level, row.concepts) for row in own]) == Label(clip.level, clip.concepts)
+
+
+@given(annotations(), thresholds)
+@settings(deadline=None)
+def test_the_order_of_annotations_does_not_matter(marks, threshold):
+    backwards = manifest(*reversed(marks.clips))
+    assert project(marks, TEN, threshold).manifest == project(backwards, TEN, threshold).manifest
+
+
+@given(annotations())
+@settings(deadline=None)
+def test_projecting_a_projection_again_changes_nothing(marks):
+    once = project(marks, TEN).manifest
+    assert project(once.with_clips(replace(clip, annotator="x") for clip in once), TEN).manifest == once
