@@ -1,0 +1,1 @@
+"""Experiments: each trains and tests models under a protocol and leaves one run."""

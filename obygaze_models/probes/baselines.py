@@ -1,0 +1,157 @@
+"""What a probe must beat: estimators that look at no feature.
+
+All take the inputs of a probe, and give a score and a threshold as probes do, so that every table holds them.
+Each score is the same for all clips of an unseen movie, or drawn at random: their within-movie AUC is 0.5, in
+expectation or exactly.
+"""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+
+from obygaze_models.probes.labels import encode_labels
+from obygaze_models.protocol.selection import best_threshold
+
+
+class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What the baselines share: checks, the positive class's prevalence, and a threshold on a score.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+        The negative and the positive label.
+    n_features_in_ : int
+        D, only to refuse other features later.
+    prevalence_ : float
+        Share of positive clips in training.
+    threshold_ : float
+        The score from which on a clip is called positive.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+    def __sklearn_tags__(self) -> Tags:
+        """Two classes, and no promise of a good score: that is the point."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Learn what there is to learn from the labels y [N] and, for `MoviePrior`, the movies."""
+        self._validate_params()
+        X, y = validate_data(self, X, y)
+        self.classes_, labels = encode_labels(y, type(self).__name__)
+        self.prevalence_ = float(labels.mean())
+        movies = None
+        if groups is not None:
+            movies = check_array(groups, ensure_2d=False, dtype=None)
+            check_consistent_length(X, movies)
+        self.threshold_ = self._learn(labels, movies)
+        return self
+
+    def decision_function(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Score each clip [N]."""
+        check_is_fitted(self)
+        features = validate_data(self, X, reset=False)
+        return self._score(len(features), None if groups is None else np.asarray(groups))
+
+    def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[Any]:
+        """Call positive each clip whose score reaches the threshold."""
+        called = self.decision_function(X, groups) >= self.threshold_
+        labels: NDArray[Any] = self.classes_[called.astype(np.intp)]
+        return labels
+
+    def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
+        """Learn from labels 0 and 1 and give the threshold."""
+        del labels, movies
+        return 0.5
+
+    def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+
+class AlwaysPositive(Baseline):
+    """Call every clip positive: with f1_pos = 2 p / (1 + p) at prevalence p, the best constant for f1_pos."""
+
+    def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
+        del movies
+        return np.ones(n)
+
+
+class AlwaysNegative(Baseline):
+    """Call every clip negative: f1_pos is 0, but f1_weighted may look good when positives are rare."""
+
+    def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
+        del movies
+        return np.zeros(n)
+
+
+class RandomGuess(Baseline):
+    """Call each clip positive at random, with one probability for all.
+
+    The score is a uniform draw plus that probability, less 1, and so reaches the threshold, 0, that often.
+
+    Parameters
+    ----------
+    probability : float, optional
+        Of calling a clip positive; the training prevalence when not given.
+    random_state : int
+        Seed of the draws, which are the same at every call.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "probability": [Interval(Real, 0, 1, closed="both"), None],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def __init__(self, probability: float | None = None, *, random_state: int = 0) -> None:
+        self.probability = probability
+        self.random_state = random_state
+
+    def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
+        del labels, movies
+        return 0.0
+
+    def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
+        del movies
+        probability = self.prevalence_ if self.probability is None else self.probability
+        return np.random.default_rng(self.random_state).random(n) - (1 - probability)
+
+
+class MoviePrior(Baseline):
+    """Score a clip by the share of positive training clips in its movie: all that knowing the movie can tell.
+
+    A movie that was not trained on scores the training prevalence, and so does every clip when no movies are
+    given. Leaving one movie out, every tested movie is unseen: the score is one number a fold, and the
+    baseline is a constant that doesn't know the test movie. Pooled over folds its AUC is then *below* 0.5,
+    for a movie rich in positives leaves fewer to train on; that is an artefact of pooling, not knowledge. Its
+    within-movie AUC is 0.5. On splits whose movies are seen it shows how much a probe could gain by
+    recognising the movie alone.
+
+    The threshold has the highest f1_pos on the training clips themselves.
+
+    Attributes
+    ----------
+    priors_ : dict
+        Share of positive clips of each training movie.
+    """
+
+    def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
+        self.priors_: dict[Any, float] = {}
+        if movies is not None:
+            names, movie_of = np.unique(movies, return_inverse=True)
+            priors = np.bincount(movie_of, weights=labels) / np.bincount(movie_of)
+            self.priors_ = dict(zip(names.tolist(), priors.tolist(), strict=True))
+        return best_threshold(labels, self._score(len(labels), movies))
+
+    def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
+        if movies is None:
+            return np.full(n, self.prevalence_)
+        return np.array([self.priors_.get(movie, self.prevalence_) for movie in movies.tolist()])

@@ -1,0 +1,143 @@
+"""One fold table keyed by clip; a task is a filter on it, so no two tasks disagree about a clip's side."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_models.protocol.errors import ProtocolError
+
+
+@dataclass(frozen=True, eq=False)
+class FoldTable:
+    """The fold in which each clip is tested.
+
+    Attributes
+    ----------
+    clip_ids : tuple of str
+        Each clip once.
+    movies : tuple of str
+        The movie of each clip.
+    folds : ndarray of int64, shape [N]
+        The fold whose test side holds the clip; -1 for a clip that is never tested.
+    by_movie : bool
+        Whether the protocol promises that no movie is on both sides of a fold.
+
+    Raises
+    ------
+    ProtocolError
+        A clip has two rows, or (``by_movie``) a movie two folds.
+    """
+
+    clip_ids: tuple[str, ...]
+    movies: tuple[str, ...]
+    folds: NDArray[np.int64]
+    by_movie: bool = True
+
+    def __post_init__(self) -> None:
+        if not len(self.clip_ids) == len(self.movies) == len(self.folds):
+            raise ProtocolError(
+                f"a fold table needs a movie and a fold for each clip: found {len(self.clip_ids)} clips, "
+                f"{len(self.movies)} movies, {len(self.folds)} folds"
+            )
+        seen: dict[str, int] = {}
+        for clip_id, fold in zip(self.clip_ids, self.folds.tolist(), strict=True):
+            if clip_id in seen:
+                raise ProtocolError(
+                    f"clip {clip_id} is in the fold table twice: in fold {seen[clip_id]} and in {fold}"
+                )
+            seen[clip_id] = fold
+        if not self.by_movie:
+            return
+        fold_of: dict[str, int] = {}
+        for movie, fold in zip(self.movies, self.folds.tolist(), strict=True):
+            if fold_of.setdefault(movie, fold) != fold:
+                raise ProtocolError(f"movie {movie} is in two folds: {fold_of[movie]} and {fold}")
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The rows of one fold, as indices: to train on, to select with (may be none), and to test on."""
+
+    fold: int
+    train: NDArray[np.intp]
+    validation: NDArray[np.intp]
+    test: NDArray[np.intp]
+
+
+def leave_one_movie_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
+    """Give each movie, in sorted order, a fold of its own.
+
+    Raises
+    ------
+    ProtocolError
+        Fewer than 3 movies: one is tested, and selection needs two more to learn from one and look at the
+        other.
+    """
+    names = sorted(set(movies))
+    if len(names) < 3:
+        found = f"{len(names)} ({', '.join(names)})" if names else "none"
+        raise ProtocolError(
+            f"leaving one movie out needs at least 3 movies with clips of the task: found {found}"
+        )
+    number = {name: fold for fold, name in enumerate(names)}
+    return FoldTable(
+        tuple(clip_ids), tuple(movies), np.array([number[movie] for movie in movies], dtype=np.int64)
+    )
+
+
+def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Iterator[Split]:
+    """Cut a fold table into train and test sides, checking each before it is handed out.
+
+    Parameters
+    ----------
+    table : FoldTable
+    train, test : ndarray of bool, shape [N]
+        The rows that belong to the task trained on and to the task tested on.
+
+    Yields
+    ------
+    Split
+        Fold by fold, those without a test clip skipped. Without validation rows: strict selection is an inner
+        loop over the training movies.
+
+    Raises
+    ------
+    ProtocolError
+        A side leaks into another.
+    """
+    for fold in sorted(set(table.folds.tolist()) - {-1}):
+        here = table.folds == fold
+        split = Split(
+            fold, np.flatnonzero(train & ~here), np.empty(0, dtype=np.intp), np.flatnonzero(test & here)
+        )
+        if not split.test.size:
+            continue
+        check_split(split, table.clip_ids, table.movies, by_movie=table.by_movie)
+        yield split
+
+
+def check_split(
+    split: Split, clip_ids: Sequence[str], movies: Sequence[str], *, by_movie: bool = True
+) -> None:
+    """Refuse a split with a clip, or (``by_movie``) a movie, on more than one of its sides.
+
+    Raises
+    ------
+    ProtocolError
+        Names the first clip or movie that leaks, and the two sides.
+    """
+    sides = {"training": split.train, "validation": split.validation, "test": split.test}
+    for what, key in (("clip", clip_ids), ("movie", movies)):
+        if what == "movie" and not by_movie:
+            continue
+        side_of: dict[str, str] = {}
+        for side, rows in sides.items():
+            for name in {key[row] for row in rows.tolist()}:
+                if name in side_of:
+                    raise ProtocolError(
+                        f"fold {split.fold} leaks: {what} {name} is in {side_of[name]} and in {side}; "
+                        "the strict protocol allows neither a clip nor a movie on two sides"
+                    )
+                side_of[name] = side

@@ -1,0 +1,235 @@
+"""`obygaze evaluate` from a sealed store and a manifest file to a table and a run folder."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from obygaze.cli import main
+from obygaze_features.manifest import Clip, Level, Manifest, write_manifest
+from obygaze_features.store import (
+    ArraySpec,
+    ClipFeatures,
+    ClipResult,
+    GroupSpec,
+    PlannedClip,
+    Stage,
+    seal,
+    staging_path,
+)
+
+PROVENANCE = {
+    "head": None,
+    "layer": None,
+    "hub": None,
+    "weights_sha256": None,
+    "architecture": {},
+    "preset": {"resize": None, "crop": None, "constants": None, "order": None},
+    "sampling": {"policy": "uniform", "n": 2},
+    "decoder": {"av": "0", "ffmpeg": "0", "on_damage": "fail"},
+    "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
+    "software": {"obygaze": "0.1.0"},
+    "commit": None,
+    "licence": "CC0-1.0",
+    "citation": "",
+    "contact": "",
+}
+
+N_MOVIES, N_CLIPS, D = 4, 30, 6
+BROKEN = "m1-07"
+
+
+def films(folder: Path, backbones: tuple[str, ...] = ("descriptors",)) -> None:
+    """Keep films.csv and the store films-1.0.0: S clips lie 4 deviations away; one clip failed.
+
+    S clips have a visual concept, but every second only one that is heard.
+    """
+    rng = np.random.default_rng(0)
+    clips, results, planned = [], [], []
+    specs = [
+        GroupSpec(
+            name,
+            (ArraySpec("pooled", (D,), "float32"), ArraySpec("frames", (2, D), "float32")),
+            2,
+            PROVENANCE | {"name": name},
+        )
+        for name in backbones
+    ]
+    for movie in range(N_MOVIES):
+        for place in range(N_CLIPS):
+            clip_id, name = f"m{movie}-{place:02}", f"m{movie}"
+            level = (Level.S, Level.HN, Level.EN, Level.NS, Level.EN)[place % 5]
+            concepts = ("Look",) if place % 2 else ("Speech",)
+            clips.append(
+                Clip(clip_id, name, level=level, concepts=concepts if level in (Level.S, Level.HN) else ())
+            )
+            planned.append(PlannedClip(clip_id, name))
+            if clip_id == BROKEN:
+                results.append(ClipResult(clip_id, "failed", "the file is empty (0 bytes)"))
+                continue
+            frames = rng.normal(size=(2, D)).astype(np.float32)
+            frames[:, 0] += 4.0 * (level is Level.S)
+            features = ClipFeatures(
+                np.arange(2.0), np.arange(2), {"pooled": frames.mean(axis=0), "frames": frames}
+            )
+            results.append(ClipResult(clip_id, "ok", groups=dict.fromkeys(backbones, features)))
+    write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
+    stage = Stage.open(staging_path(folder / "films"), planned, specs, {"name": "films"})
+    with stage.writer() as writer:
+        writer.commit(results)
+    seal(staging_path(folder / "films"), folder / "films", licence="CC0-1.0", allow_missing=True)
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    """A folder with films.csv and films-1.0.0."""
+    folder = tmp_path_factory.mktemp("shelf")
+    films(folder)
+    return folder
+
+
+@pytest.fixture
+def obygaze(monkeypatch, tmp_path, capsys):
+    """Run the command line in an empty folder; gives exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return left.value.code, captured.out, captured.err
+
+    return run
+
+
+def test_a_table_is_printed_and_a_run_kept(obygaze, shelf, tmp_path):
+    code, out, err = obygaze(
+        "evaluate", shelf / "films", shelf / "films.csv", "--task", "hn_s", "--test", "enhn_s"
+    )
+    assert code == 0
+    assert out.splitlines()[0].split()[:3] == ["model", "AP", "f1_pos"]
+    f1_pos = {line.split()[0]: line.split()[2] for line in out.splitlines()[2:8]}
+    assert float(f1_pos["mlp"]) > 0.9
+    assert all(float(value) < float(f1_pos["mlp"]) for model, value in f1_pos.items() if model != "mlp")
+    for said in (
+        "train HN vs S, test (EN u HN) vs S",
+        "raw policy",
+        "4 movies",
+        "1 excluded for want of features",
+    ):
+        assert said in out
+    assert f"excluded {BROKEN}: failed: the file is empty (0 bytes)" in err
+    folder = Path("runs") / "films-hn_s-enhn_s-seed0"
+    assert f"run kept in {folder}" in err
+    assert sorted(path.name for path in (tmp_path / folder).iterdir()) == [
+        "inner_curves.csv",
+        "metrics.csv",
+        "metrics.json",
+        "predictions.csv",
+    ]
+
+
+def test_the_same_command_twice_gives_the_same_bytes(obygaze, shelf, tmp_path):
+    for name in ("one", "two"):
+        assert obygaze("evaluate", shelf / "films", shelf / "films.csv", "--out", name)[0] == 0
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+        assert str(shelf).encode() not in path.read_bytes()
+
+
+def test_json_is_one_document_the_same_as_the_file(obygaze, shelf, tmp_path):
+    code, out, _ = obygaze("evaluate", shelf / "films", shelf / "films.csv", "--json", "--out", "run")
+    assert code == 0
+    assert out == (tmp_path / "run" / "metrics.json").read_text("utf-8")
+    record = json.loads(out)["record"]
+    assert record["train_task"] == record["test_task"] == "hn_s"
+    assert record["excluded"] == []
+
+
+def test_label_policies_are_named_and_what_they_change_is_said(obygaze, shelf):
+    command = ("evaluate", shelf / "films", shelf / "films.csv", "--task", "enhn_s", "--json")
+    _, raw, said = obygaze(*command, "--out", "raw")
+    assert "would make EN of" in said
+    _, paper, said = obygaze(*command, "--policy", "paper", "--out", "paper")
+    assert "label policy paper:" in said
+    assert "clips changed level" in said
+    shares = [json.loads(out)["record"]["prevalence"] for out in (raw, paper)]
+    assert shares[0] > 1.5 * shares[1] > 0
+
+
+def test_a_run_that_is_there_is_replaced_only_when_forced(obygaze, shelf):
+    command = ("evaluate", shelf / "films", shelf / "films.csv", "--out", "run")
+    assert obygaze(*command)[0] == 0
+    code, out, err = obygaze(*command)
+    assert (code, out) == (1, "")
+    assert err.splitlines()[-1].startswith("obygaze: error: run holds a run already: give --force")
+    assert obygaze(*command, "--force")[0] == 0
+
+
+def test_frames_can_be_pooled_here_and_pooled_features_can_not_again(obygaze, shelf):
+    command = ("evaluate", shelf / "films", shelf / "films.csv", "--pool", "mean")
+    code, out, _ = obygaze(*command, "--features", "frames", "--json")
+    assert code == 0
+    assert json.loads(out)["record"]["pool"] == "mean"
+    assert obygaze(*command, "--features", "pooled")[0] == 2
+
+
+def test_one_of_several_backbones_is_named_in_the_runs_folder(obygaze, tmp_path):
+    films(tmp_path, ("descriptors", "xclip"))
+    code, _, err = obygaze("evaluate", "films", "films.csv")
+    assert code == 1
+    assert "has several backbones (descriptors, xclip): name one" in err
+    assert obygaze("evaluate", "films", "films.csv", "--backbone", "xclip")[0] == 0
+    assert (tmp_path / "runs" / "films-xclip-hn_s-hn_s-seed0").is_dir()
+
+
+def write_levels(path: Path, levels: dict[str, list[str]]) -> Path:
+    """Write a manifest with the given levels of the first clips of each movie."""
+    clips = [
+        Clip(f"{movie}-{place:02}", movie, level=Level(level))
+        for movie, named in levels.items()
+        for place, level in enumerate(named)
+    ]
+    write_manifest(Manifest(tuple(clips), path.parent), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("levels", "message"),
+    [
+        (
+            {f"m{movie}": ["EN", "HN"] for movie in range(4)},
+            "no positive clip to be trained on: 4 clips with features",
+        ),
+        ({"m0": ["S", "HN"], "m1": ["S", "HN"]}, "leaving one movie out needs at least 3 movies"),
+        ({"other": ["S", "HN"]}, "none of the manifest's 2 clips of the task has features in store films"),
+        ({"m0": ["NS"]}, "the manifest has no clip of level HN, S among its 1"),
+    ],
+)
+def test_clips_that_can_not_be_evaluated_are_one_clear_line(obygaze, shelf, tmp_path, levels, message):
+    code, out, err = obygaze("evaluate", shelf / "films", write_levels(tmp_path / "other.csv", levels))
+    assert (code, out) == (1, "")
+    assert err.startswith(f"obygaze: error: {message}")
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_unknown_task_a_missing_store_and_a_missing_manifest_are_one_line(obygaze, shelf):
+    for arguments in (
+        (shelf / "films", shelf / "films.csv", "--task", "en_hn"),
+        (shelf / "nothing", shelf / "films.csv"),
+        (shelf / "films", shelf / "nothing.csv"),
+    ):
+        code, out, err = obygaze("evaluate", *arguments)
+        assert (code, out) == (1, "")
+        assert err.startswith("obygaze: error: ")
+        assert len(err.splitlines()) == 1
+
+
+def test_help_shows_examples_and_says_why_raw_is_the_default(obygaze):
+    code, out, _ = obygaze("evaluate", "--help")
+    assert code == 0
+    assert "Examples:" in out
+    assert "[default: raw]" in out
+    assert "only ObyGaze12's manifest is meant for the others" in " ".join(out.split())

@@ -1,0 +1,85 @@
+"""Baselines look at no feature, and their numbers are those of the formulas."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from obygaze_models.evaluation.metrics import auc, average_precision, f1_pos, f1_weighted, within_movie_auc
+from obygaze_models.probes import AlwaysNegative, AlwaysPositive, MoviePrior, RandomGuess
+
+N = 20_000
+RNG = np.random.default_rng(0)
+X = np.zeros((N, 2))
+MOVIES = RNG.integers(0, 10, N)
+Y = (RNG.random(N) < 0.23).astype(np.int64)
+
+
+def test_always_positive_has_f1_pos_2p_over_1_plus_p():
+    called = AlwaysPositive().fit(X, Y).predict(X)
+    p = Y.mean()
+    assert f1_pos(Y, called) == pytest.approx(2 * p / (1 + p))
+
+
+def test_always_negative_looks_good_weighted_and_is_worthless_positive():
+    called = AlwaysNegative().fit(X, Y).predict(X)
+    assert f1_pos(Y, called) == 0
+    assert f1_weighted(Y, called) > 0.6
+
+
+@pytest.mark.parametrize(("probability", "share"), [(None, 0.23), (0.5, 0.5), (0, 0), (1, 1)])
+def test_a_random_guess_calls_the_share_it_should_and_ranks_by_chance(probability, share):
+    model = RandomGuess(probability).fit(X, Y)
+    assert model.predict(X).mean() == pytest.approx(share, abs=0.01)
+    assert auc(Y, model.decision_function(X)) == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_random_guess_is_the_published_one():
+    """Paper 001's Table 2 at 23 % positives: f1_pos 0.32 at one half, f1_weighted 0.54."""
+    called = RandomGuess(0.5).fit(X, Y).predict(X)
+    assert f1_pos(Y, called) == pytest.approx(0.315, abs=0.015)
+    assert f1_weighted(Y, called) == pytest.approx(0.539, abs=0.015)
+
+
+def test_movie_prior_scores_a_seen_movie_by_its_own_share():
+    movies, y = np.array(["a"] * 4 + ["b"] * 4), np.array([1, 1, 1, 0, 0, 0, 0, 1])
+    model = MoviePrior().fit(np.zeros((8, 1)), y, groups=movies)
+    assert model.decision_function(np.zeros((2, 1)), groups=["a", "b"]).tolist() == [0.75, 0.25]
+    assert model.predict(np.zeros((2, 1)), groups=["a", "b"]).tolist() == [1, 0]
+
+
+def test_movie_prior_scores_an_unseen_movie_by_the_training_prevalence():
+    model = MoviePrior().fit(X, Y, groups=MOVIES)
+    assert model.decision_function(X[:3], groups=[99, 98, 97]).tolist() == [Y.mean()] * 3
+    assert model.decision_function(X[:3]).tolist() == [Y.mean()] * 3
+
+
+def test_movie_prior_knows_nothing_within_a_movie_and_is_below_chance_pooled_over_left_out_movies():
+    shares = np.linspace(0.05, 0.6, 10)
+    y = (np.random.default_rng(1).random(N) < shares[MOVIES]).astype(np.int64)
+    scores = np.empty(N)
+    for movie in range(10):
+        there = movie == MOVIES
+        model = MoviePrior().fit(X[~there], y[~there], groups=MOVIES[~there])
+        scores[there] = model.decision_function(X[there], groups=MOVIES[there])
+    assert within_movie_auc(y, scores, MOVIES) == 0.5
+    # A movie rich in positives leaves fewer to train on: pooling turns that into an AUC below one half.
+    assert auc(y, scores) < 0.4
+    # Where movies are seen, knowing them is worth a lot.
+    seen = MoviePrior().fit(X, y, groups=MOVIES)
+    assert auc(y, seen.decision_function(X, groups=MOVIES)) > 0.7
+    assert average_precision(y, seen.decision_function(X, groups=MOVIES)) > y.mean() + 0.1
+
+
+@pytest.mark.parametrize(("name", "expected"), [("EN_S", 0.76), ("HN_S", 0.68), ("ENHN_S", 0.71)])
+def test_the_released_folds_let_the_movie_alone_be_recognised(shared_data, name, expected):
+    """Mean AUC over the ten folds of a model that sees the movie's id and nothing else."""
+    path = shared_data / "obygaze12" / "balanced_level" / f"02_{name}.csv"
+    clips = pd.read_csv(path, sep=";")
+    y = clips["label"].astype(str).isin(["Sure", "S"]).to_numpy(int)
+    movies, folds = clips["movie"].to_numpy(), clips["fold"].to_numpy()
+    values = []
+    for fold in range(10):
+        test = folds == fold
+        model = MoviePrior().fit(np.zeros((len(y), 1))[~test], y[~test], groups=movies[~test])
+        values.append(auc(y[test], model.decision_function(np.zeros((test.sum(), 1)), groups=movies[test])))
+    assert np.mean(values) == pytest.approx(expected, abs=0.005)

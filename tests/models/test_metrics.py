@@ -1,0 +1,96 @@
+"""Metrics equal scikit-learn's where defined, and are NaN, never 0, where the clips don't define them."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics as reference
+
+from obygaze_models.evaluation import metrics
+
+CLIPS = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 1), st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])),
+    min_size=1,
+    max_size=30,
+)
+
+
+def columns(clips):
+    labels, called, scores = zip(*clips, strict=True)
+    return np.array(labels), np.array(called), np.array(scores)
+
+
+@given(CLIPS)
+def test_metrics_of_calls_equal_the_reference_or_are_undefined(clips):
+    y, called, _ = columns(clips)
+    both = 0 < y.sum() < len(y)
+    for function, average, defined in (
+        (metrics.f1_pos, "binary", y.any()),
+        (metrics.f1_macro, "macro", both),
+        (metrics.f1_weighted, "weighted", both),
+    ):
+        if defined:
+            expected = reference.f1_score(
+                y, called, average=average, labels=[1] if average == "binary" else [0, 1], zero_division=0
+            )
+            assert function(y, called) == pytest.approx(expected)
+        else:
+            assert math.isnan(function(y, called))
+    if both:
+        assert metrics.balanced_accuracy(y, called) == pytest.approx(
+            reference.balanced_accuracy_score(y, called)
+        )
+    else:
+        assert math.isnan(metrics.balanced_accuracy(y, called))
+
+
+@given(CLIPS)
+def test_metrics_of_scores_equal_the_reference_or_are_undefined(clips):
+    y, _, scores = columns(clips)
+    if y.any():
+        assert metrics.average_precision(y, scores) == pytest.approx(
+            reference.average_precision_score(y, scores)
+        )
+    else:
+        assert math.isnan(metrics.average_precision(y, scores))
+    if 0 < y.sum() < len(y):
+        assert metrics.auc(y, scores) == pytest.approx(reference.roc_auc_score(y, scores))
+    else:
+        assert math.isnan(metrics.auc(y, scores))
+
+
+def test_a_constant_score_has_the_prevalence_as_average_precision_and_half_as_auc():
+    y = np.array([1, 0, 0, 0])
+    assert metrics.prevalence(y) == 0.25
+    assert metrics.average_precision(y, np.ones(4)) == 0.25
+    assert metrics.auc(y, np.ones(4)) == 0.5
+
+
+def test_within_movie_auc_ignores_differences_between_movies_and_movies_with_one_class():
+    movies = np.array(list("aaaabbbbcc"))
+    y = np.array([1, 0, 1, 0, 1, 0, 0, 0, 1, 1])
+    scores = np.array([0.9, 0.1, 0.8, 0.2, 100.1, 100.2, 100.3, 100.4, -5, -6])
+    assert metrics.within_movie_auc(y, scores, movies) == pytest.approx((1.0 + 0.0) / 2)
+    assert math.isnan(metrics.within_movie_auc(y[8:], scores[8:], movies[8:]))
+
+
+def test_no_clips_have_no_prevalence():
+    assert math.isnan(metrics.prevalence(np.array([])))
+
+
+@pytest.mark.parametrize(
+    ("share", "random", "constant"),
+    [(23, (0.315, 0.539), (0.374, 0.086)), (19, (0.275, 0.553), (0.319, 0.061))],
+)
+def test_the_trivial_rows_of_table_2_follow_from_their_prevalence(share, random, constant):
+    """Both papers' Table 2, in both readings, at 23 % and 19 % positives; random rows in expectation."""
+    y = np.repeat([1, 0], [share, 100 - share])
+    everything = np.ones(100, dtype=int)
+    assert metrics.f1_pos(y, everything) == pytest.approx(constant[0], abs=5e-4)
+    assert metrics.f1_weighted(y, everything) == pytest.approx(constant[1], abs=5e-4)
+    doubled = np.repeat(y, 2)
+    half = np.tile([0, 1], 100)
+    assert metrics.f1_pos(doubled, half) == pytest.approx(random[0], abs=5e-4)
+    assert metrics.f1_weighted(doubled, half) == pytest.approx(random[1], abs=5e-4)

@@ -1,0 +1,197 @@
+"""The probe learns what is planted, chooses without cheating, and gives the same bytes for the same seed."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from obygaze_models.evaluation.metrics import auc
+from obygaze_models.probes import AlwaysNegative, AlwaysPositive, MLPProbe, MoviePrior, RandomGuess
+from obygaze_models.probes.training import moments
+from obygaze_models.protocol import ProtocolError, inner_folds
+
+ESTIMATORS = [MLPProbe(max_epochs=20), AlwaysPositive(), AlwaysNegative(), RandomGuess(), MoviePrior()]
+
+BY_PLACE = "the draws go by a clip's place, not by what the clip is: that is what looking at no feature means"
+EXPECTED_FAILURES = {
+    RandomGuess: {
+        "check_methods_sample_order_invariance": BY_PLACE,
+        "check_methods_subset_invariance": BY_PLACE,
+    }
+}
+
+
+@parametrize_with_checks(
+    ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(type(estimator), {})
+)
+def test_estimators_keep_the_conventions_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def learnable(make_planted):
+    """S clips lie 3 standard deviations from the others along one direction, in every movie alike."""
+    return make_planted(direction=3.0, film=1.0)
+
+
+@pytest.fixture(scope="module")
+def selected(learnable):
+    return MLPProbe().fit(learnable.X, learnable.y, groups=learnable.movies)
+
+
+def test_a_planted_direction_is_learnt_and_holds_in_a_movie_not_seen(learnable):
+    new = learnable.movies == learnable.movies[-1]
+    probe = MLPProbe().fit(learnable.X[~new], learnable.y[~new], groups=learnable.movies[~new])
+    assert auc(learnable.y[new], probe.decision_function(learnable.X[new])) > 0.9
+
+
+def test_constant_and_huge_features_do_no_harm(learnable):
+    X = learnable.X.copy()
+    X[:, 0] = 1e7
+    X[:, 1] *= 1e6
+    probe = MLPProbe().fit(X, learnable.y, groups=learnable.movies)
+    assert np.isfinite(probe.decision_function(X)).all()
+    assert auc(learnable.y, probe.decision_function(X)) > 0.9
+
+
+def test_features_are_standardised_by_the_training_clips_alone(learnable):
+    here = learnable.movies != learnable.movies[0]
+    probe = MLPProbe().fit(learnable.X[here], learnable.y[here], groups=learnable.movies[here])
+    mean, scale = moments(learnable.X[here])
+    assert np.array_equal(probe.mean_, mean)
+    assert np.array_equal(probe.scale_, scale)
+
+
+def test_the_inner_loop_gives_scores_curves_threshold_and_epoch(selected, learnable):
+    assert selected.inner_scores_.shape == learnable.y.shape
+    assert [curve.fold for curve in selected.curves_] == [0, 1, 2, 3]
+    assert selected.n_epochs_ == int(np.ceil(np.median([curve.kept for curve in selected.curves_])))
+    for curve in selected.curves_:
+        assert curve.kept == np.argmin(curve.validation_loss) + 1
+        assert len(curve.validation_loss) in (curve.kept + 5, 100)
+    called = selected.decision_function(learnable.X) >= selected.threshold_
+    assert np.array_equal(selected.predict(learnable.X) == 1, called)
+
+
+def test_inner_models_can_not_learn_from_the_labels_of_the_movies_held_out(learnable):
+    held_out = inner_folds(learnable.y, learnable.movies) == 2
+    # Reversed inside each of its movies, the labels are dealt into the same folds.
+    misleading = learnable.y.copy()
+    for movie in np.unique(learnable.movies[held_out]):
+        there = learnable.movies == movie
+        misleading[there] = learnable.y[there][::-1]
+    assert (misleading != learnable.y).any()
+    # With one epoch to choose from, held-out labels can't even choose.
+    right, misled = (
+        MLPProbe(max_epochs=1).fit(learnable.X, y, groups=learnable.movies).inner_scores_
+        for y in (learnable.y, misleading)
+    )
+    assert np.array_equal(right[held_out], misled[held_out])
+    assert not np.array_equal(right[~held_out], misled[~held_out])
+
+
+def test_given_validation_clips_choose_the_epoch_and_the_best_is_restored(learnable):
+    held_out = learnable.movies == learnable.movies[-1]
+    X, y = learnable.X[~held_out], learnable.y[~held_out]
+    probe = MLPProbe(learning_rate=0.02).fit(X, y, X_val=learnable.X[held_out], y_val=learnable.y[held_out])
+    (curve,) = probe.curves_
+    assert probe.n_epochs_ == curve.kept < len(curve.validation_loss)
+    # The same training stopped there by hand has the same parameters.
+    stopped = MLPProbe(learning_rate=0.02, max_epochs=curve.kept).fit(X, y)
+    assert stopped.parameters_.tobytes() == probe.parameters_.tobytes()
+    assert probe.threshold_ == 0.0
+
+
+def test_at_least_min_epochs_are_run(learnable):
+    held_out = learnable.movies == learnable.movies[-1]
+    probe = MLPProbe(patience=1, min_epochs=9, learning_rate=0.05).fit(
+        learnable.X[~held_out],
+        learnable.y[~held_out],
+        X_val=learnable.X[held_out],
+        y_val=learnable.y[held_out],
+    )
+    assert len(probe.curves_[0].validation_loss) >= 9
+
+
+def test_without_anything_to_select_on_all_epochs_are_run_and_the_last_kept(learnable):
+    probe = MLPProbe(max_epochs=3).fit(learnable.X, learnable.y)
+    assert probe.n_epochs_ == 3
+    assert np.isnan(probe.curves_[0].validation_loss).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(learnable, dtype):
+    X = learnable.X.astype(dtype)
+    first, again, other = (
+        MLPProbe(max_epochs=4, random_state=seed).fit(X, learnable.y, groups=learnable.movies)
+        for seed in (0, 0, 1)
+    )
+    assert first.parameters_.dtype == dtype
+    assert first.parameters_.tobytes() == again.parameters_.tobytes()
+    assert first.parameters_.tobytes() != other.parameters_.tobytes()
+
+
+def test_a_clone_of_a_fitted_probe_learns_the_same(selected, learnable):
+    again = clone(selected).fit(learnable.X, learnable.y, groups=learnable.movies)
+    assert again.parameters_.tobytes() == selected.parameters_.tobytes()
+
+
+WIDE = """
+import hashlib, numpy as np
+from obygaze_models.probes import MLPProbe
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(300, 512)).astype(np.float32), rng.integers(0, 2, 300)
+probe = MLPProbe(max_epochs=3).fit(X, y, groups=np.arange(300) % 5)
+scores = probe.decision_function(X)
+print(hashlib.sha256(probe.parameters_.tobytes() + scores.tobytes()).hexdigest())
+"""
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    prints = {
+        subprocess.run(
+            [sys.executable, "-c", WIDE],
+            env={"PATH": "", "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2")
+    }
+    assert len(prints) == 1
+
+
+def test_fit_leaves_the_number_of_threads_as_it_was(learnable):
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = threadpool_info()
+        MLPProbe(max_epochs=1).fit(learnable.X, learnable.y)
+        assert threadpool_info() == before
+
+
+def test_half_a_validation_pair_or_two_ways_to_select_are_refused(learnable):
+    X, y = learnable.X, learnable.y
+    with pytest.raises(ValueError, match="X_val and y_val go together"):
+        MLPProbe().fit(X, y, X_val=X)
+    with pytest.raises(ValueError, match="not by both"):
+        MLPProbe().fit(X, y, groups=learnable.movies, X_val=X, y_val=y)
+    with pytest.raises(ValueError, match="label 2, which y does not"):
+        MLPProbe().fit(X, y, X_val=X, y_val=y + 1)
+
+
+def test_one_class_or_one_movie_is_refused(learnable):
+    with pytest.raises(ValueError, match="needs clips of two classes, but y has one class: 0"):
+        MLPProbe().fit(learnable.X, np.zeros_like(learnable.y))
+    with pytest.raises(ProtocolError, match="at least 2 training movies"):
+        MLPProbe().fit(learnable.X, learnable.y, groups=["one"] * len(learnable.y))
+
+
+def test_a_later_fit_leaves_nothing_of_an_earlier_one(learnable):
+    probe = MLPProbe(max_epochs=2).fit(learnable.X, learnable.y, groups=learnable.movies)
+    assert hasattr(probe, "inner_scores_")
+    probe.fit(learnable.X, learnable.y)
+    assert not hasattr(probe, "inner_scores_")
+    assert probe.threshold_ == 0.0

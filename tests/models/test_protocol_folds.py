@@ -1,0 +1,79 @@
+"""One fold table keyed by clip, and no way to make it leak."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from obygaze_models.protocol import FoldTable, ProtocolError, Split, check_split, leave_one_movie_out, splits
+
+NONE = np.empty(0, dtype=np.intp)
+
+
+def rows(*numbers):
+    return np.array(numbers, dtype=np.intp)
+
+
+def test_each_movie_is_tested_once_in_sorted_order():
+    table = leave_one_movie_out(["x1", "a1", "m1", "a2"], ["x", "a", "m", "a"])
+    assert table.folds.tolist() == [2, 0, 1, 0]
+
+
+def test_fewer_than_three_movies_are_refused():
+    with pytest.raises(ProtocolError, match=r"at least 3 movies.*found 2 \(a, b\)"):
+        leave_one_movie_out(["1", "2"], ["a", "b"])
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.booleans()), min_size=3, max_size=40))
+def test_splits_filter_one_table_and_every_testable_clip_is_tested_exactly_once(clips):
+    movies = [movie for movie, _, _ in clips]
+    if len(set(movies)) < 3:
+        return
+    train, test = np.array([t for _, t, _ in clips]), np.array([t for _, _, t in clips])
+    tested = []
+    for split in splits(leave_one_movie_out([str(n) for n in range(len(clips))], movies), train, test):
+        assert train[split.train].all()
+        assert test[split.test].all()
+        assert not {movies[row] for row in split.train} & {movies[row] for row in split.test}
+        tested.extend(split.test.tolist())
+    assert sorted(tested) == np.flatnonzero(test).tolist()
+
+
+def test_a_clip_in_two_folds_is_refused():
+    with pytest.raises(ProtocolError, match=r"clip c1 is in the fold table twice: in fold 0 and in 1"):
+        FoldTable(("c1", "c2", "c1"), ("a", "b", "c"), np.array([0, 0, 1]))
+
+
+def test_a_movie_in_two_folds_is_refused_unless_the_protocol_says_so():
+    with pytest.raises(ProtocolError, match=r"movie a is in two folds: 0 and 1"):
+        FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]))
+    assert not FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]), by_movie=False).by_movie
+
+
+def test_a_clip_without_a_fold_is_never_tested():
+    table = FoldTable(("c1", "c2"), ("a", "b"), np.array([0, -1]))
+    everything = np.ones(2, dtype=bool)
+    assert [split.test.tolist() for split in splits(table, everything, everything)] == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("split", "leak"),
+    [
+        (Split(4, rows(0, 1), NONE, rows(1, 2)), "clip c1 is in training and in test"),
+        (Split(4, rows(0), rows(1), rows(1)), "clip c1 is in validation and in test"),
+        (Split(4, rows(0), rows(0), rows(3)), "clip c0 is in training and in validation"),
+        (Split(4, rows(0), NONE, rows(4)), "movie a is in training and in test"),
+    ],
+)
+def test_a_leak_is_refused_by_name(split, leak):
+    with pytest.raises(ProtocolError, match=f"fold 4 leaks: {leak}"):
+        check_split(split, ["c0", "c1", "c2", "c3", "c4"], ["a", "b", "c", "d", "a"])
+
+
+def test_the_same_clip_under_two_rows_is_still_a_leak():
+    with pytest.raises(ProtocolError, match="clip c0 is in training and in test"):
+        check_split(Split(0, rows(0), NONE, rows(1)), ["c0", "c0"], ["a", "b"])
+
+
+def test_a_protocol_with_seen_movies_checks_clips_only():
+    check_split(Split(0, rows(0), NONE, rows(1)), ["c0", "c1"], ["a", "a"], by_movie=False)
