@@ -1,0 +1,207 @@
+"""`obygaze frames`: show or save the very frames that an extraction would use."""
+
+import errno
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from obygaze_features.video import Frames, Sampling
+
+
+@click.command()
+@click.argument("video", type=click.Path(path_type=Path))
+@click.option(
+    "--n", type=click.IntRange(min=1), help="Frames spread evenly: number int(i * L / n) of L.  [default: 32]"
+)
+@click.option(
+    "--indices", metavar="LIST", help="Exactly these frames, counted from 0 in the whole video, e.g. 0,5,390."
+)
+@click.option("--fps", "rate", type=float, help="The frame nearest to every 1/FPS seconds.")
+@click.option(
+    "--keyframes", type=click.IntRange(min=1), help="The key frame nearest to each of that many even times."
+)
+@click.option("--start", type=float, help="Sample from this time on, in seconds as a player shows them.")
+@click.option("--end", type=float, help="Sample before this time, in seconds.")
+@click.option(
+    "--npz", type=click.Path(path_type=Path), help="Save frames [F,H,W,3] uint8, index and time_s here."
+)
+@click.option("--sheet", type=click.Path(path_type=Path), help="Save a contact sheet here, as PNG.")
+@click.option("--strict", is_flag=True, help="Refuse a video with any damage seen.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--force", is_flag=True, help="Replace files that exist.")
+def frames(
+    video: Path,
+    n: int | None,
+    indices: str | None,
+    rate: float | None,
+    keyframes: int | None,
+    start: float | None,
+    end: float | None,
+    npz: Path | None,
+    sheet: Path | None,
+    strict: bool,
+    as_json: bool,
+    force: bool,
+) -> None:
+    """Show or save the very frames that an extraction would use.
+
+    Pictures are kept only where --npz or --sheet asks for them.
+
+    \b
+    Examples:
+      obygaze frames clip.mp4                                  which 32 frames, and when they are shown
+      obygaze frames clip.mp4 --indices 0,5,390 --npz f.npz    these frames at full size
+      obygaze frames film.mkv --start 61.5 --end 74 --sheet scene.png
+    """
+    from obygaze_features.video import read_frames
+    from obygaze_features.video.sheet import contact_sheet
+
+    sampling = chosen_sampling(n, indices, rate, keyframes)
+    for path in (npz, sheet):
+        check_output(path, video, force=force)
+    keep = keeper(full_size=npz is not None, thumbnails=sheet is not None)
+    taken = read_frames(video, sampling, start_s=start, end_s=end, strict=strict, each=keep)
+    if npz is not None:
+        save_npz(npz, video, taken)
+    if sheet is not None:
+        png = contact_sheet([small for _, small in taken.images if small is not None])
+        write_whole(sheet, lambda file: file.write(png))
+    click.echo(as_document(video, sampling, start, end, taken) if as_json else as_table(video, taken))
+    for path in (npz, sheet):
+        if path is not None:
+            click.echo(f"saved {path}", err=True)
+
+
+def chosen_sampling(
+    n: int | None, indices: str | None, rate: float | None, keyframes: int | None
+) -> "Sampling":
+    """Make the one rule that the options name; 32 even frames where they name none."""
+    from obygaze_features import video
+
+    given = {"--n": n, "--indices": indices, "--fps": rate, "--keyframes": keyframes}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise click.UsageError(f"{' and '.join(names)} cannot be combined: each is a way to choose frames")
+    if indices is not None:
+        try:
+            return video.at(int(item) for item in indices.split(","))
+        except video.VideoError as error:
+            raise click.BadParameter(str(error), param_hint="--indices") from None
+        except ValueError:
+            raise click.BadParameter(
+                f"whole numbers joined by commas are expected, not {indices!r}", param_hint="--indices"
+            ) from None
+    if rate is not None:
+        try:
+            return video.fps(rate)
+        except video.VideoError as error:
+            raise click.BadParameter(str(error), param_hint="--fps") from None
+    return video.uniform(n or 32) if keyframes is None else video.keyframes(keyframes)
+
+
+def check_output(path: Path | None, video: Path, *, force: bool) -> None:
+    """Refuse an output that exists, unless it may be replaced, and the video itself always."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder to save in", str(path.parent))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "a file is to be saved, but this is a directory", str(path))
+    if path.exists() and video.exists() and path.samefile(video):
+        raise FileExistsError(errno.EEXIST, "this is the video itself, which stays as it is", str(path))
+    if path.exists() and not force:
+        raise FileExistsError(errno.EEXIST, "the file exists already; --force replaces it", str(path))
+
+
+Kept = tuple["NDArray[np.uint8] | None", "NDArray[np.uint8] | None"]
+
+
+def keeper(*, full_size: bool, thumbnails: bool) -> "Callable[[NDArray[np.uint8]], Kept]":
+    """Keep of each frame only what will be saved: its pixels, its thumbnail, both or nothing."""
+    from obygaze_features.video.sheet import thumbnail
+
+    def keep(frame: "NDArray[np.uint8]") -> Kept:
+        return frame if full_size else None, thumbnail(frame) if thumbnails else None
+
+    return keep
+
+
+def save_npz(path: Path, video: Path, taken: "Frames[Kept]") -> None:
+    """Save pixels, indices and times; numpy writes no dates, so the same frames give the same bytes."""
+    import numpy as np
+
+    from obygaze_features.video import VideoError
+
+    pictures = [full for full, _ in taken.images if full is not None]
+    if len({picture.shape for picture in pictures}) > 1:
+        raise VideoError("its pictures change size, so they cannot be saved as one array", video)
+    write_whole(
+        path, lambda file: np.savez(file, frames=np.stack(pictures), index=taken.index, time_s=taken.time_s)
+    )
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file beside its place and move it there when it is complete."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            write(file)
+        temporary.chmod(0o666 & ~current_umask())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def current_umask() -> int:
+    """Read the permissions that new files don't get."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def as_table(video: Path, taken: "Frames[Kept]") -> str:
+    """Lay out the frames as a plain table, with how they were got above it."""
+    from tabulate import tabulate
+
+    how = taken.method + (f" ({taken.why_sequential})" if taken.why_sequential else "")
+    turned = f", turned {taken.rotation} degrees clockwise" if taken.rotation else ""
+    lines = [
+        f"{video}: {len(taken)} of {taken.total} frames, {taken.width}x{taken.height}{turned}",
+        f"status {taken.status}, method {how}, {taken.decoded} frames decoded",
+        *(f"note: {note}" for note in taken.notes),
+        "",
+        tabulate(
+            {"index": taken.index.tolist(), "time_s": taken.time_s.tolist()},
+            headers="keys",
+            tablefmt="plain",
+            floatfmt=("", ".3f"),
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def as_document(
+    video: Path, sampling: "Sampling", start: float | None, end: float | None, taken: "Frames[Kept]"
+) -> str:
+    """Give the same as JSON; a time that is not known is null."""
+    times = [None if second != second else second for second in taken.time_s.tolist()]  # noqa: PLR0124 - NaN alone differs
+    document = {
+        "video": str(video),
+        "sampling": sampling.record(),
+        "start_s": start,
+        "end_s": end,
+        **taken.record(),
+        "frames": [{"index": i, "time_s": t} for i, t in zip(taken.index.tolist(), times, strict=True)],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)

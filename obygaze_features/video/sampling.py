@@ -1,0 +1,192 @@
+"""Which frames to take: pure functions of the frames' times, nothing decoded."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.video.errors import VideoError
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """A named way to choose frames; make one with `uniform`, `fps`, `keyframes` or `at`.
+
+    Parameters
+    ----------
+    policy
+        Name of the rule.
+    n
+        Number of frames, for ``uniform`` and ``keyframes``.
+    rate
+        Frames a second, for ``fps``.
+    indices
+        The frames themselves, for ``indices``.
+    """
+
+    policy: Literal["uniform", "fps", "keyframes", "indices"]
+    n: int | None = None
+    rate: float | None = None
+    indices: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.policy in ("uniform", "keyframes") and (self.n is None or self.n < 1):
+            raise VideoError(f"at least 1 frame must be asked for, not {self.n}")
+        if self.policy == "fps" and not (self.rate is not None and 0 < self.rate < np.inf):
+            raise VideoError(f"frames a second must be a number above 0, not {self.rate}")
+        if self.policy == "indices" and (not self.indices or min(self.indices) < 0):
+            raise VideoError(
+                f"at least one frame must be asked for, numbered from 0 on; found {self.indices}"
+            )
+
+    def record(self) -> dict[str, object]:
+        """Say in JSON's types which rule this is, with the parameters that it has."""
+        fields = {"policy": self.policy, "n": self.n, "rate": self.rate}
+        record: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
+        if self.indices is not None:
+            record["indices"] = list(self.indices)
+        return record
+
+
+def uniform(n: int) -> Sampling:
+    """Take n frames spread evenly: number int(i * L / n) of L, for i = 0 .. n-1 (the published rule)."""
+    return Sampling("uniform", n=n)
+
+
+def keyframes(n: int) -> Sampling:
+    """Take the key frame nearest in time to each frame of `uniform`; cheaper, as it needs no others."""
+    return Sampling("keyframes", n=n)
+
+
+def fps(rate: float) -> Sampling:
+    """Take the frame nearest to every 1 / rate seconds, from the first frame on."""
+    return Sampling("fps", rate=float(rate))
+
+
+def at(indices: Iterable[int]) -> Sampling:
+    """Take exactly these frames, in this order; 0 is the first of the whole video, also within a span."""
+    return Sampling("indices", indices=tuple(int(index) for index in indices))
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The frames of a video in display order.
+
+    Parameters
+    ----------
+    index
+        Shape [L]: number of each frame in the whole video.
+    time_s
+        Shape [L]: when it is shown, in seconds; NaN where the file doesn't say.
+    key
+        Shape [L]: whether it is a key frame; None where only decoding tells.
+    """
+
+    index: NDArray[np.int64]
+    time_s: NDArray[np.float64]
+    key: NDArray[np.bool_] | None
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def timed(self) -> bool:
+        """Whether every frame has a time."""
+        return not bool(np.isnan(self.time_s).any())
+
+    @property
+    def step_s(self) -> float:
+        """Median seconds between frames, 0 for a single frame."""
+        return float(np.median(np.diff(self.time_s))) if len(self) > 1 else 0.0
+
+    def within(self, start_s: float | None, end_s: float | None) -> "Timeline":
+        """Keep the frames shown at start_s or later and before end_s.
+
+        Raises
+        ------
+        VideoError
+            The span is empty, or lies outside the video, or the frames have no times.
+        """
+        if start_s is None and end_s is None:
+            return self
+        start = 0.0 if start_s is None else start_s
+        end = np.inf if end_s is None else end_s
+        if not start < end:
+            raise VideoError(f"the span must start before it ends; found {start:g} to {end:g} s")
+        if not self.timed:
+            raise VideoError("the file gives no times for its frames, so no span of it can be found")
+        inside = (self.time_s >= start) & (self.time_s < end) if start_s is not None else self.time_s < end
+        if not inside.any():
+            where = f"from {start:g} s on" if end == np.inf else f"between {start:g} and {end:g} s"
+            shown = f"its frames are shown from {self.time_s.min():.3f} to {self.time_s.max():.3f} s"
+            raise VideoError(f"there is no frame {where}: {shown}")
+        key = None if self.key is None else self.key[inside]
+        return Timeline(self.index[inside], self.time_s[inside], key)
+
+
+def choose(sampling: Sampling, frames: Timeline) -> NDArray[np.int64]:
+    """Choose frames by a rule.
+
+    Parameters
+    ----------
+    sampling
+        The rule.
+    frames
+        What there is to choose from, in display order: a whole video or a span.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        Shape [F]: numbers in the whole video; some repeat where fewer than F frames are there.
+
+    Raises
+    ------
+    VideoError
+        A frame asked for is not there, or the rule needs times or key frames that are not known.
+    """
+    if sampling.policy == "indices":
+        return _existing(np.array(sampling.indices, np.int64), frames)
+    if sampling.policy == "uniform":
+        return frames.index[uniform_positions(len(frames), sampling.n or 0)]
+    if not frames.timed:
+        raise VideoError(f"the file gives no times for its frames, which sampling by {sampling.policy} needs")
+    if sampling.policy == "fps":
+        times = regular_times(frames.time_s, sampling.rate or 0.0)
+        return frames.index[nearest(frames.time_s, times)]
+    if frames.key is None or not frames.key.any():
+        raise VideoError("there is no key frame here to sample")
+    times = frames.time_s[uniform_positions(len(frames), sampling.n or 0)]
+    return frames.index[frames.key][nearest(frames.time_s[frames.key], times)]
+
+
+def uniform_positions(length: int, n: int) -> NDArray[np.int64]:
+    """Positions int(i * length / n) for i = 0 .. n-1, in whole-number arithmetic."""
+    return np.array([i * length // n for i in range(n)], np.int64)
+
+
+def regular_times(time_s: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
+    """Give a time every 1 / rate seconds, from the first frame's to the last's."""
+    count = int((time_s[-1] - time_s[0]) * rate + 1e-9) + 1
+    times: NDArray[np.float64] = time_s[0] + np.arange(count) / rate
+    return times
+
+
+def nearest(sorted_s: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Positions in sorted_s of the values nearest to times; of two as near, the earlier."""
+    after = np.searchsorted(sorted_s, times).clip(1, max(len(sorted_s) - 1, 1))
+    before = after - 1
+    if len(sorted_s) == 1:
+        return np.zeros(len(times), np.int64)
+    chosen: NDArray[np.int64] = np.where(times - sorted_s[before] <= sorted_s[after] - times, before, after)
+    return chosen
+
+
+def _existing(wanted: NDArray[np.int64], frames: Timeline) -> NDArray[np.int64]:
+    missing = wanted[~np.isin(wanted, frames.index)]
+    if len(missing):
+        raise VideoError(
+            f"frame {missing[0]} is not among the {len(frames)} from {frames.index[0]} to {frames.index[-1]}"
+        )
+    return wanted

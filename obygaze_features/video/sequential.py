@@ -1,0 +1,100 @@
+"""Pass 2, the plain way: decode everything in order with one thread, and keep what is wanted."""
+
+from collections.abc import Collection, Iterator
+
+import numpy as np
+from av import FFmpegError
+from av.video.frame import VideoFrame
+
+from obygaze_features.video.index import PacketTable, seconds
+from obygaze_features.video.sampling import Timeline
+from obygaze_features.video.source import Source, Tally
+
+
+def decode_all(source: Source, tally: Tally) -> Iterator[VideoFrame]:
+    """Yield every frame that the decoder gives, in display order; packets that it refuses are counted."""
+    source.context.skip_frame = "DEFAULT"
+    packets = source.packets()
+    while True:
+        try:
+            packet = next(packets)
+        except StopIteration:
+            break
+        except FFmpegError:  # the demuxer's: nothing comes after it
+            tally.errors += 1
+            break
+        try:
+            frames = source.context.decode(packet)
+        except FFmpegError:
+            tally.errors += 1
+            continue
+        tally.decoded += len(frames)
+        yield from frames
+    try:
+        frames = source.context.decode(None)
+    except FFmpegError:
+        tally.errors += 1
+        return
+    tally.decoded += len(frames)
+    yield from frames
+
+
+def numbered(source: Source, table: PacketTable, tally: Tally) -> Iterator[tuple[int, VideoFrame]]:
+    """Yield every frame with its number: by its time stamp where those are unique, else by counting."""
+    if not table.labelled:
+        yield from enumerate(decode_all(source, tally))
+        return
+    numbers = {int(table.pts[packet]): number for number, packet in enumerate(table.shown)}
+    for frame in decode_all(source, tally):
+        number = numbers.get(frame.pts) if frame.pts is not None else None
+        if number is not None:
+            yield number, frame
+
+
+def decode_sequential(
+    source: Source, table: PacketTable, targets: Collection[int], tally: Tally
+) -> Iterator[tuple[int, VideoFrame]]:
+    """Yield the wanted frames with their numbers, and stop after the last; some may be missing.
+
+    Parameters
+    ----------
+    source
+        The stream, freshly opened.
+    table
+        Its packets.
+    targets
+        Numbers of the wanted frames.
+    tally
+        Counts frames and errors.
+    """
+    missing = set(targets)
+    for number, frame in numbered(source, table, tally):
+        if number in missing:
+            missing.discard(number)
+            yield number, frame
+            if not missing:
+                return
+
+
+def survey(source: Source, table: PacketTable, tally: Tally) -> Timeline:
+    """Decode the whole stream to learn which frames there really are, and which are key frames."""
+    numbers: list[int] = []
+    keys: list[bool] = []
+    stamps: dict[str, list[int]] = {"pts": [], "dts": []}
+    for number, frame in numbered(source, table, tally):
+        numbers.append(number)
+        keys.append(frame.key_frame)
+        for name, column in stamps.items():
+            value = getattr(frame, name)
+            if value is not None:
+                column.append(value)
+    index = np.array(numbers, np.int64)
+    if table.labelled or len(index) == len(table.time_s):
+        time_s = table.time_s[index]
+    else:
+        time_s = np.full(len(index), np.nan)
+        for column in stamps.values():
+            if len(set(column)) == len(index):  # as in the table: in display order the stamps only grow
+                time_s = seconds(column, source)
+                break
+    return Timeline(index, time_s, np.array(keys, np.bool_))

@@ -1,0 +1,41 @@
+"""A contact sheet: all sampled frames on one small picture."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+THUMBNAIL_WIDTH = 160
+COLUMNS = 8
+
+
+def thumbnail(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Shrink a frame [H, W, 3] to about the sheet's width by averaging whole blocks of pixels."""
+    block = max(1, min(frame.shape[1] // THUMBNAIL_WIDTH, frame.shape[0]))
+    height, width = frame.shape[0] // block, frame.shape[1] // block
+    blocks = frame[: height * block, : width * block].reshape(height, block, width, block, 3)
+    small: NDArray[np.uint8] = np.rint(blocks.mean(axis=(1, 3))).astype(np.uint8)
+    return small
+
+
+def contact_sheet(thumbnails: Sequence[NDArray[np.uint8]]) -> bytes:
+    """Lay thumbnails [H, W, 3] out in rows, in their order, and encode them as a PNG file."""
+    height, width = (max(picture.shape[axis] for picture in thumbnails) for axis in (0, 1))
+    columns = min(COLUMNS, len(thumbnails))
+    rows = -(-len(thumbnails) // columns)
+    canvas = np.zeros((rows * height, columns * width, 3), np.uint8)
+    for number, picture in enumerate(thumbnails):
+        top, left = number // columns * height, number % columns * width
+        canvas[top : top + picture.shape[0], left : left + picture.shape[1]] = picture
+    return encode_png(canvas)
+
+
+def encode_png(picture: NDArray[np.uint8]) -> bytes:
+    """Encode RGB uint8 [H, W, 3] as a PNG file."""
+    encoder = av.CodecContext.create("png", "w")
+    encoder.height, encoder.width, encoder.pix_fmt = picture.shape[0], picture.shape[1], "rgb24"
+    encoder.time_base = Fraction(1, 1)
+    frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+    return b"".join(bytes(packet) for packet in [*encoder.encode(frame), *encoder.encode(None)])

@@ -1,0 +1,186 @@
+"""Small real films, made here: every picture carries its own number, so that a wrong picture shows."""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+WIDTH, HEIGHT, BITS = 96, 64, 8
+VOP_START = b"\x00\x00\x01\xb6"
+
+
+def draw(number: int) -> np.ndarray:
+    """A picture with its number as 8 black or white bars, over a texture that moves."""
+    picture = np.empty((HEIGHT, WIDTH, 3), np.uint8)
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
+    picture[..., 0] = 128 + 90 * np.sin((x + 3 * number) / 7)
+    picture[..., 1] = 128 + 90 * np.cos((y - 2 * number) / 5)
+    picture[..., 2] = (x + y + 5 * number) % 256
+    for bit in range(BITS):
+        picture[: HEIGHT // 2, bit * 12 : bit * 12 + 12] = 255 * (number >> bit & 1)
+    return picture
+
+
+def number_in(picture: np.ndarray) -> int:
+    """Read the number back."""
+    bars = picture[2 : HEIGHT // 2 - 2, :WIDTH].mean(axis=(0, 2)).reshape(BITS, -1)[:, 3:-3].mean(axis=1)
+    return sum(1 << bit for bit in range(BITS) if bars[bit] > 128)
+
+
+def encode(
+    path: Path,
+    codec: str = "libx264",
+    count: int = 100,
+    options: dict[str, str] | None = None,
+    times: Sequence[int] | None = None,
+    time_base: Fraction = Fraction(1, 25),
+    container_options: dict[str, str] | None = None,
+    pix_fmt: str = "yuv420p",
+) -> Path:
+    """Encode `count` numbered pictures, shown at `times` in ticks of `time_base` (25 a second by default)."""
+    with av.open(str(path), "w", options=container_options or {}) as output:
+        stream = output.add_stream(codec, rate=Fraction(25), options=options or {})
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, pix_fmt
+        stream.codec_context.time_base = stream.time_base = time_base
+        stream.codec_context.thread_count = 1
+        for number in range(count):
+            frame = av.VideoFrame.from_ndarray(draw(number), format="rgb24")
+            frame.pts = number if times is None else times[number]
+            frame.time_base = time_base
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
+    return path
+
+
+def remux(
+    source: Path, target: Path, edit: Callable[[list[av.Packet]], list[av.Packet]], **options: str
+) -> Path:
+    """Copy the packets of a film into another container, edited on the way."""
+    with av.open(str(source)) as opened, av.open(str(target), "w", options=options) as output:
+        stream = output.add_stream_from_template(opened.streams.video[0])
+        for packet in edit([packet for packet in opened.demux(opened.streams.video[0]) if packet.size]):
+            packet.stream = stream
+            output.mux(packet)
+    return target
+
+
+def cut_first_ten(packets: list[av.Packet]) -> list[av.Packet]:
+    """Move everything 10 frames of 1/25 s earlier, before zero: the muxer writes an edit list."""
+    shift = int(Fraction(10, 25) / packets[0].time_base)
+    for packet in packets:
+        packet.pts, packet.dts = packet.pts - shift, packet.dts - shift
+    return packets
+
+
+def pack(packets: list[av.Packet]) -> list[av.Packet]:
+    """Pack B-pictures as XviD does: one with the picture before it, an empty picture in its place."""
+    pieces, time_base = [bytes(packet) for packet in packets], packets[0].time_base
+    is_b = [piece[piece.find(VOP_START) + 4] >> 6 == 2 for piece in pieces] + [False]
+    packed: list[bytes] = []
+    number = 0
+    while number < len(pieces):
+        if is_b[number + 1]:
+            packed.append(pieces[number] + pieces[number + 1])
+            number += 2
+            while is_b[number]:
+                packed.append(pieces[number])
+                number += 1
+            packed.append(VOP_START + b"\x50\x10")
+        else:
+            packed.append(pieces[number])
+            number += 1
+    packed[0] = b"\x00\x00\x01\xb2DivX503b1393p" + packed[0]
+    made = []
+    for number, data in enumerate(packed):
+        packet = av.Packet(data)
+        packet.pts = packet.dts = number
+        packet.time_base, packet.is_keyframe = time_base, number == 0
+        made.append(packet)
+    return made
+
+
+@pytest.fixture(scope="session")
+def films(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One small film of each kind; 100 numbered pictures each."""
+    folder = tmp_path_factory.mktemp("films")
+    x264 = {"preset": "veryfast", "crf": "18"}
+    gop = x264 | {"g": "24", "bf": "3", "sc_threshold": "0"}
+    every_second = list(range(0, 200, 2))
+    irregular = np.cumsum(1 + np.arange(100) % 3).tolist()
+    made = {
+        "no_b.mp4": {"options": x264 | {"g": "24", "bf": "0"}},
+        "b1.mp4": {"options": gop | {"bf": "1"}},
+        "b2.mkv": {"options": gop | {"bf": "2"}},
+        "pyramid.mp4": {"options": gop | {"b-pyramid": "normal", "x264-params": "b-adapt=0"}},
+        "pyramid_strict.mkv": {"options": gop | {"b-pyramid": "strict"}},
+        "open_gop.mp4": {"options": gop | {"x264-params": "open-gop=1:b-adapt=0"}},
+        "open_gop.ts": {"options": gop | {"x264-params": "open-gop=1:b-adapt=0"}},
+        "refresh.mkv": {"options": gop | {"intra-refresh": "1"}},
+        "closed.ts": {"options": gop},
+        "interlaced.mp4": {"options": gop | {"flags": "+ildct+ilme"}},
+        "flash.flv": {"options": gop},
+        "uneven.mp4": {"options": gop, "times": irregular, "time_base": Fraction(1, 100)},
+        "uneven.mkv": {"options": gop, "times": irregular, "time_base": Fraction(1, 100)},
+        "fragmented.mp4": {"options": gop, "container_options": {"movflags": "frag_keyframe+empty_moov"}},
+        "asp.avi": {"codec": "mpeg4", "options": {"g": "24", "bf": "2", "qscale": "3"}},
+        "sp.avi": {"codec": "mpeg4", "options": {"g": "24", "bf": "0", "qscale": "3"}},
+        "asp.mp4": {"codec": "mpeg4", "options": {"g": "24", "bf": "2", "qscale": "3"}},
+        "h264.avi": {"options": gop},
+        "dropped.avi": {
+            "codec": "mpeg4",
+            "options": {"g": "24", "bf": "0", "qscale": "3"},
+            "times": every_second,
+        },
+        "fast.mp4": {"options": gop, "container_options": {"movflags": "faststart"}},
+        "raw.h264": {"options": gop},
+        "mpeg2.ts": {"codec": "mpeg2video", "options": {"g": "12", "bf": "2", "qscale": "2"}},
+        "motion.mkv": {"codec": "mjpeg", "pix_fmt": "yuvj420p", "options": {"qscale": "2"}},
+    }
+    paths = {name: encode(folder / name, **settings) for name, settings in made.items()}
+    paths["packed.avi"] = remux(paths["asp.avi"], folder / "packed.avi", pack)
+    return paths
+
+
+@pytest.fixture(scope="session")
+def numbers() -> Callable[[Sequence[np.ndarray]], list[int]]:
+    """Read the numbers in a row of pictures."""
+    return lambda pictures: [number_in(picture) for picture in pictures]
+
+
+@pytest.fixture(scope="session")
+def cut_film(films: dict[str, Path]) -> Path:
+    """A film whose edit list leaves out its first 10 of 100 pictures."""
+    return remux(
+        films["pyramid.mp4"],
+        films["pyramid.mp4"].with_name("cut.mp4"),
+        cut_first_ten,
+        avoid_negative_ts="disabled",
+    )
+
+
+@pytest.fixture(scope="session")
+def short_film(films: dict[str, Path]) -> Path:
+    """A film whose edit list shows 45 of 100 pictures: its index ends early, its header still counts 100."""
+    path = films["pyramid.mp4"].with_name("short.mp4")
+    data = bytearray(films["pyramid.mp4"].read_bytes())
+    duration = data.index(b"elst") + 12  # of the one edit, in milliseconds
+    data[duration : duration + 4] = (1800).to_bytes(4, "big")
+    path.write_bytes(data)
+    return path
+
+
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with sound alone."""
+    path = tmp_path_factory.mktemp("sound") / "sound.mp4"
+    with av.open(str(path), "w") as output:
+        stream = output.add_stream("aac", rate=16000, layout="mono")
+        for start in range(0, 16000, 1024):
+            frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
+            frame.sample_rate, frame.pts = 16000, start
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
+    return path

@@ -1,0 +1,236 @@
+"""The right frames, from films whose pictures carry their own numbers."""
+
+from collections import Counter
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from obygaze_features.video import at, fps, keyframes, probe, read_frames, uniform
+from obygaze_features.video import sequential as sequential_room
+from obygaze_features.video.index import index_packets
+from obygaze_features.video.source import Tally, opened
+from obygaze_features.video.sparse import NotSafe, decode_sparse, needed_packets
+
+SPARSE = ["no_b.mp4", "b1.mp4", "b2.mkv", "pyramid.mp4", "pyramid_strict.mkv", "open_gop.mp4", "open_gop.ts"]
+SPARSE += [
+    "refresh.mkv",
+    "closed.ts",
+    "interlaced.mp4",
+    "flash.flv",
+    "uneven.mp4",
+    "uneven.mkv",
+    "fragmented.mp4",
+]
+SPARSE += ["asp.avi", "sp.avi", "asp.mp4", "packed.avi"]
+SEQUENTIAL = {
+    "h264.avi": "H.264 in avi has no reliable time stamps",
+    "raw.h264": "H.264 in h264 has no reliable time stamps",
+    "mpeg2.ts": "the codec is mpeg2video",
+    "motion.mkv": "the codec is mjpeg",
+}
+RULES = [uniform(32), uniform(7), fps(3), keyframes(5), at([99, 0, 50, 50, 23, 24, 25]), at([97])]
+
+
+def plainly(path: Path) -> list[np.ndarray]:
+    """Every picture, by PyAV's own loop."""
+    with av.open(str(path)) as container:
+        container.streams.video[0].thread_count = 1
+        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+
+
+@pytest.mark.parametrize("name", [*SPARSE, *SEQUENTIAL])
+def test_every_frame_is_the_one_that_its_number_says(films, numbers, name):
+    frames = read_frames(films[name], at(range(100)))
+    assert numbers(frames.images) == list(range(100))
+    assert frames.total == 100
+    assert frames.status == "ok"
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_frames_are_bit_equal_to_those_of_sequential_decoding(films, name):
+    reference = plainly(films[name])
+    for rule in RULES:
+        frames = read_frames(films[name], rule)
+        assert (frames.method, frames.why_sequential) == ("sparse", "")
+        for image, number in zip(frames.images, frames.index, strict=True):
+            assert np.array_equal(image, reference[number])
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_decoding_decodes_fewer_frames(films, name):
+    everything = 100
+    assert read_frames(films[name], at([3, 60])).decoded < everything / 2
+
+
+@pytest.mark.parametrize(("name", "reason"), SEQUENTIAL.items())
+def test_what_is_not_safe_is_decoded_in_order_and_says_why(films, numbers, name, reason):
+    frames = read_frames(films[name], uniform(16))
+    assert (frames.method, frames.why_sequential) == ("sequential", reason)
+    assert numbers(frames.images) == frames.index.tolist() == [int(i * 100 / 16) for i in range(16)]
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_times_are_those_of_presentation(films, name):
+    frames = read_frames(films[name], at(range(100)))
+    expected = np.arange(100) / 25
+    if name.startswith("uneven"):
+        expected = np.cumsum(1 + np.arange(100) % 3) / 100
+        expected -= expected[0]
+    # An AVI with B-frames shows its first frame one tick after zero.
+    expected += 0.04 * (name in ("asp.avi", "packed.avi"))
+    np.testing.assert_allclose(frames.time_s, expected, atol=0.0006 if name.endswith("mkv") else 1e-9)
+
+
+def test_an_edit_list_leaves_frames_out_of_the_count_but_not_of_the_decoding(cut_film, numbers):
+    frames = read_frames(cut_film, uniform(10))
+    assert (frames.total, frames.method, frames.status) == (90, "sparse", "ok")
+    assert numbers(frames.images) == list(range(10, 100, 9))
+    assert frames.time_s[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    "name", ["pyramid.mp4", "open_gop.ts", "uneven.mkv", "asp.avi", "mpeg2.ts", "h264.avi"]
+)
+def test_a_span_gives_frames_inside_it_alone(films, numbers, name):
+    whole = read_frames(films[name], at(range(100)))
+    frames = read_frames(films[name], uniform(8), start_s=1.0, end_s=1.8)
+    inside = np.flatnonzero((whole.time_s >= 1.0) & (whole.time_s < 1.8))
+    assert frames.index.tolist() == [inside[i * len(inside) // 8] for i in range(8)]
+    assert numbers(frames.images) == frames.index.tolist()
+    assert np.array_equal(frames.time_s, whole.time_s[frames.index])
+    assert frames.status == "ok"
+
+
+def test_a_span_that_runs_over_the_end_is_partial_and_says_so(films):
+    frames = read_frames(films["b1.mp4"], uniform(4), start_s=2.0, end_s=9.0)
+    assert frames.status == "partial"
+    assert frames.notes == ("the span asks for pictures up to 9 s, but the video ends at 4.00 s",)
+    assert read_frames(films["b1.mp4"], uniform(4), start_s=2.0, end_s=4.0).status == "ok"
+
+
+def test_keyframes_are_key_frames_and_need_no_others(films, numbers):
+    frames = read_frames(films["b1.mp4"], keyframes(4))
+    assert frames.index.tolist() == [0, 24, 48, 72]
+    assert numbers(frames.images) == [0, 24, 48, 72]
+    assert frames.decoded == 4
+
+
+def test_keyframes_of_a_stream_that_must_be_decoded_in_order_are_found_by_decoding(films, numbers):
+    frames = read_frames(films["h264.avi"], keyframes(4))
+    assert frames.method == "sequential"
+    assert numbers(frames.images) == frames.index.tolist() == [0, 24, 48, 72]
+
+
+def test_each_is_applied_once_to_every_frame_and_repeats_share_the_result(films):
+    calls: Counter[bytes] = Counter()
+
+    def mean(frame: np.ndarray) -> float:
+        calls[frame.tobytes()] += 1
+        return float(frame.mean())
+
+    frames = read_frames(films["b1.mp4"], at([5, 5, 9]), each=mean)
+    assert frames.images[0] == frames.images[1] != frames.images[2]
+    assert sorted(calls.values()) == [1, 1]
+
+
+def test_an_error_of_each_is_not_taken_for_one_of_the_file(films):
+    def broken(_: np.ndarray) -> None:
+        raise IndexError("mine")
+
+    with pytest.raises(IndexError, match="mine"):
+        read_frames(films["b1.mp4"], uniform(2), each=broken)
+
+
+def test_images_are_rgb_of_full_size_and_own_their_rows(films):
+    frames = read_frames(films["b1.mp4"], uniform(2))
+    assert (frames.width, frames.height, frames.rotation) == (96, 64, 0)
+    assert all(
+        image.shape == (64, 96, 3) and image.dtype == np.uint8 and image.flags.c_contiguous
+        for image in frames.images
+    )
+
+
+def test_interlaced_frames_are_recorded(films):
+    frames = read_frames(films["interlaced.mp4"], uniform(2))
+    assert frames.interlaced
+    assert "interlaced: colours were converted field by field" in frames.notes
+    assert not read_frames(films["b1.mp4"], uniform(2)).interlaced
+
+
+def test_a_stream_without_times_still_gives_frames_by_number(films):
+    frames = read_frames(films["raw.h264"], uniform(2))
+    assert np.isnan(frames.time_s).all()
+    assert frames.notes == ("the file stores no times: they are not known",)
+
+
+@pytest.mark.parametrize("quirk", ["error", "silent", "unordered"])
+def test_anything_odd_in_sparse_decoding_falls_back_to_sequential(films, monkeypatch, numbers, quirk):
+    def odd(source, table, targets, tally):
+        if quirk == "silent":
+            return
+        for number, frame in decode_sparse(source, table, targets, tally):
+            if number > 40:
+                raise NotSafe(
+                    "frames came out in another order" if quirk == "unordered" else "the decoder met an error"
+                )
+            yield number, frame
+        raise AssertionError
+
+    def checked(source, table, targets, tally):
+        yield from odd(source, table, targets, tally)
+        if quirk == "silent":
+            raise NotSafe("a frame did not come out of the decoder")
+
+    monkeypatch.setattr("obygaze_features.video.read.decode_sparse", checked)
+    frames = read_frames(films["pyramid.mp4"], uniform(8))
+    assert frames.method == "sequential"
+    assert frames.why_sequential
+    assert numbers(frames.images) == frames.index.tolist()
+
+
+def test_sparse_decoding_notices_another_file_in_the_old_ones_place(films):
+    table = index_packets(films["pyramid.mp4"])
+    with opened(films["uneven.mp4"]) as source, pytest.raises(NotSafe, match="other packets"):
+        list(decode_sparse(source, table, [50], Tally()))
+
+
+def test_the_random_access_of_an_open_group_serves_only_what_is_shown_after_it(films):
+    table = index_packets(films["open_gop.mp4"])
+    starts = np.flatnonzero(table.random_access)
+    after = starts[1] + 1  # a B-picture: decoded after the second start, shown before it
+    assert table.rank[after] < table.rank[starts[1]]
+    frame = int(np.flatnonzero(table.shown == after)[0])
+    assert np.flatnonzero(needed_packets(table, [frame]))[0] == starts[0]
+    shown_after = int(np.flatnonzero(table.shown == starts[1])[0])
+    assert np.flatnonzero(needed_packets(table, [shown_after])).tolist() == [starts[1]]
+
+
+def test_sequential_decoding_stops_after_the_last_wanted_frame(films):
+    tally = Tally()
+    path = films["motion.mkv"]
+    with opened(path) as source:
+        found = dict(sequential_room.decode_sequential(source, index_packets(path), [2, 7], tally))
+    assert sorted(found) == [2, 7]
+    assert tally.decoded == 8
+
+
+def test_probe_counts_without_decoding(films):
+    whole = probe(films["b2.mkv"])
+    assert (whole.frames, whole.damage) == (100, "")
+    assert whole.bytes == films["b2.mkv"].stat().st_size
+    assert whole.duration_s == pytest.approx(4.0)
+    part = probe(films["b2.mkv"], start_s=1, end_s=2)
+    assert (part.frames, part.duration_s) == (25, pytest.approx(1.0))
+
+
+@pytest.mark.parametrize("name", [*SPARSE, *SEQUENTIAL])
+def test_strict_reading_accepts_every_sound_film(films, name):
+    assert read_frames(films[name], uniform(8), strict=True).status == "ok"
+
+
+def test_the_same_file_gives_the_same_frames_twice(films):
+    one, two = (read_frames(films["open_gop.ts"], uniform(8)) for _ in range(2))
+    assert all(np.array_equal(a, b) for a, b in zip(one.images, two.images, strict=True))
+    assert one.record() == two.record()

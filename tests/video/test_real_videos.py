@@ -1,0 +1,82 @@
+"""Real files: each ends in frames or in a reason, and sparse frames are those of decoding everything."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from obygaze_features.video import VideoError, at, keyframes, read_frames, uniform
+
+SOUND = {
+    "arm_wrestling.mp4": 280,
+    "flipping_a_pancake.mkv": 310,
+    "nasa_13013.mp4": 390,
+    "rotated_90.mov": 3,
+    "test.avi": 164,
+    "unordered.mov": 4,
+    "v_GGSY1Qvo990.mp4": 355,
+}
+
+
+@pytest.fixture(scope="module")
+def videos(shared_data: Path) -> Path:
+    return shared_data / "videos"
+
+
+def plainly(path: Path) -> list[np.ndarray]:
+    with av.open(str(path)) as container:
+        stream = container.streams.best("video")
+        stream.thread_count = 1
+        return [frame.to_ndarray(format="rgb24") for frame in container.decode(stream)]
+
+
+def test_every_file_ends_in_frames_or_in_a_reason(videos):
+    for path in sorted(videos.iterdir()):
+        try:
+            outcome = len(read_frames(path, uniform(32)).images)
+        except VideoError as error:
+            outcome = len(error.reason)
+        assert outcome
+
+
+@pytest.mark.parametrize(("name", "count"), SOUND.items())
+def test_sparse_frames_are_bit_equal_to_decoding_everything(videos, name, count):
+    reference = plainly(videos / name)
+    assert len(reference) == count
+    for rule in (uniform(32), keyframes(6), at([0, count // 2, count - 1])):
+        frames = read_frames(videos / name, rule)
+        assert (frames.total, frames.method, frames.status) == (count, "sparse", "ok")
+        for image, number in zip(frames.images, frames.index, strict=True):
+            stored = np.rot90(image, frames.rotation // 90)
+            assert np.array_equal(stored, reference[number])
+
+
+def test_a_rotated_film_stands_upright(videos):
+    frames = read_frames(videos / "rotated_90.mov", uniform(3))
+    assert (frames.width, frames.height, frames.rotation) == (320, 568, 90)
+    assert frames.images[0].shape == (568, 320, 3)
+
+
+def test_frames_stored_out_of_order_come_in_the_order_of_their_times(videos):
+    frames = read_frames(videos / "unordered.mov", at(range(4)))
+    np.testing.assert_allclose(frames.time_s, np.arange(4) / 32)
+    with av.open(str(videos / "unordered.mov")) as container:
+        stored = [packet.pts for packet in container.demux(video=0) if packet.size]
+    assert any(a > b for a, b in pairwise(stored))
+
+
+def test_a_corrupt_film_is_partial_and_names_what_is_lost(videos):
+    frames = read_frames(videos / "corrupted.mp4", uniform(32))
+    assert (frames.status, frames.method) == ("partial", "sequential")
+    assert frames.notes == (
+        "the decoder refused 1 packet on the way",
+        "the decoder flags as damaged: frame 32",
+    )
+    with pytest.raises(VideoError):
+        read_frames(videos / "corrupted.mp4", uniform(32), strict=True)
+
+
+def test_the_stream_that_players_choose_is_read_where_there_are_two(videos):
+    assert read_frames(videos / "nasa_13013.mp4", uniform(1)).width == 480
