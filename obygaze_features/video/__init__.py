@@ -2,8 +2,9 @@
 
 from obygaze_features.video.errors import VideoError
 from obygaze_features.video.frames import Frames, Probe
-from obygaze_features.video.read import probe, read_frames
+from obygaze_features.video.read import probe, read_frames, read_samplings
 from obygaze_features.video.sampling import Sampling, at, fps, keyframes, uniform
+from obygaze_features.video.versions import decoder_versions
 
 __all__ = [
     "Frames",
@@ -11,9 +12,11 @@ __all__ = [
     "Sampling",
     "VideoError",
     "at",
+    "decoder_versions",
     "fps",
     "keyframes",
     "probe",
     "read_frames",
+    "read_samplings",
     "uniform",
 ]

@@ -1,6 +1,6 @@
 """From a file and a rule to exactly the frames asked for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, overload
@@ -79,8 +79,39 @@ def read_frames(
     """
     clip = Clipping(Path(path), start_s, end_s, strict)
     if each is None:
-        return _read(clip, sampling, lambda frame: frame)
-    return _read(clip, sampling, each)
+        return _read(clip, [(sampling, lambda frame: frame)])[0]
+    return _read(clip, [(sampling, each)])[0]
+
+
+def read_samplings(
+    path: str | Path,
+    wishes: Sequence[tuple[Sampling, Callable[[Pixels], T]]],
+    *,
+    start_s: float | None = None,
+    end_s: float | None = None,
+    strict: bool = False,
+) -> tuple[Frames[T], ...]:
+    """Read the frames of several rules in one pass: what two of them ask for is decoded once.
+
+    Parameters
+    ----------
+    path, start_s, end_s, strict
+        As for `read_frames`.
+    wishes
+        Rules, each with what is applied to its frames.
+
+    Returns
+    -------
+    tuple of Frames
+        One for each rule, the same as `read_frames` gives for it alone. Counts, notes and status are those
+        of the pass they share.
+
+    Raises
+    ------
+    VideoError
+        The file can't be read, or can't give these frames.
+    """
+    return _read(Clipping(Path(path), start_s, end_s, strict), wishes)
 
 
 def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None = None) -> Probe:
@@ -133,60 +164,87 @@ class Clipping:
         return f"the span asks for pictures up to {self.end_s:g} s, but the video ends at {end:.2f} s"
 
 
-def _read(clip: Clipping, sampling: Sampling, each: Callable[[Pixels], T]) -> Frames[T]:
+Wishes = Sequence[tuple[Sampling, Callable[[Pixels], T]]]
+
+
+def _read(clip: Clipping, wishes: Wishes[T]) -> tuple[Frames[T], ...]:
     table = index_packets(clip.path)
     timeline = table.timeline
     tally = Tally()
     losses = [table.truncated]
-    if sampling.policy == "keyframes" and timeline.key is None:
+    if timeline.key is None and any(sampling.policy == "keyframes" for sampling, _ in wishes):
         timeline = _surveyed(clip, table, tally)
-    wanted = clip.choose(sampling, timeline)
+    wanted = [clip.choose(sampling, timeline) for sampling, _ in wishes]
     why = table.unsafe
-    taken: Taken[T] | None = None
+    taken: Taken[dict[int, T]] | None = None
     if not why:
         try:
             with opened(clip.path, strict=clip.strict) as source:
-                taken = take(decode_sparse(source, table, wanted.tolist(), tally), each, clip.path)
+                found = decode_sparse(source, table, _union(wanted), tally)
+                taken = take(found, _by_wish(wishes, wanted), clip.path)
         except NotSafe as reason:
             why = str(reason)
     if taken is None:
-        taken = _in_order(clip, table, wanted, tally, each)
+        taken = _in_order(clip, table, wishes, wanted, tally)
         # Where frames are counted, an error shifts all later numbers.
-        if not taken.has(wanted) or (tally.errors and not table.labelled):
+        if not taken.has(_union(wanted)) or (tally.errors and not table.labelled):
             timeline = _surveyed(clip, table, tally)
-            wanted = clip.choose(sampling, timeline)
-            taken = _in_order(clip, table, wanted, tally, each)
-        if not taken.has(wanted):
+            wanted = [clip.choose(sampling, timeline) for sampling, _ in wishes]
+            taken = _in_order(clip, table, wishes, wanted, tally)
+        if not taken.has(_union(wanted)):
             raise VideoError("the frames asked for cannot be decoded", clip.path)
     losses += _losses(table, timeline, taken, tally)
     if clip.strict and any(losses):
         raise VideoError("; ".join(filter(None, losses)), clip.path)
     losses = [loss for loss in [*losses, clip.overhang(timeline)] if loss]
-    return Frames(
-        images=[taken.images[number] for number in wanted.tolist()],
-        index=wanted,
-        time_s=timeline.time_s[np.searchsorted(timeline.index, wanted)],
-        status="partial" if losses else "ok",
-        notes=(*losses, *table.notes, *taken.remarks),
-        method="sequential" if why else "sparse",
-        why_sequential=why,
-        width=taken.width,
-        height=taken.height,
-        rotation=taken.rotation,
-        mirrored=taken.mirrored,
-        interlaced=taken.interlaced,
-        total=len(timeline),
-        decoded=tally.decoded,
+    return tuple(
+        Frames(
+            images=[taken.images[number][wish] for number in numbers.tolist()],
+            index=numbers,
+            time_s=timeline.time_s[np.searchsorted(timeline.index, numbers)],
+            status="partial" if losses else "ok",
+            notes=(*losses, *table.notes, *taken.remarks),
+            method="sequential" if why else "sparse",
+            why_sequential=why,
+            width=taken.width,
+            height=taken.height,
+            rotation=taken.rotation,
+            mirrored=taken.mirrored,
+            interlaced=taken.interlaced,
+            total=len(timeline),
+            decoded=tally.decoded,
+        )
+        for wish, numbers in enumerate(wanted)
     )
 
 
+def _union(wanted: Sequence[NDArray[np.int64]]) -> list[int]:
+    """Give each number once that some wish asks for."""
+    return sorted({number for numbers in wanted for number in numbers.tolist()})
+
+
+def _by_wish(wishes: Wishes[T], wanted: Sequence[NDArray[np.int64]]) -> Callable[[int, Pixels], dict[int, T]]:
+    """Apply to each frame what the wishes that ask for it apply."""
+    sets = [frozenset(numbers.tolist()) for numbers in wanted]
+
+    def apply(number: int, rgb: Pixels) -> dict[int, T]:
+        return {wish: each(rgb) for wish, (_, each) in enumerate(wishes) if number in sets[wish]}
+
+    return apply
+
+
 def _in_order(
-    clip: Clipping, table: PacketTable, wanted: NDArray[np.int64], tally: Tally, each: Callable[[Pixels], T]
-) -> Taken[T]:
+    clip: Clipping,
+    table: PacketTable,
+    wishes: Wishes[T],
+    wanted: Sequence[NDArray[np.int64]],
+    tally: Tally,
+) -> Taken[dict[int, T]]:
     """Decode sequentially; the errors of this time alone count."""
     tally.errors = 0
     with opened(clip.path, strict=clip.strict) as source:
-        return take(decode_sequential(source, table, wanted.tolist(), tally), each, clip.path)
+        found = decode_sequential(source, table, _union(wanted), tally)
+        return take(found, _by_wish(wishes, wanted), clip.path)
 
 
 def _surveyed(clip: Clipping, table: PacketTable, tally: Tally) -> Timeline:

@@ -28,9 +28,9 @@ class Taken(Generic[T]):
     corrupt: list[int] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
-    def has(self, wanted: NDArray[np.int64]) -> bool:
+    def has(self, wanted: Iterable[int]) -> bool:
         """Whether all of these frames are there."""
-        return set(wanted.tolist()) <= self.images.keys()
+        return set(wanted) <= self.images.keys()
 
     def note(self, number: int, picture: Picture) -> None:
         """Remember everything about a picture but its pixels."""
@@ -54,9 +54,9 @@ class Taken(Generic[T]):
 
 
 def take(
-    found: Iterable[tuple[int, VideoFrame]], each: Callable[[NDArray[np.uint8]], T], path: Path
+    found: Iterable[tuple[int, VideoFrame]], each: Callable[[int, NDArray[np.uint8]], T], path: Path
 ) -> Taken[T]:
-    """Convert each frame to upright RGB and hand it to `each`, one at a time.
+    """Convert each frame to upright RGB and hand it with its number to `each`, one at a time.
 
     Raises
     ------
@@ -67,5 +67,5 @@ def take(
     taken: Taken[T] = Taken()
     for number, picture in guarded(((number, convert(frame)) for number, frame in found), path):
         taken.note(number, picture)
-        taken.images[number] = each(picture.rgb)
+        taken.images[number] = each(number, picture.rgb)
     return taken
