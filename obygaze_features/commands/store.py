@@ -1,0 +1,197 @@
+"""`obygaze store`: list, look at, seal and verify stores."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from obygaze_features.store import Store
+
+PROBLEMS_FOUND = 3
+
+
+@click.command()
+@click.argument("folder", default="stores", type=click.Path(path_type=Path))
+def ls(folder: Path) -> None:
+    """List the stores and stages in a folder (default: stores).
+
+    \b
+    Examples:
+      obygaze store ls
+      obygaze store ls /data/features
+    """
+    from tabulate import tabulate
+
+    rows = list(_rows(folder))
+    if not rows:
+        click.echo(f"no stores in {folder}", err=True)
+        return
+    headers = ("name", "format", "clips", "ok", "partial", "failed", "missing", "features")
+    click.echo(tabulate(rows, headers=headers, tablefmt="simple", disable_numparse=True))
+
+
+def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
+    from obygaze_features.store import STATUSES, StoreError, open_store, read_stage
+
+    for path in sorted(folder.iterdir()):
+        try:
+            if (path / "plan.jsonl").is_file():
+                stage = read_stage(path)
+                found = [entry.status for entry in stage.status().values()]
+                total, names, kind = len(stage.clips), tuple(group.name for group in stage.groups), "staging"
+                found += [STATUSES[0]] * (total - len(found))
+            elif (path / "data" / "features.zarr").is_dir() and not path.name.endswith(".building"):
+                store = open_store(path)
+                found = [clip.status for clip in store.clips]
+                total, names, kind = len(found), store.names, str(store.attributes["spec_version"])
+            else:
+                continue
+        except (StoreError, OSError) as error:
+            yield (path.name, "-", "-", "-", "-", "-", "-", str(error))
+            continue
+        counts = [found.count(status) for status in (*STATUSES[1:], STATUSES[0])]
+        yield (path.name, kind, total, *counts, ", ".join(names))
+
+
+@click.command()
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def inspect(store: Path, as_json: bool) -> None:
+    """Show what a store holds and where it came from.
+
+    \b
+    Examples:
+      obygaze store inspect stores/films            the highest version of it
+      obygaze store inspect stores/films-1.0.0 --json
+    """
+    from obygaze_features.store import open_store
+
+    record = _record(open_store(store))
+    if as_json:
+        click.echo(json.dumps(record, indent=2, ensure_ascii=False))
+        return
+    from tabulate import tabulate
+
+    groups = record.pop("groups")
+    click.echo(tabulate(_flat(record), tablefmt="plain", disable_numparse=True))
+    for name, group in groups.items():
+        arrays = [
+            (array, kind["dtype"], " x ".join(map(str, kind["shape"])))
+            for array, kind in group["arrays"].items()
+        ]
+        click.echo(f"\n{name}")
+        click.echo(
+            tabulate(arrays, headers=("array", "dtype", "shape"), tablefmt="simple", disable_numparse=True)
+        )
+        click.echo(tabulate(_flat(group["provenance"]), tablefmt="plain", disable_numparse=True))
+
+
+def _record(store: "Store") -> dict[str, Any]:
+    from obygaze_features.store import STATUSES
+
+    found = [clip.status for clip in store.clips]
+    groups = {}
+    for name in store:
+        group = store[name]
+        arrays = {
+            array: {"dtype": group.dtype(array).name, "shape": list(group.shape(array))}
+            for array in (*group.arrays, "time_s", "frame_index")
+        }
+        groups[name] = {"arrays": arrays, "provenance": group.provenance}
+    return {
+        "name": store.name,
+        "version": store.version,
+        "fingerprint": store.fingerprint,
+        **store.attributes,
+        "clips": {status: found.count(status) for status in STATUSES},
+        "groups": groups,
+    }
+
+
+def _flat(record: dict[str, Any], where: str = "") -> list[tuple[str, str]]:
+    """List nested fields as (dotted name, value)."""
+    lines = []
+    for name, value in record.items():
+        if isinstance(value, dict) and value:
+            lines += _flat(value, f"{where}{name}.")
+        else:
+            lines.append(
+                (where + name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+            )
+    return lines
+
+
+@click.command()
+@click.argument("name", type=click.Path(path_type=Path))
+@click.option("--licence", required=True, help="SPDX expression such as CC-BY-4.0, or NOASSERTION.")
+@click.option("--citation", default="", help="How to cite the store, one line.")
+@click.option(
+    "--store-version", "version", default="1.0.0", show_default=True, help="Version of the content."
+)
+@click.option("--allow-missing", is_flag=True, help="Seal although clips are still to do.")
+def seal(name: Path, licence: str, citation: str, version: str, allow_missing: bool) -> None:
+    """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
+
+    \b
+    Examples:
+      obygaze store seal stores/films --licence CC-BY-4.0
+      obygaze store seal stores/films --licence NOASSERTION --store-version 1.1.0 --allow-missing
+    """
+    from tqdm import tqdm
+
+    from obygaze_features.store import open_store
+    from obygaze_features.store import seal as seal_stage
+
+    with tqdm(desc="seal", unit="row", disable=None, leave=False) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        path = seal_stage(
+            None,
+            name,
+            version=version,
+            licence=licence,
+            citation=citation,
+            allow_missing=allow_missing,
+            progress=progress,
+        )
+    store = open_store(path)
+    click.echo(
+        f"{path}: {len(store.clips)} clips of {', '.join(store.names)}, fingerprint {store.fingerprint}"
+    )
+
+
+@click.command()
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option("--quick", is_flag=True, help="Sizes and counts alone: milliseconds.")
+@click.option("--full", is_flag=True, help="Every row, the schema, ids, statuses and finiteness too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json: bool) -> None:
+    """Check every file of a store against its manifest of digests; exit with 3 if something is wrong.
+
+    \b
+    Examples:
+      obygaze store verify stores/films-1.0.0
+      obygaze store verify stores/films --full --json
+    """
+    from obygaze_features.store import verify as verify_store
+
+    if quick and full:
+        raise click.UsageError("--quick or --full, not both")
+    report = verify_store(store, "quick" if quick else "full" if full else "manifest")
+    if as_json:
+        click.echo(json.dumps(report.record(), indent=2, ensure_ascii=False))
+    else:
+        for problem in report.problems:
+            click.echo(f"{problem.file}: {problem.what}")
+        verdict = "nothing wrong" if report.ok else f"{len(report.problems)} problems"
+        counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
+        click.echo(f"{report.path} ({report.level}): {verdict}; {counts}; fingerprint {report.fingerprint}")
+    if not report.ok:
+        context.exit(PROBLEMS_FOUND)

@@ -1,0 +1,40 @@
+"""What the features are: the on-disk format, and how it is staged, sealed, read and verified."""
+
+from obygaze_features.store.errors import StoreError
+from obygaze_features.store.journal import JournalEntry
+from obygaze_features.store.layout import SPEC_VERSION, STATUSES
+from obygaze_features.store.provenance import same_numerics, validate_provenance
+from obygaze_features.store.reader import Group, Store, open_store
+from obygaze_features.store.report import Problem, VerifyReport
+from obygaze_features.store.seal import seal
+from obygaze_features.store.stage import Stage, read_stage, staging_path
+from obygaze_features.store.table import StoredClip
+from obygaze_features.store.values import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
+from obygaze_features.store.verify import verify
+from obygaze_features.store.writer import StageWriter
+
+__all__ = [
+    "SPEC_VERSION",
+    "STATUSES",
+    "ArraySpec",
+    "ClipFeatures",
+    "ClipResult",
+    "Group",
+    "GroupSpec",
+    "JournalEntry",
+    "PlannedClip",
+    "Problem",
+    "Stage",
+    "StageWriter",
+    "Store",
+    "StoreError",
+    "StoredClip",
+    "VerifyReport",
+    "open_store",
+    "read_stage",
+    "same_numerics",
+    "seal",
+    "staging_path",
+    "validate_provenance",
+    "verify",
+]

@@ -1,0 +1,186 @@
+"""The full depth of verification: what the files of a store say, not only whether they are the same files."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.store.layout import (
+    DIMENSIONS,
+    DONE,
+    DTYPES,
+    FEATURE_ARRAYS,
+    FEATURES,
+    STATUSES,
+    TABLE,
+    ZARR_METADATA,
+    block_rows,
+)
+from obygaze_features.store.locate import UNREADABLE
+from obygaze_features.store.provenance import (
+    HEX64,
+    differences,
+    validate_corpus,
+    validate_licence,
+    validate_provenance,
+)
+from obygaze_features.store.reader import Group, Store, open_store
+from obygaze_features.store.report import Problem
+from obygaze_features.store.rows import digest, row_bytes
+from obygaze_features.store.sealed import array_layout
+
+Check = Callable[[], Iterator[Problem]]
+
+
+def check_content(folder: Path) -> tuple[list[Problem], dict[str, int]]:
+    """Check attributes, metadata, table, ids, statuses, every row; return problems and clips by status."""
+    try:
+        store = open_store(folder)
+        tallies = Counter(clip.status for clip in store.clips)
+    except (*UNREADABLE, OSError) as error:
+        return [Problem(FEATURES, _reason(error))], {}
+    checks: list[tuple[str, Check]] = [
+        (f"{FEATURES}/{ZARR_METADATA}", lambda: _check_attributes(store)),
+        (f"{FEATURES}/{ZARR_METADATA}", lambda: _check_nodes(store)),
+        (TABLE, lambda: _check_table(store)),
+        *((f"{FEATURES}/{name}", lambda name=name: _check_group(store, store[name])) for name in store),
+    ]
+    problems: list[Problem] = []
+    for file, check in checks:
+        try:
+            problems.extend(check())
+        except (*UNREADABLE, OSError) as error:
+            problems.append(Problem(file, _reason(error)))
+    return problems, {status: tallies[status] for status in STATUSES}
+
+
+def _check_attributes(store: Store) -> Iterator[Problem]:
+    file = f"{FEATURES}/{ZARR_METADATA}"
+    about = store.attributes
+    validate_licence(about["licence"])
+    validate_corpus(about["corpus"])
+    if not isinstance(about["citation"], str):
+        yield Problem(file, f"citation should be text; found {about['citation']!r}")
+    if about["parent"] is not None and not HEX64[1](about["parent"]):
+        yield Problem(file, f"parent should be a fingerprint or null; found {about['parent']!r}")
+    if not store.names:
+        yield Problem(file, "has no group")
+
+
+def _check_nodes(store: Store) -> Iterator[Problem]:
+    """Compare the consolidated metadata with every node's own: readers of either must see the same."""
+    root = store.path / FEATURES
+    own = {
+        path.parent.relative_to(root).as_posix(): json.loads(path.read_bytes())
+        for path in root.rglob(ZARR_METADATA)
+    }
+    for top in (".", *store.names):
+        file = f"{FEATURES}/{ZARR_METADATA}" if top == "." else f"{FEATURES}/{top}/{ZARR_METADATA}"
+        below = {
+            name: node
+            for name, node in own.items()
+            if name != "." and (top == "." or name.startswith(f"{top}/"))
+        }
+        repeated = own[top]["consolidated_metadata"]["metadata"]
+        repeated = {name if top == "." else f"{top}/{name}": node for name, node in repeated.items()}
+        if below.keys() != repeated.keys():
+            yield Problem(file, "its consolidated metadata do not name the nodes that there are")
+        for name in below.keys() & repeated.keys():
+            if _bare(below[name]) != _bare(repeated[name]):
+                yield Problem(f"{FEATURES}/{name}/{ZARR_METADATA}", f"is not what {file} says of it")
+
+
+def _bare(metadata: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in metadata.items() if key != "consolidated_metadata"}
+
+
+def _check_table(store: Store) -> Iterator[Problem]:
+    ids = [clip.clip_id for clip in store.clips]
+    if ids != sorted(set(ids)):
+        yield Problem(TABLE, "clip ids are not unique and sorted")
+    for clip in store.clips:
+        if clip.status not in STATUSES:
+            yield Problem(
+                TABLE, f"clip {clip.clip_id}: status {clip.status!r} is not one of {', '.join(STATUSES)}"
+            )
+        if clip.status in ("partial", "failed") and not clip.reason:
+            yield Problem(TABLE, f"clip {clip.clip_id}: {clip.status} without a reason")
+
+
+def _check_group(store: Store, group: Group) -> Iterator[Problem]:
+    where = f"{FEATURES}/{group.name}"
+    provenance = validate_provenance(group.provenance, sealed=True)
+    if provenance["source"] != store.attributes["corpus"]:
+        yield Problem(f"{where}/{ZARR_METADATA}", "provenance: 'source' is not the store's corpus")
+    if provenance["storage"] != {name: group.dtype(name).name for name in sorted(group.arrays)}:
+        yield Problem(f"{where}/{ZARR_METADATA}", "provenance: 'storage' is not the arrays' data types")
+    yield from _check_arrays(store.path, group)
+    if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
+        yield Problem(f"{where}/clip", f"does not hold the ids of {TABLE}")
+        return
+    for clip, code in zip(store.clips, group.status.tolist(), strict=True):
+        if code >= len(STATUSES) or STATUSES[code] != clip.status:
+            yield Problem(
+                f"{where}/status", f"clip {clip.clip_id}: code {code}, but {clip.status} in {TABLE}"
+            )
+    for name in (*group.arrays, "time_s", "frame_index"):
+        for start in range(0, len(group), block_rows(name, len(group))):
+            rows = slice(start, start + block_rows(name, len(group)))
+            for clip, values in zip(store.clips[rows], group.raw(name, rows), strict=True):
+                if what := _wrong_row(clip.status, clip.digests.get(f"{group.name}/{name}"), values):
+                    yield Problem(f"{where}/{name}", f"clip {clip.clip_id}: {what}")
+
+
+def _wrong_row(status: str, said: str | None, values: NDArray[Any]) -> str | None:
+    """Say what is wrong with one clip's row of one array, if anything."""
+    if status not in DONE:
+        empty = (values == -1).all() if values.dtype.kind == "i" else np.isnan(values).all()
+        return None if empty and said is None else f"is {status}, yet something is stored for it"
+    if said is None:
+        return f"has no digest in {TABLE}"
+    if digest(row_bytes(values)) != said:
+        gone = values.dtype.kind == "f" and np.isnan(values).all()
+        return (
+            f"nothing is stored, but {TABLE} has a digest" if gone else f"is not what {TABLE} has a digest of"
+        )
+    return None if np.isfinite(values).all() else "holds NaN or inf"
+
+
+def _check_arrays(folder: Path, group: Group) -> Iterator[Problem]:
+    """Compare every array's metadata with those that sealing would write."""
+    present = {path.parent.name for path in (folder / FEATURES / group.name).glob(f"*/{ZARR_METADATA}")}
+    required = DIMENSIONS.keys() - set(FEATURE_ARRAYS)
+    if not required <= present <= DIMENSIONS.keys() or not group.arrays:
+        wanted = f"{', '.join(sorted(required))} and some of {', '.join(FEATURE_ARRAYS)}"
+        yield Problem(f"{FEATURES}/{group.name}", f"arrays {', '.join(sorted(present))}; expected {wanted}")
+    sizes: dict[str, int] = {}
+    for name in sorted(present & DIMENSIONS.keys()):
+        found = json.loads((folder / FEATURES / group.name / name / ZARR_METADATA).read_bytes())
+        file = f"{FEATURES}/{group.name}/{name}/{ZARR_METADATA}"
+        if found["data_type"] not in DTYPES[name]:
+            yield Problem(file, f"data type {found['data_type']}, expected {' or '.join(DTYPES[name])}")
+            continue
+        expected = array_layout(name, tuple(found["shape"]), found["data_type"])
+        if wrong := {field.partition(".")[0] for field in differences(_lean(expected), _lean(found))}:
+            yield Problem(file, f"{', '.join(sorted(wrong))}: not as the format demands")
+        for dimension, size in zip(DIMENSIONS[name], found["shape"], strict=True):
+            if sizes.setdefault(dimension, size) != size:
+                yield Problem(
+                    file, f"dimension {dimension!r} has size {size} here and {sizes[dimension]} elsewhere"
+                )
+
+
+def _lean(value: object) -> object:
+    """Leave out empty fields, at any depth: libraries differ in whether they write them."""
+    if isinstance(value, dict):
+        lean = {key: _lean(item) for key, item in value.items()}
+        return {key: item for key, item in lean.items() if item is not None and item not in ({}, [])}
+    return [_lean(item) for item in value] if isinstance(value, list) else value
+
+
+def _reason(error: BaseException) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error) or type(error).__name__

@@ -1,0 +1,100 @@
+"""Every name and number of the on-disk format 1.0, once.
+
+The prose is docs/store-format.md; a change here is a change of the format.
+"""
+
+from typing import Final, Literal
+
+SPEC_VERSION: Final = "1.0"
+"""Version of the format, not of this library: a newer major is refused, a newer minor only adds."""
+
+ArrayName = Literal["pooled", "frames", "tokens"]
+Status = Literal["ok", "partial", "failed"]
+
+STATUSES: Final = ("missing", "ok", "partial", "failed")
+"""What became of a clip; the index is the code in the `status` arrays."""
+
+DONE: Final = ("ok", "partial")
+"""The statuses whose rows hold features."""
+
+# --- a stage: mutable, never shared
+# ---------------------------------------------------------------------------
+STAGING_SUFFIX: Final = ".staging"
+BUILDING_SUFFIX: Final = ".building"
+PARTIAL_SUFFIX: Final = ".partial"
+"""Ends the name of everything that is not finished yet and may be swept once its writer is gone."""
+
+PLAN: Final = "plan.jsonl"
+STAGE_ZARR: Final = "stage.zarr"
+JOURNALS: Final = "journal"
+PARTIALS: Final = "partial"
+"""Folder of unfinished chunks, one folder below it a writer."""
+
+COMMIT_GROUP: Final = 16
+"""Clips a commit makes durable together: one round of fsync for all of them."""
+
+# --- a sealed store: a BagIt bag around one Zarr group
+# ----------------------------------------------------------
+BAGIT: Final = "bagit.txt"
+BAG_INFO: Final = "bag-info.txt"
+MANIFEST: Final = "manifest-sha256.txt"
+TAG_MANIFEST: Final = "tagmanifest-sha256.txt"
+CARD: Final = "README.md"
+PAYLOAD: Final = "data"
+TABLE: Final = "data/clips.csv"
+FEATURES: Final = "data/features.zarr"
+ZARR_METADATA: Final = "zarr.json"
+ATTRIBUTE: Final = "obygaze"
+"""Attribute of the root group: spec_version, licence, citation, corpus, parent."""
+PROVENANCE: Final = "provenance"
+"""Attribute of every backbone's group."""
+
+BAGIT_TEXT: Final = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
+
+FEATURE_ARRAYS: Final[tuple[ArrayName, ...]] = ("pooled", "frames", "tokens")
+
+DIMENSIONS: Final[dict[str, tuple[str, ...]]] = {
+    "clip": ("clip",),
+    "status": ("clip",),
+    "time_s": ("clip", "frame"),
+    "frame_index": ("clip", "frame"),
+    "pooled": ("clip", "feature"),
+    "frames": ("clip", "frame", "feature"),
+    "tokens": ("clip", "token", "token_feature"),
+}
+"""Dimension names of every array; one name has one size within a group."""
+
+DTYPES: Final[dict[str, tuple[str, ...]]] = {
+    "clip": ("string",),
+    "status": ("uint8",),
+    "time_s": ("float64",),
+    "frame_index": ("int64",),
+    "pooled": ("float32",),
+    "frames": ("float16", "float32"),
+    "tokens": ("float16",),
+}
+"""Data types that an array may have."""
+
+FILLS: Final[dict[str, float | int | str]] = {
+    "clip": "",
+    "status": 0,
+    "time_s": float("nan"),
+    "frame_index": -1,
+    "pooled": float("nan"),
+    "frames": float("nan"),
+    "tokens": float("nan"),
+}
+"""What rows without features hold; it means nothing by itself, `status` does."""
+
+ROW_CHUNK: Final = 1024
+"""Clips in a chunk of every array but frames and tokens: all pooled vectors of a corpus in a few reads."""
+FRAMES_CHUNK: Final = 64
+"""Clips in a chunk of frames."""
+TOKENS_SHARD: Final = 16
+"""Clips in a shard of tokens, each its own inner chunk; 64 would cost a writer 1 GB of memory."""
+
+
+def block_rows(array: str, n_clips: int) -> int:
+    """Count the clips that lie in one object (chunk or shard) of an array; never more than there are."""
+    rows = {"frames": FRAMES_CHUNK, "tokens": TOKENS_SHARD}.get(array, ROW_CHUNK)
+    return max(1, min(rows, n_clips))

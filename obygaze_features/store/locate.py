@@ -1,0 +1,90 @@
+"""Finding a sealed store, and saying what is wrong with what was found instead."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from obygaze_features.store.errors import StoreError
+from obygaze_features.store.layout import (
+    ATTRIBUTE,
+    BUILDING_SUFFIX,
+    FEATURES,
+    PLAN,
+    SPEC_VERSION,
+    STAGING_SUFFIX,
+    ZARR_METADATA,
+)
+
+T = TypeVar("T")
+
+VERSIONED = re.compile(r"-(\d+)\.(\d+)\.(\d+)$")
+"""How the name of a sealed store's folder ends."""
+
+UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError, NotImplementedError)
+"""What zarr and JSON raise for bytes that are not what they should be."""
+
+
+def resolve(path: Path) -> Path:
+    """Find the folder of a sealed store by its name, with or without version; else say what is there."""
+    if (path / PLAN).is_file():
+        name = path.with_name(path.name.removesuffix(STAGING_SUFFIX))
+        raise StoreError(
+            f"{path}: a staging folder, not a store yet; seal it: obygaze store seal {name} --licence SPDX"
+        )
+    if path.name.endswith(BUILDING_SUFFIX):
+        raise StoreError(f"{path}: a store that is being sealed, or whose sealing was killed; seal again")
+    if (path / FEATURES).is_dir():
+        return path
+    if versions := sealed_versions(path):
+        return versions[-1]
+    if path.with_name(path.name + STAGING_SUFFIX).is_dir():
+        return resolve(path.with_name(path.name + STAGING_SUFFIX))
+    if not path.exists():
+        raise StoreError(f"{path}: no such store, nor a version of it ({path.name}-1.0.0)")
+    raise StoreError(f"{path}: not a store (no {FEATURES} in it)")
+
+
+def sealed_versions(path: Path) -> list[Path]:
+    """List the sealed stores `NAME-X.Y.Z` of a name, lowest version first."""
+    found = []
+    if path.parent.is_dir():
+        for folder in path.parent.iterdir():
+            match = VERSIONED.search(folder.name)
+            if match and folder.name == path.name + match[0] and (folder / FEATURES).is_dir():
+                found.append((tuple(map(int, match.groups())), folder))
+    return [folder for _, folder in sorted(found)]
+
+
+def check_version(folder: Path) -> dict[str, Any]:
+    """Read the store's attributes, before any other file is trusted; refuse a newer format."""
+    file = folder / FEATURES / ZARR_METADATA
+    if not file.is_file():
+        raise StoreError(f"{file}: missing; this is not a whole store")
+    attributes: dict[str, Any] = guarded(
+        str(file), lambda: dict(json.loads(file.read_bytes())["attributes"][ATTRIBUTE])
+    )
+    version = attributes.get("spec_version")
+    match = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", version) if isinstance(version, str) else None
+    if match is None:
+        raise StoreError(f"{file}: spec_version is {version!r}, which is no format version")
+    if int(match[1]) > int(SPEC_VERSION.partition(".")[0]):
+        raise StoreError(
+            f"{folder}: format {version} is newer than this obygaze reads ({SPEC_VERSION}): update obygaze"
+        )
+    return attributes
+
+
+def guarded(where: str, read: Callable[[], T]) -> T:
+    """Read something; whatever damaged bytes make of it becomes a StoreError that says where."""
+    try:
+        return read()
+    except StoreError:
+        raise
+    except UNREADABLE as error:
+        raise StoreError(f"{where}: damaged ({_first_line(error)}); run: obygaze store verify") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]

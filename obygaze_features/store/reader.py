@@ -1,0 +1,277 @@
+"""Reading a sealed store."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+from zarr.storage import LocalStore
+
+from obygaze_features.store.bag import parse_info
+from obygaze_features.store.chunks import plain_chunk, read_chunks
+from obygaze_features.store.errors import StoreError
+from obygaze_features.store.layout import (
+    BAG_INFO,
+    DIMENSIONS,
+    DONE,
+    DTYPES,
+    FEATURE_ARRAYS,
+    FEATURES,
+    MANIFEST,
+    PROVENANCE,
+    STATUSES,
+    TABLE,
+    block_rows,
+)
+from obygaze_features.store.locate import VERSIONED, check_version, guarded, resolve
+from obygaze_features.store.provenance import NAME
+from obygaze_features.store.table import StoredClip, read_table
+
+_DONE_CODES = tuple(STATUSES.index(status) for status in DONE)
+
+
+class Group:
+    """One backbone's features: row i of every array is the clip `clip_ids[i]`.
+
+    Attributes
+    ----------
+    name
+        Name of the backbone.
+    clip_ids
+        Ids of all clips, sorted.
+    status
+        uint8 [N]: 0 missing, 1 ok, 2 partial, 3 failed.
+    usable
+        bool [N]: the rows that hold features (ok or partial). The others are NaN in every array: leave them
+        out.
+    provenance
+        Where the features came from.
+    arrays
+        Names of the feature arrays there are.
+    n_frames
+        Frames sampled from every clip, F.
+    """
+
+    def __init__(self, path: Path, node: zarr.Group) -> None:
+        self._path = path
+        self._node = node
+        self.name = node.basename
+        self.provenance: dict[str, Any] = dict(node.metadata.attributes[PROVENANCE])
+        self._arrays = {name: array for name, array in node.arrays() if name in DIMENSIONS}
+        self.arrays = tuple(name for name in FEATURE_ARRAYS if name in self._arrays)
+        self.clip_ids = tuple(str(clip) for clip in self.raw("clip"))
+        self.status: NDArray[np.uint8] = self.raw("status")
+        self.usable: NDArray[np.bool_] = np.isin(self.status, _DONE_CODES)
+        for name, array in self._arrays.items():
+            expected = (len(self.clip_ids), *array.shape[1:])
+            if (
+                array.shape != expected
+                or array.ndim != len(DIMENSIONS[name])
+                or _dtype_name(array) not in DTYPES[name]
+            ):
+                raise StoreError(
+                    f"{path}, array {self.name}/{name}: {array.dtype} {list(array.shape)} does not fit the "
+                    "format"
+                )
+        self.n_frames: int = self._array("time_s").shape[1]
+
+    def __repr__(self) -> str:
+        usable = int(self.usable.sum())
+        return f"Group({self.name!r}, {len(self)} clips, {usable} usable, {', '.join(self.arrays)})"
+
+    def __len__(self) -> int:
+        return len(self.clip_ids)
+
+    def pooled(self) -> NDArray[np.float32]:
+        """Read one vector a clip: float32 [N, D], contiguous, NaN where not `usable`."""
+        return self._features("pooled")
+
+    def frames(self) -> NDArray[np.float16 | np.float32]:
+        """Read one vector a sampled frame: [N, F, D], NaN where not `usable`."""
+        return self._features("frames")
+
+    def tokens(self) -> NDArray[np.float16]:
+        """Read all that the backbone gave: [N, T, D]; large, so consider `blocks`."""
+        return self._features("tokens")
+
+    @cached_property
+    def time_s(self) -> NDArray[np.float64]:
+        """Presentation times of the sampled frames in seconds, [N, F], NaN where not `usable`."""
+        return self.raw("time_s")
+
+    @cached_property
+    def frame_index(self) -> NDArray[np.int64]:
+        """Indices of the sampled frames in their files, [N, F], -1 where not `usable`."""
+        return self.raw("frame_index")
+
+    def shape(self, array: str) -> tuple[int, ...]:
+        """Give the shape of an array without reading it."""
+        shape: tuple[int, ...] = self._array(array).shape
+        return shape
+
+    def dtype(self, array: str) -> np.dtype[Any]:
+        """Give the data type of an array without reading it."""
+        return np.dtype(self._array(array).dtype)
+
+    def read(self, clip_id: str, array: str) -> NDArray[Any]:
+        """Read one clip's row of one array.
+
+        Raises
+        ------
+        StoreError
+            If there is no such clip, it has no features (the message says why), or its bytes are damaged.
+        """
+        row = self._rows.get(clip_id)
+        if row is None:
+            raise StoreError(f"{self._path}: no clip {clip_id}")
+        if not self.usable[row]:
+            reason = read_table(self._path / TABLE)[row].reason
+            raise StoreError(
+                f"{self._path}: clip {clip_id} is "
+                f"{STATUSES[self.status[row]]}{': ' if reason else ''}{reason}; it has no features"
+            )
+        values: NDArray[Any] = self._features(array, slice(row, row + 1))[0]
+        return values
+
+    def blocks(self, array: str) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield (first row, rows) over a whole array, one stored object at a time: memory stays bounded."""
+        size = block_rows(array, len(self.clip_ids))
+        for start in range(0, len(self.clip_ids), size):
+            yield start, self._features(array, slice(start, start + size))
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {clip: row for row, clip in enumerate(self.clip_ids)}
+
+    def _array(self, name: str) -> zarr.Array[Any]:
+        if name not in self._arrays:
+            raise StoreError(f"{self._path}: group {self.name} has no {name}, but {', '.join(self.arrays)}")
+        return self._arrays[name]
+
+    def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
+        """Read rows as they are stored, whatever their status."""
+        values: NDArray[Any] = guarded(
+            f"{self._path}, array {self.name}/{name}", lambda: self._rows_of(name, rows)
+        )
+        return values
+
+    def _rows_of(self, name: str, rows: slice) -> NDArray[Any]:
+        array = self._array(name)
+        start, stop, _ = rows.indices(array.shape[0])
+        chunk = plain_chunk(array.metadata.to_dict())
+        if chunk is None or start % chunk[0] or stop - start == 1:
+            return np.asarray(array[rows])
+        folder = self._path / FEATURES / self.name / name
+        return read_chunks(folder, chunk, np.dtype(array.dtype), start, stop)
+
+    def _features(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
+        """Read rows; a chunk that is gone reads as NaN, which a row that should hold features betrays."""
+        values = self.raw(name, rows)
+        start = rows.start or 0
+        first = values.reshape(len(values), -1)[:, 0]
+        holes = (first != first) & self.usable[start : start + len(values)]  # noqa: PLR0124 - NaN is not itself
+        if holes.any():
+            clip = self.clip_ids[start + int(np.flatnonzero(holes)[0])]
+            raise StoreError(
+                f"{self._path}, array {self.name}/{name}: nothing is stored for {int(holes.sum())} clips "
+                "that should have "
+                f"features, the first is {clip}; run: obygaze store verify --full {self._path}"
+            )
+        return values
+
+
+class Store:
+    """A sealed store: a mapping of backbone names to their groups.
+
+    Attributes
+    ----------
+    path
+        Its folder.
+    attributes
+        spec_version, licence, citation, corpus, parent, and whatever a newer minor version added.
+    names
+        The backbones it has features of.
+    """
+
+    def __init__(self, path: Path, attributes: Mapping[str, Any], node: zarr.Group) -> None:
+        self.path = path
+        self.attributes = attributes
+        self._nodes = dict(sorted(node.groups()))
+        for name in self._nodes:
+            if not NAME[1](name):
+                raise StoreError(f"{path}: a group is named {name!r}; expected {NAME[0]}")
+        self._groups: dict[str, Group] = {}
+        self.names = tuple(self._nodes)
+
+    @property
+    def name(self) -> str:
+        """Name of the store, without its version."""
+        return VERSIONED.sub("", self.path.name)
+
+    @cached_property
+    def version(self) -> str:
+        """Version of the store's content, such as 1.0.0."""
+        return parse_info((self.path / BAG_INFO).read_bytes()).get("Store-Version", "")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the digest manifest, which stands for all of the content."""
+        return hashlib.sha256((self.path / MANIFEST).read_bytes()).hexdigest()
+
+    @cached_property
+    def clips(self) -> tuple[StoredClip, ...]:
+        """What became of every clip, in the order of the rows."""
+        return read_table(self.path / TABLE)
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r}, {', '.join(self.names)})"
+
+    def __getitem__(self, name: str) -> Group:
+        if name not in self._nodes:
+            raise StoreError(
+                f"{self.path}: no features of {name}, but of {', '.join(self.names) or 'nothing'}"
+            )
+        if name not in self._groups:
+            self._groups[name] = guarded(
+                f"{self.path}, group {name}", lambda: Group(self.path, self._nodes[name])
+            )
+        return self._groups[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._nodes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def open_store(path: Path | str) -> Store:
+    """Open a sealed store.
+
+    Parameters
+    ----------
+    path
+        Its folder `NAME-VERSION`, or `NAME` for the highest version there is.
+
+    Raises
+    ------
+    StoreError
+        If there is no sealed store, it is of a newer format, or its metadata are damaged.
+    """
+    folder = resolve(Path(path))
+    root = folder / FEATURES
+    attributes = check_version(folder)
+    node = guarded(
+        f"{folder}", lambda: zarr.open_group(LocalStore(root, read_only=True), mode="r", zarr_format=3)
+    )
+    return guarded(f"{folder}", lambda: Store(folder, attributes, node))
+
+
+def _dtype_name(array: zarr.Array[Any]) -> str:
+    return "string" if array.dtype.kind == "T" else str(array.dtype.name)

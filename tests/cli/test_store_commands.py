@@ -1,0 +1,162 @@
+"""`obygaze store`: what is printed, where, and the exit codes."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from obygaze.cli import main
+from obygaze_features.store import (
+    ArraySpec,
+    ClipFeatures,
+    ClipResult,
+    GroupSpec,
+    PlannedClip,
+    Stage,
+    open_store,
+    staging_path,
+)
+
+PROVENANCE = {
+    "name": "toy",
+    "head": None,
+    "layer": None,
+    "hub": None,
+    "weights_sha256": None,
+    "architecture": {},
+    "preset": {"resize": None, "crop": None, "constants": None, "order": None},
+    "sampling": {"policy": "uniform", "n": 1},
+    "decoder": {"av": "15.1.0", "ffmpeg": "7.1", "on_damage": "keep"},
+    "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
+    "software": {"numpy": "2"},
+    "commit": None,
+    "licence": "MIT",
+    "citation": "",
+    "contact": "",
+}
+CLIPS = ["a", "b", "c"]
+
+
+@pytest.fixture
+def staged(tmp_path, monkeypatch):
+    """Three clips, the last one failed, staged for a store `films`; `late` is not done yet."""
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+    monkeypatch.chdir(tmp_path)
+    group = GroupSpec("toy", (ArraySpec("pooled", (2,), "float32"),), 1, PROVENANCE)
+    for name, count in (("films", 3), ("late", 1)):
+        path = staging_path(tmp_path / "stores" / name)
+        stage = Stage.open(path, [PlannedClip(clip, "m") for clip in CLIPS], [group], {"name": "Films"})
+        good = {"toy": ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": np.ones(2, np.float32)})}
+        with stage.writer() as writer:
+            writer.commit(
+                [
+                    ClipResult(clip, "ok", groups=good)
+                    if clip != "c"
+                    else ClipResult(clip, "failed", "no such file")
+                    for clip in CLIPS[:count]
+                ]
+            )
+    return tmp_path / "stores"
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(["store", *map(str, arguments)])
+        said = capsys.readouterr()
+        return ended.value.code or 0, said.out, said.err
+
+    return run
+
+
+def test_seal_says_where_the_store_is(staged, run):
+    code, out, _ = run("seal", "stores/films", "--licence", "CC-BY-4.0", "--citation", "Us, 2026")
+    store = open_store(staged / "films-1.0.0")
+    assert code == 0
+    assert out == f"stores/films-1.0.0: 3 clips of toy, fingerprint {store.fingerprint}\n"
+    assert store.attributes["citation"] == "Us, 2026"
+
+
+def test_seal_asks_for_a_licence_and_for_missing_clips(staged, run):
+    code, _, err = run("seal", "stores/films")
+    assert code == 2
+    assert "--licence" in err
+    code, _, err = run("seal", "stores/late", "--licence", "MIT")
+    assert code == 1
+    assert err.startswith("obygaze: error: stores/late.staging: 2 of 3 clips are still to do, the first is b")
+    assert "Traceback" not in err
+    code, _, _ = run("seal", "stores/late", "--licence", "MIT", "--allow-missing", "--store-version", "2.0.0")
+    assert code == 0
+    assert (staged / "late-2.0.0").is_dir()
+
+
+def test_ls_tells_stores_and_stages_and_damaged_ones_apart(staged, run):
+    run("seal", "stores/films", "--licence", "MIT")
+    (staged / "README.md").touch()
+    broken = staged / "broken-1.0.0/data/features.zarr"
+    broken.mkdir(parents=True)
+    code, out, _ = run("ls")
+    assert code == 0
+    lines = [line.split() for line in out.splitlines()[2:]]
+    assert lines[1] == ["films-1.0.0", "1.0", "3", "2", "0", "1", "0", "toy"]
+    assert lines[2] == ["films.staging", "staging", "3", "2", "0", "1", "0", "toy"]
+    assert lines[3] == ["late.staging", "staging", "3", "1", "0", "0", "2", "toy"]
+    assert lines[0][0] == "broken-1.0.0"
+    assert "missing" in " ".join(lines[0])
+
+
+def test_ls_of_an_empty_or_absent_folder(tmp_path, run):
+    assert run("ls", tmp_path)[0] == 0
+    code, _, err = run("ls", tmp_path / "nowhere")
+    assert code == 1
+    assert "nowhere" in err
+
+
+@pytest.mark.usefixtures("staged")
+def test_inspect_shows_clips_arrays_and_provenance(run):
+    run("seal", "stores/films", "--licence", "MIT")
+    code, out, _ = run("inspect", "stores/films", "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["clips"] == {"missing": 0, "ok": 2, "partial": 0, "failed": 1}
+    assert record["groups"]["toy"]["arrays"]["pooled"] == {"dtype": "float32", "shape": [3, 2]}
+    assert record["groups"]["toy"]["provenance"]["decoder"]["av"] == "15.1.0"
+    code, out, _ = run("inspect", "stores/films")
+    assert code == 0
+    for words in ("fingerprint", record["fingerprint"], "clips.failed", "3 x 2", "decoder.on_damage"):
+        assert words in out
+
+
+@pytest.mark.parametrize("flag", ["--quick", "--full", None])
+def test_verify_exits_with_0_or_with_3_and_names_the_file(staged, run, flag):
+    flags = [flag] if flag else []
+    run("seal", "stores/films", "--licence", "MIT")
+    code, out, _ = run("verify", "stores/films", *flags)
+    assert code == 0
+    assert "nothing wrong" in out
+    (staged / "films-1.0.0/README.md").write_text("better", encoding="utf-8")
+    code, out, _ = run("verify", "stores/films", *flags)
+    assert code == 3
+    assert out.startswith("README.md: changed")
+    code, out, _ = run("verify", "stores/films", "--json", *flags)
+    assert code == 3
+    assert json.loads(out)["problems"][0]["file"] == "README.md"
+
+
+@pytest.mark.usefixtures("staged")
+def test_mistakes_are_one_line_without_a_traceback(run):
+    assert run("verify", "stores/films", "--quick", "--full")[0] == 2
+    for arguments in (("inspect", "stores/films"), ("verify", "stores/nothing"), ("inspect", "stores")):
+        code, out, err = run(*arguments)
+        assert (code, out) == (1, "")
+        assert err.startswith("obygaze: error: stores")
+        assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["ls", "inspect", "seal", "verify"])
+def test_help_has_examples(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"obygaze store {command}" in out

@@ -1,0 +1,297 @@
+"""Kills, full disks, read-only folders: nothing that was said to be done is lost."""
+
+import contextlib
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from obygaze_features.store import Stage, StoreError, seal, staging_path, verify
+
+from .toy_stores import CORPUS, group, plan, result, sealed, staged, status_of, tree
+
+TOY = group()
+
+COMMITTING = """
+import importlib.util, os, sys
+os.fsync = lambda _descriptor: None  # a kill is not a power cut
+spec = importlib.util.spec_from_file_location("toy_stores", sys.argv[1])
+toy = importlib.util.module_from_spec(spec); spec.loader.exec_module(toy)
+from obygaze_features.store import Stage
+print("up", flush=True)
+stage = Stage.open(sys.argv[2], toy.plan(60), [toy.group()], toy.CORPUS)
+with stage.writer() as writer:
+    todo = stage.missing()
+    for start in range(0, len(todo), 3):
+        writer.commit([toy.result(clip, stage.groups, toy.status_of(clip)) for clip in todo[start:start + 3]])
+"""
+
+
+def test_ten_kills_of_a_committing_process_change_no_byte_of_the_sealed_store(tmp_path):
+    rng = random.Random(7)
+    path = staging_path(tmp_path / "killed" / "toy")
+    helper = str(Path(__file__).with_name("toy_stores.py"))
+    kills = 0
+    for _ in range(200):
+        child = subprocess.Popen(
+            [sys.executable, "-c", COMMITTING, helper, str(path)], stdout=subprocess.PIPE
+        )
+        child.stdout.readline()
+        if kills < 10:
+            time.sleep(rng.random() * 0.06)
+            child.send_signal(signal.SIGKILL)
+        code = child.wait()
+        child.stdout.close()
+        kills += code == -signal.SIGKILL
+        if code == 0:
+            if kills >= 10:
+                break
+            # It ended before the signal came: begin again from nothing.
+            subprocess.run(["rm", "-r", str(path)], check=True)
+    assert kills >= 10
+    one = seal(path, tmp_path / "killed" / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
+    two = sealed(tmp_path / "undisturbed", 60)
+    assert tree(one) == tree(two)
+    assert not list((path / "partial").iterdir())
+
+
+SHARD = """
+import importlib.util, os, sys
+os.fsync = lambda _descriptor: None  # a kill is not a power cut
+spec = importlib.util.spec_from_file_location("toy_stores", sys.argv[1])
+toy = importlib.util.module_from_spec(spec); spec.loader.exec_module(toy)
+from obygaze_features.store import Stage
+print("up", flush=True)
+sys.stdin.readline()
+stage = Stage.open(sys.argv[2], toy.plan(60), [toy.group()], toy.CORPUS)
+with stage.writer() as writer:
+    for clip in stage.missing((int(sys.argv[3]), 4)):
+        writer.commit([toy.result(clip, stage.groups, toy.status_of(clip))])
+"""
+
+
+def test_four_processes_that_start_at_once_share_one_job_without_a_coordinator(tmp_path):
+    path = staging_path(tmp_path / "shared" / "toy")
+    helper = str(Path(__file__).with_name("toy_stores.py"))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    command = [sys.executable, "-c", SHARD, helper, str(path)]
+    children = [subprocess.Popen([*command, str(shard)], **pipes) for shard in range(4)]
+    for child in children:
+        child.stdout.readline()
+    for child in children:
+        child.stdin.write(b"go\n")
+        child.stdin.flush()
+    for child in children:
+        child.communicate()
+        assert child.returncode == 0
+    assert sorted(node.name for node in path.parent.iterdir()) == ["toy.staging"]
+    one = seal(path, tmp_path / "shared" / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
+    assert tree(one) == tree(sealed(tmp_path / "alone", 60))
+
+
+SEALING = """
+import os, sys
+os.fsync = lambda _descriptor: None
+from obygaze_features.store import seal
+print("up", flush=True)
+seal(None, sys.argv[1], licence="MIT")
+"""
+
+
+def test_kills_of_a_sealing_process_never_show_half_a_store(tmp_path):
+    staged(tmp_path, 60)
+    rng = random.Random(1)
+    final = tmp_path / "toy-1.0.0"
+    for _ in range(6):
+        child = subprocess.Popen(
+            [sys.executable, "-c", SEALING, str(tmp_path / "toy")], stdout=subprocess.PIPE
+        )
+        child.stdout.readline()
+        time.sleep(rng.random() * 0.15)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        if final.exists():
+            break
+    if not final.exists():
+        seal(None, tmp_path / "toy", licence="MIT")
+    assert verify(final, "full").ok
+
+
+class Full:
+    """A disk that is full after so many writes."""
+
+    def __init__(self, writes, number=errno.ENOSPC):
+        self.left, self.number, self.write = writes, number, os.write
+
+    def __call__(self, descriptor, data):
+        if self.left == 0:
+            raise OSError(self.number, os.strerror(self.number))
+        self.left -= 1
+        if self.left == 0:
+            return self.write(descriptor, data[: len(data) // 2])  # the last write is torn
+        return self.write(descriptor, data)
+
+
+@pytest.mark.parametrize("writes", range(0, 23, 2))
+def test_a_full_disk_is_named_and_what_was_committed_is_safe(tmp_path, monkeypatch, writes):
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
+    first, *rest = stage.missing()
+    with stage.writer() as writer:
+        writer.commit([result(first, [TOY])])
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", Full(writes))
+            with pytest.raises(OSError, match="No space left") as caught:
+                writer.commit([result(clip, [TOY]) for clip in rest])
+        assert str(stage.path) in caught.value.filename
+        with pytest.raises(StoreError, match="begin another"):
+            writer.commit([])
+    again = Stage.open(stage.path, plan(8), [TOY], CORPUS)
+    assert again.missing() == rest
+    assert again.damage() == ()
+    with again.writer() as writer:
+        writer.commit([result(clip, [TOY]) for clip in rest])
+    assert verify(seal(None, tmp_path / "toy", licence="MIT"), "full").ok
+
+
+def test_bytes_are_on_the_disk_before_the_journal_says_so(tmp_path, monkeypatch):
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
+    events = []
+
+    def name(descriptor):
+        return Path(f"/proc/self/fd/{descriptor}").readlink().relative_to(stage.path).as_posix()
+
+    def fsync(descriptor):
+        events.append(("fsync", name(descriptor)))
+
+    def write(descriptor, data, write=os.write):
+        if name(descriptor).startswith("journal"):
+            events.append(("write", name(descriptor)))
+        return write(descriptor, data)
+
+    def rename(source, target, rename=os.replace):
+        events.append(("rename", Path(source).relative_to(stage.path).as_posix()))
+        return rename(source, target)
+
+    with stage.writer() as writer, monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        patch.setattr(os, "write", write)
+        patch.setattr(os, "replace", rename)
+        writer.commit([result(clip, [TOY]) for clip in stage.missing()])
+    renamed = [path for what, path in events if what == "rename"]
+    folders = {f"stage.zarr/toy/{array}" for array in ("pooled", "frames", "tokens", "time_s", "frame_index")}
+    assert len(renamed) == 8 * 5
+    first = events.index(("rename", renamed[0]))
+    assert {path for _, path in events[:first]} == set(renamed)
+    assert {path for _, path in events[first + len(renamed) : -2]} == folders
+    journal = f"journal/{writer.name}.jsonl"
+    assert events[-2:] == [("write", journal), ("fsync", journal)]
+
+
+def test_a_failed_fsync_is_no_commit(tmp_path, monkeypatch):
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
+    with stage.writer() as writer, monkeypatch.context() as patch:
+
+        def fails(_descriptor):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        patch.setattr(os, "fsync", fails)
+        with pytest.raises(OSError, match="Input/output error"):
+            writer.commit([result(clip, [TOY]) for clip in stage.missing()])
+    assert len(stage.missing()) == 8
+
+
+def test_a_disk_that_fills_while_a_stage_is_made_or_sealed_leaves_nothing_half(tmp_path, monkeypatch):
+    path = staging_path(tmp_path / "toy")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", Full(3))
+        with pytest.raises(OSError, match="No space left"):
+            Stage.open(path, plan(8), [TOY], CORPUS)
+    assert list(tmp_path.iterdir()) == []
+    staged(tmp_path)
+    with monkeypatch.context() as patch:
+
+        def full(*_):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        patch.setattr(sys.modules[seal.__module__], "table_bytes", full)
+        with pytest.raises(OSError, match="No space left") as caught:
+            seal(None, tmp_path / "toy", licence="MIT")
+    assert "toy.building" in caught.value.filename
+    assert [node.name for node in tmp_path.iterdir()] == ["toy.staging"]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A real file system of 400 kB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if (
+        os.getuid() != 0
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk)], capture_output=True, check=False
+        ).returncode
+    ):
+        pytest.skip("a file system can't be mounted here")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_really_full_disk_is_named_and_the_job_resumes_once_there_is_room(small_disk):
+    stage = Stage.open(staging_path(small_disk / "toy"), plan(300), [TOY], CORPUS)
+    todo = stage.missing()
+
+    def commit_all(writer):
+        for clip in todo:
+            writer.commit([result(clip, [TOY], status_of(clip))])
+
+    with stage.writer() as writer, pytest.raises(OSError, match="No space left") as caught:
+        commit_all(writer)
+    assert str(small_disk) in str(caught.value.filename)
+    done = len(stage.status())
+    assert 0 < done < 300
+    assert len(stage.missing()) == 300 - done
+    subprocess.run(["mount", "-o", "remount,size=20m", str(small_disk)], check=True)
+    again = Stage.open(stage.path, plan(300), [TOY], CORPUS)
+    with again.writer() as writer:
+        writer.commit([result(clip, [TOY], status_of(clip)) for clip in again.missing()])
+    assert verify(seal(None, small_disk / "toy", licence="MIT"), "full").ok
+
+
+READ_ONLY = """
+import importlib.util, os, sys
+spec = importlib.util.spec_from_file_location("toy_stores", sys.argv[1])
+toy = importlib.util.module_from_spec(spec); spec.loader.exec_module(toy)
+from obygaze_features.store import Stage
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+try:
+    Stage.open(sys.argv[2], toy.plan(int(sys.argv[3])), [toy.group()], toy.CORPUS).writer()
+except PermissionError as error:
+    print("refused", error.filename)
+"""
+
+
+@pytest.mark.parametrize("existing", [True, False])
+def test_a_read_only_folder_is_named_and_untouched(tmp_path_factory, existing):
+    folder = tmp_path_factory.mktemp("shelf")
+    with contextlib.ExitStack() as stack:
+        path = staged(folder, 8).path if existing else folder / "new.staging"
+        before = tree(folder)
+        for parent in [folder, *folder.parents][:4]:
+            mode = parent.stat().st_mode
+            parent.chmod(0o555 if parent == folder else mode | 0o055)
+            stack.callback(parent.chmod, mode)
+        helper = str(Path(__file__).with_name("toy_stores.py"))
+        command = [sys.executable, "-c", READ_ONLY, helper, str(path), "8"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if "Permission denied" in done.stderr:
+            pytest.skip("this installation can't be read by another user")
+        assert done.stdout.startswith(f"refused {folder}"), done.stderr
+        assert tree(folder) == before

@@ -1,0 +1,45 @@
+"""Stores of every format version there was must keep opening: these bytes are never made again."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from obygaze_features.store import Stage, open_store, same_numerics, verify
+
+from .toy_stores import CORPUS, features, group, provenance
+
+FROZEN = Path(__file__).parent / "frozen"
+
+
+@pytest.mark.parametrize("level", ["quick", "manifest", "full"])
+def test_the_store_of_format_1_0_verifies(level):
+    report = verify(FROZEN / "format-1.0-1.0.0", level)
+    assert report.ok, report.problems
+    assert report.fingerprint == "71d64bb8a0efcf91d353e1afc31ea9cb36739c0b4d797d605979ec75f06e4233"
+
+
+def test_the_store_of_format_1_0_reads_as_it_was_written():
+    store = open_store(FROZEN / "format-1.0")
+    assert store.attributes["spec_version"] == "1.0"
+    assert store.attributes["corpus"] == CORPUS
+    assert [clip.status for clip in store.clips] == ["ok", "partial", "failed", "missing"]
+    assert store.clips[2].reason == "the file is failed"
+    found = store["toy"]
+    assert found.clip_ids == ("a", "b", "c", "ä")
+    assert found.usable.tolist() == [True, True, False, False]
+    assert same_numerics(found.provenance, {**provenance(), "storage": found.provenance["storage"]}) == []
+    for clip in ("a", "b"):
+        for array, values in features(clip, group()).arrays.items():
+            assert np.array_equal(found.read(clip, array), values)
+
+
+def test_the_stage_of_format_1_0_resumes(tmp_path):
+    path = shutil.copytree(FROZEN / "format-1.0.staging", tmp_path / "toy.staging")
+    for empty in ("journal", "partial"):
+        (path / empty).mkdir(exist_ok=True)
+    from .toy_stores import PlannedClip
+
+    clips = [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", "c", "b", "a")]
+    assert Stage.open(path, clips, [group()], CORPUS).missing() == ["ä"]

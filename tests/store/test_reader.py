@@ -1,0 +1,185 @@
+"""Reading: what comes back is what was committed, and nothing else is passed off as it."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from obygaze_features.store import StoreError, open_store, seal, staging_path
+
+from .toy_stores import features, group, sealed, staged, status_of
+
+TOY = group()
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    """A folder with one store of 150 clips: chunks of 64, shards of 16, the last ones not full."""
+    folder = tmp_path_factory.mktemp("shelf")
+    sealed(folder, 150)
+    return folder
+
+
+def test_pooled_vectors_come_as_one_contiguous_array_with_a_mask(shelf):
+    found = open_store(shelf / "toy-1.0.0")["toy"]
+    pooled = found.pooled()
+    assert pooled.dtype == np.float32
+    assert pooled.flags.c_contiguous
+    assert pooled.shape == (150, 4)
+    assert found.usable.tolist() == [status_of(clip) != "failed" for clip in found.clip_ids]
+    assert np.isnan(pooled[~found.usable]).all()
+    for row in np.flatnonzero(found.usable):
+        assert np.array_equal(pooled[row], features(found.clip_ids[row], TOY).arrays["pooled"])
+
+
+@pytest.mark.parametrize("array", ["pooled", "frames", "tokens"])
+def test_whole_arrays_single_clips_and_blocks_agree(shelf, array):
+    found = open_store(shelf / "toy")["toy"]
+    whole = {"pooled": found.pooled, "frames": found.frames, "tokens": found.tokens}[array]()
+    blocks = list(found.blocks(array))
+    assert [start for start, _ in blocks] == list(
+        range(0, 150, {"pooled": 150, "frames": 64, "tokens": 16}[array])
+    )
+    assert np.array_equal(np.concatenate([block for _, block in blocks]), whole, equal_nan=True)
+    for row in np.flatnonzero(found.usable)[::17]:
+        assert np.array_equal(found.read(found.clip_ids[row], array), whole[row])
+    assert found.shape(array) == whole.shape
+    assert found.dtype(array) == whole.dtype
+
+
+def test_a_clip_without_features_is_never_handed_out(shelf):
+    found = open_store(shelf / "toy")["toy"]
+    with pytest.raises(StoreError, match="clip tt0003-é is failed: the file is failed; it has no features"):
+        found.read("tt0003-é", "pooled")
+    with pytest.raises(StoreError, match="no clip nobody"):
+        found.read("nobody", "pooled")
+
+
+def test_names_that_are_not_there_say_what_is(shelf, tmp_path):
+    store = open_store(shelf / "toy")
+    assert (list(store), len(store), "toy" in store, "clip" in store) == (["toy"], 1, True, False)
+    with pytest.raises(StoreError, match="no features of xclip, but of toy"):
+        store["xclip"]
+    bare = open_store(sealed(tmp_path, 8, [group(arrays=["frames"])]))["toy"]
+    with pytest.raises(StoreError, match="group toy has no pooled, but frames"):
+        bare.pooled()
+
+
+def test_a_name_without_version_opens_the_highest(tmp_path):
+    staged(tmp_path, 8)
+    for version in ("1.0.0", "1.10.0", "1.9.9"):
+        seal(None, tmp_path / "toy", licence="MIT", version=version)
+    assert open_store(tmp_path / "toy").version == "1.10.0"
+    assert open_store(str(tmp_path / "toy-1.9.9")).version == "1.9.9"
+
+
+def test_stores_that_hold_the_same_have_the_same_fingerprint_and_others_another(tmp_path):
+    one, two = open_store(sealed(tmp_path / "a", 8)), open_store(sealed(tmp_path / "b", 8, version="2.0.0"))
+    assert one.fingerprint == two.fingerprint
+    assert open_store(sealed(tmp_path / "c", 9)).fingerprint != one.fingerprint
+
+
+def respecify(path, **changes):
+    file = path / "data/features.zarr/zarr.json"
+    document = json.loads(file.read_bytes())
+    document["attributes"]["obygaze"].update(changes)
+    file.write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_a_newer_format_is_refused_and_a_newer_minor_one_read(tmp_path):
+    path = sealed(tmp_path, 8)
+    respecify(path, spec_version="1.7", novelty={"kept": True})
+    assert open_store(path).attributes["novelty"] == {"kept": True}
+    for version in ("2.0", "10.3"):
+        respecify(path, spec_version=version)
+        with pytest.raises(StoreError, match=rf"format {version} is newer .*\(1.0\): update obygaze"):
+            open_store(path)
+    for nonsense in ("one", None, 1.0, "1.0.0"):
+        respecify(path, spec_version=nonsense)
+        with pytest.raises(StoreError, match="no format version"):
+            open_store(path)
+
+
+def test_what_is_not_a_sealed_store_says_what_to_do(tmp_path):
+    stage = staged(tmp_path, 8)
+    for path in (stage.path, tmp_path / "toy"):
+        with pytest.raises(StoreError, match=r"toy.staging: a staging folder.*store seal .*toy --licence"):
+            open_store(path)
+    (tmp_path / "other.building").mkdir()
+    for path, message in (
+        (tmp_path / "other.building", "being sealed"),
+        (tmp_path / "nowhere", "no such store"),
+        (tmp_path, "not a store"),
+    ):
+        with pytest.raises(StoreError, match=message):
+            open_store(path)
+
+
+def read_all(path):
+    found = open_store(path)["toy"]
+    return found.pooled(), found.frames(), found.tokens(), found.time_s
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("data/features.zarr/zarr.json", "missing"),
+        ("data/features.zarr/toy/pooled/c/0/0", "this chunk is missing"),
+        ("data/features.zarr/toy/frames/c/1/0/0", "this chunk is missing"),
+        ("data/features.zarr/toy/tokens/c/2/0/0", "nothing is stored for 14 clips .* first is tt0032-é"),
+    ],
+)
+def test_a_file_that_is_gone_is_an_error_not_a_row_of_nan(tmp_path, file, message):
+    path = sealed(tmp_path, 72)
+    (path / file).unlink()
+    with pytest.raises(StoreError, match=message):
+        read_all(path)
+
+
+@pytest.mark.parametrize("array", ["pooled", "frames", "tokens", "clip", "status", "time_s"])
+def test_a_flipped_bit_in_a_chunk_is_an_error(tmp_path, array):
+    path = sealed(tmp_path, 8)
+    chunk = next(
+        file for file in (path / "data/features.zarr/toy" / array / "c").rglob("*") if file.is_file()
+    )
+    data = bytearray(chunk.read_bytes())
+    data[len(data) // 3] ^= 16
+    chunk.write_bytes(data)
+    with pytest.raises(StoreError, match="damaged"):
+        read_all(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "null", '{"attributes": 3}', "\x00", '{"attributes": {"obygaze": []}}']
+)
+@pytest.mark.parametrize("node", ["", "toy/", "toy/pooled/"])
+def test_nonsense_in_place_of_metadata_is_one_clear_error(tmp_path_factory, shelf, text, node):
+    path = tmp_path_factory.mktemp("broken") / "toy-1.0.0"
+    shutil.copytree(shelf / "toy-1.0.0", path)
+    (path / "data/features.zarr" / node / "zarr.json").write_text(text, encoding="utf-8")
+    for parent in {"": [], "toy/": [""], "toy/pooled/": ["", "toy/"]}[
+        node
+    ]:  # consolidated metadata would hide it
+        file = path / "data/features.zarr" / parent / "zarr.json"
+        document = json.loads(file.read_bytes())
+        del document["consolidated_metadata"]
+        file.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(StoreError):
+        open_store(path)["toy"].pooled()
+
+
+def test_opening_loads_nothing_heavy(shelf):
+    code = (
+        "import sys; from obygaze_features.store import open_store\n"
+        f"open_store({str(shelf / 'toy')!r})['toy'].pooled()\n"
+        "print([m for m in ('torch', 'transformers', 'av', 'sklearn', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_staging_path_is_beside_the_store(tmp_path):
+    assert staging_path(tmp_path / "films.v2") == tmp_path / "films.v2.staging"

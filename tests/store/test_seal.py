@@ -1,0 +1,272 @@
+"""Sealing: same clips in, same bytes out, in exactly the layout of the format."""
+
+import subprocess
+import sys
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import xarray
+import zarr
+from hypothesis import HealthCheck, given, settings
+
+from obygaze_features.store import (
+    ArraySpec,
+    GroupSpec,
+    Stage,
+    StoreError,
+    open_store,
+    seal,
+    staging_path,
+    verify,
+)
+from obygaze_features.store.files import locked
+from obygaze_features.store.layout import DIMENSIONS
+
+from .toy_stores import CORPUS, features, group, plan, provenance, result, sealed, staged, status_of, tree
+
+TOY = group()
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """A store of 20 clips made without any disturbance: file -> bytes."""
+    return tree(sealed(tmp_path_factory.mktemp("reference")))
+
+
+def test_the_same_clips_give_the_same_bytes_under_another_name(tmp_path, reference):
+    assert tree(sealed(tmp_path / "elsewhere", name="other")) == reference
+
+
+@given(data=st.data())
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_order_of_work_and_no_sharing_of_it_among_writers_changes_a_byte(
+    tmp_path_factory, reference, data
+):
+    folder = tmp_path_factory.mktemp("order")
+    clips = data.draw(st.permutations(plan(20)))
+    stage = Stage.open(staging_path(folder / "toy"), clips, [TOY], CORPUS)
+    todo = data.draw(st.permutations([clip.clip_id for clip in clips]))
+    hands = data.draw(st.lists(st.integers(0, 2), min_size=20, max_size=20))
+    for hand in range(3):
+        with stage.writer() as writer:
+            mine = [clip for clip, owner in zip(todo, hands, strict=True) if owner == hand]
+            cut = data.draw(st.integers(0, len(mine)))
+            for part in (mine[:cut], mine[cut:]):
+                writer.commit([result(clip, [TOY], status_of(clip)) for clip in part])
+    path = seal(None, folder / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
+    assert tree(path) == reference
+
+
+def test_a_failure_that_was_mended_leaves_no_trace(tmp_path, reference):
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [TOY], CORPUS)
+    with stage.writer() as writer:
+        writer.commit([result(clip, [TOY], "failed") for clip in stage.missing()])
+    with stage.writer() as writer:
+        todo = stage.missing(retry_failed=True)
+        writer.commit([result(clip, [TOY], status_of(clip)) for clip in todo])
+    assert tree(seal(None, tmp_path / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")) == reference
+
+
+def test_rows_are_sorted_by_id_and_hold_what_was_committed(tmp_path):
+    kinds = [TOY, group("alone", ["pooled"])]
+    store = open_store(sealed(tmp_path, 72, kinds))
+    assert store.names == ("alone", "toy")
+    for kind in kinds:
+        found = store[kind.name]
+        assert list(found.clip_ids) == sorted(clip.clip_id for clip in plan(72))
+        for row, clip in enumerate(found.clip_ids):
+            expected = status_of(clip)
+            assert (
+                ("missing", "ok", "partial", "failed")[found.status[row]]
+                == expected
+                == store.clips[row].status
+            )
+            truth = features(clip, kind)
+            values = {name: found.raw(name)[row] for name in (*found.arrays, "time_s", "frame_index")}
+            if expected == "failed":
+                assert store.clips[row].reason == "the file is failed"
+                assert all(
+                    (v == -1).all() if v.dtype.kind == "i" else np.isnan(v).all() for v in values.values()
+                )
+            else:
+                assert np.array_equal(values.pop("time_s"), truth.time_s)
+                assert np.array_equal(values.pop("frame_index"), truth.frame_index)
+                assert all(np.array_equal(values[name], truth.arrays[name]) for name in values)
+
+
+def test_the_layout_is_the_one_of_the_format(tmp_path):
+    path = sealed(tmp_path, 1030, [group(arrays=["pooled", "frames", "tokens"])])
+    node = zarr.open_group(str(path / "data/features.zarr"), mode="r")["toy"]
+    layout = {name: (array.chunks, array.shards) for name, array in node.arrays()}
+    assert layout == {
+        "clip": ((1024,), None),
+        "status": ((1024,), None),
+        "time_s": ((1024, 3), None),
+        "frame_index": ((1024, 3), None),
+        "pooled": ((1024, 4), None),
+        "frames": ((64, 3, 4), None),
+        "tokens": ((1, 5, 6), (16, 5, 6)),
+    }
+    for name, array in node.arrays():
+        assert array.metadata.dimension_names == DIMENSIONS[name]
+        assert array.metadata.chunk_key_encoding.separator == "/"
+        inner = array.metadata.codecs[0].codecs if array.shards else array.metadata.codecs
+        names = [codec.to_dict()["name"] for codec in inner]
+        assert names == (["vlen-utf8", "zstd", "crc32c"] if name == "clip" else ["bytes", "crc32c"])
+        chunks = len(list((path / "data/features.zarr/toy" / name / "c").rglob("*")))
+        assert chunks > 0  # every chunk is written, empty or not
+    assert np.isnan(node["pooled"].fill_value)
+    assert node["frames"].dtype == np.float16
+    assert len(list((path / "data/features.zarr/toy/tokens/c").glob("*/0/0"))) == 65
+
+
+def test_nothing_but_zarr_nodes_lies_in_the_zarr_and_the_bag_is_whole(tmp_path):
+    path = sealed(tmp_path)
+    names = {file.split("/")[-1] for file in tree(path / "data/features.zarr")}
+    assert names == {"zarr.json", "0"}
+    assert sorted(node.name for node in path.iterdir()) == [
+        "README.md", "bag-info.txt", "bagit.txt", "data", "manifest-sha256.txt", "tagmanifest-sha256.txt",
+    ]  # fmt: skip
+    subprocess.run(["sha256sum", "-c", "--quiet", "manifest-sha256.txt"], cwd=path, check=True)
+    subprocess.run(["sha256sum", "-c", "--quiet", "tagmanifest-sha256.txt"], cwd=path, check=True)
+
+
+def test_provenance_and_attributes_come_with_the_store(tmp_path):
+    store = open_store(sealed(tmp_path, parent="d" * 64, version="1.2.0"))
+    assert dict(store.attributes) == {
+        "spec_version": "1.0",
+        "licence": "CC-BY-4.0",
+        "citation": "Nobody, 2026",
+        "corpus": CORPUS,
+        "parent": "d" * 64,
+    }
+    filled = {"storage": {"frames": "float16", "pooled": "float32", "tokens": "float16"}, "source": CORPUS}
+    assert store["toy"].provenance == {**provenance(), **filled}
+    assert (store.name, store.version) == ("toy", "1.2.0")
+
+
+def test_it_opens_in_xarray_by_name(tmp_path):
+    path = sealed(tmp_path)
+    data = xarray.open_zarr(path / "data/features.zarr", group="toy", consolidated=True)
+    try:
+        assert data.sizes == {"clip": 20, "frame": 3, "feature": 4, "token": 5, "token_feature": 6}
+        one = data.sel(clip="tt0001-é")
+        assert one.frames.dims == ("frame", "feature")
+        assert np.array_equal(one.frames.values, features("tt0001-é", TOY).arrays["frames"])
+        assert int(one.status) == 1
+    finally:
+        data.close()
+
+
+def test_missing_clips_forbid_sealing_unless_allowed(tmp_path):
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
+    with stage.writer() as writer:
+        writer.commit([result(clip, [TOY]) for clip in stage.missing((0, 2))])
+    with pytest.raises(StoreError, match=r"4 of 8 clips are still to do, the first is tt0007-é"):
+        seal(None, tmp_path / "toy", licence="MIT")
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
+    path = seal(None, tmp_path / "toy", licence="MIT", allow_missing=True)
+    assert [clip.status for clip in open_store(path).clips].count("missing") == 4
+    assert verify(path, "full").ok
+    assert "4 missing" in (path / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_sealed_store_is_never_overwritten(tmp_path):
+    path = sealed(tmp_path)
+    before = tree(path)
+    with pytest.raises(StoreError, match=r"toy-1\.0\.0: exists, and a sealed store never changes"):
+        seal(None, tmp_path / "toy", licence="MIT")
+    assert tree(path) == before
+    assert seal(None, tmp_path / "toy", licence="MIT", version="1.0.1").name == "toy-1.0.1"
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"licence": "mine, all mine"}, "licence: expected an SPDX"),
+        ({"version": "v1"}, "store version 'v1'"),
+        ({"parent": "toy-1.0.0"}, "parent 'toy-1.0.0'"),
+        ({"citation": "a\nb"}, "citation: .* one line"),
+    ],
+)
+def test_bad_arguments_leave_nothing_behind(tmp_path, how, message):
+    staged(tmp_path)
+    with pytest.raises(StoreError, match=message):
+        seal(None, tmp_path / "toy", **{"licence": "MIT", **how})
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
+
+
+@pytest.mark.parametrize("harm", ["flip", "delete", "swap", "cut"])
+def test_bytes_that_changed_since_the_commit_are_found_named_and_done_again(tmp_path, harm, reference):
+    stage = staged(tmp_path)
+    chunks = stage.path / "stage.zarr/toy/frames"
+    bad, other = chunks / "c.1.0.0", chunks / "c.2.0.0"
+    if harm == "flip":
+        data = bytearray(bad.read_bytes())
+        data[3] ^= 4
+        bad.write_bytes(data)
+    elif harm == "delete":
+        bad.unlink()
+    elif harm == "swap":
+        bad.write_bytes(other.read_bytes())  # its own checksum is right
+    else:
+        bad.write_bytes(b"")
+    clip = stage.clips[1].clip_id
+    with pytest.raises(StoreError, match=rf"1 clips are not what they were.* first is {clip} .toy/frames"):
+        seal(None, tmp_path / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
+    assert stage.missing() == [clip]
+    with stage.writer() as writer:
+        writer.commit([result(clip, [TOY], status_of(clip))])
+    assert tree(seal(None, tmp_path / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")) == reference
+
+
+def test_of_two_writers_on_one_shard_the_bytes_decide(tmp_path, reference):
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [TOY], CORPUS)
+    todo = stage.missing()
+    with stage.writer() as one, stage.writer() as two:  # by mistake: neither knows of the other
+        one.commit([result(clip, [TOY], "failed" if status_of(clip) != "failed" else "ok") for clip in todo])
+        two.commit([result(clip, [TOY], status_of(clip)) for clip in todo if status_of(clip) != "failed"])
+    done = stage.status()
+    assert all(done[clip].status == status_of(clip) for clip in todo if status_of(clip) != "failed")
+    path = seal(None, tmp_path / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
+    assert verify(path, "full").ok
+    assert len(tree(path)) == len(reference)
+
+
+def test_what_a_killed_sealing_left_is_swept(tmp_path, reference):
+    staged(tmp_path)
+    (tmp_path / "toy.building/data/features.zarr/old").mkdir(parents=True)
+    (tmp_path / "toy.building/data/features.zarr/old/zarr.json").touch()
+    path = seal(None, tmp_path / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
+    assert tree(path) == reference
+    assert not (tmp_path / "toy.building").exists()
+
+
+def test_tokens_are_sealed_by_block_in_bounded_memory(tmp_path):
+    kind = GroupSpec("big", (ArraySpec("tokens", (100, 1000), "float16"),), 1, provenance("big"))
+    stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
+    with stage.writer() as writer:
+        for clip in stage.missing():
+            writer.commit([result(clip, [kind])])
+    code = (
+        "import resource, sys; from obygaze_features.store import seal\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"seal(None, {str(tmp_path / 'big')!r}, licence='MIT')\n"
+        "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)"
+    )
+    megabytes = int(
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    )
+    assert megabytes < 25  # of 32 MB of tokens, in blocks of 3.2 MB
+
+
+def test_two_processes_never_seal_in_the_same_place(tmp_path):
+    staged(tmp_path, 8)
+    (tmp_path / "toy.building").mkdir()
+    with locked(tmp_path / "toy.building", wait=False) as ours:
+        assert ours
+        with pytest.raises(StoreError, match="another process is sealing here"):
+            seal(None, tmp_path / "toy", licence="MIT")
+    assert seal(None, tmp_path / "toy", licence="MIT").is_dir()

@@ -1,0 +1,140 @@
+"""What may enter a stage, and how refusals read."""
+
+import numpy as np
+import pytest
+
+from obygaze_features.store import (
+    ArraySpec,
+    ClipResult,
+    GroupSpec,
+    PlannedClip,
+    StoreError,
+    same_numerics,
+    validate_provenance,
+)
+from obygaze_features.store.provenance import REQUIRED, validate_licence
+
+from .toy_stores import provenance
+
+
+@pytest.mark.parametrize("field", sorted(REQUIRED))
+def test_a_missing_field_of_provenance_is_named(field):
+    found = provenance()
+    parent, _, leaf = field.rpartition(".")
+    del (found[parent] if parent else found)[leaf]
+    with pytest.raises(StoreError, match=f"'{field}' is missing"):
+        validate_provenance(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"hub": {"repository": "lab/toy", "revision": "main"}},
+            "'hub.revision' should be 40 lower-case hex.*'main'",
+        ),
+        ({"weights_sha256": "abc"}, "'weights_sha256' should be 64"),
+        (
+            {"compute": {**provenance()["compute"], "tf32": 1}},
+            "'compute.tf32' should be true or false; found 1",
+        ),
+        ({"sampling": {"policy": "uniform", "n": 0}}, "'sampling.n' should be a number above 0 or null"),
+        ({"licence": "you may"}, "'licence' should be an SPDX"),
+        ({"untrained": False}, "'untrained' should be true, or left out; found False"),
+        ({"source": {}}, "'source' is filled in at sealing"),
+        (
+            {"architecture": {"weights": "/home/ann/w.pt"}},
+            "provenance.architecture.weights: '/home/ann.* path",
+        ),
+        ({"architecture": {"file": "C:\\w.pt"}}, "path on somebody's machine"),
+        ({"architecture": {"hostname": "gpu7"}}, "'hostname' does not belong"),
+        ({"architecture": {"scale": float("nan")}}, "architecture.scale: nan"),
+        (
+            {"architecture": {"mean": np.zeros(3)}},
+            "architecture.mean: expected a plain JSON value, found ndarray",
+        ),
+        ({"architecture": {1: 2}}, "the key 1 is not text"),
+        ({"architecture": {"a": "\ud800"}}, "not valid Unicode"),
+    ],
+)
+def test_a_wrong_field_of_provenance_is_named(change, message):
+    with pytest.raises(StoreError, match=message):
+        validate_provenance(provenance(**change))
+
+
+def test_numpy_scalars_and_tuples_become_plain_json_and_unknown_fields_are_kept():
+    found = validate_provenance(provenance(extra={"a": np.float64(0.5), "b": (np.int64(1), np.bool_(True))}))
+    assert found["extra"] == {"a": 0.5, "b": [1, True]}
+    assert [type(value) for value in found["extra"]["b"]] == [int, bool]
+
+
+def test_two_groups_mix_only_if_every_field_that_matters_for_numbers_is_equal():
+    one = provenance()
+    assert (
+        same_numerics(one, provenance(contact="me", licence="0BSD", commit="a" * 40, hub=None, citation="x"))
+        == []
+    )
+    other = provenance(compute={**one["compute"], "dtype": "bfloat16"}, new_field=1, untrained=True)
+    assert same_numerics(one, other) == ["compute.dtype", "new_field", "untrained"]
+    assert same_numerics(one, provenance(architecture={"width": 4.0})) == ["architecture.width"]
+
+
+@pytest.mark.parametrize(
+    "licence", ["CC-BY-4.0", "NOASSERTION", "MIT OR Apache-2.0", "LicenseRef-lab", "(MIT AND 0BSD)"]
+)
+def test_licences_look_like_spdx(licence):
+    assert validate_licence(licence) == licence
+
+
+@pytest.mark.parametrize("licence", ["", "free for all", "MIT\n", "MIT OR", "/"])
+def test_other_licences_are_refused(licence):
+    with pytest.raises(StoreError, match="SPDX"):
+        validate_licence(licence)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: ArraySpec("logits", (3,), "float32"),
+            "array 'logits': expected one of pooled, frames, tokens",
+        ),
+        (lambda: ArraySpec("pooled", (3, 4), "float32"), r"expected sizes of \[feature\], found \[3, 4\]"),
+        (lambda: ArraySpec("pooled", (3,), "float16"), "array pooled: expected float32, found float16"),
+        (lambda: ArraySpec("tokens", (3, 4), "float32"), "array tokens: expected float16, found float32"),
+        (lambda: ArraySpec("frames", (0, 4), "float32"), "expected sizes"),
+        (lambda: GroupSpec("a/b", (ArraySpec("pooled", (3,), "float32"),), 1, provenance()), "group 'a/b'"),
+        (lambda: GroupSpec("a", (), 1, provenance()), "at least one"),
+        (
+            lambda: GroupSpec("a", (ArraySpec("frames", (2, 3), "float32"),), 4, provenance()),
+            "'frame' has size 2 here and 4",
+        ),
+        (
+            lambda: GroupSpec(
+                "a",
+                (ArraySpec("pooled", (5,), "float32"), ArraySpec("frames", (4, 3), "float32")),
+                4,
+                provenance(),
+            ),
+            "'feature' has size 3 here and 5 elsewhere",
+        ),
+        (
+            lambda: GroupSpec("a", (ArraySpec("pooled", (3,), "float32"),) * 2, 1, provenance()),
+            "declared twice",
+        ),
+        (lambda: PlannedClip("", "m"), "empty id"),
+        (lambda: PlannedClip("a\nb", "m"), "one line"),
+        (lambda: PlannedClip("a", "m", float("nan")), "start_s: nan is not a time"),
+        (lambda: ClipResult("a", "failed"), "clip a: status failed needs a reason"),
+        (lambda: ClipResult("a", "done"), "clip a: status should be ok, partial or failed; found 'done'"),
+        (lambda: ClipResult("a", "failed", "x", groups={"g": None}), "a failed clip has no features"),
+        (
+            lambda: ClipResult("a", "ok", source={"host": "x"}),
+            "'host' is not one of bytes, duration_s, sha256",
+        ),
+        (lambda: ClipResult("a", "ok", source={"bytes": -1}), "bytes -1 is not what it should be"),
+    ],
+)
+def test_values_that_the_format_cannot_hold_are_refused_at_once(make, message):
+    with pytest.raises(StoreError, match=message):
+        make()

@@ -1,0 +1,241 @@
+"""Verification: whatever changed is found, at the depth that says it will."""
+
+import json
+import random
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import zarr
+
+from obygaze_features.store import Problem, StoreError, verify
+from obygaze_features.store.bag import file_digest, manifest_bytes, oxum, payload_files, tag_files
+
+from .toy_stores import group, sealed, staged
+
+LEVELS = ("quick", "manifest", "full")
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory):
+    return sealed(tmp_path_factory.mktemp("pristine"), 20, [group(), group("alone", ["pooled"])])
+
+
+@pytest.fixture
+def store(pristine, tmp_path):
+    return shutil.copytree(pristine, tmp_path / pristine.name)
+
+
+def rebag(store):
+    """Do what a clever forger would: make the manifests of digests fit again."""
+    (store / "manifest-sha256.txt").write_bytes(
+        manifest_bytes({file: file_digest(store / file) for file in payload_files(store)})
+    )
+    info = (store / "bag-info.txt").read_text(encoding="utf-8").splitlines()
+    info = [f"Payload-Oxum: {oxum(store, payload_files(store))}" if "Oxum" in line else line for line in info]
+    (store / "bag-info.txt").write_text("\n".join(info) + "\n", encoding="utf-8")
+    (store / "tagmanifest-sha256.txt").write_bytes(
+        manifest_bytes({file: file_digest(store / file) for file in tag_files(store)})
+    )
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_sound_store_passes_at_every_depth(pristine, level):
+    report = verify(pristine, level)
+    assert report.ok, report.problems
+    assert report.counts["files"] == len(payload_files(pristine))
+    if level == "full":
+        assert [report.counts[status] for status in ("ok", "partial", "failed", "missing")] == [14, 3, 3, 0]
+    assert json.loads(json.dumps(report.record()))["fingerprint"] == report.fingerprint
+
+
+def test_every_single_flipped_bit_in_any_file_is_found_and_the_file_named(store):
+    rng = random.Random(3)
+    files = [*payload_files(store), *tag_files(store), "tagmanifest-sha256.txt"]
+    for number in range(3 * len(files)):
+        name = files[number % len(files)]
+        sound = (store / name).read_bytes()
+        flipped = bytearray(sound)
+        bit = rng.randrange(8 * len(flipped))
+        flipped[bit // 8] ^= 1 << bit % 8
+        (store / name).write_bytes(flipped)
+        for level in ("manifest", "full"):
+            report = verify(store, level)
+            # A flip in a manifest of digests may as well be blamed on the file whose digest it changed.
+            blamed = {problem.file for problem in report.problems}
+            assert blamed, (name, bit, level)
+            assert name in blamed or "manifest" in name, (name, bit, level, blamed)
+        (store / name).write_bytes(sound)
+    assert verify(store, "full").ok
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    "name", ["data/features.zarr/toy/frames/c/0/0/0", "data/clips.csv", "README.md", "bagit.txt"]
+)
+def test_a_missing_file_is_found_by_every_depth(store, level, name):
+    (store / name).unlink()
+    report = verify(store, level)
+    assert not report.ok
+    assert level == "quick" or name in {problem.file for problem in report.problems}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", ["data/features.zarr/toy/stray", "notes.txt", "data/x.csv"])
+def test_a_file_too_many_is_found_by_every_depth(store, level, name):
+    (store / name).write_text("hello", encoding="utf-8")
+    report = verify(store, level)
+    assert not report.ok
+    assert level == "quick" or any(p.file == name and p.what.startswith("extra") for p in report.problems)
+
+
+def test_a_link_in_place_of_a_file_is_found(store):
+    file = store / "data/clips.csv"
+    file.rename(store.parent / "clips.csv")
+    file.symlink_to(store.parent / "clips.csv")
+    (store / "data/folder").symlink_to(store.parent)
+    found = {problem.file for problem in verify(store).problems if "plain file" in problem.what}
+    assert found == {"data/clips.csv", "data/folder"}
+
+
+def test_swapped_chunks_are_found_and_the_rows_named(tmp_path):
+    path = sealed(tmp_path, 72)
+    one, two = (path / f"data/features.zarr/toy/tokens/c/{i}/0/0" for i in (0, 2))
+    first, second = one.read_bytes(), two.read_bytes()
+    one.write_bytes(second)
+    two.write_bytes(first)
+    assert verify(path, "quick").ok  # sizes are what they were
+    found = verify(path).problems
+    assert [problem.file.split("/")[-3] for problem in found] == ["0", "2"]
+    assert "rows 32 to 47 of toy/tokens" in found[1].what
+
+
+def rewrite(store, group, array, change):
+    node = zarr.open_group(zarr.storage.LocalStore(store / "data/features.zarr"), mode="r+")[group][array]
+    values = node[:]
+    change(values)
+    node[:] = values
+
+
+def edit(store, file, change):
+    (store / file).write_bytes(change((store / file).read_bytes()))
+
+
+def swap_rows(values):
+    values[[0, 1]] = values[[1, 0]]
+
+
+def set_row(row, value):
+    def change(values):
+        values[row] = value
+
+    return change
+
+
+FORGERIES = [
+    (
+        "rows swapped",
+        "toy",
+        "frames",
+        swap_rows,
+        "toy/frames",
+        "clip tt0000-é: is not what data/clips.csv has a digest of",
+    ),
+    (
+        "NaN for a clip",
+        "alone",
+        "pooled",
+        set_row(0, np.nan),
+        "alone/pooled",
+        "clip tt0000-é: nothing is stored",
+    ),
+    ("one number", "toy", "time_s", set_row((2, 1), 0.5), "toy/time_s", "clip tt0002-é: is not what"),
+    (
+        "a failed clip filled",
+        "toy",
+        "tokens",
+        set_row(3, 0),
+        "toy/tokens",
+        "clip tt0003-é: is failed, yet something",
+    ),
+    ("status changed", "toy", "status", set_row(3, 1), "toy/status", "clip tt0003-é: code 1, but failed"),
+    ("status nonsense", "toy", "status", set_row(0, 9), "toy/status", "clip tt0000-é: code 9, but ok"),
+    ("an id changed", "toy", "clip", set_row(0, "tt"), "toy/clip", "does not hold the ids"),
+]
+
+
+@pytest.mark.parametrize(
+    ("_what", "node", "array", "change", "file", "message"), FORGERIES, ids=[f[0] for f in FORGERIES]
+)
+def test_forged_content_with_fitting_manifests_is_found_by_full_alone(
+    store, _what, node, array, change, file, message
+):
+    rewrite(store, node, array, change)
+    rebag(store)
+    assert verify(store, "manifest").ok
+    problems = verify(store, "full").problems
+    assert any(p.file == f"data/features.zarr/{file}" and message in p.what for p in problems), problems
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("zarr.json", b'"CC-BY-4.0"', b'"who knows?"', "licence"),
+        ("zarr.json", b'"parent": null', b'"parent": "x"', "parent should be a fingerprint"),
+        ("zarr.json", b'"Toy films"', b'"Toy Films"', "'source' is not the store's corpus"),
+        ("toy/frames/zarr.json", b'"feature"', b'"Feature"', "zarr.json says of it"),
+        ("toy/frames/zarr.json", b'"feature"', b'"Feature"', "dimension_names: not as the format"),
+        ("toy/zarr.json", b'"bilinear 8"', b'"bicubic 8"', "zarr.json says of it"),
+        ("../clips.csv", b",failed,the file is failed,", b",failed,,", ": failed without a reason"),
+        ("../clips.csv", b",ok,", b",okay,", "status 'okay' is not one of"),
+        ("../clips.csv", b"tt0001", b"tt0000", "ids are not unique and sorted"),
+        ("../clips.csv", b"\n5,", b"\n6,", "expected row 5"),
+        ("../clips.csv", b"row,clip", b"row,Clip", "line 1: expected the columns"),
+    ],
+)  # fmt: skip
+def test_forged_metadata_with_fitting_manifests_are_found_by_full_alone(store, file, old, new, message):
+    file = f"data/features.zarr/{file}"
+    assert old in (store / file).read_bytes()
+    edit(store, file, lambda data: data.replace(old, new, 1))
+    rebag(store)
+    assert verify(store, "manifest").ok
+    problems = verify(store, "full").problems
+    assert any(message in problem.what for problem in problems), problems
+
+
+def test_another_layout_with_fitting_manifests_is_found_by_full(store):
+    root = store / "data/features.zarr"
+    shutil.rmtree(root / "toy/pooled")
+    node = zarr.open_group(zarr.storage.LocalStore(root), mode="r+", use_consolidated=False)["toy"]
+    node.create_array("pooled", shape=(20, 4), dtype="float32", chunks=(1, 4), fill_value=0)
+    rebag(store)
+    problems = verify(store, "full").problems
+    assert any("chunk_grid, codecs" in problem.what for problem in problems), problems
+
+
+def test_a_newer_format_is_a_problem_that_says_update(store):
+    edit(store, "data/features.zarr/zarr.json", lambda data: data.replace(b'"1.0"', b'"2.0"'))
+    rebag(store)
+    problems = verify(store, "quick").problems
+    assert [type(problem) for problem in problems] == [Problem]
+    assert "update obygaze" in problems[0].what
+
+
+def test_a_stage_cannot_be_verified(tmp_path):
+    stage = staged(tmp_path, 8)
+    with pytest.raises(StoreError, match="seal it"):
+        verify(stage.path)
+
+
+def test_sha256sum_agrees_with_the_manifest_depth(store):
+    edit(store, "data/features.zarr/alone/pooled/c/0/0", lambda data: data[:-1] + b"x")
+    done = subprocess.run(
+        ["sha256sum", "-c", "--quiet", "manifest-sha256.txt"],
+        cwd=store,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout.startswith(verify(store).problems[0].file)

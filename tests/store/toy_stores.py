@@ -1,0 +1,115 @@
+"""Tiny stages and stores whose every number is known."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from obygaze_features.store import (
+    ArraySpec,
+    ClipFeatures,
+    ClipResult,
+    GroupSpec,
+    PlannedClip,
+    Stage,
+    seal,
+    staging_path,
+)
+
+F, D, T, DT = 3, 4, 5, 6
+CORPUS = {"name": "Toy films", "manifest_sha256": "ab" * 32}
+
+
+def provenance(name: str = "toy", **changes: object) -> dict[str, object]:
+    return {
+        "name": name,
+        "head": None,
+        "layer": "last",
+        "hub": {"repository": "lab/toy", "revision": "0" * 40},
+        "weights_sha256": "1" * 64,
+        "architecture": {"width": D},
+        "preset": {
+            "resize": "bilinear 8",
+            "crop": None,
+            "constants": [0.5, 0.5],
+            "order": "resize, normalise",
+        },
+        "sampling": {"policy": "uniform", "n": F},
+        "decoder": {"av": "15.1.0", "ffmpeg": "7.1", "on_damage": "keep what decodes"},
+        "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
+        "software": {"obygaze": "0.1.0"},
+        "commit": None,
+        "licence": "MIT",
+        "citation": "Nobody, 2026",
+        "contact": "",
+        **changes,
+    }
+
+
+def group(
+    name: str = "toy", arrays: Sequence[str] = ("pooled", "frames", "tokens"), **changes: object
+) -> GroupSpec:
+    kinds = {
+        "pooled": ArraySpec("pooled", (D,), "float32"),
+        "frames": ArraySpec("frames", (F, D), "float16"),
+        "tokens": ArraySpec("tokens", (T, DT), "float16"),
+    }
+    return GroupSpec(name, tuple(kinds[array] for array in arrays), F, provenance(name, **changes))
+
+
+def plan(n: int) -> list[PlannedClip]:
+    """Clips in an order that is not the one of their ids."""
+    return [PlannedClip(f"tt{(7 * i) % n:04d}-é", f"tt{i % 2}", float(i), i + 1.5) for i in range(n)]
+
+
+def features(clip_id: str, kind: GroupSpec) -> ClipFeatures:
+    """The planted truth: numbers that only this clip, group and array have."""
+    rng = np.random.default_rng([*clip_id.encode(), *kind.name.encode()])
+    return ClipFeatures(
+        time_s=np.sort(rng.random(kind.n_frames)),
+        frame_index=np.sort(rng.integers(0, 99, kind.n_frames)),
+        arrays={spec.name: rng.standard_normal(spec.shape).astype(spec.dtype) for spec in kind.arrays},
+    )
+
+
+def result(clip_id: str, groups: Iterable[GroupSpec], status: str = "ok") -> ClipResult:
+    reason = "" if status == "ok" else f"the file is {status}"
+    source = {"bytes": 1000, "duration_s": 5.25, "sha256": "c" * 64}
+    kinds = {} if status == "failed" else {kind.name: features(clip_id, kind) for kind in groups}
+    return ClipResult(clip_id, status, reason, source, kinds)
+
+
+def status_of(clip_id: str) -> str:
+    """Which clips fail is known too: by the number in the id."""
+    number = int(clip_id[2:6])
+    return "failed" if number % 7 == 3 else "partial" if number % 7 == 5 else "ok"
+
+
+def staged(folder: Path, n: int = 20, groups: Sequence[GroupSpec] | None = None, name: str = "toy") -> Stage:
+    """A stage with every clip committed."""
+    kinds = [group()] if groups is None else groups
+    stage = Stage.open(staging_path(folder / name), plan(n), kinds, CORPUS)
+    with stage.writer() as writer:
+        writer.commit([result(clip, kinds, status_of(clip)) for clip in stage.missing()])
+    return stage
+
+
+def sealed(
+    folder: Path,
+    n: int = 20,
+    groups: Sequence[GroupSpec] | None = None,
+    name: str = "toy",
+    **settings: object,
+) -> Path:
+    """A sealed store."""
+    staged(folder, n, groups, name)
+    return seal(None, folder / name, licence="CC-BY-4.0", citation="Nobody, 2026", **settings)
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    """Every file below a folder, and its bytes."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
