@@ -1,0 +1,109 @@
+"""The table of contents is cheap, complete, and turns mistakes into one line."""
+
+import json
+import subprocess
+import sys
+
+import click
+import pytest
+
+from obygaze.cli import CONTENTS, Contents, main, table_of_contents
+
+HEAVY = {"numpy", "zarr", "torch", "sklearn", "pandas", "av", "tqdm", "h5py", "matplotlib", "transformers"}
+
+
+def modules_after(code: str) -> set[str]:
+    script = f"{code}\nimport sys, json; print(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def commands(group: Contents, ctx: click.Context) -> list[click.Command]:
+    found = []
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        assert command is not None
+        found += commands(command, ctx) if isinstance(command, Contents) else [command]
+    return found
+
+
+def test_help_loads_nothing_but_click():
+    code = (
+        "import contextlib, obygaze.cli\nwith contextlib.suppress(SystemExit): obygaze.cli.main(['--help'])"
+    )
+    loaded = modules_after(code)
+    assert "click" in loaded
+    assert not loaded & (HEAVY | {"obygaze_features", "obygaze_models"})
+
+
+def test_the_feature_store_imports_none_of_the_heavy_ones():
+    assert not modules_after("import obygaze_features") & {"torch", "transformers", "av", "sklearn"}
+    light = modules_after("import obygaze_features.manifest, obygaze_features.store")
+    assert not light & {
+        "torch",
+        "transformers",
+        "av",
+        "sklearn",
+        "pandas",
+        "matplotlib",
+        "tabulate",
+        "pebble",
+    }
+
+
+def test_every_command_in_the_contents_exists_and_shows_examples():
+    root = table_of_contents()
+    ctx = click.Context(root, info_name="obygaze")
+    for found in commands(root, ctx):
+        leaves = found.commands.values() if isinstance(found, click.Group) else [found]
+        for command in leaves:
+            text = command.get_help(click.Context(command, parent=ctx, info_name=command.name))
+            assert "Examples:" in text, command.name
+
+
+def test_the_help_names_every_command(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in CONTENTS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["nonsense"], 2, "No such command 'nonsense'"),
+        (["store", "verify"], 2, "Missing argument"),
+        (["store", "inspect", "nowhere"], 1, "obygaze: error: "),
+        (["evaluate", "nowhere", "nothing.csv", "--task", "hn_s"], 1, "obygaze: error: "),
+        (["extract", "nothing.csv", "store"], 1, "nothing.csv"),
+        (["extract", "nothing.csv", "store", "--shard", "4/4"], 2, "'4/4' is not i/n"),
+    ],
+)
+def test_a_mistake_is_one_line_and_an_exit_code(arguments, code, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    shown = capsys.readouterr().err
+    assert stopped.value.code == code
+    assert words in shown
+    assert "Traceback" not in shown
+
+
+def test_a_missing_extra_is_named_with_its_remedy(monkeypatch, capsys):
+    def without_av(*_, **__):
+        raise ModuleNotFoundError("No module named 'av'", name="av")
+
+    monkeypatch.setattr(Contents, "get_command", without_av)
+    with pytest.raises(SystemExit):
+        main(["frames", "film.mp4"])
+    assert "pip install 'obygaze[video]'" in capsys.readouterr().err
+
+
+def test_a_bug_of_ours_keeps_its_traceback(monkeypatch):
+    def bug(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Contents, "get_command", bug)
+    with pytest.raises(ZeroDivisionError):
+        main(["demo"])
