@@ -1,0 +1,30 @@
+"""Concepts: directions in feature space (CAVs), banks of them, and heads that see by them alone (PCBMs)."""
+
+from obygaze_models.concepts.bank import ConceptBank, crossfit
+from obygaze_models.concepts.bottleneck import ConceptBottleneck
+from obygaze_models.concepts.cav import LinearCAV
+from obygaze_models.concepts.errors import ConceptError
+from obygaze_models.concepts.explanation import Contribution, Explanation, Step
+from obygaze_models.concepts.hyperplane import Hyperplanes
+from obygaze_models.concepts.ridge import ridge_hyperplanes, ridge_leave_group_out
+from obygaze_models.concepts.significance import Significance, permutation_pvalues
+from obygaze_models.concepts.svm import Problem, crossfit_svm, svm_hyperplanes
+
+__all__ = [
+    "ConceptBank",
+    "ConceptBottleneck",
+    "ConceptError",
+    "Contribution",
+    "Explanation",
+    "Hyperplanes",
+    "LinearCAV",
+    "Problem",
+    "Significance",
+    "Step",
+    "crossfit",
+    "crossfit_svm",
+    "permutation_pvalues",
+    "ridge_hyperplanes",
+    "ridge_leave_group_out",
+    "svm_hyperplanes",
+]

@@ -1,0 +1,211 @@
+"""A CAV for each concept, and clips as their projections on them."""
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from obygaze_models.concepts.errors import ConceptError
+from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes
+from obygaze_models.concepts.hyperplane import Floats
+
+Values = Literal["standardised", "distance", "decision"]
+
+
+class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Fit one CAV a concept, and turn clips into their values on all of them.
+
+    Parameters
+    ----------
+    kind : {"svm", "logistic", "ridge", "mean_difference"}
+        How each CAV is fitted; see `LinearCAV`. SVMs share one Gram matrix.
+    C : float or mapping of str to float
+        Inverse strength of the penalty, for all concepts or for each.
+    balanced : bool
+        Whether SVMs and logistic regressions weigh clips with and without a concept alike.
+    values : {"standardised", "distance", "decision"}
+        What `transform` gives: signed distances less their mean and over their deviation on the training
+        clips; signed distances; or the raw decision values w x + b, which the published models were fed.
+    concepts : sequence of str, optional
+        Names of the columns of Y; ``concept0`` and so on when not given.
+
+    Attributes
+    ----------
+    concepts_ : ndarray of str, shape [K]
+    n_features_in_ : int
+        D.
+    hyperplanes_ : Hyperplanes
+        Of all concepts, in order.
+    mean_, scale_ : ndarray, shape [K]
+        Moments of the training clips' distances.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kind": [StrOptions(set(KINDS))],
+        "C": [Interval(Real, 0, None, closed="neither"), Mapping],
+        "balanced": ["boolean"],
+        "values": [StrOptions({"standardised", "distance", "decision"})],
+        "concepts": ["array-like", None],
+    }
+
+    def __init__(
+        self,
+        kind: Kind = "svm",
+        *,
+        C: float | Mapping[str, float] = 1.0,
+        balanced: bool = True,
+        values: Values = "standardised",
+        concepts: Sequence[str] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.C = C
+        self.balanced = balanced
+        self.values = values
+        self.concepts = concepts
+
+    def __sklearn_tags__(self) -> Tags:
+        """Needs presences, several concepts or one, two values each."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the CAVs.
+
+        Parameters
+        ----------
+        X : array-like, shape [N, D]
+        y : array-like, shape [N, K] or [N]
+            Presence of each concept: two values, the larger for clips with it; NaN for a clip that this
+            concept's CAV is not fitted on.
+
+        Raises
+        ------
+        ConceptError
+            A concept, named, is in all its clips or in none; or names and columns don't match.
+        """
+        self._validate_params()
+        features, labels = validate_data(
+            self,
+            X,
+            y,
+            validate_separately=(
+                {"dtype": (np.float64, np.float32), "ensure_min_samples": 2, "estimator": self},
+                {"ensure_2d": False, "ensure_all_finite": "allow-nan", "dtype": np.float64},
+            ),
+        )
+        check_consistent_length(features, labels)
+        columns = labels.reshape(len(labels), -1)
+        self.concepts_ = self._names(columns.shape[1])
+        present = np.column_stack(
+            [presence(name, column) for name, column in zip(self.concepts_, columns.T, strict=True)]
+        )
+        self.hyperplanes_ = fit_hyperplanes(
+            features,
+            present,
+            names=self.concepts_.tolist(),
+            kind=self.kind,
+            C=self._penalties(),
+            balanced=self.balanced,
+        )
+        distances = self._distances(features)
+        self.mean_, scale = distances.mean(axis=0), distances.std(axis=0)
+        # Rounding leaves a constant column a tiny deviation.
+        self.scale_ = np.where(scale > 1e-12 * (1 + np.abs(self.mean_)), scale, 1.0)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute each clip's value on each concept: [N, K]."""
+        check_is_fitted(self)
+        features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        if self.values == "decision":
+            with threadpool_limits(limits=1, user_api="blas"):
+                return self.hyperplanes_.decisions(features)
+        distances = self._distances(features)
+        if self.values == "distance":
+            return distances
+        standard: NDArray[np.float64] = (distances - self.mean_) / self.scale_
+        return standard
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Name the columns that `transform` gives: the concepts."""
+        del input_features
+        check_is_fitted(self)
+        return self.concepts_.astype(object)
+
+    def _distances(self, X: Floats) -> NDArray[np.float64]:
+        with threadpool_limits(limits=1, user_api="blas"):
+            return self.hyperplanes_.distances(X)
+
+    def _names(self, n_concepts: int) -> NDArray[np.str_]:
+        if self.concepts is None:
+            return np.array([f"concept{number}" for number in range(n_concepts)])
+        names = [str(name) for name in self.concepts]
+        if len(set(names)) != len(names) or len(names) != n_concepts:
+            raise ConceptError(
+                f"{n_concepts} columns of presences need as many different names of concepts: "
+                f"found {len(names)} ({', '.join(names)})"
+            )
+        return np.array(names)
+
+    def _penalties(self) -> list[float]:
+        if not isinstance(self.C, Mapping):
+            return [float(self.C)] * len(self.concepts_)
+        missing = [name for name in self.concepts_.tolist() if name not in self.C]
+        if missing:
+            raise ConceptError(f"C has no value for concept {missing[0]}: it has {', '.join(self.C)}")
+        return [float(self.C[name]) for name in self.concepts_.tolist()]
+
+
+def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Read two values as 0 and 1, NaN staying NaN.
+
+    Raises
+    ------
+    ConceptError
+        There are more than two values; or one alone that says neither present (1) nor absent (0).
+    """
+    values = np.unique(column[~np.isnan(column)])
+    if values.size > 2:
+        raise ConceptError(
+            f"concept {name} has {values.size} different values: expected two, absent and present"
+        )
+    if values.size < 2:
+        return column
+    return np.where(np.isnan(column), np.nan, column == values[1]).astype(np.float64)
+
+
+def crossfit(
+    bank: ConceptBank, X: Floats, present: NDArray[np.float64], folds: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Compute each clip's signed distances [N, K] to CAVs that were fitted without its fold.
+
+    Parameters
+    ----------
+    bank : ConceptBank
+        What to fit; left as it is.
+    X : ndarray, shape [N, D]
+    present : ndarray, shape [N, K]
+    folds : ndarray of int64, shape [N]
+        The fold that holds each clip out; whole movies.
+
+    Raises
+    ------
+    ConceptError
+        Without some fold a concept, named, has clips of one class only.
+    """
+    distances = np.empty((len(X), present.shape[1]))
+    for fold in np.unique(folds):
+        held_out = folds == fold
+        fitted = clone(bank).set_params(values="distance").fit(X[~held_out], present[~held_out])
+        distances[held_out] = fitted.transform(X[held_out])
+    return distances

@@ -1,0 +1,105 @@
+"""The concept activation vector of one concept."""
+
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes
+from obygaze_models.concepts.hyperplane import Hyperplanes
+from obygaze_models.probes.labels import encode_labels
+
+
+class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A direction along which a concept grows, and where on it the concept begins.
+
+    It is the normal of a hyperplane that parts clips with the concept from clips without (Kim et al., ICML
+    2018). The decision function is the signed distance to that hyperplane, (w x + b) / ||w||, in the units of
+    the features: a positive distance predicts the concept. Features are taken as they are, not standardised.
+
+    Parameters
+    ----------
+    kind : {"svm", "logistic", "ridge", "mean_difference"}
+        How the hyperplane is fitted. ``svm`` is the paper's: ``SVC(kernel="linear")``, without probabilities.
+        ``ridge`` and ``mean_difference`` put it midway between the two classes' mean projections.
+    C : float
+        Inverse strength of the penalty on w; `mean_difference` has none.
+    balanced : bool
+        Whether ``svm`` and ``logistic`` weigh the two classes alike; the two others do, by where they put the
+        hyperplane.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+        The labels of clips without and with the concept.
+    n_features_in_ : int
+        D.
+    direction_ : ndarray of float64, shape [D]
+        Unit normal, towards the concept.
+    offset_ : float
+        Signed distance of the origin.
+    norm_ : float
+        ||w|| of the fitted hyperplane: distance times norm is the raw decision value.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kind": [StrOptions(set(KINDS))],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "balanced": ["boolean"],
+    }
+
+    def __init__(self, kind: Kind = "svm", *, C: float = 1.0, balanced: bool = True) -> None:
+        self.kind = kind
+        self.C = C
+        self.balanced = balanced
+
+    def __sklearn_tags__(self) -> Tags:
+        """Two classes only."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit on features X [N, D] and labels y [N]; the second in sorted order is "with the concept".
+
+        Raises
+        ------
+        ValueError
+            There are not two classes.
+        """
+        self._validate_params()
+        features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        self.classes_, labels = encode_labels(y, type(self).__name__)
+        planes = fit_hyperplanes(
+            features,
+            labels[:, None].astype(np.float64),
+            names=[str(self.classes_[1])],
+            kind=self.kind,
+            C=[float(self.C)],
+            balanced=self.balanced,
+        )
+        self.norm_ = float(planes.norms[0])
+        length = self.norm_ or 1.0
+        self.direction_ = planes.weights[0] / length
+        self.offset_ = float(planes.intercepts[0]) / length
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the signed distance [N] of each clip of X [N, D]."""
+        check_is_fitted(self)
+        features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        with threadpool_limits(limits=1, user_api="blas"):
+            plane = Hyperplanes(self.direction_[None], np.array([self.offset_]))
+            return plane.decisions(features)[:, 0]
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Say of each clip of X [N, D] whether it has the concept."""
+        found = self.decision_function(X) > 0
+        labels: NDArray[Any] = self.classes_[found.astype(np.intp)]
+        return labels

@@ -1,0 +1,138 @@
+"""What reads a clip's concept values: a linear model or a tree, as one score that its parts add up to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from obygaze_models.concepts.errors import ConceptError
+from obygaze_models.concepts.hyperplane import Floats
+
+HeadName = Literal["logistic", "elastic_net", "tree"]
+
+CANDIDATES: Mapping[HeadName, Mapping[str, Sequence[float]]] = {
+    "logistic": {"C": (0.001, 0.01, 0.1, 1.0, 10.0)},
+    "elastic_net": {"C": (0.001, 0.01, 0.1, 1.0, 10.0)},
+    "tree": {"max_depth": (1, 2, 3, 4, 6, 8)},
+}
+"""What selection chooses among; the one in the middle (3 and .1) is taken where nothing can be selected."""
+
+
+def candidates(head: HeadName | BaseEstimator, seed: int) -> list[tuple[str, BaseEstimator]]:
+    """List the estimators to choose among, each with a name; a given estimator is the only one."""
+    if isinstance(head, BaseEstimator):
+        return [("given", head)]
+    ((parameter, values),) = CANDIDATES[head].items()
+    return [(f"{parameter}={value:g}", _head(head, value, seed)) for value in values]
+
+
+def default_candidate(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
+    """Give the candidate taken without selection."""
+    listed = candidates(head, seed)
+    return listed[(len(listed) - 1) // 2][1]
+
+
+def _head(head: HeadName, value: float, seed: int) -> BaseEstimator:
+    if head == "tree":
+        return DecisionTreeClassifier(max_depth=int(value), min_samples_leaf=10, random_state=seed)
+    if head == "elastic_net":
+        return LogisticRegression(
+            C=value, l1_ratio=0.5, solver="saga", tol=1e-5, max_iter=20_000, random_state=seed
+        )
+    return LogisticRegression(C=value, tol=1e-8, max_iter=10_000)
+
+
+def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
+    """Score concept values P [N, K]: the logit, positive for the positive class.
+
+    A linear head's is P w + b. A tree's is the logit of its leaf's share of positives with one clip of each
+    class added, so that a pure leaf is finite: log((n1 + 1) / (n0 + 1)). Its sign is the tree's prediction.
+
+    Raises
+    ------
+    ConceptError
+        The estimator is neither linear nor a tree.
+    """
+    if hasattr(head, "tree_"):
+        logits: NDArray[np.float64] = node_logits(head)[head.apply(P)]
+        return logits
+    if hasattr(head, "coef_"):
+        scores: NDArray[np.float64] = P @ head.coef_[0] + head.intercept_[0]
+        return scores
+    raise ConceptError(
+        f"the head is a {type(head).__name__}, which is neither linear nor a tree: its score has no parts"
+    )
+
+
+def node_counts(head: DecisionTreeClassifier) -> NDArray[np.float64]:
+    """Count the training clips of each class in each node [M, 2], weighted where classes are."""
+    shares = head.tree_.value[:, 0, :]
+    counts: NDArray[np.float64] = shares * head.tree_.weighted_n_node_samples[:, None]
+    return counts
+
+
+def node_logits(head: DecisionTreeClassifier) -> NDArray[np.float64]:
+    """Compute log((n1 + 1) / (n0 + 1)) of each node [M]."""
+    counts = node_counts(head)
+    logits: NDArray[np.float64] = np.log((counts[:, 1] + 1) / (counts[:, 0] + 1))
+    return logits
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Residual:
+    """What features say of the label beyond concepts: a linear term added to the head's logit.
+
+    Attributes
+    ----------
+    mean, scale, weights : ndarray, shape [D]
+    intercept : float
+    """
+
+    mean: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    intercept: float
+
+    def scores(self, X: Floats) -> NDArray[np.float64]:
+        """Compute the term [N] of each row of X [N, D]."""
+        scores: NDArray[np.float64] = ((X - self.mean) / self.scale) @ self.weights + self.intercept
+        return scores
+
+
+def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C: float) -> Residual:
+    """Fit the residual on top of the head's logit [N], which stays as it is.
+
+    Minimises the log loss of ``logit + r(X)`` plus ||w||^2 / (2 C) (the residual of Yuksekgonul et al., ICLR
+    2023, PCBM-h, as one logit).
+    """
+    wide = X.astype(np.float64)
+    mean, scale = wide.mean(axis=0), wide.std(axis=0)
+    scale[scale <= 1e-12 * (1 + np.abs(mean))] = 1.0
+    standard = (wide - mean) / scale
+
+    def loss(theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        z = logit + standard @ theta[1:] + theta[0]
+        error = expit(z) - y
+        value = float(np.sum(np.logaddexp(0, z) - y * z) + theta[1:] @ theta[1:] / (2 * C))
+        return value, np.concatenate([[error.sum()], standard.T @ error + theta[1:] / C])
+
+    found = minimize(
+        loss,
+        np.zeros(wide.shape[1] + 1),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 5000, "gtol": 1e-8, "ftol": 1e-14},
+    )
+    return Residual(mean, scale, found.x[1:], float(found.x[0]))
+
+
+def log_loss(y: NDArray[np.int64], logit: NDArray[np.float64]) -> float:
+    """Mean log loss of logits [N] for labels y [N], 0 or 1."""
+    return float(np.mean(np.logaddexp(0, logit) - y * logit))

@@ -1,0 +1,161 @@
+"""Is a concept in the features at all? Permutations of its presence within movies.
+
+Statistic: the covariance, within movies, of the concept's presence with a held-out projection,
+
+    T = sum over clips of z * s,
+
+where z is the presence less its movie's mean, and s the clip's projection on the ridge CAV of z fitted on the
+other movies. Features are centred in each movie, so nothing that tells movies apart counts. If presence has
+nothing to do with the features once the movie is known, it can be exchanged between clips of a movie; T of
+the exchanged presences says how large T gets by chance. T is linear in s and s in z: T = z' A z with one
+matrix A for all permutations and concepts, by the closed form of ridge regression without a group.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from obygaze_models.concepts.errors import ConceptError
+from obygaze_models.evaluation.multiplicity import holm
+
+CHUNK = 64
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Significance:
+    """Results of the test for K concepts.
+
+    Attributes
+    ----------
+    statistic : ndarray, shape [K]
+        T; about 0 for a concept that is not in the features.
+    p : ndarray, shape [K]
+        Share of the permutations, the identity among them, whose T is no smaller; at least 1 / (n + 1).
+    p_holm : ndarray, shape [K]
+        The same adjusted for K concepts.
+    n_permutations : int
+    """
+
+    statistic: NDArray[np.float64]
+    p: NDArray[np.float64]
+    p_holm: NDArray[np.float64]
+    n_permutations: int
+
+
+def permutation_pvalues(
+    X: ArrayLike,
+    present: ArrayLike,
+    movies: ArrayLike,
+    *,
+    n_permutations: int = 1000,
+    penalty: float = 1.0,
+    seed: int = 0,
+) -> Significance:
+    """Test for each of K concepts whether features know of it within movies.
+
+    A concept's result depends neither on the other concepts (Holm's adjustment apart) nor on threads.
+
+    Parameters
+    ----------
+    X : array-like, shape [N, D]
+    present : array-like, shape [N, K]
+        1 with the concept, 0 without, NaN for a clip that is not used for it.
+    movies : array-like, shape [N]
+    n_permutations : int
+    penalty : float
+        Ridge penalty, in mean variances of the centred features' directions (trace over their number).
+    seed : int
+
+    Raises
+    ------
+    ConceptError
+        Fewer than two movies have clips with and without a concept.
+    """
+    features = np.asarray(X, dtype=np.float64)
+    labels = np.asarray(present, dtype=np.float64)
+    groups = np.unique(np.asarray(movies), return_inverse=True)[1]
+    statistic, p = np.empty(labels.shape[1]), np.empty(labels.shape[1])
+    # Concepts that use the same clips share all but their labels.
+    patterns, pattern_of = np.unique(~np.isnan(labels), axis=1, return_inverse=True)
+    with threadpool_limits(limits=1, user_api="blas"):
+        for number, used in enumerate(patterns.T):
+            which = np.flatnonzero(pattern_of == number)
+            presence = _centred(labels[np.ix_(used, which)], groups[used])
+            _check_movies(presence, groups[used], which)
+            operator = leave_movie_out_operator(features[used], groups[used], penalty)
+            for concept, z in zip(which, np.ascontiguousarray(presence.T), strict=True):
+                statistic[concept], p[concept] = _test(operator, z, groups[used], n_permutations, seed)
+    return Significance(statistic, p, holm(p), n_permutations)
+
+
+def leave_movie_out_operator(
+    X: NDArray[np.float64], groups: NDArray[np.intp], penalty: float
+) -> NDArray[np.float64]:
+    """Make the matrix A [N, N] that takes centred presences to held-out ridge projections.
+
+    With H = X inv(X'X + l I) X' of the features centred by movie, the rows of movie g are
+    ``inv(I - H_gg) H_g.`` with their own movie's columns 0: the closed form of refitting without g.
+    """
+    centred = _centred(X, groups)
+    gram = centred @ centred.T
+    n_directions = min(gram.shape[0], centred.shape[1])
+    ridge = penalty * float(np.trace(gram)) / n_directions
+    if ridge <= 0:
+        raise ConceptError("the features are constant in every movie: nothing can be read from them")
+    hat = linalg.solve(gram + ridge * np.eye(len(gram)), gram, assume_a="pos")
+    operator = np.empty_like(hat)
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)
+        own = hat[np.ix_(rows, rows)]
+        operator[rows] = linalg.solve(np.eye(rows.size) - own, hat[rows], assume_a="pos")
+        operator[np.ix_(rows, rows)] = 0.0
+    return operator
+
+
+def _test(
+    operator: NDArray[np.float64], z: NDArray[np.float64], groups: NDArray[np.intp], n: int, seed: int
+) -> tuple[float, float]:
+    """Give T of the presences z [N], and the share of permutations that reach it."""
+    observed = float(z @ operator @ z)
+    rng = np.random.default_rng(seed)
+    reached = 1
+    # Rounding parts values that are equal in truth; a permutation that changes nothing must count.
+    least = observed - 1e-9 * float(np.abs(z) @ np.abs(operator) @ np.abs(z))
+    for start in range(0, n, CHUNK):
+        drawn = _exchanged(z, groups, min(CHUNK, n - start), rng)
+        reached += int(np.count_nonzero(np.einsum("np,np->p", drawn, operator @ drawn) >= least))
+    return observed, reached / (n + 1)
+
+
+def _exchanged(
+    z: NDArray[np.float64], groups: NDArray[np.intp], n: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Shuffle z [N] within groups n times: [N, n]."""
+    keys = rng.random((n, len(z)))
+    drawn = np.empty((len(z), n))
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)
+        drawn[rows] = z[rows[np.argsort(keys[:, rows], axis=1)]].T
+    return drawn
+
+
+def _centred(values: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Subtract from each row of values [N, M] the mean of its group."""
+    names, number = np.unique(groups, return_inverse=True)
+    sums = np.zeros((names.size, values.shape[1]))
+    np.add.at(sums, number, values)
+    centred: NDArray[np.float64] = values - (sums / np.bincount(number)[:, None])[number]
+    return centred
+
+
+def _check_movies(presence: NDArray[np.float64], groups: NDArray[np.intp], which: NDArray[np.intp]) -> None:
+    for concept, column in zip(which, presence.T, strict=True):
+        n_mixed = np.unique(groups[np.abs(column) > 1e-12]).size
+        if n_mixed < 2:
+            raise ConceptError(
+                f"concept {concept} varies within {n_mixed} movies: permutations within "
+                "movies need at least 2 movies that have clips with it and clips without it"
+            )

@@ -1,0 +1,95 @@
+"""Permutations within movies find planted concepts, and find nothing as often as they should."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+
+from obygaze_models.concepts import ConceptError, permutation_pvalues
+from obygaze_models.concepts.significance import leave_movie_out_operator
+from obygaze_models.evaluation.multiplicity import holm
+
+
+@pytest.fixture(scope="module")
+def clips():
+    """Features that are noise, and movies that move them far."""
+    rng = np.random.default_rng(0)
+    movies = np.repeat(np.arange(8), 25)
+    X = rng.normal(size=(200, 16)) + 3 * rng.normal(size=(8, 16))[movies]
+    return X, movies
+
+
+def test_null_concepts_are_significant_at_5_percent_in_about_5_percent_of_200_draws(clips):
+    """Presence depends on the movie, as the features do, and on nothing else."""
+    X, movies = clips
+    rng = np.random.default_rng(1)
+    present = rng.random((200, 200)) < np.linspace(0.1, 0.6, 8)[movies][:, None]
+    p = permutation_pvalues(X, present, movies, n_permutations=199).p
+    # 5 % of 200 draws with a standard error of 1.5 %.
+    assert 0.01 <= (p <= 0.05).mean() <= 0.095
+    assert np.mean(p) == pytest.approx(0.5, abs=0.07)
+
+
+def test_a_planted_concept_is_significant_beside_null_ones(clips):
+    X, movies = clips
+    rng = np.random.default_rng(2)
+    present = rng.random((200, 4)) < 0.3
+    moved = X + 1.5 * present[:, :1] * np.eye(16)[3]
+    found = permutation_pvalues(moved, present, movies, n_permutations=999)
+    assert found.p_holm[0] == pytest.approx(4 / 1000)
+    assert (found.p_holm[1:] > 0.05).all()
+    assert found.statistic[0] > np.abs(found.statistic[1:]).max()
+
+
+def test_a_concept_that_is_only_the_movie_is_not_found():
+    rng = np.random.default_rng(3)
+    movies = np.repeat(np.arange(8), 25)
+    present = rng.random((200, 1)) < np.linspace(0.05, 0.9, 8)[movies][:, None]
+    X = rng.normal(size=(200, 5)) + np.linspace(-9, 9, 8)[movies][:, None]
+    assert permutation_pvalues(X, present, movies, n_permutations=199).p[0] > 0.05
+
+
+def test_a_concepts_result_does_not_depend_on_the_others(clips):
+    X, movies = clips
+    rng = np.random.default_rng(4)
+    present = (rng.random((200, 3)) < 0.3).astype(float)
+    present[::4, 1] = np.nan
+    together = permutation_pvalues(X, present, movies, n_permutations=99)
+    for concept in range(3):
+        alone = permutation_pvalues(X, present[:, [concept]], movies, n_permutations=99)
+        assert alone.p[0] == together.p[concept]
+        assert alone.statistic[0] == together.statistic[concept]
+
+
+def test_the_operator_gives_the_projection_of_a_refit_without_the_movie(clips):
+    X, movies = clips
+    centred = X - np.array([X[movies == movie].mean(axis=0) for movie in range(8)])[movies]
+    z = np.random.default_rng(5).normal(size=200)
+    scores = leave_movie_out_operator(X, movies, penalty=0.5) @ z
+    alpha = 0.5 * np.sum(centred**2) / 16
+    for movie in range(8):
+        out = movies == movie
+        refit = Ridge(alpha=alpha, fit_intercept=False).fit(centred[~out], z[~out])
+        assert np.allclose(scores[out], refit.predict(centred[out]))
+
+
+def test_a_concept_that_varies_in_one_movie_only_is_refused(clips):
+    X, movies = clips
+    present = np.zeros((200, 1))
+    present[:3] = 1
+    with pytest.raises(ConceptError, match="concept 0 varies within 1 movies"):
+        permutation_pvalues(X, present, movies)
+
+
+def test_holm_multiplies_the_smallest_most_and_keeps_order():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, np.nan, 0.9])[0] == 1.0
+    assert np.isnan(holm([0.5, np.nan])[1])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_never_lowers_a_p_value_nor_exceeds_bonferroni(raw):
+    adjusted = holm(raw)
+    assert (adjusted >= np.array(raw) - 1e-15).all()
+    assert (adjusted <= np.minimum(1, np.array(raw) * len(raw)) + 1e-15).all()
