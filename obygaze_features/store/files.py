@@ -105,8 +105,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     """Hold an exclusive lock on a file or folder; yield whether it was got.
 
     The lock dies with its process, so none is ever left behind. Without `wait`, False is yielded when another
-    process
-    holds it, or when what is at `path` was swapped for something else meanwhile.
+    process holds it, or when what is at `path` was swapped for something else meanwhile.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -1,8 +1,7 @@
 """The journals of a stage: which clips are done, and what their bytes were.
 
 A clip is done if a valid line says so, and by nothing else: the line is written after the bytes are on the
-disk.
-Every writer has its own file. No order between files is assumed and no clock is read: `attempt` counts.
+disk. Every writer has its own file. No order between files is assumed and no clock is read: `attempt` counts.
 """
 
 from collections import defaultdict

@@ -1,8 +1,7 @@
 """One clip's bytes in a stage: one chunk a file, readable by any Zarr library.
 
 The chunks and their metadata are written here, not by zarr: it never forces a file to the disk, and its event
-loop must not
-run in a process that forks.
+loop must not run in a process that forks.
 """
 
 import hashlib

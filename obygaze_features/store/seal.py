@@ -95,8 +95,7 @@ def seal(
     """Seal a stage into the folder `DESTINATION-VERSION` and return its path; the stage stays.
 
     Rows are sorted by clip id. Every row's bytes are checked against the journal on the way. The store is
-    built under
-    another name, forced to the disk and renamed: nobody ever sees half of one.
+    built under another name, forced to the disk and renamed: nobody ever sees half of one.
 
     Parameters
     ----------
@@ -115,8 +114,7 @@ def seal(
     ------
     StoreError
         If clips are missing, the destination exists, or bytes differ from what the journal says; these clips
-        are
-        then marked missing, so that extracting again mends them.
+        are then marked missing, so that extracting again mends them.
     """
     destination = Path(destination)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))

@@ -68,8 +68,7 @@ class Stage:
         ------
         StoreError
             If the stage was made for other clips, spans, arrays, provenance or corpus; the field is named and
-            the
-            stage is left as it was. `manifest_sha256` alone may change: the newest is kept.
+            the stage is left as it was. `manifest_sha256` alone may change: the newest is kept.
         """
         path = Path(path)
         wanted, kinds, about = tuple(clips), tuple(groups), validate_corpus(corpus)

@@ -37,8 +37,8 @@ def verify(path: Path | str, level: Level = "manifest") -> VerifyReport:
     ----------
     level
         quick: sizes, counts, and the digests of the files beside `data/`; manifest: the digest of every file,
-        and no file
-        missing or extra; full: the schema, ids, statuses, and every row against `data/clips.csv` too.
+        and no file missing or extra; full: the schema, ids, statuses, and every row against `data/clips.csv`
+        too.
 
     Raises
     ------

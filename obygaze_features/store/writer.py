@@ -69,8 +69,7 @@ class StageWriter:
         """Make clips durable: all of them are checked before a byte is written.
 
         The bytes are written under a temporary name, forced to the disk and renamed; only then the journal is
-        told, and
-        forced too. Groups of 16 clips share one round of forcing.
+        told, and forced too. Groups of 16 clips share one round of forcing.
 
         Raises
         ------

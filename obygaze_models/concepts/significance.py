@@ -96,8 +96,8 @@ def leave_movie_out_operator(
 ) -> NDArray[np.float64]:
     """Make the matrix A [N, N] that takes centred presences to held-out ridge projections.
 
-    With H = X inv(X'X + l I) X' of the features centred by movie, the rows of movie g are
-    ``inv(I - H_gg) H_g.`` with their own movie's columns 0: the closed form of refitting without g.
+    With H = X inv(X'X + l I) X' of the features centred by movie, the rows of movie g are ``inv(I - H_gg)
+    H_g.`` with their own movie's columns 0: the closed form of refitting without g.
     """
     centred = _centred(X, groups)
     gram = centred @ centred.T
