@@ -22,40 +22,20 @@ from numpy.typing import NDArray
 from tabulate import tabulate
 
 from obygaze_features.store import (
-    ArraySpec,
     ClipFeatures,
     ClipResult,
-    GroupSpec,
     PlannedClip,
     Stage,
     open_store,
     seal,
     staging_path,
 )
-
-PROVENANCE: dict[str, object] = {
-    "name": "noise",
-    "head": None,
-    "layer": None,
-    "hub": None,
-    "weights_sha256": None,
-    "architecture": {},
-    "preset": {"resize": None, "crop": None, "constants": None, "order": None},
-    "sampling": {"policy": "uniform", "n": 1},
-    "decoder": {"av": "none", "ffmpeg": "none", "on_damage": "none"},
-    "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
-    "software": {"numpy": np.__version__},
-    "commit": None,
-    "licence": "NOASSERTION",
-    "citation": "",
-    "contact": "",
-}
+from obygaze_features.store.testing import toy_group
 
 
 def write_store(folder: Path, ids: list[str], vectors: NDArray[np.float32]) -> Path:
     """Stage and seal the vectors; report what a clip costs."""
-    spec = ArraySpec("pooled", vectors.shape[1:], "float32")
-    group = GroupSpec("noise", (spec,), 1, PROVENANCE)
+    group = toy_group("noise", {"pooled": vectors}, n_frames=1)
     begin = time.perf_counter()
     stage = Stage.open(
         staging_path(folder / "noise"), [PlannedClip(clip, "") for clip in ids], [group], {"name": "noise"}

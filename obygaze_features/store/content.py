@@ -19,6 +19,7 @@ from obygaze_features.store.layout import (
     TABLE,
     ZARR_METADATA,
     block_rows,
+    dimensions,
 )
 from obygaze_features.store.locate import UNREADABLE
 from obygaze_features.store.provenance import (
@@ -164,10 +165,11 @@ def _check_arrays(folder: Path, group: Group) -> Iterator[Problem]:
         if found["data_type"] not in DTYPES[name]:
             yield Problem(file, f"data type {found['data_type']}, expected {' or '.join(DTYPES[name])}")
             continue
-        expected = array_layout(name, tuple(found["shape"]), found["data_type"])
+        axes = dimensions(name, tuple(found["shape"]), group.n_frames)
+        expected = array_layout(name, tuple(found["shape"]), found["data_type"], axes)
         if wrong := {field.partition(".")[0] for field in differences(_lean(expected), _lean(found))}:
             yield Problem(file, f"{', '.join(sorted(wrong))}: not as the format demands")
-        for dimension, size in zip(DIMENSIONS[name], found["shape"], strict=True):
+        for dimension, size in zip(axes, found["shape"], strict=True):
             if sizes.setdefault(dimension, size) != size:
                 yield Problem(
                     file, f"dimension {dimension!r} has size {size} here and {sizes[dimension]} elsewhere"

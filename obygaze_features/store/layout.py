@@ -64,6 +64,18 @@ DIMENSIONS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Dimension names of every array; one name has one size within a group."""
 
+
+def dimensions(array: str, sizes: tuple[int, ...], n_frames: int) -> tuple[str, ...]:
+    """Name the dimensions of an array whose sizes are these, the clips' first.
+
+    A network that joins neighbouring frames into tubelets gives fewer vectors than frames were sampled: its
+    `frames` then have the dimension `tubelet` in place of `frame`, which `time_s` keeps.
+    """
+    if array == "frames" and sizes[1] != n_frames:
+        return ("clip", "tubelet", "feature")
+    return DIMENSIONS[array]
+
+
 DTYPES: Final[dict[str, tuple[str, ...]]] = {
     "clip": ("string",),
     "status": ("uint8",),

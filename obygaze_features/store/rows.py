@@ -27,9 +27,10 @@ def group_metadata(attributes: dict[str, object]) -> bytes:
     return json_bytes({"zarr_format": 3, "node_type": "group", "attributes": attributes})
 
 
-def array_metadata(name: str, n_clips: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+def array_metadata(group: GroupSpec, name: str, n_clips: int) -> bytes:
     """Write the zarr.json of a staged array: one clip a chunk, unsharded, '.' in the keys of chunks."""
     fill = FILLS[name]
+    shape, dtype = group.clip_arrays()[name]
     return json_bytes(
         {
             "zarr_format": 3,
@@ -41,7 +42,7 @@ def array_metadata(name: str, n_clips: int, shape: tuple[int, ...], dtype: np.dt
             "fill_value": "NaN" if isinstance(fill, float) else fill,
             "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
             "attributes": {},
-            "dimension_names": list(DIMENSIONS[name]),
+            "dimension_names": list(group.dimensions(name)),
         }
     )
 
@@ -49,9 +50,9 @@ def array_metadata(name: str, n_clips: int, shape: tuple[int, ...], dtype: np.dt
 def arrays_metadata(zarr_root: Path, groups: tuple[GroupSpec, ...], n_clips: int) -> dict[Path, bytes]:
     """Give path -> bytes of the metadata of every staged array, for this number of clips."""
     return {
-        zarr_root / group.name / name / ZARR_METADATA: array_metadata(name, n_clips, shape, dtype)
+        zarr_root / group.name / name / ZARR_METADATA: array_metadata(group, name, n_clips)
         for group in groups
-        for name, (shape, dtype) in group.clip_arrays().items()
+        for name in group.clip_arrays()
     }
 
 

@@ -22,7 +22,6 @@ from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.layout import (
     ATTRIBUTE,
     BUILDING_SUFFIX,
-    DIMENSIONS,
     FEATURES,
     FILLS,
     PROVENANCE,
@@ -190,7 +189,7 @@ def _build(
     for group in groups:
         node = root.create_group(group.name, attributes={PROVENANCE: _provenance(group, ledger.stage.corpus)})
         for name, (shape, dtype) in group.clip_arrays().items():
-            array = create_array(node, name, (len(ledger.order), *shape), dtype.name)
+            array = create_array(node, name, (len(ledger.order), *shape), dtype.name, group.dimensions(name))
             for start, block in _blocks(ledger, group.name, name, shape, dtype):
                 array[start : start + len(block)] = block
                 done += len(block)
@@ -217,8 +216,8 @@ def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object
 
 def _describe(group: GroupSpec) -> list[str]:
     return [
-        f"{spec.name}: {spec.dtype} [{', '.join(DIMENSIONS[spec.name])}], {' x '.join(map(str, spec.shape))} "
-        "a clip"
+        f"{spec.name}: {spec.dtype} [{', '.join(group.dimensions(spec.name))}], "
+        f"{' x '.join(map(str, spec.shape))} a clip"
         for spec in group.arrays
     ]
 
@@ -256,9 +255,9 @@ def _annul(ledger: _Ledger) -> None:
 
 
 def _write_ids(node: Any, clips: list[StoredClip]) -> None:
-    ids = create_array(node, "clip", (len(clips),), "string")
+    ids = create_array(node, "clip", (len(clips),), "string", ("clip",))
     ids[:] = np.array([clip.clip_id for clip in clips], dtype=np.dtypes.StringDType())
-    status = create_array(node, "status", (len(clips),), "uint8")
+    status = create_array(node, "status", (len(clips),), "uint8", ("clip",))
     status[:] = np.array([STATUSES.index(clip.status) for clip in clips], dtype=np.uint8)
 
 

@@ -6,14 +6,16 @@ import numpy as np
 import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, VLenUTF8Codec, ZstdCodec
 
-from obygaze_features.store.layout import DIMENSIONS, FILLS, block_rows
+from obygaze_features.store.layout import FILLS, block_rows
 
 _BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 _CRC32C = {"name": "crc32c"}
 _ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
 
 
-def create_array(node: zarr.Group, name: str, shape: tuple[int, ...], dtype: str) -> zarr.Array[Any]:
+def create_array(
+    node: zarr.Group, name: str, shape: tuple[int, ...], dtype: str, dimension_names: tuple[str, ...]
+) -> zarr.Array[Any]:
     """Create an array of a group; its first dimension is the clips."""
     block = (block_rows(name, shape[0]), *shape[1:])
     sharded = name == "tokens"
@@ -29,12 +31,14 @@ def create_array(node: zarr.Group, name: str, shape: tuple[int, ...], dtype: str
         else BytesCodec(endian="little" if np.dtype(dtype).itemsize > 1 else None),
         compressors=[ZstdCodec(level=3, checksum=False), Crc32cCodec()] if text else [Crc32cCodec()],
         fill_value=FILLS[name],
-        dimension_names=DIMENSIONS[name],
+        dimension_names=dimension_names,
         config={"write_empty_chunks": True},
     )
 
 
-def array_layout(name: str, shape: tuple[int, ...], dtype: str) -> dict[str, object]:
+def array_layout(
+    name: str, shape: tuple[int, ...], dtype: str, dimension_names: tuple[str, ...]
+) -> dict[str, object]:
     """Give the metadata that the format demands of an array, without the fields that may be left out."""
     block = [block_rows(name, shape[0]), *shape[1:]]
     codecs: list[object] = [_BYTES, _CRC32C]
@@ -60,5 +64,5 @@ def array_layout(name: str, shape: tuple[int, ...], dtype: str) -> dict[str, obj
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": "NaN" if isinstance(fill, float) else fill,
         "codecs": codecs,
-        "dimension_names": list(DIMENSIONS[name]),
+        "dimension_names": list(dimension_names),
     }

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store.errors import StoreError
-from obygaze_features.store.layout import DIMENSIONS, DTYPES, FEATURE_ARRAYS, ArrayName, Status
+from obygaze_features.store.layout import (
+    DIMENSIONS,
+    DTYPES,
+    FEATURE_ARRAYS,
+    ArrayName,
+    Status,
+    dimensions,
+)
 from obygaze_features.store.provenance import HEX64, NAME, validate_provenance
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029\ud800-\udfff]")
@@ -37,10 +44,10 @@ class ArraySpec:
     def __post_init__(self) -> None:
         if self.name not in FEATURE_ARRAYS:
             raise StoreError(f"array {self.name!r}: expected one of {', '.join(FEATURE_ARRAYS)}")
-        dimensions = DIMENSIONS[self.name][1:]
-        if len(self.shape) != len(dimensions) or any(size < 1 for size in self.shape):
+        expected = DIMENSIONS[self.name][1:]
+        if len(self.shape) != len(expected) or any(size < 1 for size in self.shape):
             raise StoreError(
-                f"array {self.name}: expected sizes of [{', '.join(dimensions)}], found {list(self.shape)}"
+                f"array {self.name}: expected sizes of [{', '.join(expected)}], found {list(self.shape)}"
             )
         if self.dtype not in DTYPES[self.name]:
             raise StoreError(
@@ -52,7 +59,8 @@ class ArraySpec:
 class GroupSpec:
     """What one backbone writes for every clip, and where it comes from.
 
-    Within a group a dimension has one size: pooled and frames share `feature`, frames have `n_frames` rows.
+    Within a group a dimension has one size: pooled and frames share `feature`. Frames have `n_frames` rows,
+    or, for a network that joins neighbouring frames into tubelets, a number that divides it.
     """
 
     name: str
@@ -67,19 +75,28 @@ class GroupSpec:
         if self.n_frames < 1 or not self.arrays:
             raise StoreError(f"group {self.name}: expected at least one frame and one array")
         for spec in self.arrays:
-            for dimension, size in zip(DIMENSIONS[spec.name][1:], spec.shape, strict=True):
+            for dimension, size in zip(self.dimensions(spec.name)[1:], spec.shape, strict=True):
                 if sizes.setdefault(dimension, size) != size:
                     raise StoreError(
                         f"group {self.name}, array {spec.name}: dimension {dimension!r} has size {size} here "
-                        "and "
-                        f"{sizes[dimension]} elsewhere; one size per dimension name within a group"
+                        f"and {sizes[dimension]} elsewhere; one size per dimension name within a group"
                     )
+            if spec.name == "frames" and self.n_frames % spec.shape[0]:
+                raise StoreError(
+                    f"group {self.name}, array frames: {spec.shape[0]} rows, which neither are the "
+                    f"{self.n_frames} sampled frames nor divide them into tubelets"
+                )
         if len({spec.name for spec in self.arrays}) < len(self.arrays):
             raise StoreError(f"group {self.name}: an array is declared twice")
         try:
             object.__setattr__(self, "provenance", validate_provenance(self.provenance))
         except StoreError as error:
             raise StoreError(f"group {self.name}: {error}") from None
+
+    def dimensions(self, array: str) -> tuple[str, ...]:
+        """Name the dimensions of one of the group's arrays, the clips' first."""
+        shapes: dict[str, tuple[int, ...]] = {spec.name: spec.shape for spec in self.arrays}
+        return dimensions(array, (0, *shapes.get(array, (self.n_frames,))), self.n_frames)
 
     def clip_arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         """Map every array with a row per clip to its shape for one clip and its little-endian data type."""

@@ -8,33 +8,7 @@ import pytest
 
 from obygaze.cli import main
 from obygaze_features.manifest import Clip, Level, Manifest, write_manifest
-from obygaze_features.store import (
-    ArraySpec,
-    ClipFeatures,
-    ClipResult,
-    GroupSpec,
-    PlannedClip,
-    Stage,
-    seal,
-    staging_path,
-)
-
-PROVENANCE = {
-    "head": None,
-    "layer": None,
-    "hub": None,
-    "weights_sha256": None,
-    "architecture": {},
-    "preset": {"resize": None, "crop": None, "constants": None, "order": None},
-    "sampling": {"policy": "uniform", "n": 2},
-    "decoder": {"av": "0", "ffmpeg": "0", "on_damage": "fail"},
-    "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
-    "software": {"obygaze": "0.1.0"},
-    "commit": None,
-    "licence": "CC0-1.0",
-    "citation": "",
-    "contact": "",
-}
+from obygaze_features.store.testing import seal_arrays
 
 N_MOVIES, N_CLIPS, D = 4, 30, 6
 BROKEN = "m1-07"
@@ -46,39 +20,20 @@ def films(folder: Path, backbones: tuple[str, ...] = ("descriptors",)) -> None:
     S clips have a visual concept, but every second only one that is heard.
     """
     rng = np.random.default_rng(0)
-    clips, results, planned = [], [], []
-    specs = [
-        GroupSpec(
-            name,
-            (ArraySpec("pooled", (D,), "float32"), ArraySpec("frames", (2, D), "float32")),
-            2,
-            PROVENANCE | {"name": name},
-        )
-        for name in backbones
-    ]
+    clips = []
     for movie in range(N_MOVIES):
         for place in range(N_CLIPS):
-            clip_id, name = f"m{movie}-{place:02}", f"m{movie}"
             level = (Level.S, Level.HN, Level.EN, Level.NS, Level.EN)[place % 5]
-            concepts = ("Look",) if place % 2 else ("Speech",)
-            clips.append(
-                Clip(clip_id, name, level=level, concepts=concepts if level in (Level.S, Level.HN) else ())
-            )
-            planned.append(PlannedClip(clip_id, name))
-            if clip_id == BROKEN:
-                results.append(ClipResult(clip_id, "failed", "the file is empty (0 bytes)"))
-                continue
-            frames = rng.normal(size=(2, D)).astype(np.float32)
-            frames[:, 0] += 4.0 * (level is Level.S)
-            features = ClipFeatures(
-                np.arange(2.0), np.arange(2), {"pooled": frames.mean(axis=0), "frames": frames}
-            )
-            results.append(ClipResult(clip_id, "ok", groups=dict.fromkeys(backbones, features)))
+            concept = "Look" if place % 2 else "Speech"
+            concepts = (concept,) if level in (Level.S, Level.HN) else ()
+            clips.append(Clip(f"m{movie}-{place:02}", f"m{movie}", level=level, concepts=concepts))
+    frames = rng.normal(size=(len(clips), 2, D)).astype(np.float32)
+    frames[:, :, 0] += 4.0 * np.array([[clip.level is Level.S] for clip in clips])
     write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
-    stage = Stage.open(staging_path(folder / "films"), planned, specs, {"name": "films"})
-    with stage.writer() as writer:
-        writer.commit(results)
-    seal(staging_path(folder / "films"), folder / "films", licence="CC0-1.0", allow_missing=True)
+    movies = {clip.clip_id: clip.movie for clip in clips}
+    arrays = {"pooled": frames.mean(axis=1), "frames": frames}
+    failed = {BROKEN: "the file is empty (0 bytes)"}
+    seal_arrays(folder / "films", movies, dict.fromkeys(backbones, arrays), failed=failed)
 
 
 @pytest.fixture(scope="module")

@@ -7,34 +7,9 @@ import numpy as np
 import pytest
 
 from obygaze.cli import main
-from obygaze_features.store import (
-    ArraySpec,
-    ClipFeatures,
-    ClipResult,
-    GroupSpec,
-    PlannedClip,
-    Stage,
-    open_store,
-    staging_path,
-)
+from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, open_store, staging_path
+from obygaze_features.store.testing import toy_group
 
-PROVENANCE = {
-    "name": "toy",
-    "head": None,
-    "layer": None,
-    "hub": None,
-    "weights_sha256": None,
-    "architecture": {},
-    "preset": {"resize": None, "crop": None, "constants": None, "order": None},
-    "sampling": {"policy": "uniform", "n": 1},
-    "decoder": {"av": "15.1.0", "ffmpeg": "7.1", "on_damage": "keep"},
-    "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
-    "software": {"numpy": "2"},
-    "commit": None,
-    "licence": "MIT",
-    "citation": "",
-    "contact": "",
-}
 CLIPS = ["a", "b", "c"]
 
 
@@ -43,7 +18,7 @@ def staged(tmp_path, monkeypatch):
     """Three clips, the last one failed, staged for a store `films`; `late` is not done yet."""
     monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
     monkeypatch.chdir(tmp_path)
-    group = GroupSpec("toy", (ArraySpec("pooled", (2,), "float32"),), 1, PROVENANCE)
+    group = toy_group("toy", {"pooled": np.ones((1, 2), np.float32)}, n_frames=1)
     for name, count in (("films", 3), ("late", 1)):
         path = staging_path(tmp_path / "stores" / name)
         stage = Stage.open(path, [PlannedClip(clip, "m") for clip in CLIPS], [group], {"name": "Films"})
@@ -122,7 +97,7 @@ def test_inspect_shows_clips_arrays_and_provenance(run):
     assert code == 0
     assert record["clips"] == {"missing": 0, "ok": 2, "partial": 0, "failed": 1}
     assert record["groups"]["toy"]["arrays"]["pooled"] == {"dtype": "float32", "shape": [3, 2]}
-    assert record["groups"]["toy"]["provenance"]["decoder"]["av"] == "15.1.0"
+    assert record["groups"]["toy"]["provenance"]["decoder"]["on_damage"] == "none"
     code, out, _ = run("inspect", "stores/films")
     assert code == 0
     for words in ("fingerprint", record["fingerprint"], "clips.failed", "3 x 2", "decoder.on_damage"):

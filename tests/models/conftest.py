@@ -1,21 +1,12 @@
 """Planted data: every fixture says what truth is in it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from obygaze_features.store import (
-    ArraySpec,
-    ClipFeatures,
-    ClipResult,
-    GroupSpec,
-    PlannedClip,
-    Stage,
-    seal,
-    staging_path,
-)
+from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import Dataset
 
 
@@ -74,67 +65,6 @@ def make_planted() -> Callable[..., Dataset]:
 @pytest.fixture(scope="session")
 def wrap_arrays() -> Callable[..., Dataset]:
     return dataset
-
-
-PROVENANCE = {
-    "name": "planted",
-    "head": None,
-    "layer": None,
-    "hub": None,
-    "weights_sha256": None,
-    "architecture": {},
-    "preset": {"resize": None, "crop": None, "constants": None, "order": None},
-    "sampling": {"policy": "uniform", "n": 2},
-    "decoder": {"av": "0", "ffmpeg": "0", "on_damage": "fail"},
-    "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
-    "software": {"obygaze": "0.1.0"},
-    "commit": None,
-    "licence": "CC0-1.0",
-    "citation": "",
-    "contact": "",
-}
-"""What a store demands to know of where features came from; here, nowhere."""
-
-
-def seal_arrays(
-    folder: Path,
-    movie_of: Mapping[str, str],
-    groups: Mapping[str, Mapping[str, np.ndarray]],
-    *,
-    failed: Mapping[str, str] | None = None,
-    partial: Mapping[str, str] | None = None,
-) -> Path:
-    """Seal a store of given arrays: `groups[backbone][array]` has a row for each clip of `movie_of`."""
-    failed, partial = failed or {}, partial or {}
-    specs = [
-        GroupSpec(
-            name=name,
-            arrays=tuple(ArraySpec(array, rows.shape[1:], rows.dtype.name) for array, rows in arrays.items()),
-            n_frames=2,
-            provenance=PROVENANCE | {"name": name},
-        )
-        for name, arrays in groups.items()
-    ]
-    results = []
-    for row, clip_id in enumerate(movie_of):
-        if clip_id in failed:
-            results.append(ClipResult(clip_id, "failed", failed[clip_id]))
-            continue
-        features = {
-            name: ClipFeatures(
-                np.arange(2.0),
-                np.arange(2),
-                {array: rows[row] for array, rows in arrays.items()},
-            )
-            for name, arrays in groups.items()
-        }
-        status = "partial" if clip_id in partial else "ok"
-        results.append(ClipResult(clip_id, status, partial.get(clip_id, ""), groups=features))
-    planned = [PlannedClip(clip_id, movie) for clip_id, movie in movie_of.items()]
-    stage = Stage.open(staging_path(folder), planned, specs, {"name": "planted"})
-    with stage.writer() as writer:
-        writer.commit(results)
-    return seal(staging_path(folder), folder, licence="CC0-1.0", allow_missing=bool(failed))
 
 
 @pytest.fixture(scope="session")

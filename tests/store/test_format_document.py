@@ -21,7 +21,7 @@ BLOCKS = re.findall(r"```json (\w+)\n(.*?)\n```", DOCUMENT, flags=re.DOTALL)
 
 def check_array(text):
     found = json.loads(text)
-    assert found == array_layout("frames", tuple(found["shape"]), found["data_type"])
+    assert found == array_layout("frames", tuple(found["shape"]), found["data_type"], DIMENSIONS["frames"])
 
 
 def check_attributes(text, tmp_path):

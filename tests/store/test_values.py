@@ -9,10 +9,13 @@ from obygaze_features.store import (
     GroupSpec,
     PlannedClip,
     StoreError,
+    open_store,
     same_numerics,
     validate_provenance,
+    verify,
 )
 from obygaze_features.store.provenance import REQUIRED, validate_licence
+from obygaze_features.store.testing import seal_arrays, toy_group
 
 from .toy_stores import provenance
 
@@ -106,8 +109,8 @@ def test_other_licences_are_refused(licence):
         (lambda: GroupSpec("a/b", (ArraySpec("pooled", (3,), "float32"),), 1, provenance()), "group 'a/b'"),
         (lambda: GroupSpec("a", (), 1, provenance()), "at least one"),
         (
-            lambda: GroupSpec("a", (ArraySpec("frames", (2, 3), "float32"),), 4, provenance()),
-            "'frame' has size 2 here and 4",
+            lambda: GroupSpec("a", (ArraySpec("frames", (3, 3), "float32"),), 4, provenance()),
+            "3 rows, which neither are the 4 sampled frames",
         ),
         (
             lambda: GroupSpec(
@@ -138,3 +141,26 @@ def test_other_licences_are_refused(licence):
 def test_values_that_the_format_cannot_hold_are_refused_at_once(make, message):
     with pytest.raises(StoreError, match=message):
         make()
+
+
+def test_frames_of_tubelets_have_a_dimension_of_their_own():
+    arrays = {"frames": np.zeros((1, 2, 4), np.float32), "pooled": np.zeros((1, 4), np.float32)}
+    spec = toy_group("vivit", arrays, n_frames=6)
+    assert spec.dimensions("frames") == ("clip", "tubelet", "feature")
+    assert spec.dimensions("time_s") == ("clip", "frame")
+    assert toy_group("clip", arrays, n_frames=2).dimensions("frames") == ("clip", "frame", "feature")
+
+
+def test_tubelets_that_do_not_divide_the_frames_are_refused():
+    with pytest.raises(StoreError, match="2 rows, which neither are the 5 sampled frames nor divide them"):
+        toy_group("vivit", {"frames": np.zeros((1, 2, 4), np.float32)}, n_frames=5)
+
+
+def test_a_store_of_tubelets_is_sealed_read_and_verified(tmp_path):
+    frames = np.arange(24, dtype=np.float32).reshape(3, 2, 4)
+    movies = {f"c{i}": "m" for i in range(3)}
+    path = seal_arrays(tmp_path / "vivit", movies, {"vivit": {"frames": frames}}, n_frames=6)
+    group = open_store(path)["vivit"]
+    assert group.n_frames == 6
+    assert np.array_equal(group.frames(), frames)
+    assert verify(path, "full").ok

@@ -1,0 +1,107 @@
+"""From frames to tokens: frozen networks and descriptors, each a value built by one function in one file.
+
+A backbone of one's own is a function in a package of one's own, named by an entry point of the group
+`obygaze.backbones`; docs/backbones.md shows one.
+"""
+
+import importlib
+import inspect
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from obygaze_features.backbones.backbone import Backbone, BackboneError, Output
+
+__all__ = [
+    "BACKBONES",
+    "Backbone",
+    "BackboneError",
+    "Output",
+    "backbone_names",
+    "backbone_options",
+    "load_backbone",
+]
+
+# name -> module:function. Imported only when asked for: networks bring gigabytes along.
+BACKBONES = {
+    "clip": "obygaze_features.backbones.clip:clip",
+    "descriptors": "obygaze_features.backbones.descriptors:descriptors",
+    "vivit": "obygaze_features.backbones.vivit:vivit",
+    "xclip": "obygaze_features.backbones.xclip:xclip",
+    "xclip-lsmdc": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc",
+}
+GROUP = "obygaze.backbones"
+
+
+def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Backbone:
+    """Build a backbone by its name.
+
+    Parameters
+    ----------
+    n_frames
+        Frames of a clip; None is what the backbone was made for.
+    options
+        Handed to the backbone's function, as `backbone_options` lists them: `weights`, `preset`, `compute`.
+
+    Raises
+    ------
+    BackboneError
+        If there is no such backbone, it does not take an option, or cannot be had.
+    """
+    function = _function(name)
+    taken = _options(function)
+    for option in options:
+        if option not in taken:
+            raise BackboneError(
+                f"backbone '{name}' takes no option '{option}'; it takes {', '.join(taken) or 'none'}"
+            )
+    backbone = function(**({} if n_frames is None else {"n_frames": n_frames}), **options)
+    if not isinstance(backbone, Backbone):
+        raise BackboneError(f"backbone '{name}': its function gave {type(backbone).__name__}, not a Backbone")
+    return backbone
+
+
+def backbone_names() -> tuple[str, ...]:
+    """Name the backbones there are: those of this package, and what others bring along."""
+    return tuple(sorted({*BACKBONES, *(entry.name for entry in entry_points(group=GROUP))}))
+
+
+def backbone_options(name: str) -> tuple[str, ...]:
+    """Name the options that a backbone takes beside the number of frames.
+
+    Raises
+    ------
+    BackboneError
+        If there is no such backbone.
+    """
+    return _options(_function(name))
+
+
+def _function(name: str) -> Callable[..., Any]:
+    brought = {(entry.name, entry.value): entry for entry in entry_points(group=GROUP) if entry.name == name}
+    ours = BACKBONES.get(name)
+    if len(brought) + (ours is not None) > 1:
+        values = sorted([value for _, value in brought] + ([ours] if ours else []))
+        raise BackboneError(f"more than one backbone is called '{name}': {', '.join(values)}; uninstall one")
+    if ours is not None:
+        module, function = ours.split(":")
+        found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+        return found
+    if not brought:
+        raise BackboneError(f"no backbone is called '{name}'; there is {', '.join(backbone_names())}")
+    return _load(next(iter(brought.values())))
+
+
+def _load(entry: EntryPoint) -> Callable[..., Any]:
+    try:
+        found = entry.load()
+    except AttributeError as error:
+        raise BackboneError(f"backbone '{entry.name}': {entry.value} cannot be loaded: {error}") from None
+    if not callable(found):
+        raise BackboneError(f"backbone '{entry.name}': {entry.value} is not a function")
+    function: Callable[..., Any] = found
+    return function
+
+
+def _options(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(name for name in inspect.signature(function).parameters if name != "n_frames")

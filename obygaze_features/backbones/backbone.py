@@ -1,0 +1,64 @@
+"""What a backbone is to the rest of the house: one frozen value."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class BackboneError(ValueError):
+    """A backbone cannot be had, or was given frames it does not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One array that a backbone gives for every clip.
+
+    Parameters
+    ----------
+    name
+        `frames` (one vector a sampled frame), `tokens` (everything) or `pooled` (one vector a clip).
+    shape
+        Of one clip: `(F, D)`, `(T, D)` or `(D,)`.
+    dtype
+        As the backbone gives it and the store keeps it.
+    """
+
+    name: Literal["pooled", "frames", "tokens"]
+    shape: tuple[int, ...]
+    dtype: Literal["float32", "float16"] = "float32"
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A frozen network or descriptor that turns sampled frames into tokens.
+
+    Parameters
+    ----------
+    name
+        What the group in the store is called.
+    n_frames
+        How many frames of a clip it takes.
+    prepare
+        Turns one full-size RGB frame, uint8 `[H, W, 3]`, into what `encode` takes, uint8 `[h, w, c]`. It runs
+        in the decode workers, so it must be importable by name.
+    encode
+        Turns a batch of prepared clips, uint8 `[B, F, h, w, c]`, into one array `[B, ...]` per output. What a
+        clip gets must not depend on the other clips of the batch.
+    outputs
+        The arrays that `encode` gives.
+    provenance
+        What a stranger needs to give the same numbers: head, layer, hub, architecture, preset, compute.
+    libraries
+        Distributions beside numpy whose versions decide the numbers.
+    """
+
+    name: str
+    n_frames: int
+    prepare: Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
+    encode: Callable[[NDArray[np.uint8]], dict[str, NDArray[Any]]]
+    outputs: tuple[Output, ...]
+    provenance: Mapping[str, Any]
+    libraries: tuple[str, ...] = ()

@@ -1,0 +1,208 @@
+"""Loading checkpoints so that nothing is left random in silence.
+
+`from_pretrained` only prints what it could not load: `XCLIPVisionModel.from_pretrained` on a whole X-CLIP
+loads nothing at all and returns a random network. Here every missing, unexpected or misshapen tensor is an
+error that names it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from logging import CRITICAL
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from transformers.utils import logging as transformers_logging
+
+from obygaze_features.backbones.backbone import BackboneError
+from obygaze_features.backbones.weights import Weights
+
+POSITION_IDS = r".*position_ids"  # buffers that older versions saved and that hold 0, 1, 2, ...
+NAMES_SHOWN = 5
+ATTENTION = "sdpa"
+
+
+def load_pretrained(
+    cls: Any,
+    weights: Weights,
+    config: Any,
+    *,
+    allow_unexpected: Sequence[str] = (),
+    **settings: Any,
+) -> Any:
+    """Load a network of transformers in float32, or make an untrained one of the same configuration.
+
+    Parameters
+    ----------
+    cls
+        The network's class, a `PreTrainedModel`.
+    config
+        The network's configuration object.
+    allow_unexpected
+        Regular expressions of the tensors that the file may have though the network has no place for them.
+    settings
+        Further arguments of the class.
+
+    Raises
+    ------
+    BackboneError
+        If the file is damaged, or a tensor is missing, unexpected or of another shape; the message names it.
+    """
+    if weights.seed is not None:
+        return untrained(
+            lambda: cls._from_config(config, attn_implementation=ATTENTION, **settings), weights.seed
+        )
+    try:
+        with quiet():
+            network, report = cls.from_pretrained(
+                weights.folder,
+                config=config,
+                dtype=torch.float32,
+                attn_implementation=ATTENTION,
+                local_files_only=True,
+                use_safetensors=weights.files[0].suffix == ".safetensors",
+                weights_only=True,
+                ignore_mismatched_sizes=True,  # so that the report names them, which is then an error
+                output_loading_info=True,
+                **settings,
+            )
+    except (SafetensorError, UnpicklingError, OSError, ValueError, RuntimeError, EOFError) as error:
+        raise BackboneError(
+            f"{weights.name}: the weights cannot be read: {str(error).splitlines()[0]}"
+        ) from None
+    mismatched = [
+        f"{name} {list(found)}, not {list(wanted)}" for name, found, wanted in report["mismatched_keys"]
+    ]
+    check_keys(
+        weights.name,
+        missing=sorted(report["missing_keys"]),
+        unexpected=[
+            key for key in report["unexpected_keys"] if not _allowed(key, (POSITION_IDS, *allow_unexpected))
+        ],
+        mismatched=mismatched,
+    )
+    if report["error_msgs"]:
+        raise BackboneError(f"{weights.name}: {report['error_msgs'][0]}")
+    return frozen(network)
+
+
+def check_keys(
+    name: str, *, missing: Sequence[str], unexpected: Sequence[str], mismatched: Sequence[str] = ()
+) -> None:
+    """Refuse a checkpoint that is not exactly the network's.
+
+    Raises
+    ------
+    BackboneError
+        Naming the first few tensors.
+    """
+    problems = [
+        f"{len(keys)} tensors {what}: {_some(keys)}"
+        for what, keys in (
+            ("missing", missing),
+            ("that the network has no place for", unexpected),
+            ("of another shape", mismatched),
+        )
+        if keys
+    ]
+    if problems:
+        raise BackboneError(f"{name}: these weights are not this network's: {'; '.join(problems)}")
+
+
+def check_model_type(weights: Weights, wanted: Sequence[str]) -> dict[str, Any]:
+    """Read a folder's configuration, which must be of the wanted kind.
+
+    Raises
+    ------
+    BackboneError
+        If `model_type` is another.
+    """
+    config = weights.config()
+    if config.get("model_type") not in wanted:
+        found = config.get("model_type")
+        raise BackboneError(
+            f"{weights.name}: expected a network of type {' or '.join(wanted)}, found {found!r}"
+        )
+    return config
+
+
+def untrained(make: Any, seed: int) -> Any:
+    """Make a network with random weights that depend on the seed alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return frozen(make())
+
+
+def frozen(network: Any) -> Any:
+    """Set a network to evaluation, without gradients, in float32."""
+    return network.float().eval().requires_grad_(requires_grad=False)
+
+
+def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:
+    """Read a file of tensors by name, safetensors or a dict that `torch.save` wrote; unpickle nothing else.
+
+    Raises
+    ------
+    BackboneError
+        If the file is damaged or holds anything but tensors by name.
+    """
+    path = weights.files[0]
+    try:
+        if path.suffix == ".safetensors":
+            return dict(load_file(path))
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except (SafetensorError, OSError, ValueError, RuntimeError, EOFError, KeyError) as error:
+        raise BackboneError(f"{path}: the weights cannot be read: {str(error).splitlines()[0]}") from None
+    except UnpicklingError:
+        raise BackboneError(f"{path}: refused: it is damaged, or holds more than tensors") from None
+    if not isinstance(found, dict) or not all(
+        isinstance(key, str) and isinstance(value, torch.Tensor) for key, value in found.items()
+    ):
+        raise BackboneError(f"{path}: expected a state dict (tensors by name), found something else")
+    return found
+
+
+def plain_config(config: Any) -> dict[str, Any]:
+    """Make a configuration plain JSON: what decides the numbers, without names of machines and libraries."""
+    noise = {"_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version"}
+    noise |= {
+        "id2label",
+        "label2id",
+        "problem_type",
+        "return_dict",
+        "is_encoder_decoder",
+        "chunk_size_feed_forward",
+    }
+    noise |= {"initializer_factor", "initializer_range", "output_attentions", "output_hidden_states"}
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in sorted(config.to_dict().items())
+        if key not in noise and isinstance(value, str | int | float | bool | tuple | list | None)
+    }
+
+
+def _allowed(key: str, patterns: Sequence[str]) -> bool:
+    return any(re.fullmatch(pattern, key) for pattern in patterns)
+
+
+def _some(keys: Sequence[str]) -> str:
+    shown = ", ".join(sorted(keys)[:NAMES_SHOWN])
+    return shown if len(keys) <= NAMES_SHOWN else f"{shown} and {len(keys) - NAMES_SHOWN} more"
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep transformers from printing its report and a progress bar: what it reports is checked here."""
+    logging: Any = transformers_logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,0 +1,230 @@
+"""`descriptors`: classical visual descriptors, a backbone that needs no weights.
+
+Everything is computed from the frame squashed to 96 x 96, clip by clip, in fixed order: the same clip gives
+the same bytes whatever the batch. Measures and their sources:
+
+- colour: histogram of hue, saturation and value (Swain & Ballard 1991); colourfulness (Hasler & Süsstrunk
+  2003, the metric M3); mean of CIELAB a* and b* (CIE 1976).
+- lightness: mean, spread and percentiles of CIELAB L*; its spread is the RMS contrast of Peli (1990).
+- edges: Sobel magnitude, and its histogram over orientations (Dalal & Triggs 2005, one cell).
+- texture: rotation-invariant uniform local binary patterns, P = 8, R = 1 (Ojala, Pietikäinen & Mäenpää 2002).
+- motion between samples: mean absolute difference of L*, and the histogram distance, to the sample before.
+- cuts: whether that histogram distance exceeds 0.5 (Zhang, Kankanhalli & Smoliar 1993), so that the mean over
+  the frames is the share of samples with a cut before them. Samples are far apart: a floor for the cut rate.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.backbones.backbone import Backbone, Output
+from obygaze_features.backbones.resize import box_resize
+
+SIZE = 96
+HUES, SATURATIONS, VALUES = 8, 3, 3
+ORIENTATIONS = 8
+CUT_DISTANCE = 0.5  # of histograms that sum to one: half the pixels have changed their bin
+LIGHTNESS_PERCENTILES = (5, 50, 95)
+
+FEATURES = (
+    *(f"hsv_{h}{s}{v}" for h in range(HUES) for s in range(SATURATIONS) for v in range(VALUES)),
+    "colourfulness",
+    "lab_a_mean",
+    "lab_b_mean",
+    "lightness_mean",
+    "lightness_sd",
+    *(f"lightness_p{q}" for q in LIGHTNESS_PERCENTILES),
+    "edge_mean",
+    "edge_sd",
+    *(f"edge_orientation_{k}" for k in range(ORIENTATIONS)),
+    *(f"lbp_{k}" for k in range(10)),
+    "motion",
+    "histogram_distance",
+    "cut",
+)
+
+# sRGB (IEC 61966-2-1) to linear light, for every 8-bit value; then to XYZ relative to the D65 white.
+_LEVELS = np.arange(256) / 255.0
+_LINEAR = np.where(_LEVELS <= 0.04045, _LEVELS / 12.92, ((_LEVELS + 0.055) / 1.055) ** 2.4).astype(np.float32)
+_XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
+_TO_XYZ = (_XYZ / _XYZ.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+def descriptors(n_frames: int = 32) -> Backbone:
+    """Build the backbone for clips of `n_frames` sampled frames."""
+    return Backbone(
+        name="descriptors",
+        n_frames=n_frames,
+        prepare=prepare,
+        encode=encode,
+        outputs=(
+            Output("frames", (n_frames, len(FEATURES))),
+            Output("pooled", (len(FEATURES),)),
+        ),
+        provenance={
+            "head": None,
+            "layer": None,
+            "hub": None,
+            "weights_sha256": None,
+            "architecture": {"features": list(FEATURES)},
+            "preset": {
+                "name": "descriptors",
+                "resize": f"squash to {SIZE}x{SIZE}, box mean",
+                "crop": None,
+                "constants": None,
+                "order": "resize",
+            },
+            "compute": {
+                "dtype": "float32",
+                "autocast": None,
+                "attention": None,
+                "tf32": False,
+                "device": "cpu",
+            },
+            "licence": "Apache-2.0",
+            "citation": "Swain & Ballard 1991; Hasler & Süsstrunk 2003; CIE 1976; Peli 1990; "
+            "Dalal & Triggs 2005; Ojala et al. 2002; Zhang et al. 1993",
+        },
+    )
+
+
+def prepare(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Squash a frame `[H, W, 3]` to `[96, 96, 3]`."""
+    return box_resize(frame, SIZE, SIZE)
+
+
+def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
+    """Describe a batch of clips, `[B, F, 96, 96, 3]`.
+
+    Returns
+    -------
+    `frames`, float32 `[B, F, 103]` with the columns of `FEATURES`, and `pooled`, `[B, 103]`, their mean.
+    """
+    frames = np.stack([describe_clip(clip) for clip in batch])
+    return {"frames": frames.astype(np.float32), "pooled": frames.mean(axis=1).astype(np.float32)}
+
+
+def describe_clip(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Describe the frames of one clip, `[F, h, w, 3]`, as `[F, len(FEATURES)]`."""
+    lightness, a, b = lab(clip)
+    histogram = hsv_histogram(clip)
+    distance = 0.5 * np.abs(np.diff(histogram, axis=0)).sum(axis=1)
+    columns = [
+        histogram,
+        colourfulness(clip)[:, None],
+        _mean(a)[:, None],
+        _mean(b)[:, None],
+        lightness_statistics(lightness),
+        edge_statistics(lightness),
+        lbp_histogram(lightness),
+        _from_sample_before(np.abs(np.diff(lightness, axis=0)).mean(axis=(1, 2), dtype=np.float64))[:, None],
+        _from_sample_before(distance)[:, None],
+        np.concatenate([[0.0], distance > CUT_DISTANCE])[:, None],
+    ]
+    return np.concatenate(columns, axis=1)
+
+
+def hsv_histogram(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Count the pixels of each frame in 8 hues x 3 saturations x 3 values, as shares, `[F, 72]`.
+
+    Hue is sector plus fraction of the hexcone model (Smith 1978); grey pixels have hue 0.
+    """
+    red, green, blue = (clip[..., c].astype(np.int32) for c in range(3))
+    value = np.maximum(np.maximum(red, green), blue)
+    chroma = value - np.minimum(np.minimum(red, green), blue)
+    safe = np.maximum(chroma, 1)
+    sector = np.where(
+        value == red,
+        (green - blue) / safe % 6,
+        np.where(value == green, (blue - red) / safe + 2, (red - green) / safe + 4),
+    )
+    hue_bin = np.minimum((sector * (HUES / 6)).astype(np.int32), HUES - 1) * (chroma > 0)
+    saturation_bin = np.minimum(chroma * SATURATIONS // np.maximum(value, 1), SATURATIONS - 1)
+    value_bin = value * VALUES // 256
+    bins = (hue_bin * SATURATIONS + saturation_bin) * VALUES + value_bin
+    return _shares(bins, HUES * SATURATIONS * VALUES)
+
+
+def colourfulness(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Measure how colourful each frame is, `[F]` (Hasler & Süsstrunk 2003, M3, on values of 0-255)."""
+    red, green, blue = (clip[..., c].astype(np.float32) for c in range(3))
+    opponents = (red - green, 0.5 * (red + green) - blue)
+    spread = np.sqrt(sum(_variance(x) for x in opponents))
+    offset = np.sqrt(sum(_mean(x) ** 2 for x in opponents))
+    return np.asarray(spread + 0.3 * offset)
+
+
+def lab(clip: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """Convert sRGB frames to CIELAB (CIE 1976, D65): L* in 0-100, a*, b*, each `[F, h, w]`."""
+    linear = [_LINEAR[clip[..., c]] for c in range(3)]
+    x, y, z = (sum(weight * channel for weight, channel in zip(row, linear, strict=True)) for row in _TO_XYZ)
+    fx, fy, fz = (np.where(t > 216 / 24389, np.cbrt(t), (24389 / 27 * t + 16) / 116) for t in (x, y, z))
+    return (
+        (116 * fy - 16).astype(np.float32),
+        (500 * (fx - fy)).astype(np.float32),
+        (200 * (fy - fz)).astype(np.float32),
+    )
+
+
+def lightness_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Mean, standard deviation and percentiles of L*, `[F, 5]`."""
+    flat = lightness.reshape(len(lightness), -1)
+    percentiles = np.percentile(flat, LIGHTNESS_PERCENTILES, axis=1).T
+    return np.concatenate([_mean(flat)[:, None], np.sqrt(_variance(flat))[:, None], percentiles], axis=1)
+
+
+def edge_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Mean and spread of the Sobel magnitude and its shares over 8 unsigned orientations, `[F, 10]`."""
+    smooth_y = lightness[:, :-2] + 2 * lightness[:, 1:-1] + lightness[:, 2:]
+    smooth_x = lightness[:, :, :-2] + 2 * lightness[:, :, 1:-1] + lightness[:, :, 2:]
+    along_x = (smooth_y[:, :, 2:] - smooth_y[:, :, :-2]) / 8
+    along_y = (smooth_x[:, 2:] - smooth_x[:, :-2]) / 8
+    magnitude = np.hypot(along_x, along_y)
+    angle = np.arctan2(along_y, along_x) % np.pi
+    bins = np.minimum((angle * (ORIENTATIONS / np.pi)).astype(np.int32), ORIENTATIONS - 1)
+    orientations = _shares(bins, ORIENTATIONS, weights=magnitude)
+    return np.concatenate(
+        [_mean(magnitude)[:, None], np.sqrt(_variance(magnitude))[:, None], orientations], axis=1
+    )
+
+
+def lbp_histogram(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Shares of the ten rotation-invariant uniform patterns, `[F, 10]` (Ojala et al. 2002, eq. 9).
+
+    Neighbours are the eight pixels around, without interpolation.
+    """
+    height, width = lightness.shape[1:]
+    around = ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0))
+    centre = lightness[:, 1:-1, 1:-1]
+    above = np.stack([lightness[:, y : y + height - 2, x : x + width - 2] >= centre for y, x in around])
+    transitions = (above != np.roll(above, 1, axis=0)).sum(axis=0)
+    patterns = np.where(transitions <= 2, above.sum(axis=0), 9)
+    return _shares(patterns, 10)
+
+
+def _from_sample_before(steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Spread F-1 differences over F samples: the first, which has none before it, takes the second's."""
+    return np.zeros(1) if len(steps) == 0 else np.concatenate([steps[:1], steps])
+
+
+def _shares(bins: NDArray[Any], n: int, weights: NDArray[np.float32] | None = None) -> NDArray[np.float64]:
+    """Histogram of each frame, summing to one (or all zeros where there is nothing to weigh)."""
+    frames = len(bins)
+    offset = (bins.reshape(frames, -1) + n * np.arange(frames)[:, None]).ravel()
+    flat = np.bincount(offset, None if weights is None else weights.ravel(), minlength=n * frames)
+    counts: NDArray[np.float64] = flat.reshape(frames, n).astype(np.float64)
+    totals = counts.sum(axis=1, keepdims=True)
+    shares = np.zeros_like(counts)
+    np.divide(counts, totals, out=shares, where=totals > 0)
+    return shares
+
+
+def _mean(x: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(x.reshape(len(x), -1).mean(axis=1, dtype=np.float64))
+
+
+def _variance(x: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(x.reshape(len(x), -1).var(axis=1, dtype=np.float64))

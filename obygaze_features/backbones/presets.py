@@ -1,0 +1,181 @@
+"""Preprocessing presets of our own: named, frozen, and the same on every machine.
+
+A preset is a geometry, which runs on uint8 in the decode workers and needs numpy alone, and an affine, one
+multiplication and one addition a channel, which runs on the device. A preset's numbers never change; what
+needs other numbers gets another name.
+
+| name | geometry | where it is from |
+| --- | --- | --- |
+| `obygaze12` | squash to 224 x 224, OpenCV's 8-bit bilinear | the published ObyGaze12 features |
+| `xclip` | shortest edge to 224, Pillow's bilinear, centre crop | the processor of microsoft/xclip-* |
+| `vivit-hub` | same | the processor of google/vivit-*, in [-3, 1] |
+| `vivit-scenic` | shortest edge to 256, Pillow's bilinear, crop of 224 | as ViViT was trained, in [-1, 1] |
+| `clip` | shortest edge to 224, Pillow's bicubic, centre crop | CLIP (Radford et al. 2021) with torchvision |
+| `siglip` | squash to 224 x 224, Pillow's bicubic | SigLIP (Zhai et al. 2023) |
+
+`obygaze12` takes the affine of the backbone that it is used with.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.backbones.backbone import BackboneError
+from obygaze_features.backbones.resize import bicubic, bilinear, opencv_bilinear, pillow_resize
+
+KERNELS = {"pillow-bilinear": (bilinear, 1.0), "pillow-bicubic": (bicubic, 2.0)}
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """What happens to a frame before the network, in uint8: it can be pickled, compared and hashed.
+
+    Parameters
+    ----------
+    resample
+        The filter, bit for bit as the library of its name.
+    shortest
+        The edge that the shorter side is resized to, the longer one in proportion (truncated); None squashes
+        both sides to `size`.
+    size
+        Height and width of the result, a centre crop where `shortest` is given.
+    crop_rounding
+        What becomes of half a pixel of margin: `down`, or `even` (torchvision's).
+    """
+
+    resample: Literal["opencv-bilinear", "pillow-bilinear", "pillow-bicubic"]
+    size: int
+    shortest: int | None = None
+    crop_rounding: Literal["down", "even"] = "down"
+
+    def __call__(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Turn a frame, uint8 `[H, W, 3]`, into `[size, size, 3]`."""
+        if self.resample == "opencv-bilinear":
+            return opencv_bilinear(frame, self.size, self.size)
+        kernel, support = KERNELS[self.resample]
+        height, width = self.resized(*frame.shape[:2])
+        top, left = self.margin(height), self.margin(width)
+        return pillow_resize(frame, (height, width), (top, left, self.size, self.size), kernel, support)
+
+    def resized(self, height: int, width: int) -> tuple[int, int]:
+        """Give the size before the crop."""
+        if self.shortest is None:
+            return self.size, self.size
+        if height <= width:
+            return self.shortest, self.shortest * width // height
+        return self.shortest * height // width, self.shortest
+
+    def margin(self, extent: int) -> int:
+        """Give the pixels that the crop leaves out before it."""
+        spare = extent - self.size
+        return round(spare / 2) if self.crop_rounding == "even" else spare // 2
+
+    def record(self) -> dict[str, Any]:
+        """Say in the store's words what is done."""
+        edge = f"shortest edge to {self.shortest}" if self.shortest else f"squash to {self.size}x{self.size}"
+        crop = f"centre {self.size}x{self.size}, half a pixel rounded {self.crop_rounding}"
+        return {"resize": f"{edge}, {self.resample}", "crop": crop if self.shortest else None}
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """The normalisation of channel c as one step, `scale[c] * x + shift[c]`, for x in 0-255.
+
+    Both are computed in float64 and rounded once, to the network's data type.
+    """
+
+    scale: tuple[float, float, float]
+    shift: tuple[float, float, float]
+
+    @classmethod
+    def of(cls, mean: tuple[float, float, float], std: tuple[float, float, float]) -> "Affine":
+        """Make `(x / 255 - mean) / std` one step."""
+        scale = tuple(1.0 / (255.0 * s) for s in std)
+        shift = tuple(-m / s for m, s in zip(mean, std, strict=True))
+        return cls(_three(scale), _three(shift))
+
+
+def _three(values: tuple[float, ...]) -> tuple[float, float, float]:
+    red, green, blue = values
+    return red, green, blue
+
+
+IMAGENET = Affine.of((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+OPENAI = Affine.of((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
+MINUS_THREE_TO_ONE = Affine((1 / 63.75,) * 3, (-3.0,) * 3)
+MINUS_ONE_TO_ONE = Affine((1 / 127.5,) * 3, (-1.0,) * 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A named geometry with its affine; an affine of None is the backbone's own."""
+
+    name: str
+    geometry: Geometry
+    affine: Affine | None
+
+    def record(self) -> dict[str, Any]:
+        """Say what is done to a frame, for the provenance.
+
+        Raises
+        ------
+        BackboneError
+            If the affine has been left to the backbone.
+        """
+        affine = self.require_affine()
+        return {
+            "name": self.name,
+            **self.geometry.record(),
+            "constants": {"scale": list(affine.scale), "shift": list(affine.shift)},
+            "order": "resize, crop, uint8; scale * x + shift a channel, RGB",
+        }
+
+    def require_affine(self) -> Affine:
+        """Give the affine, which must have been settled."""
+        if self.affine is None:
+            raise BackboneError(
+                f"preset '{self.name}' takes the normalisation of a backbone, and none was given"
+            )
+        return self.affine
+
+
+SQUASH = Geometry("opencv-bilinear", 224)
+PRESETS: Mapping[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset("obygaze12", SQUASH, None),
+        Preset("xclip", Geometry("pillow-bilinear", 224, 224), IMAGENET),
+        Preset("vivit-hub", Geometry("pillow-bilinear", 224, 224), MINUS_THREE_TO_ONE),
+        Preset("vivit-scenic", Geometry("pillow-bilinear", 224, 256), MINUS_ONE_TO_ONE),
+        Preset("clip", Geometry("pillow-bicubic", 224, 224, "even"), OPENAI),
+        Preset("siglip", Geometry("pillow-bicubic", 224), MINUS_ONE_TO_ONE),
+    )
+}
+
+
+def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Preset:
+    """Look a preset up for one backbone.
+
+    Parameters
+    ----------
+    allowed
+        The presets that the backbone can take; the first is the one whose affine `obygaze12` borrows.
+    size
+        What the network wants; the geometry is scaled to it, and the record shows it.
+
+    Raises
+    ------
+    BackboneError
+        If the backbone cannot take it.
+    """
+    if name not in allowed:
+        raise BackboneError(f"preset '{name}' is none of this backbone's, which are {', '.join(allowed)}")
+    preset = PRESETS[name]
+    geometry = preset.geometry
+    if size != geometry.size:
+        shortest = geometry.shortest and geometry.shortest * size // geometry.size
+        geometry = replace(geometry, size=size, shortest=shortest)
+    return replace(preset, geometry=geometry, affine=preset.affine or PRESETS[allowed[0]].affine)

@@ -1,0 +1,185 @@
+"""Shrinking frames, exactly: the same pixels on every machine, in integers and in numpy alone."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+PILLOW_BITS = 22  # of the fraction that Pillow gives its 8-bit coefficients: 32 - 8 - 2
+OPENCV_BITS = 11  # of the fraction that OpenCV gives its 8-bit coefficients
+
+
+def box_resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    """Squash an image to a fixed size by averaging the pixels of each cell.
+
+    Cell i of n covers the rows from `i * H // n` up to `(i + 1) * H // n`, at least one; columns likewise.
+    Sums are integers and the mean is rounded half up, so the result depends on no floating-point library.
+
+    Parameters
+    ----------
+    image
+        `[H, W, C]`.
+
+    Returns
+    -------
+    `[height, width, C]`.
+    """
+    rows, row_counts = _cells(image.shape[0], height)
+    columns, column_counts = _cells(image.shape[1], width)
+    sums = np.add.reduceat(image, rows, axis=0, dtype=np.uint32)
+    sums = np.add.reduceat(sums, columns, axis=1)
+    counts = (row_counts[:, None] * column_counts[None, :])[:, :, None]
+    means: NDArray[np.uint32] = (sums + counts // 2) // counts
+    return means.astype(np.uint8)
+
+
+def opencv_bilinear(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    """Squash an image as `cv2.resize(image, (width, height))` does, bit for bit.
+
+    Two taps an axis whatever the scale (no antialiasing), half-pixel centres in float32, weights of 11 bits,
+    and the rounding of OpenCV's 8-bit code: horizontal sums lose 4 bits, vertical products 16, the sum 2,
+    half up. At the left and right edge the fraction is dropped; at the top and bottom only the row is
+    clipped. Exactly half the size both ways is the mean of 2 x 2 pixels, as there; the same size is a copy.
+
+    Parameters
+    ----------
+    image
+        `[H, W, C]`.
+
+    Returns
+    -------
+    `[height, width, C]`.
+    """
+    if image.shape[:2] == (height, width):
+        return image.copy()
+    if image.shape[:2] == (2 * height, 2 * width):
+        sums = np.add.reduce(image.reshape(height, 2, width, 2, -1), axis=(1, 3), dtype=np.uint16)
+        means: NDArray[np.uint16] = (sums + 2) >> 2
+        return means.astype(np.uint8)
+    rows, row_weights = _two_taps(image.shape[0], height, drop_edge_fraction=False)
+    columns, column_weights = _two_taps(image.shape[1], width, drop_edge_fraction=True)
+    columns, column_weights = _by_channel(columns, column_weights, image.shape[2])
+    lines = image.reshape(len(image), -1).take(rows.ravel(), axis=0)  # [2 * height, W * C]
+    sums = lines.take(columns[0], axis=1) * column_weights[0]
+    sums += lines.take(columns[1], axis=1) * column_weights[1]
+    sums >>= 4
+    pairs = sums.reshape(2, height, -1)
+    pairs *= row_weights[:, :, None]
+    pairs >>= 16
+    resized: NDArray[np.int32] = (pairs[0] + pairs[1] + 2) >> 2
+    return resized.reshape(height, width, -1).astype(np.uint8)
+
+
+def pillow_resize(
+    image: NDArray[np.uint8],
+    size: tuple[int, int],
+    crop: tuple[int, int, int, int],
+    kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    support: float,
+) -> NDArray[np.uint8]:
+    """Resize as Pillow does, bit for bit, and compute no pixel outside of the crop.
+
+    Separable, columns first, rounded half up and clipped to uint8 after each of the two passes; the kernel is
+    stretched by the scale when shrinking (antialiasing), and its weights are rounded to 22 bits. So did every
+    Pillow before 13, which takes rows first where the height shrinks much more than the width.
+
+    Parameters
+    ----------
+    image
+        `[H, W, C]`.
+    size
+        Height and width of the whole resized image.
+    crop
+        Top, left, height and width of the part that is wanted.
+    kernel, support
+        The filter and how far it reaches at scale one: `bilinear` and 1, or `bicubic` and 2.
+
+    Returns
+    -------
+    `[crop height, crop width, C]`.
+    """
+    top, left, height, width = crop
+    rows, row_weights = _pillow_taps(image.shape[0], size[0], kernel, support)
+    columns, column_weights = _pillow_taps(image.shape[1], size[1], kernel, support)
+    rows, row_weights = rows[:, top : top + height], row_weights[:, top : top + height]
+    columns, column_weights = columns[:, left : left + width], column_weights[:, left : left + width]
+    first, last = int(rows.min()), int(rows.max())
+    columns, column_weights = _by_channel(columns, column_weights, image.shape[2])
+    lines = image.reshape(len(image), -1)[first : last + 1]
+    across = _weighted_sum(lines, columns, column_weights[:, None, :], axis=1)
+    return _weighted_sum(across, rows - first, row_weights[:, :, None], axis=0).reshape(height, width, -1)
+
+
+def bilinear(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the triangle filter, which reaches 1."""
+    return np.maximum(1.0 - np.abs(x), 0.0)
+
+
+def bicubic(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the cubic convolution filter with a = -0.5, which reaches 2 (Keys 1981, eq. 15)."""
+    x, a = np.abs(x), -0.5
+    near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1
+    far = (((x - 5) * x + 8) * x - 4) * a
+    return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
+
+
+def _cells(size: int, n: int) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
+    edges = np.arange(n + 1) * size // n
+    return edges[:-1], np.maximum(np.diff(edges), 1).astype(np.uint32)
+
+
+@lru_cache(maxsize=64)
+def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Give the indices and 11-bit weights of the two taps of each of `n` outputs, both `[2, n]`."""
+    scale = np.float64(size) / n
+    centre = ((np.arange(n) + 0.5) * scale - 0.5).astype(np.float32)
+    index = np.floor(centre).astype(np.intp)
+    fraction = centre - index.astype(np.float32)
+    if drop_edge_fraction:
+        fraction[(index < 0) | (index >= size - 1)] = 0
+    one = np.float32(1 << OPENCV_BITS)
+    weights = np.rint(np.stack([(1 - fraction) * one, fraction * one])).astype(np.int32)
+    return np.clip(np.stack([index, index + 1]), 0, size - 1), weights
+
+
+@lru_cache(maxsize=64)
+def _pillow_taps(
+    size: int, n: int, kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]], support: float
+) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Give indices and 22-bit weights of the taps of `n` outputs, both `[taps, n]`; unused taps weigh 0."""
+    scale = size / n
+    stretch = max(scale, 1.0)
+    reach = support * stretch
+    centre = (np.arange(n) + 0.5) * scale
+    first = np.maximum((centre - reach + 0.5).astype(np.int64), 0)  # truncated, as the original's cast does
+    last = np.minimum((centre + reach + 0.5).astype(np.int64), size)
+    taps = np.arange(int((last - first).max()))[:, None]
+    weights = kernel((taps + first - centre + 0.5) * (1.0 / stretch)) * (taps < last - first)
+    total = np.zeros(n)
+    for row in weights:  # summed one after another, as there: another order could move the last bit
+        total += row
+    weights = weights * np.divide(1.0, total, out=np.ones(n), where=total != 0)
+    rounded = np.trunc(weights * (1 << PILLOW_BITS) + np.copysign(0.5, weights)).astype(np.int32)
+    return np.minimum(first + taps, size - 1).astype(np.intp), rounded
+
+
+def _by_channel(
+    index: NDArray[np.intp], weights: NDArray[np.int32], channels: int
+) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Turn taps over pixels, `[taps, n]`, into taps over the samples of a line, which numpy takes faster."""
+    samples = (index[:, :, None] * channels + np.arange(channels)).reshape(len(index), -1)
+    return samples, weights.repeat(channels, axis=1)
+
+
+def _weighted_sum(
+    lines: NDArray[np.uint8], index: NDArray[np.intp], weights: NDArray[np.int32], axis: int
+) -> NDArray[np.uint8]:
+    """Sum the taps, rows of `index`, along one axis of `[H, samples]`."""
+    total: NDArray[np.int32] = np.multiply(lines.take(index[0], axis=axis), weights[0], dtype=np.int32)
+    for where, weight in zip(index[1:], weights[1:], strict=True):
+        total += np.multiply(lines.take(where, axis=axis), weight, dtype=np.int32)
+    total += 1 << (PILLOW_BITS - 1)
+    total >>= PILLOW_BITS
+    np.clip(total, 0, 255, out=total)
+    return total.astype(np.uint8)

@@ -1,0 +1,98 @@
+"""Tiny checkpoints in the real file formats, for tests: true shapes of frames, a few thousand parameters."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from obygaze_features.backbones.backbone import BackboneError
+from obygaze_features.backbones.checkpoint import quiet, untrained
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, tensors_of
+
+WIDTH = 32
+_TRANSFORMER: dict[str, Any] = {
+    "hidden_size": WIDTH,
+    "intermediate_size": 2 * WIDTH,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+}
+_TEXT: dict[str, Any] = _TRANSFORMER | {
+    "vocab_size": 99,
+    "max_position_embeddings": 16,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
+_IMAGE: dict[str, Any] = _TRANSFORMER | {"patch_size": 56}
+TINY_LSMDC = Architecture(
+    embed=64,
+    vision_width=64,
+    vision_layers=2,
+    patch=56,
+    text_width=64,
+    text_layers=1,
+    context=16,
+    vocabulary=99,
+    temporal_layers=1,
+    temporal_positions=16,
+    max_words=8,
+)
+
+
+def tiny_checkpoint(name: str, folder: Path, *, seed: int = 0, shard_size: str = "1GB") -> Path:
+    """Write a tiny untrained checkpoint and return what `weights` takes: a folder, or a file for xclip-lsmdc.
+
+    Frames are 224 x 224, 32 a clip (12 for xclip-lsmdc), as for the real networks.
+
+    Parameters
+    ----------
+    name
+        `xclip`, `vivit`, `clip`, `siglip` or `xclip-lsmdc`.
+    shard_size
+        The largest file to write.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if name == "xclip-lsmdc":
+        path = folder / "pytorch_model.bin.4"
+        torch.save(tiny_lsmdc(seed), path)
+        return path
+    with quiet():
+        untrained(lambda: _tiny_network(name), seed).save_pretrained(folder, max_shard_size=shard_size)
+    return folder
+
+
+def tiny_lsmdc(seed: int = 0) -> dict[str, torch.Tensor]:
+    """Make the tensors of a tiny LSMDC X-CLIP in the original's format, half of them float16 as there."""
+    generator = torch.Generator().manual_seed(seed)
+    tensors = {}
+    for tensor in tensors_of(TINY_LSMDC):
+        value = 0.2 * torch.randn(tensor.shape, generator=generator)
+        if ".ln_" in tensor.original and tensor.original.endswith("weight"):
+            value += 1
+        half = tensor.original.startswith("clip.") and tensor.turn != "same"
+        tensors[tensor.original] = value.half() if half else value
+    return tensors
+
+
+def _tiny_network(name: str) -> Any:
+    import transformers  # noqa: PLC0415 - its classes are imported one by one, each at a cost
+
+    if name == "vivit":
+        config: Any = transformers.VivitConfig(**_TRANSFORMER, tubelet_size=(2, 56, 56))
+        return transformers.VivitModel(config, add_pooling_layer=False)
+    if name == "xclip":
+        mit = {"mit_hidden_size": 64, "mit_intermediate_size": 64, "mit_num_attention_heads": 2}
+        config = transformers.XCLIPConfig(
+            text_config=_TEXT,
+            vision_config=_IMAGE | mit | {"num_frames": 32},
+            projection_dim=64,
+            prompt_num_attention_heads=2,
+        )
+        return transformers.XCLIPModel(config)
+    if name == "clip":
+        config = transformers.CLIPConfig(text_config=_TEXT, vision_config=_IMAGE, projection_dim=24)
+        config.vision_config.projection_dim = 24
+        return transformers.CLIPModel(config)
+    if name == "siglip":
+        return transformers.SiglipModel(transformers.SiglipConfig(text_config=_TEXT, vision_config=_IMAGE))
+    raise BackboneError(f"there is no tiny '{name}'")

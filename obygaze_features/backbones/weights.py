@@ -1,0 +1,236 @@
+"""Where a network's weights come from: the hub, a folder, a file, or a seed; never from nowhere.
+
+`microsoft/xclip-base-patch16-zero-shot@REVISION` is the hub, `folder/` a folder in the hub's format
+(`config.json` and the weights), `file.bin` one file, and `random:7` an untrained network. Whichever it is,
+the provenance says it.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from obygaze_features.backbones.backbone import BackboneError
+
+CONFIG = "config.json"
+SINGLE = ("model.safetensors", "pytorch_model.bin")  # in the order of preference
+SHARDED = tuple(f"{name}.index.json" for name in SINGLE)
+FILE_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
+
+HUB: Mapping[str, str] = MappingProxyType(
+    {
+        "xclip": "microsoft/xclip-base-patch16-zero-shot",
+        "vivit": "google/vivit-b-16x2-kinetics400",
+        "clip": "openai/clip-vit-base-patch16",
+    }
+)
+"""Backbone -> the repository that it loads unless told otherwise."""
+
+LICENCES: Mapping[str, str] = MappingProxyType({HUB["xclip"]: "MIT"})
+"""Repository -> licence, where its card names one; anything else is NOASSERTION."""
+
+_REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights that have been found, with their digest; or a seed for none.
+
+    Parameters
+    ----------
+    files
+        The files with the tensors; empty for an untrained network.
+    folder
+        Where `config.json` lies too, or None for one file of a format of its own.
+    sha256
+        Of the file; of several, that of the lines `digest  name` in the order of names.
+    repository, revision
+        On the hub, with the commit in full.
+    seed
+        Of an untrained network.
+    """
+
+    files: tuple[Path, ...] = ()
+    folder: Path | None = None
+    sha256: str | None = None
+    repository: str | None = None
+    revision: str | None = None
+    seed: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Name them in a message."""
+        if self.repository:
+            return f"{self.repository}@{self.revision}"
+        return f"random:{self.seed}" if self.seed is not None else str(self.folder or self.files[0])
+
+    def config(self) -> dict[str, Any]:
+        """Read `config.json`.
+
+        Raises
+        ------
+        BackboneError
+            If there is none, or it is no JSON object.
+        """
+        if self.folder is None:
+            raise BackboneError(
+                f"{self.name}: a folder with {CONFIG} and the weights is needed, this is one file"
+            )
+        path = self.folder / CONFIG
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise BackboneError(
+                f"{path}: there is no such file; a folder in the hub's format has it"
+            ) from None
+        except ValueError as error:
+            raise BackboneError(f"{path}: not readable as JSON ({error})") from None
+        if not isinstance(found, dict):
+            raise BackboneError(f"{path}: expected a JSON object, found {type(found).__name__}")
+        return found
+
+    def record(self) -> dict[str, Any]:
+        """Say where the weights come from, in the store's words."""
+        hub = {"repository": self.repository, "revision": self.revision} if self.repository else None
+        record: dict[str, Any] = {"hub": hub, "weights_sha256": self.sha256}
+        if self.seed is not None:
+            record |= {"untrained": True, "weights": f"random:{self.seed}"}
+        return record | {"licence": LICENCES.get(self.repository or "", "NOASSERTION")}
+
+
+def find_weights(source: str | Path) -> Weights:
+    """Find weights by what a user writes: `random:SEED`, a path, or `owner/name[@revision]` on the hub.
+
+    Raises
+    ------
+    BackboneError
+        If there is nothing of that name, or it cannot be fetched.
+    """
+    source = str(source)
+    if source.startswith("random:"):
+        seed = source.removeprefix("random:")
+        if not seed.isdecimal():
+            raise BackboneError(f"weights '{source}': random: wants a seed, as in random:0")
+        return Weights(seed=int(seed))
+    path = Path(source).expanduser()
+    if path.is_file():
+        return Weights(files=(path,), sha256=digest([path]))
+    if path.is_dir():
+        return _in_folder(path)
+    hub = _REPOSITORY.fullmatch(source)
+    if hub is None or path.suffix in FILE_SUFFIXES or source.startswith((".", "~")):
+        raise BackboneError(f"weights '{source}': there is no such file or folder")
+    return fetch(hub["repository"], hub["revision"])
+
+
+def fetch(repository: str, revision: str | None = None) -> Weights:
+    """Fetch a repository's configuration and weights to the hub's cache, or find them there.
+
+    The revision is resolved to a commit first, and every file is of that commit. `HF_HUB_OFFLINE=1` asks the
+    cache alone.
+
+    Raises
+    ------
+    BackboneError
+        If there is no such repository, revision or file, or no connection.
+    """
+    config = _hub_file(repository, CONFIG, revision)
+    commit = config.parent.name
+    if not _COMMIT.fullmatch(commit):
+        raise BackboneError(f"{repository}: '{commit}' is not a commit")
+    for name in (*SINGLE, *SHARDED):
+        found = _hub_file_if_any(repository, name, commit)
+        if found is None:
+            continue
+        files = _shards(found) if name in SHARDED else (name,)
+        paths = [_hub_file(repository, file, commit) for file in files]
+        return Weights(tuple(paths), config.parent, digest(paths), repository, commit)
+    where = "the hub's cache, and HF_HUB_OFFLINE is set," if _offline() else "the hub"
+    raise BackboneError(f"{repository}@{commit}: {where} has none of {', '.join((*SINGLE, *SHARDED))}")
+
+
+def digest(files: Sequence[Path]) -> str:
+    """Take the SHA-256 of one file; of several, that of the lines `digest  name`, sorted by name."""
+    digests = {}
+    for path in files:
+        with path.open("rb") as file:
+            digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    if len(digests) == 1:
+        return next(iter(digests.values()))
+    lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _in_folder(folder: Path) -> Weights:
+    for name in SINGLE:
+        if (folder / name).is_file():
+            return Weights((folder / name,), folder, digest([folder / name]))
+    for name in SHARDED:
+        if (folder / name).is_file():
+            files = [folder / shard for shard in _shards(folder / name)]
+            absent = [file.name for file in files if not file.is_file()]
+            if absent:
+                raise BackboneError(
+                    f"{folder / name} names {', '.join(absent)}, which the folder does not have"
+                )
+            return Weights(tuple(files), folder, digest(files))
+    raise BackboneError(f"{folder}: there is none of {', '.join((*SINGLE, *SHARDED))} in this folder")
+
+
+def _shards(index: Path) -> tuple[str, ...]:
+    try:
+        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BackboneError(f"{index}: not an index of shards (a JSON object with 'weight_map')") from None
+    if not names or any(not isinstance(name, str) or Path(name).name != name for name in names):
+        raise BackboneError(f"{index}: 'weight_map' should name files beside it")
+    return tuple(sorted(names))
+
+
+def _hub_file(repository: str, name: str, revision: str | None) -> Path:
+    found = _hub_file_if_any(repository, name, revision)
+    if found is None:
+        where = f"{repository}@{revision or 'main'}"
+        offline = "nor in the hub's cache, and HF_HUB_OFFLINE is set"
+        reason = offline if _offline() else f"and no {name} on the hub"
+        raise BackboneError(f"weights '{where}': no file or folder of this name here, {reason}")
+    return found
+
+
+def _hub_file_if_any(repository: str, name: str, revision: str | None) -> Path | None:
+    """Fetch one file, or give None where there is none; not being able to tell is an error."""
+    from huggingface_hub import hf_hub_download  # noqa: PLC0415
+    from huggingface_hub.errors import (  # type: ignore[attr-defined] # noqa: PLC0415
+        EntryNotFoundError,
+        HFValidationError,
+        HTTPError,  # of whichever library it speaks with
+        RemoteEntryNotFoundError,
+    )
+
+    try:
+        return Path(hf_hub_download(repository, name, revision=revision))
+    except RemoteEntryNotFoundError:
+        return None
+    except (OSError, HTTPError, EntryNotFoundError, HFValidationError) as error:
+        if isinstance(error, EntryNotFoundError) and _offline():
+            return None
+        raise BackboneError(
+            f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
+            f"and {name} cannot be had from the hub: {_first_line(error)}"
+        ) from None
+
+
+def _offline() -> bool:
+    from huggingface_hub import is_offline_mode  # noqa: PLC0415
+
+    return is_offline_mode()
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,227 @@
+"""The original format of LSMDC X-CLIP checkpoints (Ma et al. 2022), read into the port and into nothing else.
+
+The network's size follows from the shapes of a few tensors; from the size, the name and shape of every tensor
+that the file must hold, and where each belongs in the port.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import torch
+
+from obygaze_features.backbones.backbone import BackboneError
+from obygaze_features.backbones.checkpoint import check_keys
+
+HEAD_WIDTH = 64  # of every attention head of every CLIP
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The sizes of an LSMDC X-CLIP; the defaults are ViT-B/16 as it was published."""
+
+    embed: int = 512
+    vision_width: int = 768
+    vision_layers: int = 12
+    patch: int = 16
+    image: int = 224
+    text_width: int = 512
+    text_layers: int = 12
+    context: int = 77
+    vocabulary: int = 49408
+    temporal_layers: int = 4
+    temporal_positions: int = 77
+    max_frames: int = 12
+    max_words: int = 32
+
+    @classmethod
+    def of(cls, name: str, tensors: Mapping[str, torch.Tensor]) -> "Architecture":
+        """Read the sizes off the shapes of a checkpoint.
+
+        Raises
+        ------
+        BackboneError
+            If a tensor that tells a size is missing, or has not as many axes as it should.
+        """
+        telling = {
+            "clip.visual.conv1.weight": 4,
+            "clip.visual.positional_embedding": 2,
+            "clip.visual.proj": 2,
+            "clip.positional_embedding": 2,
+            "clip.token_embedding.weight": 2,
+            "frame_position_embeddings.weight": 2,
+            "frame_logit_weight": 2,
+            "word_logit_weight": 2,
+        }
+        check_keys(
+            name,
+            missing=[key for key in telling if key not in tensors],
+            unexpected=[],
+            mismatched=[key for key, axes in telling.items() if key in tensors and tensors[key].ndim != axes],
+        )
+        width, _, patch, _ = tensors["clip.visual.conv1.weight"].shape
+        context, text_width = tensors["clip.positional_embedding"].shape
+        grid = round((tensors["clip.visual.positional_embedding"].shape[0] - 1) ** 0.5)
+        return cls(
+            embed=tensors["clip.visual.proj"].shape[1],
+            vision_width=width,
+            vision_layers=_layers(tensors, "clip.visual.transformer"),
+            patch=patch,
+            image=patch * grid,
+            text_width=text_width,
+            text_layers=_layers(tensors, "clip.transformer"),
+            context=context,
+            vocabulary=tensors["clip.token_embedding.weight"].shape[0],
+            temporal_layers=_layers(tensors, "transformerClip"),
+            temporal_positions=tensors["frame_position_embeddings.weight"].shape[0],
+            max_frames=tensors["frame_logit_weight"].shape[0],
+            max_words=tensors["word_logit_weight"].shape[0],
+        )
+
+    def record(self) -> dict[str, Any]:
+        """Give the sizes as plain JSON."""
+        return {"type": "xclip-lsmdc", **asdict(self), "temporal": "seqTransf", "temporal_norm_eps": 1e-12}
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One tensor of the original: its name and shape there, and the port's names for it or for its parts."""
+
+    original: str
+    shape: Shape
+    port: tuple[str, ...]
+    turn: Literal["same", "transpose", "thirds"] = "same"
+
+
+def tensors_of(size: Architecture) -> Iterator[Tensor]:
+    """List every tensor of the original checkpoint of some size, with its place in the port."""
+    vision, text = "vision.vision_model", "text.text_model"
+    yield Tensor(
+        "clip.visual.class_embedding", (size.vision_width,), (f"{vision}.embeddings.class_embedding",)
+    )
+    yield Tensor(
+        "clip.visual.positional_embedding",
+        ((size.image // size.patch) ** 2 + 1, size.vision_width),
+        (f"{vision}.embeddings.position_embedding.weight",),
+    )
+    yield Tensor(
+        "clip.visual.conv1.weight",
+        (size.vision_width, 3, size.patch, size.patch),
+        (f"{vision}.embeddings.patch_embedding.weight",),
+    )
+    yield from _norm(
+        "clip.visual.ln_pre", f"{vision}.pre_layrnorm", size.vision_width
+    )  # transformers' spelling
+    yield from _norm("clip.visual.ln_post", f"{vision}.post_layernorm", size.vision_width)
+    yield Tensor(
+        "clip.visual.proj", (size.vision_width, size.embed), ("vision.visual_projection.weight",), "transpose"
+    )
+    yield from _blocks("clip.visual.transformer", f"{vision}.encoder", size.vision_width, size.vision_layers)
+
+    yield Tensor(
+        "clip.token_embedding.weight",
+        (size.vocabulary, size.text_width),
+        (f"{text}.embeddings.token_embedding.weight",),
+    )
+    yield Tensor(
+        "clip.positional_embedding",
+        (size.context, size.text_width),
+        (f"{text}.embeddings.position_embedding.weight",),
+    )
+    yield from _norm("clip.ln_final", f"{text}.final_layer_norm", size.text_width)
+    yield Tensor(
+        "clip.text_projection", (size.text_width, size.embed), ("text.text_projection.weight",), "transpose"
+    )
+    yield from _blocks("clip.transformer", f"{text}.encoder", size.text_width, size.text_layers)
+
+    yield Tensor("clip.logit_scale", (), ("logit_scale",))
+    yield Tensor(
+        "frame_position_embeddings.weight",
+        (size.temporal_positions, size.embed),
+        ("frame_position_embeddings.weight",),
+    )
+    yield from _blocks("transformerClip", "temporal", size.embed, size.temporal_layers)
+    for name, extent in matrices(size).items():
+        yield Tensor(name, (extent, extent), (name,))
+
+
+def matrices(size: Architecture) -> dict[str, int]:
+    """Name the learned square matrices of the similarities, with their size."""
+    return {
+        "global_mat_weight": size.embed,
+        "local_mat_weight": size.embed,
+        "word_logit_weight": size.max_words,
+        "word_mat_weight": size.max_words,
+        "word_mat_weight2": size.max_words,
+        "frame_logit_weight": size.max_frames,
+        "frame_mat_weight": size.max_frames,
+        "frame_mat_weight2": size.max_frames,
+    }
+
+
+def without_prefix(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Strip the `module.` that distributed training puts before every name."""
+    return {key.removeprefix("module."): value for key, value in tensors.items()}
+
+
+def to_port(name: str, tensors: Mapping[str, torch.Tensor], size: Architecture) -> dict[str, torch.Tensor]:
+    """Rename, split and transpose an original checkpoint, in float32 (the originals mix float16 and float32).
+
+    Raises
+    ------
+    BackboneError
+        Naming the tensors that are missing, unexpected, of another shape or not floating point.
+    """
+    wanted = {tensor.original: tensor for tensor in tensors_of(size)}
+    check_keys(
+        name,
+        missing=sorted(wanted.keys() - tensors.keys()),
+        unexpected=sorted(tensors.keys() - wanted.keys()),
+        mismatched=[
+            f"{key} {list(tensors[key].shape)}, not {list(tensor.shape)}"
+            for key, tensor in wanted.items()
+            if key in tensors and tuple(tensors[key].shape) != tensor.shape
+        ],
+    )
+    port: dict[str, torch.Tensor] = {}
+    for key, tensor in wanted.items():
+        value = tensors[key]
+        if not value.is_floating_point():
+            raise BackboneError(f"{name}: {key} holds {value.dtype}, expected floating point")
+        value = value.float()
+        parts = (
+            value.chunk(3) if tensor.turn == "thirds" else (value.T if tensor.turn == "transpose" else value,)
+        )
+        port.update(zip(tensor.port, (part.contiguous() for part in parts), strict=True))
+    return port
+
+
+def _layers(tensors: Mapping[str, torch.Tensor], prefix: str) -> int:
+    block = re.compile(re.escape(prefix) + r"\.resblocks\.(\d+)\.")
+    return 1 + max((int(found[1]) for key in tensors if (found := block.match(key))), default=-1)
+
+
+def _norm(original: str, port: str, width: int) -> Iterator[Tensor]:
+    for kind in ("weight", "bias"):
+        yield Tensor(f"{original}.{kind}", (width,), (f"{port}.{kind}",))
+
+
+def _linear(original: str, port: str, out: int, into: int) -> Iterator[Tensor]:
+    yield Tensor(f"{original}.weight", (out, into), (f"{port}.weight",))
+    yield Tensor(f"{original}.bias", (out,), (f"{port}.bias",))
+
+
+def _blocks(original: str, port: str, width: int, layers: int) -> Iterator[Tensor]:
+    for i in range(layers):
+        there, here = f"{original}.resblocks.{i}", f"{port}.layers.{i}"
+        for kind, shape in (("weight", (3 * width, width)), ("bias", (3 * width,))):
+            names = tuple(f"{here}.self_attn.{part}_proj.{kind}" for part in "qkv")
+            yield Tensor(f"{there}.attn.in_proj_{kind}", shape, names, "thirds")
+        yield from _linear(f"{there}.attn.out_proj", f"{here}.self_attn.out_proj", width, width)
+        yield from _linear(f"{there}.mlp.c_fc", f"{here}.mlp.fc1", 4 * width, width)
+        yield from _linear(f"{there}.mlp.c_proj", f"{here}.mlp.fc2", width, 4 * width)
+        yield from _norm(f"{there}.ln_1", f"{here}.layer_norm1", width)
+        yield from _norm(f"{there}.ln_2", f"{here}.layer_norm2", width)

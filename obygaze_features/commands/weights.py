@@ -1,0 +1,76 @@
+"""`obygaze weights`: networks' weights, fetched before the job that needs them, and checked."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.argument("name")
+@click.option("--revision", help="Branch, tag or commit.  [default: main]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def fetch(name: str, revision: str | None, as_json: bool) -> None:
+    """Fetch the weights of NAME, a backbone or a repository, to the hub's cache.
+
+    Prints the commit: write it after an @ wherever the weights are named, so that they stay these.
+
+    \b
+    Examples:
+      obygaze weights fetch xclip
+      obygaze weights fetch openai/clip-vit-base-patch16 --revision main
+    """
+    from obygaze_features.backbones import weights
+
+    found = weights.fetch(weights.HUB.get(name, name), revision)
+    if as_json:
+        click.echo(json.dumps(_record(found), indent=2))
+        return
+    click.echo(f"weights   {found.name}")
+    click.echo(f"sha256    {found.sha256}")
+    for path in found.files:
+        click.echo(f"file      {path.name}  {path.stat().st_size} bytes")
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--sha256", required=True, help="What the digest should be, 64 hexadecimal digits.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def verify(ctx: click.Context, path: Path, sha256: str, as_json: bool) -> None:
+    """Check the digest of weights: a file, or a folder with config.json and weights.
+
+    The digest of one file is its SHA-256; of several, that of the lines `digest  name`, as in a store's
+    provenance.
+
+    \b
+    Exit codes: 0 equal, 1 error, 2 usage, 3 another digest.
+
+    \b
+    Examples:
+      obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...
+    """
+    from obygaze_features.backbones import BackboneError, weights
+
+    if not path.exists():
+        raise BackboneError(f"{path}: there is no such file or folder")
+    found = weights.find_weights(os.path.abspath(path))  # noqa: PTH100 - a path, whatever it looks like
+    equal = found.sha256 == sha256.strip().lower()
+    if as_json:
+        click.echo(json.dumps(_record(found) | {"expected": sha256, "equal": equal}, indent=2))
+    else:
+        click.echo(f"{found.sha256}  {path}")
+        if not equal:
+            click.echo(f"expected {sha256}: these are other weights", err=True)
+    ctx.exit(0 if equal else 3)
+
+
+def _record(found: Any) -> dict[str, Any]:
+    return {
+        "repository": found.repository,
+        "revision": found.revision,
+        "sha256": found.sha256,
+        "files": [{"name": path.name, "bytes": path.stat().st_size} for path in found.files],
+    }

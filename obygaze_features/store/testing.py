@@ -1,0 +1,87 @@
+"""Tiny valid stores for anybody's tests: arrays in, a sealed store out."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.store.seal import seal
+from obygaze_features.store.stage import Stage, staging_path
+from obygaze_features.store.values import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
+
+
+def toy_provenance(name: str, n_frames: int = 2, **changes: object) -> dict[str, object]:
+    """Say of features that they come from nowhere, in all the words that a store demands."""
+    return {
+        "name": name,
+        "head": None,
+        "layer": None,
+        "hub": None,
+        "weights_sha256": None,
+        "architecture": {},
+        "preset": {"resize": None, "crop": None, "constants": None, "order": None},
+        "sampling": {"policy": "uniform", "n": n_frames},
+        "decoder": {"av": "none", "ffmpeg": "none", "on_damage": "none"},
+        "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
+        "software": {"obygaze": "none"},
+        "commit": None,
+        "licence": "CC0-1.0",
+        "citation": "",
+        "contact": "",
+        **changes,
+    }
+
+
+def toy_group(
+    name: str, arrays: Mapping[str, NDArray[Any]], n_frames: int = 2, **changes: object
+) -> GroupSpec:
+    """Describe the group that arrays with a row for each clip would make."""
+    specs = tuple(ArraySpec(array, rows.shape[1:], rows.dtype.name) for array, rows in arrays.items())  # type: ignore[arg-type]
+    return GroupSpec(name, specs, n_frames, toy_provenance(name, n_frames, **changes))
+
+
+def seal_arrays(
+    destination: Path,
+    movie_of: Mapping[str, str],
+    groups: Mapping[str, Mapping[str, NDArray[Any]]],
+    *,
+    n_frames: int = 2,
+    failed: Mapping[str, str] | None = None,
+    partial: Mapping[str, str] | None = None,
+    **changes: object,
+) -> Path:
+    """Seal a store `destination-1.0.0` of given arrays and return its path.
+
+    Parameters
+    ----------
+    movie_of
+        Clip id -> movie, in the order of the arrays' rows.
+    groups
+        Backbone -> array name -> values, a row for each clip.
+    failed, partial
+        Clip id -> reason; a failed clip's rows are not used.
+    changes
+        Fields of the provenance that should differ from `toy_provenance`.
+    """
+    failed, partial = failed or {}, partial or {}
+    specs = [toy_group(name, arrays, n_frames, **changes) for name, arrays in groups.items()]
+    planned = [PlannedClip(clip_id, movie) for clip_id, movie in movie_of.items()]
+    stage = Stage.open(staging_path(destination), planned, specs, {"name": "toy"})
+    moments = np.arange(float(n_frames)), np.arange(n_frames)
+    results = []
+    for row, clip_id in enumerate(movie_of):
+        features = {
+            name: ClipFeatures(*moments, {array: rows[row] for array, rows in arrays.items()})
+            for name, arrays in groups.items()
+        }
+        if clip_id in failed:
+            results.append(ClipResult(clip_id, "failed", failed[clip_id]))
+        elif clip_id in partial:
+            results.append(ClipResult(clip_id, "partial", partial[clip_id], groups=features))
+        else:
+            results.append(ClipResult(clip_id, "ok", groups=features))
+    with stage.writer() as writer:
+        writer.commit(results)
+    return seal(staging_path(destination), destination, licence="CC0-1.0")

@@ -1,0 +1,165 @@
+"""Loading cannot lie: what is missing, in excess or of another shape is named, and nothing stays random."""
+
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import CLIPConfig, CLIPModel, VivitConfig, VivitForVideoClassification, XCLIPVisionModel
+
+from obygaze_features.backbones import BackboneError, load_backbone
+from obygaze_features.backbones.checkpoint import load_pretrained, quiet
+from obygaze_features.backbones.weights import find_weights
+
+
+@pytest.fixture
+def change(tmp_path, checkpoints):
+    """Copy a checkpoint with other tensors."""
+
+    def changed(name, edit):
+        folder = tmp_path / name
+        shutil.copytree(checkpoints[name], folder)
+        tensors = load_file(folder / "model.safetensors")
+        edit(tensors)
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+        return str(folder)
+
+    return changed
+
+
+def drop(key):
+    return lambda tensors: tensors.pop(key)
+
+
+def add(key):
+    return lambda tensors: tensors.update({key: torch.zeros(2)})
+
+
+MISSING = {
+    "xclip": "mit.position_embedding",
+    "vivit": "embeddings.cls_token",
+    "clip": "visual_projection.weight",
+    "siglip": "vision_model.head.probe",
+}
+
+
+@pytest.mark.parametrize(("name", "key"), MISSING.items())
+def test_a_missing_tensor_is_named(change, name, key):
+    with pytest.raises(BackboneError, match=rf"1 tensors missing: (\w+\.)*{key.rpartition('.')[2]}"):
+        load_backbone(name.replace("siglip", "clip"), weights=change(name, drop(key)))
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_an_unexpected_tensor_is_named(change, name):
+    with pytest.raises(BackboneError, match=r"1 tensors that the network has no place for: (\w+\.)*surprise"):
+        load_backbone(name.replace("siglip", "clip"), weights=change(name, add("surprise.weight")))
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    {
+        "xclip": "mit.position_embedding",
+        "vivit": "embeddings.position_embeddings",
+        "clip": "visual_projection.weight",
+        "siglip": "vision_model.post_layernorm.weight",
+    }.items(),
+)
+def test_a_tensor_of_another_shape_is_named(change, name, key):
+    def shorten(tensors):
+        tensors[key] = tensors[key][..., :-1].clone()
+
+    own = key.removeprefix("vision_model.")
+    with pytest.raises(BackboneError, match=rf"1 tensors of another shape: {own} \["):
+        load_backbone(name.replace("siglip", "clip"), weights=change(name, shorten))
+
+
+def test_a_bare_vision_model_of_a_whole_xclip_loads_nothing_and_here_that_is_an_error(checkpoints):
+    with quiet():
+        random, report = XCLIPVisionModel.from_pretrained(checkpoints["xclip"], output_loading_info=True)
+    assert len(report["missing_keys"]) == len(random.state_dict())  # in silence, but for a printed table
+    with pytest.raises(
+        BackboneError, match=r"63 tensors missing.*151 tensors that the network has no place for"
+    ):
+        load_pretrained(XCLIPVisionModel, find_weights(checkpoints["xclip"]), random.config)
+
+
+def test_a_seed_gives_an_untrained_network_of_the_same_size(checkpoints):
+    config = CLIPConfig.from_pretrained(checkpoints["clip"])
+    first, again = (load_pretrained(CLIPModel, find_weights("random:3"), config) for _ in range(2))
+    assert torch.equal(first.visual_projection.weight, again.visual_projection.weight)
+    trained = load_pretrained(CLIPModel, find_weights(checkpoints["clip"]), config)
+    assert not torch.equal(first.visual_projection.weight, trained.visual_projection.weight)
+
+
+def test_old_position_ids_are_allowed(change):
+    add_ids = add("vision_model.embeddings.position_ids")
+    assert load_backbone("clip", weights=change("clip", add_ids)).name == "clip"
+
+
+def test_a_vivit_classifier_may_bring_its_classifier(tmp_path):
+    config = VivitConfig(
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        tubelet_size=(2, 56, 56),
+    )
+    with quiet():
+        VivitForVideoClassification(config).save_pretrained(tmp_path)
+    assert any("classifier" in key for key in load_file(tmp_path / "model.safetensors"))
+    assert load_backbone("vivit", weights=str(tmp_path)).provenance["architecture"]["hidden_size"] == 32
+
+
+def test_what_is_loaded_is_what_is_in_the_file(change):
+    def fill(tensors):
+        tensors["visual_projection.weight"] = torch.full((24, 32), 0.25)
+
+    folder = change("clip", fill)
+    network = load_backbone("clip", 2, weights=folder).encode.network
+    assert network.model.visual_projection.weight.unique().tolist() == [0.25]
+    assert not network.training
+    assert not any(parameter.requires_grad for parameter in network.parameters())
+
+
+def test_a_half_precision_checkpoint_is_computed_in_float32(change):
+    def half(tensors):
+        for key, value in tensors.items():
+            tensors[key] = value.half()
+
+    network = load_backbone("clip", 2, weights=change("clip", half)).encode.network
+    assert {parameter.dtype for parameter in network.parameters()} == {torch.float32}
+
+
+def test_a_torch_checkpoint_in_a_folder_loads_too(tmp_path, checkpoints):
+    folder = tmp_path / "old"
+    shutil.copytree(checkpoints["clip"], folder)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    assert load_backbone("clip", 2, weights=str(folder)).provenance["hub"] is None
+
+
+@pytest.mark.parametrize("keep", [0, 5, 1000])
+def test_a_truncated_file_is_an_error(tmp_path, checkpoints, keep):
+    folder = tmp_path / "cut"
+    shutil.copytree(checkpoints["clip"], folder)
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(BackboneError, match="the weights cannot be read"):
+        load_backbone("clip", weights=str(folder))
+
+
+class Trap:
+    def __reduce__(self):
+        return (pytest.fail, ("unpickled",))
+
+
+@pytest.mark.parametrize("name", ["clip", "xclip-lsmdc"])
+def test_a_pickle_with_more_than_tensors_is_never_run(tmp_path, checkpoints, name):
+    folder = tmp_path / "trap"
+    folder.mkdir()
+    path = folder / "pytorch_model.bin"
+    torch.save({"a": Trap()}, path)
+    if name == "clip":
+        shutil.copy(checkpoints["clip"] / "config.json", folder)
+    with pytest.raises(BackboneError, match=r"cannot be read|refused"):
+        load_backbone(name, weights=str(folder if name == "clip" else path))

@@ -1,0 +1,129 @@
+"""The classical descriptors measure what they say."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from obygaze_features.backbones import BackboneError, load_backbone
+from obygaze_features.backbones.descriptors import (
+    FEATURES,
+    SIZE,
+    colourfulness,
+    edge_statistics,
+    encode,
+    hsv_histogram,
+    lab,
+    lbp_histogram,
+    prepare,
+)
+from obygaze_features.backbones.resize import box_resize
+
+
+def flat(colour, frames=1):
+    return np.broadcast_to(np.array(colour, np.uint8), (frames, SIZE, SIZE, 3)).copy()
+
+
+def column(features, name):
+    return features[..., FEATURES.index(name)]
+
+
+def test_lab_of_known_colours_is_as_the_cie_tables_print_it():
+    for rgb, expected in {
+        (255, 255, 255): (100.0, 0.0, 0.0),
+        (0, 0, 0): (0.0, 0.0, 0.0),
+        (255, 0, 0): (53.24, 80.09, 67.20),
+        (0, 0, 255): (32.30, 79.19, -107.86),
+    }.items():
+        found = [float(channel.mean()) for channel in lab(flat(rgb))]
+        assert found == pytest.approx(expected, abs=0.02)
+
+
+def test_grey_has_no_colourfulness_and_pure_noise_of_colour_has_much():
+    noise = np.random.default_rng(0).integers(0, 256, (1, SIZE, SIZE, 3), dtype=np.uint8)
+    assert colourfulness(flat((90, 90, 90)))[0] == 0
+    assert colourfulness(noise)[0] > 80
+
+
+def test_colourfulness_is_the_published_formula():
+    rng = np.random.default_rng(1)
+    clip = rng.integers(0, 256, (1, SIZE, SIZE, 3), dtype=np.uint8)
+    r, g, b = (clip[0, ..., c].astype(float) for c in range(3))
+    rg, yb = r - g, 0.5 * (r + g) - b
+    expected = np.hypot(rg.std(), yb.std()) + 0.3 * np.hypot(rg.mean(), yb.mean())
+    assert colourfulness(clip)[0] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(("rgb", "hue"), [((255, 0, 0), 0), ((0, 255, 0), 2), ((0, 0, 255), 5)])
+def test_pure_hues_fall_in_their_own_bin(rgb, hue):
+    histogram = hsv_histogram(flat(rgb))[0].reshape(8, 3, 3)
+    assert histogram[hue, 2, 2] == 1
+
+
+def test_vertical_bars_have_their_gradient_across():
+    bars = np.zeros((1, SIZE, SIZE), np.float32)
+    bars[:, :, ::8] = 100
+    statistics = edge_statistics(bars)[0]
+    assert statistics[0] > 0
+    assert statistics[2] + statistics[9] == pytest.approx(1)  # 0 and 180 degrees, the first and the last bin
+
+
+def test_a_flat_frame_has_no_edges_and_one_texture():
+    blank = np.full((1, SIZE, SIZE), 50, np.float32)
+    assert edge_statistics(blank)[0].tolist() == [0.0] * 10
+    assert lbp_histogram(blank)[0, 8] == 1
+
+
+def test_motion_and_cuts_are_seen_where_they_were_planted():
+    still = np.repeat(flat((200, 40, 40)), 8, axis=0)
+    cut = still.copy()
+    cut[4:] = (20, 40, 220)
+    features = encode(np.stack([still, cut]))
+    assert column(features["frames"][0], "motion").max() == 0
+    moved = column(features["frames"][1], "histogram_distance")
+    assert np.flatnonzero(moved).tolist() == [4]
+    assert column(features["frames"], "cut").sum(axis=1).tolist() == [0, 1]
+    assert column(features["pooled"], "cut").tolist() == [0, 1 / 8]
+
+
+def test_a_clip_gets_the_same_bytes_in_any_batch():
+    clips = np.random.default_rng(2).integers(0, 256, (5, 4, SIZE, SIZE, 3), dtype=np.uint8)
+    together = encode(clips)
+    for i, clip in enumerate(clips):
+        alone = encode(clip[None])
+        assert all(np.array_equal(alone[name][0], together[name][i]) for name in together)
+
+
+def test_outputs_are_as_announced():
+    backbone = load_backbone("descriptors", 5)
+    batch = np.stack([prepare(np.zeros((30, 50, 3), np.uint8))] * 5)[None]
+    given = backbone.encode(batch)
+    assert {o.name: (o.shape, o.dtype) for o in backbone.outputs} == {
+        name: (array.shape[1:], str(array.dtype)) for name, array in given.items()
+    }
+    assert all(np.isfinite(array).all() for array in given.values())
+
+
+def test_an_unknown_backbone_is_named_with_the_known_ones():
+    with pytest.raises(BackboneError, match=r"no backbone is called 'vgg'; there is .*descriptors"):
+        load_backbone("vgg", 32)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    arrays(np.uint8, st.tuples(st.integers(1, 40), st.integers(1, 40), st.just(3))),
+    st.integers(1, 20),
+    st.integers(1, 20),
+)
+def test_shrinking_stays_between_the_darkest_and_the_lightest_pixel(image, height, width):
+    small = box_resize(image, height, width)
+    assert small.shape == (height, width, 3)
+    assert small.min() >= image.min()
+    assert small.max() <= image.max()
+
+
+def test_shrinking_by_a_whole_factor_is_the_rounded_mean_of_each_block():
+    image = np.random.default_rng(3).integers(0, 256, (12, 8, 3), dtype=np.uint8)
+    blocks = image.reshape(3, 4, 4, 2, 3).mean(axis=(1, 3))
+    assert np.array_equal(box_resize(image, 3, 4), np.floor(blocks + 0.5).astype(np.uint8))

@@ -1,0 +1,146 @@
+"""The networks give what plain calls of transformers give on the processors' pixels, clip by clip."""
+
+import numpy as np
+import pytest
+import torch
+from transformers import CLIPModel, SiglipModel, VivitModel, XCLIPModel
+
+from obygaze_features.backbones import BackboneError, load_backbone
+from obygaze_features.backbones.checkpoint import quiet, untrained
+from obygaze_features.backbones.compute import Compute
+
+TOLERANCE = 1e-5  # of the largest value
+
+
+def pixels(backbone, batch):
+    constants = backbone.provenance["preset"]["constants"]
+    values = batch * np.array(constants["scale"]) + np.array(constants["shift"])
+    return torch.from_numpy(values.transpose(0, 1, 4, 2, 3)).float()
+
+
+def plain(cls, folder, **settings):
+    with quiet():
+        return cls.from_pretrained(folder, **settings).eval()
+
+
+def close(found, expected, tolerance=TOLERANCE):
+    expected = expected.numpy() if isinstance(expected, torch.Tensor) else expected
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() <= tolerance * np.abs(expected).max()
+
+
+@torch.inference_mode()
+def test_the_mean_of_xclips_frames_is_its_published_video_vector(checkpoints, clips):
+    backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]))
+    found = backbone.encode(clips)
+    expected = plain(XCLIPModel, checkpoints["xclip"]).get_video_features(pixels(backbone, clips))
+    close(found["pooled"], expected.pooler_output)
+    close(found["frames"].mean(axis=1), expected.pooler_output)
+
+
+@torch.inference_mode()
+def test_xclips_tokens_are_the_frames_before_mit_or_the_patches(checkpoints, clips):
+    backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="frames")
+    model = plain(XCLIPModel, checkpoints["xclip"])
+    before = backbone.encode(clips[:1])["tokens"]
+    vision = model.vision_model(pixel_values=pixels(backbone, clips[:1])[0])
+    close(before[0], model.visual_projection(vision.pooler_output), 1e-3)
+    patches = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="patches").encode(clips[:1])[
+        "tokens"
+    ]
+    assert patches.shape == (1, 32 * 16, 32)
+    assert patches.dtype == np.float16
+    close(patches.reshape(32, 16, 32), vision.last_hidden_state[:, 1:], 1e-3)
+
+
+@torch.inference_mode()
+def test_vivits_tokens_frames_and_maximum(checkpoints, clips):
+    backbone = load_backbone("vivit", weights=str(checkpoints["vivit"]), preset="vivit-hub")
+    found = backbone.encode(clips)
+    expected = plain(VivitModel, checkpoints["vivit"], add_pooling_layer=False)(pixels(backbone, clips))
+    hidden = expected.last_hidden_state.numpy()
+    assert found["frames"].shape == (2, 16, 32)
+    close(found["tokens"], hidden, 1e-3)
+    close(found["frames"], hidden[:, 1:].reshape(2, 16, 16, 32).mean(axis=2))
+    close(found["pooled"], hidden.max(axis=1))
+    assert backbone.provenance["arrays"]["pooled"].startswith("max of the last hidden state over all tokens")
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize(("family", "cls"), [("clip", CLIPModel), ("siglip", SiglipModel)])
+def test_clip_is_the_image_embedding_of_every_frame(checkpoints, clips, family, cls):
+    backbone = load_backbone("clip", 5, weights=str(checkpoints[family]))
+    batch = clips[:2, :5]
+    found = backbone.encode(batch)
+    model = plain(cls, checkpoints[family])
+    expected = model.get_image_features(pixels(backbone, batch).flatten(0, 1)).pooler_output.view(2, 5, -1)
+    close(found["frames"], expected)
+    close(found["pooled"], expected.mean(dim=1))
+    assert backbone.provenance["preset"]["name"] == family
+
+
+@pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc"])
+def test_a_clip_gets_the_same_in_any_batch(checkpoints, clips, name):
+    backbone = load_backbone(name, weights=str(checkpoints[name]))
+    clips = clips[:, : backbone.n_frames]
+    together = load_backbone(name, weights=str(checkpoints[name]), compute=Compute(clips_at_once=2)).encode(
+        clips
+    )
+    apart = backbone.encode(clips)
+    alone = backbone.encode(clips[1:2])
+    for output in backbone.outputs:
+        tolerance = TOLERANCE if output.dtype == "float32" else 1e-3
+        assert np.array_equal(alone[output.name][0], apart[output.name][1])  # one at a time: the same bytes
+        close(together[output.name].astype(np.float32), apart[output.name].astype(np.float32), tolerance)
+
+
+@pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc"])
+def test_another_number_of_frames_is_refused_before_and_while_encoding(checkpoints, clips, name):
+    with pytest.raises(BackboneError, match=r"takes (32|12) frames a clip, not 16"):
+        load_backbone(name, 16, weights=str(checkpoints[name]))
+    backbone = load_backbone(name, weights=str(checkpoints[name]))
+    with pytest.raises(BackboneError, match="takes clips of uint8"):
+        backbone.encode(clips[:2, :8])
+
+
+@pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc", "clip"])
+def test_what_is_announced_is_what_is_given(checkpoints, clips, name):
+    backbone = load_backbone(name, weights=str(checkpoints[name]))
+    found = backbone.encode(clips[:1, : backbone.n_frames])
+    assert {o.name: ((1, *o.shape), o.dtype) for o in backbone.outputs} == {
+        key: (value.shape, value.dtype.name) for key, value in found.items()
+    }
+    assert backbone.prepare(np.zeros((40, 90, 3), np.uint8)).shape == (224, 224, 3)
+    assert set(backbone.provenance["arrays"]) == set(found)
+
+
+def test_half_precision_is_stored_in_half_and_close(checkpoints, clips):
+    exact = load_backbone("xclip", weights=str(checkpoints["xclip"])).encode(clips)["frames"]
+    compute = Compute(precision="bfloat16")
+    fast = load_backbone("xclip", weights=str(checkpoints["xclip"]), compute=compute).encode(clips)["frames"]
+    assert fast.dtype == np.float16
+    a, b = exact.reshape(-1, 64), fast.reshape(-1, 64).astype(np.float32)
+    cosine = (a * b).sum(axis=1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
+    assert cosine.min() >= 0.999
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("vivit", {"preset": "clip"}, "preset 'clip' is none of this backbone's"),
+        ("xclip", {"tokens": "all"}, "has no tokens 'all'; there is none, frames, patches"),
+        ("vivit", {"tokens": "frames"}, "has no tokens 'frames'; there is none, all"),
+        ("xclip-lsmdc", {"tokens": "patches"}, "has no tokens 'patches'"),
+    ],
+)
+def test_an_option_that_a_backbone_does_not_know_is_refused(checkpoints, name, options, words):
+    with pytest.raises(BackboneError, match=words):
+        load_backbone(name, weights=str(checkpoints[name]), **options)
+
+
+def test_an_untrained_network_depends_on_its_seed_alone():
+    state = torch.random.get_rng_state()
+    first, again, other = (untrained(lambda: torch.nn.Linear(3, 3), seed).weight for seed in (1, 1, 2))
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)

@@ -1,0 +1,112 @@
+"""A lab's own backbone plugs in as docs/backbones.md says."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from obygaze_features.backbones import BackboneError, backbone_names, backbone_options, load_backbone
+from obygaze_features.backbones.compute import Compute
+
+PAGE = Path(__file__).parents[2] / "docs" / "backbones.md"
+
+
+def block(language):
+    blocks = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) == 1
+    return blocks[0]
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Install a package as pip would: a module, and a dist-info with its entry points."""
+
+    def installed(module, source, entry_points):
+        (tmp_path / f"{module}.py").write_text(source, encoding="utf-8")
+        info = tmp_path / f"{module}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[obygaze.backbones]\n{entry_points}\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        return tmp_path
+
+    yield installed
+    for module in ("labnet", "broken"):
+        sys.modules.pop(module, None)
+
+
+@pytest.fixture
+def lab(install):
+    header, line = block("toml").strip().splitlines()
+    assert header == '[project.entry-points."obygaze.backbones"]'
+    folder = install("labnet", block("python"), line.replace('"', ""))
+    generator = torch.Generator().manual_seed(0)
+    shapes = {"patches.weight": (16, 3, 32, 32), "patches.bias": (16,)}
+    tensors = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    save_file(tensors, folder / "labnet.safetensors")
+    return folder
+
+
+def test_the_worked_example_of_the_page_works(lab):
+    assert "labnet" in backbone_names()
+    assert backbone_options("labnet") == ("weights", "compute")
+    weights = str(lab / "labnet.safetensors")
+    backbone = load_backbone("labnet", weights=weights, compute=Compute(device="cpu"))
+    frames = np.random.default_rng(0).integers(0, 256, (2, 8, 240, 320, 3), dtype=np.uint8)
+    batch = np.stack([[backbone.prepare(frame) for frame in clip] for clip in frames])
+    found = backbone.encode(batch)
+    assert found["frames"].shape == (2, 8, 16)
+    assert found["pooled"] == pytest.approx(found["frames"].mean(axis=1), abs=1e-5)
+    assert backbone.provenance["weights_sha256"]
+
+
+def test_the_worked_example_refuses_other_weights(lab):
+    save_file({"patches.weight": torch.zeros(16, 3, 32, 32)}, lab / "labnet.safetensors")
+    with pytest.raises(BackboneError, match=r"1 tensors missing: patches\.bias"):
+        load_backbone("labnet", weights=str(lab / "labnet.safetensors"))
+
+
+def test_a_name_that_is_taken_is_refused(install):
+    install("labnet", block("python"), "descriptors = labnet:labnet")
+    with pytest.raises(BackboneError, match="more than one backbone is called 'descriptors'"):
+        load_backbone("descriptors")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("broken:absent", "broken:absent cannot be loaded"),
+        ("broken:number", "is not a function"),
+        ("broken:function", "gave int, not a Backbone"),
+    ],
+)
+def test_an_entry_point_that_is_no_backbone_is_named(install, value, words):
+    install("broken", "number = 3\ndef function(n_frames=None):\n    return 3\n", f"mine = {value}")
+    with pytest.raises(BackboneError, match=words):
+        load_backbone("mine")
+
+
+def test_an_unknown_name_lists_the_names_there_are():
+    with pytest.raises(BackboneError, match="there is clip, descriptors, vivit, xclip, xclip-lsmdc"):
+        load_backbone("resnet")
+
+
+def test_an_unknown_option_lists_the_options_there_are():
+    with pytest.raises(BackboneError, match="takes no option 'weights'; it takes none"):
+        load_backbone("descriptors", weights="random:0")
+    with pytest.raises(BackboneError, match="it takes weights, preset, tokens, compute"):
+        load_backbone("vivit", layers=3)
+
+
+def test_a_missing_library_is_named_so_that_the_command_can_name_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for module in [name for name in sys.modules if name.startswith("obygaze_features.backbones.")]:
+        monkeypatch.delitem(sys.modules, module)
+    with pytest.raises(ModuleNotFoundError) as error:
+        load_backbone("clip")
+    assert error.value.name == "torch"

@@ -1,0 +1,136 @@
+"""Presets give the networks what their own processors would, and say in the store what they do."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from transformers import CLIPImageProcessorPil, VideoMAEImageProcessorPil, VivitImageProcessor
+from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
+
+from obygaze_features.backbones import BackboneError
+from obygaze_features.backbones.presets import IMAGENET, PRESETS, choose_preset
+
+IMAGENET_STATISTICS = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
+HALF = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+CROP = {"size": {"shortest_edge": 224}, "crop_size": {"height": 224, "width": 224}}
+PROCESSORS = {
+    "xclip": lambda: VideoMAEImageProcessorPil(**CROP, **IMAGENET_STATISTICS),
+    "vivit-hub": lambda: VivitImageProcessor(**CROP, **HALF, rescale_factor=1 / 127.5),
+    "vivit-scenic": lambda: VivitImageProcessor(
+        **CROP | {"size": {"shortest_edge": 256}}, rescale_factor=1 / 127.5, do_normalize=False
+    ),
+    "clip": lambda: CLIPImageProcessorPil(**CROP),
+    "siglip": lambda: SiglipImageProcessorPil(size={"height": 224, "width": 224}),
+}
+SIZES = [
+    (224, 224),
+    (272, 638),
+    (241, 431),
+    (180, 320),
+    (320, 180),
+]  # with margins that CLIP and torchvision halve alike
+
+
+def noise(height, width):
+    return np.random.default_rng(height).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def ours(preset, frame):
+    affine = preset.require_affine()
+    scale, shift = (
+        torch.tensor(x, dtype=torch.float64).float()[:, None, None] for x in (affine.scale, affine.shift)
+    )
+    return torch.from_numpy(preset.geometry(frame).transpose(2, 0, 1).copy()).float() * scale + shift
+
+
+def theirs(name, frame):
+    pixels = PROCESSORS[name]()([frame], return_tensors="np")["pixel_values"]
+    return torch.from_numpy(np.asarray(pixels, np.float32).reshape(3, 224, 224))
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    # A tall frame that is squashed shrinks rows first in Pillow 13, columns first before and here.
+    [(name, size) for name in PROCESSORS for size in SIZES if (name, size) != ("siglip", (320, 180))],
+    ids=str,
+)
+def test_pixels_are_the_processors_without_one_bit_of_difference_before_the_normalisation(name, size):
+    frame = noise(*size)
+    preset = PRESETS[name]
+    assert preset.geometry(frame).shape == (224, 224, 3)
+    assert (ours(preset, frame) - theirs(name, frame)).abs().max() <= 5e-7  # one bit is 0.0039 at least
+
+
+def test_half_a_pixel_of_margin_is_rounded_as_torchvision_does_and_not_as_the_clip_processor():
+    clip, xclip = PRESETS["clip"].geometry, PRESETS["xclip"].geometry
+    spare = {spare: (clip.margin(224 + spare), xclip.margin(224 + spare)) for spare in (0, 1, 2, 3, 5, 7)}
+    assert spare == {0: (0, 0), 1: (0, 0), 2: (1, 1), 3: (2, 1), 5: (2, 2), 7: (4, 3)}
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"), [("vivit-hub", -3, 1), ("vivit-scenic", -1, 1), ("siglip", -1, 1)]
+)
+def test_values_reach_from_low_to_high(name, low, high):
+    affine = PRESETS[name].require_affine()
+    assert [affine.shift[0], 255 * affine.scale[0] + affine.shift[0]] == pytest.approx([low, high])
+
+
+def test_obygaze12_is_the_squash_with_the_normalisation_of_the_backbone():
+    preset = choose_preset("obygaze12", ("xclip", "obygaze12"))
+    assert preset.affine == IMAGENET
+    assert preset.record()["resize"] == "squash to 224x224, opencv-bilinear"
+    assert preset.record()["crop"] is None
+
+
+def test_obygaze12_alone_has_no_normalisation_to_record():
+    with pytest.raises(BackboneError, match="takes the normalisation of a backbone"):
+        PRESETS["obygaze12"].record()
+
+
+def test_a_preset_of_another_backbone_is_refused():
+    with pytest.raises(
+        BackboneError, match=r"'vivit-hub' is none of this backbone's, which are xclip, obygaze12"
+    ):
+        choose_preset("vivit-hub", ("xclip", "obygaze12"))
+
+
+def test_a_larger_network_gets_the_same_preset_scaled_and_the_record_shows_it():
+    preset = choose_preset("clip", ("clip",), size=336)
+    assert preset.geometry(noise(360, 400)).shape == (336, 336, 3)
+    assert preset.record()["resize"] == "shortest edge to 336, pillow-bicubic"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_geometry_goes_to_a_worker_and_equal_ones_are_equal(name):
+    geometry = PRESETS[name].geometry
+    again = pickle.loads(pickle.dumps(geometry))  # noqa: S301 - our own
+    assert again == geometry
+    assert hash(again) == hash(geometry)
+    assert np.array_equal(again(noise(90, 120)), geometry(noise(90, 120)))
+
+
+def test_decode_workers_need_neither_torch_nor_transformers():
+    code = (
+        "import sys; import obygaze_features.backbones.presets, obygaze_features.backbones.weights; "
+        "print({'torch', 'transformers'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_the_records_are_frozen():
+    records = {name: choose_preset(name, ("clip", name)).record() for name in PRESETS}
+    assert {name: (record["resize"], record["crop"]) for name, record in records.items()} == {
+        "obygaze12": ("squash to 224x224, opencv-bilinear", None),
+        "xclip": ("shortest edge to 224, pillow-bilinear", "centre 224x224, half a pixel rounded down"),
+        "vivit-hub": ("shortest edge to 224, pillow-bilinear", "centre 224x224, half a pixel rounded down"),
+        "vivit-scenic": (
+            "shortest edge to 256, pillow-bilinear",
+            "centre 224x224, half a pixel rounded down",
+        ),
+        "clip": ("shortest edge to 224, pillow-bicubic", "centre 224x224, half a pixel rounded even"),
+        "siglip": ("squash to 224x224, pillow-bicubic", None),
+    }

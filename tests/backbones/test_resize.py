@@ -1,0 +1,98 @@
+"""Shrinking is exact: bit for bit what OpenCV and Pillow do, and the same for ever."""
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from obygaze_features.backbones.resize import bicubic, bilinear, opencv_bilinear, pillow_resize
+
+FILTERS = {
+    "bilinear": (bilinear, 1.0, Image.Resampling.BILINEAR),
+    "bicubic": (bicubic, 2.0, Image.Resampling.BICUBIC),
+}
+
+
+def noise(height, width, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def pattern(height, width):
+    """Waves of every frequency in integers alone, so that the golden vectors depend on no generator."""
+    y, x, c = np.ogrid[:height, :width, :3]
+    return ((x * x * 7 + y * y * 3 + x * y * (c + 1)) // 16 % 256).astype(np.uint8)
+
+
+def pillow(image, height, width, resample):
+    """Columns first, then rows, which one call of Pillow 13 and later may turn round."""
+    across = Image.fromarray(image).resize((width, image.shape[0]), resample)
+    return np.asarray(across.resize((width, height), resample))
+
+
+@pytest.mark.parametrize(
+    "size",
+    [(544, 1280), (804, 1920), (272, 640), (224, 224), (448, 448), (448, 447), (241, 431), (100, 90), (1, 1)],
+)
+def test_the_squash_is_opencvs_bit_for_bit_at_the_sizes_of_films(size):
+    image = noise(*size)
+    assert np.array_equal(opencv_bilinear(image, 224, 224), cv2.resize(image, (224, 224)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 500), st.integers(1, 500), st.integers(1, 80), st.integers(1, 80), st.integers(0, 9))
+def test_the_squash_is_opencvs_bit_for_bit_at_any_size(height, width, new_height, new_width, seed):
+    image = noise(height, width, seed)
+    expected = cv2.resize(image, (new_width, new_height))
+    assert np.array_equal(opencv_bilinear(image, new_height, new_width), expected)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("size", [(272, 640), (224, 300), (180, 320), (241, 431), (654, 268)])
+def test_the_resize_is_pillows_bit_for_bit_columns_first(name, size):
+    kernel, support, resample = FILTERS[name]
+    image = noise(*size)
+    found = pillow_resize(image, (150, 260), (0, 0, 150, 260), kernel, support)
+    assert np.array_equal(found, pillow(image, 150, 260, resample))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 300),
+    st.integers(1, 300),
+    st.integers(1, 90),
+    st.integers(1, 90),
+    st.sampled_from(sorted(FILTERS)),
+)
+def test_the_resize_is_pillows_bit_for_bit_at_any_size(height, width, new_height, new_width, name):
+    kernel, support, resample = FILTERS[name]
+    image = noise(height, width)
+    found = pillow_resize(image, (new_height, new_width), (0, 0, new_height, new_width), kernel, support)
+    assert np.array_equal(found, pillow(image, new_height, new_width, resample))
+
+
+def test_a_crop_is_a_part_of_the_whole_and_nothing_else_is_computed():
+    image = noise(300, 500)
+    whole = pillow_resize(image, (120, 200), (0, 0, 120, 200), bicubic, 2.0)
+    part = pillow_resize(image, (120, 200), (7, 31, 64, 80), bicubic, 2.0)
+    assert np.array_equal(part, whole[7:71, 31:111])
+
+
+def test_the_pixels_of_the_squash_are_frozen():
+    squashed = opencv_bilinear(pattern(272, 640), 224, 224)
+    assert squashed[::56, ::56, 1].tolist() == GOLDEN_OPENCV
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_the_pixels_of_the_resize_are_frozen(name):
+    kernel, support, _ = FILTERS[name]
+    resized = pillow_resize(pattern(272, 640), (224, 527), (0, 151, 224, 224), kernel, support)
+    assert resized[::56, ::56, 1].tolist() == GOLDEN_PILLOW[name]
+
+
+GOLDEN_OPENCV = [[0, 86, 26, 113], [109, 19, 40, 162], [161, 150, 224, 198], [154, 181, 123, 176]]
+GOLDEN_PILLOW = {
+    "bilinear": [[143, 160, 96, 138], [142, 94, 106, 113], [183, 174, 170, 124], [166, 66, 100, 177]],
+    "bicubic": [[146, 156, 97, 138], [157, 86, 104, 100], [205, 184, 176, 109], [183, 51, 90, 184]],
+}

@@ -1,0 +1,144 @@
+"""Weights are what their name says, or an error says why not."""
+
+import hashlib
+import json
+import re
+import shutil
+
+import pytest
+from huggingface_hub import constants
+from huggingface_hub.errors import LocalEntryNotFoundError
+
+from obygaze_features.backbones import BackboneError, load_backbone
+from obygaze_features.backbones.testing import tiny_checkpoint
+from obygaze_features.backbones.weights import digest, fetch, find_weights
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch, checkpoints):
+    """A hub's cache with one repository, and no network."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    repository = tmp_path / "models--lab--net"
+    shutil.copytree(checkpoints["clip"], repository / "snapshots" / COMMIT)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(COMMIT)
+    return repository
+
+
+def test_a_folder_is_known_by_the_digest_of_its_weights(checkpoints):
+    found = find_weights(checkpoints["clip"])
+    assert found.sha256 == sha256(checkpoints["clip"] / "model.safetensors")
+    assert found.record() == {"hub": None, "weights_sha256": found.sha256, "licence": "NOASSERTION"}
+
+
+def test_a_seed_says_untrained_and_has_no_digest():
+    assert find_weights("random:7").record() == {
+        "hub": None,
+        "weights_sha256": None,
+        "untrained": True,
+        "weights": "random:7",
+        "licence": "NOASSERTION",
+    }
+
+
+def test_a_repository_is_resolved_to_a_commit_without_network(hub):
+    found = find_weights("lab/net")
+    assert found.record()["hub"] == {"repository": "lab/net", "revision": COMMIT}
+    assert found.sha256 == sha256(hub / "snapshots" / COMMIT / "model.safetensors")
+    assert fetch("lab/net", COMMIT) == find_weights(f"lab/net@{COMMIT}") == found
+
+
+@pytest.mark.usefixtures("hub")
+def test_a_backbone_of_the_hub_carries_its_commit():
+    provenance = load_backbone("clip", 2, weights="lab/net").provenance
+    assert provenance["hub"] == {"repository": "lab/net", "revision": COMMIT}
+    assert "untrained" not in provenance
+
+
+@pytest.mark.usefixtures("hub")
+@pytest.mark.parametrize("name", ["lab/other", "lab/net@v2"])
+def test_what_the_cache_does_not_have_is_an_error_when_offline(name):
+    with pytest.raises(
+        BackboneError,
+        match=rf"weights '{name}(@main)?': no file or folder of this name here, nor in the hub's cache",
+    ):
+        find_weights(name)
+
+
+@pytest.mark.usefixtures("hub")
+def test_a_hub_that_cannot_be_asked_never_counts_as_one_without_the_file(monkeypatch):
+    def broken(_, name, **__):
+        if name == "config.json":
+            return f"/cache/{COMMIT}/config.json"
+        raise LocalEntryNotFoundError("no connection")
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", broken)
+    with pytest.raises(BackboneError, match=r"model\.safetensors cannot be had from the hub: no connection"):
+        find_weights("lab/net")
+
+
+def test_a_repository_without_weights_is_an_error(hub):
+    (hub / "snapshots" / COMMIT / "model.safetensors").unlink()
+    with pytest.raises(
+        BackboneError,
+        match=rf"lab/net@{COMMIT}: the hub's cache, and HF_HUB_OFFLINE is set, has none of model",
+    ):
+        find_weights("lab/net")
+
+
+def test_a_sharded_checkpoint_loads_and_its_digest_is_that_of_all_shards(tmp_path):
+    folder = tiny_checkpoint("vivit", tmp_path / "sharded", shard_size="40KB")
+    shards = sorted(folder.glob("*.safetensors"))
+    assert len(shards) > 1
+    lines = "".join(f"{sha256(shard)}  {shard.name}\n" for shard in shards)
+    backbone = load_backbone("vivit", weights=str(folder), tokens="none")
+    assert backbone.provenance["weights_sha256"] == hashlib.sha256(lines.encode()).hexdigest()
+    shards[0].unlink()
+    with pytest.raises(BackboneError, match=rf"names {shards[0].name}, which the folder does not have"):
+        find_weights(folder)
+
+
+def test_the_digest_does_not_depend_on_the_order(tmp_path):
+    for name in "ab":
+        (tmp_path / name).write_text(name)
+    assert digest([tmp_path / "a", tmp_path / "b"]) == digest([tmp_path / "b", tmp_path / "a"])
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("random:x", "random: wants a seed"),
+        ("./nowhere", "there is no such file or folder"),
+        ("lab/net.safetensors", "there is no such file or folder"),
+        ("nowhere", "there is no such file or folder"),
+    ],
+)
+def test_a_name_that_is_nothing_is_an_error(source, words):
+    with pytest.raises(BackboneError, match=re.escape(words)):
+        find_weights(source)
+
+
+def test_an_empty_folder_and_a_broken_index_are_errors(tmp_path):
+    with pytest.raises(BackboneError, match=r"there is none of model\.safetensors"):
+        find_weights(tmp_path)
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../../secret"}}))
+    with pytest.raises(BackboneError, match="should name files beside it"):
+        find_weights(tmp_path)
+
+
+def test_a_single_file_has_no_configuration(checkpoints):
+    with pytest.raises(BackboneError, match=r"a folder with config\.json and the weights is needed"):
+        load_backbone("xclip", weights=str(checkpoints["xclip"] / "model.safetensors"))
+
+
+def test_a_folder_of_another_network_is_refused(checkpoints):
+    with pytest.raises(BackboneError, match="expected a network of type xclip, found 'vivit'"):
+        load_backbone("xclip", weights=str(checkpoints["vivit"]))

@@ -1,0 +1,56 @@
+"""`obygaze weights`: fetch and verify."""
+
+import hashlib
+import json
+import shutil
+
+import pytest
+from click.testing import CliRunner
+from huggingface_hub import constants
+
+from obygaze_features.backbones import BackboneError
+from obygaze_features.commands.weights import fetch, verify
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def run(command, *arguments):
+    return CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+@pytest.fixture
+def digest(checkpoints):
+    return hashlib.sha256((checkpoints["clip"] / "model.safetensors").read_bytes()).hexdigest()
+
+
+def test_fetch_prints_the_commit_and_the_digest(tmp_path, monkeypatch, checkpoints, digest):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    repository = tmp_path / "models--lab--net"
+    shutil.copytree(checkpoints["clip"], repository / "snapshots" / COMMIT)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "v1").write_text(COMMIT)
+    shown = run(fetch, "lab/net", "--revision", "v1").stdout
+    assert f"weights   lab/net@{COMMIT}\nsha256    {digest}\nfile      model.safetensors" in shown
+    document = json.loads(run(fetch, "lab/net", "--revision", "v1", "--json").stdout)
+    assert (document["revision"], document["sha256"]) == (COMMIT, digest)
+
+
+def test_verify_agrees_with_a_file_and_with_its_folder(checkpoints, digest):
+    for path in (checkpoints["clip"], checkpoints["clip"] / "model.safetensors"):
+        done = run(verify, path, "--sha256", digest.upper())
+        assert done.exit_code == 0
+        assert done.stdout.startswith(digest)
+
+
+def test_verify_says_so_when_they_are_other_weights(checkpoints, digest):
+    done = run(verify, checkpoints["clip"], "--sha256", "0" * 64)
+    assert done.exit_code == 3
+    assert "these are other weights" in done.stderr
+    document = json.loads(run(verify, checkpoints["clip"], "--sha256", "0" * 64, "--json").stdout)
+    assert (document["equal"], document["sha256"]) == (False, digest)
+
+
+def test_verify_of_nothing_is_an_error(tmp_path):
+    with pytest.raises(BackboneError, match="there is no such file or folder"):
+        run(verify, tmp_path / "absent", "--sha256", "0" * 64)
