@@ -45,7 +45,17 @@ CONTENTS: dict[str, Entry] = {
             "verify": Entry("Check a store against its digests.", f"{FEATURES}.store:verify"),
         },
     ),
+    "weights": Entry(
+        "Fetch and check the weights of networks.",
+        {
+            "fetch": Entry("Fetch weights from the hub, pinned to a commit.", f"{FEATURES}.weights:fetch"),
+            "verify": Entry("Check a weight file against its SHA-256.", f"{FEATURES}.weights:verify"),
+        },
+    ),
+    "folds": Entry("Print the clips of every fold.", f"{MODELS}.folds:folds"),
     "evaluate": Entry("Evaluate probes, one movie left out at a time.", f"{MODELS}.evaluate:evaluate"),
+    "compare": Entry("Compare the models of two runs, film by film.", f"{MODELS}.compare:compare"),
+    "predict": Entry("Score a store's clips with a saved model.", f"{MODELS}.predict:predict"),
 }
 
 EXTRAS = {
@@ -53,8 +63,11 @@ EXTRAS = {
     "pebble": "video",
     "torch": "extract",
     "transformers": "extract",
+    "huggingface_hub": "extract",
     "safetensors": "extract",
     "matplotlib": "figures",
+    "ray": "ray",
+    "pyarrow": "ray",
 }
 
 HELP = """Features of frozen video models, kept in stores that labs can share,

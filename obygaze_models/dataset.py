@@ -133,7 +133,7 @@ def load_dataset(
     known = {clip.clip_id for clip in manifest}
     unlabelled = sum(clip.level is None for clip in manifest)
     return Dataset(
-        X=_read(group, array, pool, np.array(rows, dtype=np.intp)),
+        X=read_features(group, array, pool, np.array(rows, dtype=np.intp)),
         y=np.array([clip.level in positives for clip in kept], dtype=np.int64),
         clip_ids=np.array([clip.clip_id for clip in kept], dtype=str),
         movies=np.array([clip.movie for clip in kept], dtype=str),
@@ -189,8 +189,8 @@ def _nothing_left(
     )
 
 
-def _read(group: Group, array: Features, pool: Pool, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Read one vector for each of the rows, block by block, so that tokens need not fit in memory."""
+def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Read one vector for each of the rows [N, D], block by block, so that tokens need not fit in memory."""
     if array == "pooled":
         return np.ascontiguousarray(group.pooled()[rows], dtype=np.float32)
     vectors = []

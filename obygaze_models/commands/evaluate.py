@@ -7,7 +7,10 @@ import click
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import LabelPolicy, Manifest
-    from obygaze_models.dataset import Features, Pool
+    from obygaze_features.store import Group
+    from obygaze_models.dataset import Dataset, Features, Pool
+    from obygaze_models.experiments.evaluate import Run
+    from obygaze_models.protocol import Task
 
 
 @click.command()
@@ -43,7 +46,12 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Folder of the run.  [default: runs/STORE-TASK-TEST-seedN in the current folder]",
 )
-@click.option("--force", is_flag=True, help="Replace a run that is there already.")
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path),
+    help="Train the probe once more, on all movies, and save it in this file, for `obygaze predict`.",
+)
+@click.option("--force", is_flag=True, help="Replace a run, and a saved model, that are there already.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the record and the metrics as one JSON document."
 )
@@ -58,6 +66,7 @@ def evaluate(
     policy: str,
     seed: int,
     out: Path | None,
+    save: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -73,6 +82,7 @@ def evaluate(
       obygaze evaluate stores/films films.csv --task hn_s --test enhn_s
       obygaze evaluate stores/obygaze12-xclip obygaze12.csv --task hn_s --policy paper --json
       obygaze evaluate stores/films films.csv --features frames --pool mean --out runs/films-mean
+      obygaze evaluate stores/films films.csv --save models/films.model
     """
     from tqdm import tqdm
 
@@ -81,7 +91,7 @@ def evaluate(
     from obygaze_models.dataset import load_dataset
     from obygaze_models.experiments.evaluate import evaluate as run_evaluation
     from obygaze_models.experiments.result_table import caption, result_table
-    from obygaze_models.experiments.run_folder import check_free, to_json, write_run
+    from obygaze_models.experiments.run_folder import RunError, check_free, to_json, write_run
     from obygaze_models.protocol import find_task
 
     train_task, test_task = find_task(train), find_task(test or train)
@@ -106,8 +116,10 @@ def evaluate(
     folder = out or Path("runs") / f"{stem}-{train_task.name}-{test_task.name}-seed{seed}"
     # Before the work, so that nobody waits for a refusal.
     check_free(folder, force=force)
+    if save is not None and save.exists() and not force:
+        raise RunError(f"{save} exists already: give --force to replace it, or another file with --save")
     origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
-    with tqdm(desc="movies", unit="movie", leave=False, disable=None) as bar:
+    with tqdm(desc="training", unit="model", leave=False, disable=None) as bar:
 
         def progress(done: int, total: int) -> None:
             bar.total = total
@@ -125,6 +137,16 @@ def evaluate(
         for exclusion in data.excluded:
             click.echo(f"excluded {exclusion.clip_id}: {exclusion.reason}", err=True)
     click.echo(f"run kept in {folder}", err=True)
+    if save is not None:
+        _save_model(save, data, train_task, run, opened[data.backbone])
+        click.echo(f"model of all {len(set(data.movies))} movies kept in {save}", err=True)
+
+
+def _save_model(path: Path, data: "Dataset", train: "Task", run: "Run", group: "Group") -> None:
+    from obygaze_models.experiments.final_model import train_final
+    from obygaze_models.persistence import write_model
+
+    write_model(path, *train_final(data, train, run, group))
 
 
 def _notice_policy(clips: "Manifest", labelled: "Manifest", policy: "LabelPolicy") -> None:

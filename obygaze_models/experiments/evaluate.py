@@ -1,7 +1,7 @@
 """Evaluate the probe and the baselines under the strict protocol, one movie left out at a time."""
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import COLUMNS, Predictions, summarise
 from obygaze_models.evaluation.metrics import prevalence
-from obygaze_models.probes import AlwaysNegative, AlwaysPositive, MLPProbe, MoviePrior, RandomGuess
+from obygaze_models.probes import AlwaysNegative, AlwaysPositive, MLPProbe, MoviePrior, RandomGuess, fit_many
 from obygaze_models.probes.baselines import Baseline
 from obygaze_models.protocol import ProtocolError, Split, Task, leave_one_movie_out, splits
 
@@ -74,7 +74,7 @@ def evaluate(
     origin : mapping, optional
         JSON values to record of where the labels come from, e.g. the manifest's digest and the label policy.
     progress : callable, optional
-        Called with the number of folds done and of all.
+        Called now and then with the numbers of trainings done and of all.
 
     Raises
     ------
@@ -86,24 +86,20 @@ def evaluate(
     table = leave_one_movie_out(tuple(data.clip_ids.tolist()), tuple(data.movies.tolist()))
     cuts = list(splits(table, learnable, testable))
     task = f"{train.name}>{test.name}"
+    for split in cuts:
+        _check_training(data.y[split.train], str(data.movies[split.test[0]]), train)
+    models = _fit(data, cuts, seed, progress)
     blocks: list[pd.DataFrame] = []
     curves: list[pd.DataFrame] = []
     folds: list[dict[str, object]] = []
-    for done, split in enumerate(cuts):
-        movie = str(data.movies[split.test[0]])
-        _check_training(data.y[split.train], movie, train)
-        fold_seed = seed_of(seed, split.fold)
-        for name, make in MODELS.items():
-            model = make(fold_seed)
-            model.fit(data.X[split.train], data.y[split.train], groups=data.movies[split.train])
+    for split, fitted in zip(cuts, models, strict=True):
+        for name, model in fitted.items():
             blocks.append(
                 _predict(model, data, split).assign(model=name, task=task, fold=split.fold, seed=seed)
             )
             if isinstance(model, MLPProbe):
                 curves.append(_curves(model).assign(model=name, fold=split.fold, seed=seed))
-                folds.append(_fold_record(model, data.y, split, movie))
-        if progress is not None:
-            progress(done + 1, len(cuts))
+                folds.append(_fold_record(model, data.y, split, str(data.movies[split.test[0]])))
     # Model by model, then fold by fold: the order in which people read.
     rank = {name: place for place, name in enumerate(MODELS)}
     stacked = pd.concat(blocks, ignore_index=True).assign(store=data.store)
@@ -114,6 +110,20 @@ def evaluate(
         data, train=train, test=test, seed=seed, folds=folds, testable=testable
     )
     return Run(predictions, summarise(predictions), inner_curves, record)
+
+
+def _fit(
+    data: Dataset, cuts: Sequence[Split], seed: int, progress: Callable[[int, int], None] | None
+) -> list[dict[str, Model]]:
+    """Fit every model of every fold, the probes of all folds at once."""
+    models = [{name: make(seed_of(seed, split.fold)) for name, make in MODELS.items()} for split in cuts]
+    probes = [model for fitted in models for model in fitted.values() if isinstance(model, MLPProbe)]
+    fit_many(probes, data.X, data.y, [split.train for split in cuts], groups=data.movies, progress=progress)
+    for split, fitted in zip(cuts, models, strict=True):
+        for model in fitted.values():
+            if isinstance(model, Baseline):
+                model.fit(data.X[split.train], data.y[split.train], groups=data.movies[split.train])
+    return models
 
 
 CURVE_COLUMNS = ["model", "fold", "seed", "inner_fold", "epoch", "train_loss", "validation_loss", "kept"]

@@ -54,6 +54,7 @@ def caption(run: Run, title: str) -> list[str]:
     if clips["partial"]:
         lines.append(f"{clips['partial']} clips are partial: a part of their video could not be read")
     lines.append(f"by movie: mean and 95 % t interval; with {movies} films an interval is wide")
+    lines.append(_bootstrap(run.metrics))
     undefined = _undefined(run.metrics)
     if undefined:
         lines.append(undefined)
@@ -70,6 +71,17 @@ def _cell(row: Mapping[Any, Any], interval: bool) -> str:
 
 def _number(value: float) -> str:
     return "undefined" if math.isnan(value) else f"{value:.3f}"
+
+
+def _bootstrap(metrics: pd.DataFrame) -> str:
+    """Give the headline metrics of the first model, the probe, with their bootstrap intervals."""
+    model = metrics["model"].iloc[0]
+    rows = metrics[metrics["model"] == model].set_index("metric").to_dict(orient="index")
+    shown = [
+        f"{heading} {_number(row['pooled'])} [{_number(row['pooled_low'])}, {_number(row['pooled_high'])}]"
+        for heading, row in (("AP", rows["average_precision"]), ("f1_pos", rows["f1_pos"]))
+    ]
+    return f"{model}, pooled, 95 % bootstrap of movies and of their clips: {', '.join(shown)}"
 
 
 def _undefined(metrics: pd.DataFrame) -> str:

@@ -4,17 +4,53 @@ import json
 import math
 import os
 import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from obygaze_models.evaluation import Predictions
 from obygaze_models.experiments.evaluate import Run
 
 FILES = ("predictions.csv", "metrics.csv", "inner_curves.csv", "metrics.json")
 
 
 class RunError(ValueError):
-    """A run can't be kept where it was asked to be."""
+    """A run can't be kept where it was asked to be, or is not where it was looked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """What a run's folder holds of the run: its record (JSON values) and its predictions."""
+
+    folder: Path
+    record: Mapping[str, Any]
+    predictions: Predictions
+
+
+def read_run(folder: Path) -> SavedRun:
+    """Read a run's record and predictions.
+
+    Raises
+    ------
+    RunError
+        The folder holds no run.
+    PredictionsError
+        Its table of predictions is not one.
+    """
+    for name in ("predictions.csv", "metrics.json"):
+        if not (folder / name).is_file():
+            raise RunError(f"{folder} is not the folder of a run: it has no {name}")
+    path = folder / "metrics.json"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))["record"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RunError(f"{path} is not the JSON document of a run: {error}") from error
+    if not isinstance(record, dict):
+        raise RunError(f"{path}: expected an object as record, found {type(record).__name__}")
+    return SavedRun(folder, record, Predictions.read(folder / "predictions.csv"))
 
 
 def document(run: Run) -> dict[str, object]:

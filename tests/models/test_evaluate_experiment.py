@@ -203,5 +203,6 @@ def test_the_table_names_averages_and_ends_with_the_best_constant(run):
         "240 clips of 6 movies",
         "with 6 films an interval is wide",
         "0 excluded",
+        "mlp, pooled, 95 % bootstrap of movies and of their clips: AP 0.",
     ):
         assert said in text

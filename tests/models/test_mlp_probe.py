@@ -14,7 +14,14 @@ from obygaze_models.probes import AlwaysNegative, AlwaysPositive, MLPProbe, Movi
 from obygaze_models.probes.training import moments
 from obygaze_models.protocol import ProtocolError, inner_folds
 
-ESTIMATORS = [MLPProbe(max_epochs=20), AlwaysPositive(), AlwaysNegative(), RandomGuess(), MoviePrior()]
+ESTIMATORS = [
+    MLPProbe(max_epochs=20),
+    MLPProbe(variant="paper"),
+    AlwaysPositive(),
+    AlwaysNegative(),
+    RandomGuess(),
+    MoviePrior(),
+]
 
 BY_PLACE = "the draws go by a clip's place, not by what the clip is: that is what looking at no feature means"
 EXPECTED_FAILURES = {

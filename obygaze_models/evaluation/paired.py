@@ -1,0 +1,99 @@
+"""Two models compared on the same movies: the exact sign-flip test, and what so few movies can show."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.stats import nct
+from scipy.stats import t as student
+
+EXACT_UP_TO = 20
+"""Pairs whose sign patterns are all counted: 2^20 are a million."""
+
+N_DRAWS = 100_000
+"""Sign patterns drawn where there are too many to count."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignFlip:
+    """What a sign-flip test found.
+
+    Attributes
+    ----------
+    p : float
+        Two-sided; NaN without a pair.
+    n_pairs : int
+        Pairs whose difference is defined.
+    n_patterns : int
+        Sign patterns looked at.
+    exact : bool
+        Whether these are all there are.
+    """
+
+    p: float
+    n_pairs: int
+    n_patterns: int
+    exact: bool
+
+
+def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
+    """Test whether paired differences [K] lean to a side.
+
+    If the two models were interchangeable, each movie's difference would be as likely with the opposite sign.
+    The p-value is the share of the 2^K sign patterns whose mean is at least as far from 0 as the one found
+    (Fisher 1935, chapter 21). Differences that are NaN (a movie that does not define the metric) are left
+    out.
+
+    Parameters
+    ----------
+    differences : array-like of float, shape [K]
+    seed : int
+        Of the patterns drawn when K is above `EXACT_UP_TO`; the one found then counts as drawn, so that p is
+        never 0 (Phipson and Smyth 2010).
+    """
+    values = np.asarray(differences, dtype=np.float64)
+    values = values[~np.isnan(values)]
+    n = len(values)
+    if not n:
+        return SignFlip(float("nan"), 0, 0, exact=True)
+    # Sums that are equal on paper differ by rounding, which is far below this.
+    reached = abs(values.sum()) - 1e-10 * np.abs(values).sum()
+    if n <= EXACT_UP_TO:
+        sums = _all_sums(values)
+        return SignFlip(float(np.mean(np.abs(sums) >= reached)), n, len(sums), exact=True)
+    rng = np.random.default_rng(seed)
+    signs = rng.integers(0, 2, (N_DRAWS, n), dtype=np.int8) * 2 - 1
+    hits = int(np.count_nonzero(np.abs(signs @ values) >= reached))
+    return SignFlip((hits + 1) / (N_DRAWS + 1), n, N_DRAWS, exact=False)
+
+
+def _all_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum the values under every pattern of signs [2^K]."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums + value, sums - value])
+    return sums
+
+
+def smallest_p(n_pairs: int) -> float:
+    """Give the smallest p-value that the exact test can give: all pairs on one side, 2 of 2^K patterns."""
+    return min(1.0, 2.0 ** (1 - n_pairs))
+
+
+def detectable(n_pairs: int, *, power: float = 0.8, level: float = 0.05) -> float:
+    """Give the mean difference, in SDs between movies, that a paired t test finds as often as `power`.
+
+    From the noncentral t distribution (Cohen 1988, chapter 2). NaN below 3 pairs.
+    """
+    if n_pairs < 3:
+        return float("nan")
+    freedom = n_pairs - 1
+    limit = student.ppf(1 - level / 2, freedom)
+
+    def excess(effect: float) -> float:
+        # The other tail, a difference found on the wrong side, is left out: it is nothing at any power of
+        # interest.
+        return float(nct.sf(limit, freedom, effect * np.sqrt(n_pairs)) - power)
+
+    return float(brentq(excess, 1e-3, 2 * limit))

@@ -1,0 +1,78 @@
+"""The sign-flip test counts every pattern, is fair under the null, and says how little few films can show."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import permutation_test
+
+from obygaze_models.evaluation.paired import detectable, sign_flip, smallest_p
+
+
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=8))
+def test_p_is_the_share_of_all_sign_patterns_that_reach_the_difference(values):
+    sums = [abs(np.dot(signs, values)) for signs in itertools.product((1, -1), repeat=len(values))]
+    expected = np.mean(np.array(sums) >= abs(sum(values)))
+    # Tenths are not exact in binary: equal sums must still count as equal.
+    found = sign_flip(np.array(values) / 10)
+    assert found.p == pytest.approx(expected)
+    assert found.exact
+    assert found.n_patterns == 2 ** len(values)
+
+
+def test_twelve_films_have_4096_patterns_and_scipy_agrees():
+    values = np.random.default_rng(0).normal(0.4, 1.0, 12)
+    found = sign_flip(values)
+    peer = permutation_test(
+        (values,),
+        lambda x, axis: x.mean(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=10_000,
+    )
+    assert found.n_patterns == 4096
+    assert found.p == pytest.approx(peer.pvalue)
+
+
+def test_all_films_on_one_side_give_the_smallest_p_there_is():
+    assert sign_flip(np.ones(12)).p == smallest_p(12) == 2 / 4096
+    assert smallest_p(1) == 1.0
+
+
+def test_equal_models_give_p_1():
+    assert sign_flip(np.zeros(12)).p == 1.0
+
+
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=10))
+def test_which_model_comes_first_does_not_matter(values):
+    assert sign_flip(values).p == sign_flip([-value for value in values]).p
+
+
+def test_movies_that_do_not_define_the_metric_are_left_out_and_counted():
+    found = sign_flip([0.1, np.nan, 0.2, np.nan])
+    assert (found.n_pairs, found.p) == (2, 0.5)
+    assert np.isnan(sign_flip([np.nan]).p)
+
+
+def test_beyond_twenty_films_patterns_are_drawn_by_a_seed_and_p_is_never_0():
+    values = np.random.default_rng(1).normal(0.3, 1.0, 24)
+    first, again, other = (sign_flip(values, seed=seed) for seed in (0, 0, 1))
+    assert not first.exact
+    assert first == again
+    assert other.p == pytest.approx(first.p, abs=0.01)
+    assert sign_flip(np.ones(30)).p > 0
+
+
+def test_under_the_null_p_below_5_percent_comes_in_5_percent():
+    rng = np.random.default_rng(2)
+    low = [sign_flip(rng.normal(size=9)).p <= 0.05 for _ in range(2000)]
+    assert np.mean(low) == pytest.approx(0.05, abs=0.015)
+
+
+def test_what_is_detectable_is_what_tables_of_power_say():
+    """With 12 films a paired t test finds .89 SD four times of five: the tables' value."""
+    assert detectable(12) == pytest.approx(0.889, abs=0.001)
+    assert detectable(34) == pytest.approx(0.495, abs=0.01)
+    assert np.isnan(detectable(2))

@@ -1,0 +1,130 @@
+"""The paper's perceptron: the published model's arithmetic, and the published code's numbers."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from obygaze_models.evaluation.metrics import f1_weighted
+from obygaze_models.probes import MLPProbe, fit_many
+from obygaze_models.probes.network import initial, layers, log_loss, logits, loss_and_grad
+
+D, H, B = 7, 5, 16
+
+
+def test_loss_and_gradient_equal_autograd_of_softmax_then_cross_entropy():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(B, D)), (rng.random(B) < 0.4).astype(np.float64)
+    parameters = initial(D, H, rng, 2)
+    parameters *= 3  # far enough from 0 for the two softmaxes to bend
+    layer = layers(parameters, D, 2)
+    twin = torch.nn.Sequential(
+        torch.nn.Linear(D, H), torch.nn.ReLU(), torch.nn.Linear(H, 2), torch.nn.Softmax(dim=1)
+    ).double()
+    values = (layer.hidden_weight.T, layer.hidden_bias[0], layer.output_weight.T, layer.output_bias)
+    with torch.no_grad():
+        for tensor, value in zip(twin.parameters(), values, strict=True):
+            tensor.copy_(torch.from_numpy(np.array(value)))
+    probabilities = twin(torch.from_numpy(X))
+    expected = torch.nn.functional.cross_entropy(probabilities, torch.from_numpy(y).long())
+    expected.backward()
+    weight, bias, last_weight, last_bias = (tensor.grad.numpy() for tensor in twin.parameters())
+    loss, gradient = loss_and_grad(parameters, X, y, n_outputs=2)
+    np.testing.assert_allclose(loss, expected.item(), atol=1e-12)
+    np.testing.assert_allclose(
+        gradient, np.concatenate([weight.T.ravel(), bias, last_weight.T.ravel(), last_bias]), atol=1e-12
+    )
+    scores = logits(parameters, X, 2)
+    np.testing.assert_allclose(log_loss(scores, y, 2), expected.item(), atol=1e-12)
+    np.testing.assert_allclose(1 / (1 + np.exp(-scores)), probabilities.detach().numpy()[:, 1], atol=1e-12)
+
+
+def test_no_certainty_brings_the_double_softmax_below_its_floor():
+    sure = np.array([50.0, -50.0])
+    assert log_loss(sure, np.array([1.0, 0.0]), 2) == pytest.approx(np.log1p(np.exp(-1)))
+
+
+@pytest.fixture(scope="module")
+def learnable(make_planted):
+    return make_planted(direction=3.0)
+
+
+@pytest.fixture(scope="module")
+def fitted(learnable):
+    out = learnable.movies == learnable.movies[-1]
+    probe = MLPProbe(variant="paper", learning_rate=0.01)
+    return probe.fit(learnable.X[~out], learnable.y[~out], X_val=learnable.X[out], y_val=learnable.y[out])
+
+
+def test_the_last_epoch_is_kept_patience_past_the_best(fitted):
+    losses = fitted.curves_[0].validation_loss
+    assert fitted.n_epochs_ == len(losses) == np.argmin(losses) + 1 + 5
+
+
+def test_features_are_taken_as_they_are_and_the_likelier_class_is_called(fitted, learnable):
+    assert not fitted.mean_.any()
+    assert (fitted.scale_ == 1).all()
+    probabilities = fitted.predict_proba(learnable.X)
+    assert np.array_equal(fitted.predict(learnable.X), (probabilities[:, 1] >= 0.5).astype(int))
+
+
+def test_inner_folds_are_refused(learnable):
+    with pytest.raises(ValueError, match="the paper variant chooses nothing by inner folds"):
+        MLPProbe(variant="paper").fit(learnable.X, learnable.y, groups=learnable.movies)
+
+
+def test_an_unknown_variant_is_refused(learnable):
+    with pytest.raises(ValueError, match="'variant' parameter"):
+        MLPProbe(variant="papier").fit(learnable.X, learnable.y)
+
+
+@pytest.mark.parametrize("trained_on", ["02_HN_S", "02_EN_S"])
+def test_f1_on_given_features_is_the_original_codes_within_its_spread(shared_data, trained_on):
+    """Fold by fold, each seed of the original is within 3 SD (at least .015) of our seeds' mean."""
+    folder = shared_data / "oracles"
+    with np.load(folder / "synth_features.npz") as given:
+        X, row_of = given["features"], {clip: row for row, clip in enumerate(given["ids"].tolist())}
+    with gzip.open(folder / "splits.json.gz", "rt") as file:
+        files = json.load(file)["LinearProbing_KFold"]
+    original = json.loads((folder / "original_results.json").read_text("utf-8"))["mlp"]
+    y = np.zeros(len(X), dtype=np.int64)
+
+    def rows(side):
+        found = np.array([row_of[clip] for clip in side["ids"]])
+        y[found] = [int(label) for label in side["labels"]]
+        return found
+
+    folds = files[trained_on]["folds"]
+    train = [rows(fold["train"]) for fold in folds.values()]
+    validation = [rows(fold["val"]) for fold in folds.values()]
+    test = {
+        name: rows(next(iter(files[name]["folds"].values()))["test"]) for name in ("02_EN_S", "02_ENHN_S")
+    }
+    seeds = 6
+    probes = [
+        MLPProbe(variant="paper", random_state=seed * 8 + fold)
+        for seed in range(seeds)
+        for fold in range(len(folds))
+    ]
+    fit_many(probes, X, y, train * seeds, validation=validation * seeds)
+    for name, clips in test.items():
+        ours = np.array([f1_weighted(y[clips], probe.predict(X[clips])) for probe in probes]).reshape(
+            seeds, -1
+        )
+        theirs = np.array(
+            [
+                [
+                    found["f1_weighted"]
+                    for fold in folds
+                    for found in run["infer"]
+                    if (found["trained_on"], found["test"], found["fold"])
+                    == (trained_on, f"{name}.csv", f"fold_{fold}")
+                ]
+                for run in original.values()
+            ]
+        )
+        assert ours.mean() == pytest.approx(theirs.mean(), abs=0.02)
+        spread = np.maximum(ours.std(axis=0, ddof=1), 0.015)
+        assert (np.abs(theirs - ours.mean(axis=0)) < 3 * spread).all()

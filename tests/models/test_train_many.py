@@ -1,0 +1,123 @@
+"""Models trained together have, each, the bytes they'd have alone: whatever company, stacks, threads."""
+
+import numpy as np
+import pytest
+
+from obygaze_models.probes import MLPProbe, fit_many, training
+from obygaze_models.protocol import ProtocolError
+
+
+@pytest.fixture(scope="module")
+def learnable(make_planted):
+    return make_planted(direction=2.0, film=1.0, n_features=20)
+
+
+def leave_out(data):
+    """Rows of every movie's training side, of different sizes: the first movies lose clips."""
+    rng = np.random.default_rng(0)
+    sides = []
+    for place, movie in enumerate(np.unique(data.movies)):
+        rows = np.flatnonzero(data.movies != movie)
+        sides.append(np.sort(rng.permutation(rows)[: len(rows) - 7 * place]))
+    return sides
+
+
+def same(one, other):
+    """Say whether two fitted probes are the same to the last bit."""
+    return (
+        one.parameters_.tobytes() == other.parameters_.tobytes()
+        and (one.threshold_, one.n_epochs_) == (other.threshold_, other.n_epochs_)
+        and len(one.curves_) == len(other.curves_)
+        and all(
+            a.validation_loss.tobytes() == b.validation_loss.tobytes()
+            and a.train_loss.tobytes() == b.train_loss.tobytes()
+            for a, b in zip(one.curves_, other.curves_, strict=True)
+        )
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("stack", "cores"), [(1, 1), (1, 2), (100_000, 2), (1 << 30, 1), (1 << 30, 2)])
+def test_inner_selections_together_equal_one_by_one(learnable, monkeypatch, stack, cores, dtype):
+    X = learnable.X.astype(dtype)
+    sides = leave_out(learnable)
+    alone = [
+        MLPProbe(16, max_epochs=12, random_state=seed).fit(
+            X[rows], learnable.y[rows], groups=learnable.movies[rows]
+        )
+        for seed, rows in enumerate(sides)
+    ]
+    monkeypatch.setattr(training, "STACK_BYTES", stack)
+    monkeypatch.setattr(training, "_n_cores", lambda: cores)
+    together = [MLPProbe(16, max_epochs=12, random_state=seed) for seed in range(len(sides))]
+    fit_many(together, X, learnable.y, sides, groups=learnable.movies)
+    assert all(same(*pair) for pair in zip(alone, together, strict=True))
+
+
+@pytest.mark.parametrize("variant", ["strict", "paper"])
+def test_models_that_stop_at_different_epochs_don_t_disturb_one_another(learnable, variant):
+    sides = leave_out(learnable)
+    held_out = [np.flatnonzero(learnable.movies == movie) for movie in np.unique(learnable.movies)]
+    settings = {"n_hidden": 16, "variant": variant, "learning_rate": 0.004, "max_epochs": 40}
+    alone = [
+        MLPProbe(**settings, random_state=seed).fit(
+            learnable.X[rows], learnable.y[rows], X_val=learnable.X[out], y_val=learnable.y[out]
+        )
+        for seed, (rows, out) in enumerate(zip(sides, held_out, strict=True))
+    ]
+    together = [MLPProbe(**settings, random_state=seed) for seed in range(len(sides))]
+    fit_many(together, learnable.X, learnable.y, sides, validation=held_out)
+    assert len({len(probe.curves_[0].validation_loss) for probe in together}) > 2
+    assert all(same(*pair) for pair in zip(alone, together, strict=True))
+
+
+def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learnable):
+    """21 clips in batches of 16: the second step's gradient is the mean over 5 clips, not over 16."""
+    from obygaze_models.probes.network import Adam, adam_step, initial, loss_and_grad
+
+    X, y = learnable.X[:21].astype(np.float64), learnable.y[:21].copy()
+    y[:4] = [0, 1, 0, 1]
+    probe = MLPProbe(8, max_epochs=1).fit(X, y)
+    rng = np.random.default_rng((0, 0))
+    parameters = initial(X.shape[1], 8, rng)
+    order, state = rng.permutation(21), Adam.start(parameters)
+    standard = (X - probe.mean_) / probe.scale_
+    for rows in (order[:16], order[16:]):
+        adam_step(parameters, loss_and_grad(parameters, standard[rows], y[rows] * 1.0)[1], state, 1e-3)
+    np.testing.assert_allclose(probe.parameters_, parameters, atol=1e-12)
+
+
+def test_progress_counts_every_training_once(learnable):
+    seen = []
+    fit_many(
+        [MLPProbe(4, max_epochs=1, random_state=seed) for seed in range(6)],
+        learnable.X,
+        learnable.y,
+        leave_out(learnable),
+        groups=learnable.movies,
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert seen[-1] == (30, 30)
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+
+
+def test_what_can_not_be_trained_together_is_refused(learnable):
+    rows = [np.arange(len(learnable.y))] * 2
+    with pytest.raises(ValueError, match="alike in every parameter but random_state"):
+        fit_many([MLPProbe(4), MLPProbe(5)], learnable.X, learnable.y, rows)
+    negatives = np.flatnonzero(learnable.y == 0)
+    with pytest.raises(ValueError, match="needs clips of two classes"):
+        fit_many([MLPProbe(4)] * 2, learnable.X, learnable.y, [rows[0], negatives])
+    halves = {"train": [rows[0][:200]] * 2, "validation": [rows[0][200:]] * 2}
+    with pytest.raises(ValueError, match="not by both"):
+        fit_many([MLPProbe(4)] * 2, learnable.X, learnable.y, groups=learnable.movies, **halves)
+    with pytest.raises(ValueError, match="must not be among those it is trained on"):
+        fit_many([MLPProbe(4)] * 2, learnable.X, learnable.y, rows, validation=[np.array([3])] * 2)
+    one_movie = np.flatnonzero(learnable.movies == learnable.movies[-1])
+    with pytest.raises(ProtocolError, match="at least 2 training movies"):
+        fit_many([MLPProbe(4)], learnable.X, learnable.y, [one_movie], groups=learnable.movies)
+
+
+def test_a_batch_larger_than_the_clips_costs_no_memory(learnable):
+    probe = MLPProbe(4, batch_size=10**9, max_epochs=2).fit(learnable.X, learnable.y)
+    assert np.isfinite(probe.parameters_).all()
