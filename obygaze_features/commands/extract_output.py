@@ -1,0 +1,107 @@
+"""What `obygaze extract` shows: progress, what it would cost, and what became of it."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from tabulate import tabulate
+
+if TYPE_CHECKING:
+    from obygaze_features.extract import Estimate, Job, RunReport, Stop
+    from obygaze_features.store import ClipResult, Stage
+
+
+@contextmanager
+def progress(n_clips: int) -> "Iterator[Callable[[RunReport, list[ClipResult]], None]]":
+    """Show a bar on stderr, moved by what this context gives."""
+    from tqdm import tqdm
+
+    with tqdm(total=n_clips, unit="clip", disable=None if n_clips else True) as bar:
+
+        def show(report: "RunReport", results: "list[ClipResult]") -> None:
+            bar.set_postfix_str(
+                " ".join(f"{name} {percent:.0f}%" for name, percent in report.shares().items())
+            )
+            bar.update(len(results))
+
+        yield show
+
+
+def show_estimate(what: "Estimate", workers: int, *, as_json: bool) -> None:
+    """Say what a dry run found out."""
+    if as_json:
+        click.echo(json.dumps({**what.record(), "workers": workers}))
+        return
+    time = "unknown: no clip could be tried" if what.seconds is None else f"about {_duration(what.seconds)}"
+    rows = [
+        ("clips to do", what.clips),
+        ("video files", f"{what.files} ({what.absent} absent)"),
+        ("video bytes", f"{what.source_bytes:,}"),
+        ("feature bytes", f"{what.feature_bytes:,}"),
+        ("time", f"{time} with {workers} workers, from {what.tried} clips tried now"),
+    ]
+    click.echo(tabulate(rows, tablefmt="plain"))
+
+
+def show_outcome(
+    stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Stop", *, as_json: bool
+) -> None:
+    """Say what became of the clips, in this run and in those before."""
+    entries = stage.status()
+    counts = {
+        status: sum(e.status == status for e in entries.values()) for status in ("ok", "partial", "failed")
+    }
+    left = len(stage.clips) - len(entries)
+    at_fault = [(e.clip_id, e.status, e.reason) for e in entries.values() if e.status != "ok"]
+    if as_json:
+        document = {
+            "store": None if sealed is None else str(sealed),
+            "staging": str(stage.path),
+            "clips": {**counts, "left": left},
+            "not_ok": [
+                {"clip_id": clip, "status": status, "reason": reason} for clip, status, reason in at_fault
+            ],
+            "run": report.record(),
+            "stopped_by": None if stop.signal is None else stop.signal.name,
+        }
+        click.echo(json.dumps(document))
+    else:
+        if at_fault:
+            click.echo(
+                tabulate(
+                    at_fault, headers=["clip", "status", "reason"], tablefmt="simple", disable_numparse=True
+                )
+            )
+        click.echo(
+            f"{counts['ok']} ok, {counts['partial']} partial, {counts['failed']} failed, {left} left to do"
+        )
+        if report.clips:
+            click.echo(report.sentence(), err=True)
+        if sealed is not None:
+            click.echo(f"sealed: {sealed}")
+    if stop():
+        click.echo(f"obygaze: stopped; {left} clips are left. Run the same command again to go on.", err=True)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def note_samplings(job: "Job") -> None:
+    """Say on stderr when the backbones take different frames of a clip."""
+    if len({backbone.n_frames for backbone in job.backbones}) > 1:
+        counts = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
+        note(
+            f"the backbones take different frames of a clip ({job.policy}: {counts}); "
+            "it is decoded once for all of them"
+        )
+
+
+def note(text: str) -> None:
+    """Say something on stderr that is no error."""
+    click.echo(f"obygaze: note: {text}", err=True)

@@ -1,0 +1,71 @@
+"""What an extraction would cost, from a few clips that are tried without writing anything."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from obygaze_features.extract.decode import decode_clip
+from obygaze_features.extract.encode import encode_batch
+from obygaze_features.extract.job import Job
+
+TRIALS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is to be done.
+
+    Parameters
+    ----------
+    clips, files, absent
+        Clips to do, distinct video files they need, and how many of those files are not there.
+    source_bytes, feature_bytes
+        Size of the video files, and of the features if every clip can be read.
+    seconds
+        Expected wall time, or None if no clip could be tried.
+    tried
+        How many clips the expectation rests on.
+    """
+
+    clips: int
+    files: int
+    absent: int
+    source_bytes: int
+    feature_bytes: int
+    seconds: float | None
+    tried: int
+
+    def record(self) -> dict[str, object]:
+        """Give everything as plain values, for `--json`."""
+        return asdict(self)
+
+
+def estimate(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
+    """Decode and encode up to three clips, spread over the work, and scale up.
+
+    Decoding is shared by the workers and overlaps with the backbones: the slower of the two decides.
+    """
+    tasks = job.tasks(clip_ids)
+    paths = {task.path for task in tasks if task.path is not None}
+    present = [path for path in paths if path.is_file()]
+    step = max(len(tasks) // TRIALS, 1)
+    decode_s = infer_s = 0.0
+    tried = 0
+    for task in [task for task in tasks if task.path in present][::step][:TRIALS]:
+        before = time.perf_counter()
+        clip = decode_clip(task)
+        decoded = time.perf_counter()
+        encode_batch(job.backbones, [clip])
+        decode_s += decoded - before
+        infer_s += time.perf_counter() - decoded
+        tried += 1
+    seconds = len(tasks) / tried * max(decode_s / workers, infer_s) if tried else None
+    return Estimate(
+        clips=len(tasks),
+        files=len(paths),
+        absent=len(paths) - len(present),
+        source_bytes=sum(path.stat().st_size for path in present),
+        feature_bytes=len(tasks) * job.bytes_per_clip(),
+        seconds=seconds,
+        tried=tried,
+    )

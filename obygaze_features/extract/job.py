@@ -1,0 +1,154 @@
+"""What is to be extracted: a manifest's clips, the sampling and the backbones, in the store's words."""
+
+import importlib.metadata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from obygaze_features.backbones import Backbone, load_backbone
+from obygaze_features.extract.decode import DecodeTask
+from obygaze_features.extract.errors import ExtractError
+from obygaze_features.manifest import Manifest
+from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
+from obygaze_features.video import Sampling, decoder_versions, keyframes, uniform
+
+POLICIES = {"uniform": uniform, "keyframes": keyframes}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a backbone is built: what can be sent to another process, as a network cannot.
+
+    Parameters
+    ----------
+    name, n_frames, options
+        As `load_backbone` takes them.
+    """
+
+    name: str
+    n_frames: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(self) -> Backbone:
+        """Build the backbone."""
+        return load_backbone(self.name, self.n_frames, **self.options)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Every choice that decides which numbers end up in the store.
+
+    Parameters
+    ----------
+    corpus
+        What the corpus is called in the store.
+    policy
+        How frames are sampled; every backbone takes as many as it was built for.
+    strict
+        Refuse damaged files that could be read in part.
+    hash_sources
+        Record the SHA-256 of every video file.
+    recipes
+        How the backbones were built, one each; only engines that build them elsewhere need it.
+
+    Raises
+    ------
+    ExtractError
+        If two backbones have the same name.
+    """
+
+    manifest: Manifest
+    corpus: str
+    backbones: tuple[Backbone, ...]
+    policy: Literal["uniform", "keyframes"] = "uniform"
+    strict: bool = False
+    hash_sources: bool = False
+    recipes: tuple[Recipe, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [backbone.name for backbone in self.backbones]
+        if len(set(names)) < len(names):
+            raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
+
+    def sampling(self, backbone: Backbone) -> Sampling:
+        """Say which frames a backbone takes."""
+        return POLICIES[self.policy](backbone.n_frames)
+
+    def without_backbones(self) -> "Job":
+        """Leave out the backbones and the clips: what is left can be sent anywhere and built up there."""
+        return replace(self, backbones=(), manifest=replace(self.manifest, clips=()))
+
+    def with_backbones(self) -> "Job":
+        """Build the backbones by their recipes."""
+        return replace(self, backbones=tuple(recipe.build() for recipe in self.recipes))
+
+    def planned_clips(self) -> list[PlannedClip]:
+        """List the clips as the store's plan wants them."""
+        return [
+            PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in self.manifest.clips
+        ]
+
+    def groups(self) -> list[GroupSpec]:
+        """Describe one group of the store for each backbone, with its whole provenance."""
+        return [
+            GroupSpec(
+                name=backbone.name,
+                arrays=tuple(
+                    ArraySpec(output.name, output.shape, output.dtype) for output in backbone.outputs
+                ),
+                n_frames=backbone.n_frames,
+                provenance=self._provenance(backbone),
+            )
+            for backbone in self.backbones
+        ]
+
+    def corpus_record(self) -> dict[str, object]:
+        """Name the corpus and the manifest that the clips come from."""
+        return {"name": self.corpus, "manifest_sha256": self.manifest.digest()}
+
+    def tasks(self, clip_ids: Sequence[str]) -> list[DecodeTask]:
+        """Make the decode workers' tasks for some of the clips."""
+        wishes = {each.name: (self.sampling(each), each.prepare) for each in self.backbones}
+        clips = self.manifest.by_id
+        return [
+            DecodeTask(
+                clip_id,
+                self.manifest.video_path(clips[clip_id]),
+                clips[clip_id].start_s,
+                clips[clip_id].end_s,
+                wishes,
+                self.strict,
+                self.hash_sources,
+            )
+            for clip_id in clip_ids
+        ]
+
+    def bytes_per_clip(self) -> int:
+        """Bytes of features that one clip takes in the store."""
+        itemsize = {"float32": 4, "float16": 2}
+        total = 0
+        for backbone in self.backbones:
+            for output in backbone.outputs:
+                size = itemsize[output.dtype]
+                for extent in output.shape:
+                    size *= extent
+                total += size
+        return total
+
+    def _provenance(self, backbone: Backbone) -> dict[str, Any]:
+        on_damage = "refuse" if self.strict else "what can be read, status partial"
+        return {
+            "name": backbone.name,
+            **backbone.provenance,
+            "sampling": self.sampling(backbone).record(),
+            "decoder": {**decoder_versions(), "on_damage": on_damage},
+            "software": _software(backbone),
+            "commit": None,
+            "contact": "",
+        }
+
+
+def _software(backbone: Backbone) -> dict[str, str]:
+    """Name the versions that decide the numbers."""
+    names = ["obygaze", "numpy", *backbone.libraries]
+    return {name: importlib.metadata.version(name) for name in names}

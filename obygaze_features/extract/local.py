@@ -1,0 +1,88 @@
+"""The local engine: decode workers feed batches across clip borders; finished clips go to the stage."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from obygaze_features.extract.decode import DecodedClip
+from obygaze_features.extract.encode import encode_batch, gpu_busy_s
+from obygaze_features.extract.job import Job
+from obygaze_features.extract.pool import DecodePool, usable_cores
+from obygaze_features.extract.recording import OnCommit, Recording
+from obygaze_features.extract.report import RunReport
+from obygaze_features.store import Stage
+
+
+def run_local(
+    job: Job,
+    stage: Stage,
+    clip_ids: Sequence[str],
+    *,
+    workers: int | None,
+    batch_size: int,
+    timeout_s: float,
+    stopped: Callable[[], bool] = lambda: False,
+    on_commit: OnCommit = lambda *_: None,
+) -> RunReport:
+    """Extract some clips into a stage, in their order.
+
+    Memory holds at most `2 * workers + batch_size` prepared clips and, in each worker, one full-size frame.
+
+    Parameters
+    ----------
+    workers
+        Decoders, each a process; None is as many as there are cores to use.
+    batch_size
+        Clips that go through a backbone together. What a clip gets does not depend on it.
+    timeout_s
+        The longest that decoding one clip may take.
+    stopped
+        Asked often; once true, the clips at hand are finished and the run ends.
+    on_commit
+        Called with the report so far and the clips that were just written.
+    """
+    workers = workers or usable_cores()
+    report = RunReport(engine="local")
+    busy_before = gpu_busy_s(job.backbones)
+    with Recording(stage, report, on_commit) as recording, DecodePool(workers, timeout_s) as pool:
+        decoded = pool.decode(job.tasks(clip_ids), 2 * workers + batch_size, stopped)
+        for batch in _batches(_timed(decoded, report), batch_size):
+            with _clock(report, "infer_s"):
+                results = encode_batch(job.backbones, batch)
+            if busy_before is not None:
+                report.gpu_busy_s = (gpu_busy_s(job.backbones) or 0.0) - busy_before
+            recording.commit(results)
+    return report
+
+
+def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedClip]]:
+    """Group decoded clips so that each batch holds `size` readable ones; failed clips ride along."""
+    batch: list[DecodedClip] = []
+    readable = 0
+    for clip in clips:
+        batch.append(clip)
+        readable += clip.status != "failed"
+        if readable == size:
+            yield batch
+            batch, readable = [], 0
+    if batch:
+        yield batch
+
+
+def _timed(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedClip]:
+    """Pass clips on, noting how long each was waited for and what it cost to decode."""
+    while True:
+        with _clock(report, "waited_s"):
+            clip = next(clips, None)
+        if clip is None:
+            return
+        report.decode_cpu_s += clip.cpu_s
+        report.n_decoded += clip.n_decoded
+        yield clip
+
+
+@contextmanager
+def _clock(report: RunReport, name: str) -> Iterator[None]:
+    before = time.perf_counter()
+    yield
+    setattr(report, name, getattr(report, name) + time.perf_counter() - before)

@@ -1,0 +1,92 @@
+"""Where the time of an extraction went."""
+
+import resource
+import sys
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+REPORTS = "reports"  # folder of a stage, one file a run
+
+
+@dataclass
+class RunReport:
+    """Counts and seconds of one extraction run; the engine adds to it as it goes.
+
+    Parameters
+    ----------
+    engine
+        Which engine ran.
+    encoders
+        Processes that hold the backbones: with the engine `ray` one a GPU, else 1.
+    waited_s, infer_s
+        Seconds that the encoders, all together, spent waiting for decoded clips and in the backbones.
+    write_s
+        Seconds that the main process spent writing; with the engine `ray` others work meanwhile.
+    decode_cpu_s
+        Processor seconds of all decode workers together.
+    n_decoded
+        Frames that the decoders decoded, most of them only to reach those sampled.
+    gpu_busy_s
+        Seconds that the GPUs, all together, were at work; None without one.
+    """
+
+    engine: Literal["local", "ray"] = "local"
+    encoders: int = 1
+    ok: int = 0
+    partial: int = 0
+    failed: int = 0
+    wall_s: float = 0.0
+    waited_s: float = 0.0
+    infer_s: float = 0.0
+    write_s: float = 0.0
+    decode_cpu_s: float = 0.0
+    n_decoded: int = 0
+    gpu_busy_s: float | None = None
+
+    @property
+    def clips(self) -> int:
+        """Clips done in this run, failed ones included."""
+        return self.ok + self.partial + self.failed
+
+    def shares(self) -> dict[str, float]:
+        """Split the wall time of an encoder into waiting for decoding, inferring and writing, in percent."""
+        total = max(self.wall_s, 1e-9)
+        waited, infer = self.waited_s / self.encoders, self.infer_s / self.encoders
+        parts = {"decode": waited, "infer": infer, "write": self.write_s}
+        return {name: round(100 * seconds / total, 1) for name, seconds in parts.items()}
+
+    def gpu_idle_percent(self) -> float | None:
+        """Give the share of the run that a GPU had nothing to do; None without one."""
+        if self.gpu_busy_s is None:
+            return None
+        return round(100 * (1 - self.gpu_busy_s / max(self.wall_s * self.encoders, 1e-9)), 1)
+
+    def record(self) -> dict[str, object]:
+        """Give everything as plain values, for `--json`."""
+        return {
+            **asdict(self),
+            "clips": self.clips,
+            "clips_per_s": round(self.clips / max(self.wall_s, 1e-9), 3),
+            "decoded_frames_per_core_s": round(self.n_decoded / max(self.decode_cpu_s, 1e-9), 1),
+            "shares_percent": self.shares(),
+            "gpu_idle_percent": self.gpu_idle_percent(),
+            "peak_memory_mb": round(peak_memory_mb(), 1),
+        }
+
+    def sentence(self) -> str:
+        """Say it in one line."""
+        shares = ", ".join(f"{name} {percent:g} %" for name, percent in self.shares().items())
+        idle = self.gpu_idle_percent()
+        gpu = "" if idle is None else f"GPU idle {idle:g} %; "
+        return (
+            f"{self.clips} clips in {self.wall_s:.1f} s ({self.clips / max(self.wall_s, 1e-9):.1f} clips/s, "
+            f"{self.n_decoded / max(self.decode_cpu_s, 1e-9):.0f} decoded frames/s per core; {shares}; "
+            f"{gpu}peak memory {peak_memory_mb():.0f} MB)"
+        )
+
+
+def peak_memory_mb() -> float:
+    """Peak resident memory of this process plus that of its largest finished worker, in MB."""
+    unit = 1e6 if sys.platform == "darwin" else 1e3  # kernels disagree: bytes or kilobytes
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(resource.getrusage(each).ru_maxrss for each in who) / unit

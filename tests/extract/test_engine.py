@@ -1,0 +1,248 @@
+"""Real files through workers, backbone and stage into a sealed store."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from obygaze_features.backbones import load_backbone
+from obygaze_features.demo.films import write_film
+from obygaze_features.extract import ExtractError, Job, estimate, run_local
+from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.store import Stage, open_store, seal, staging_path
+from obygaze_features.video import read_frames, uniform
+
+N = 4
+
+
+def moving_square(n_frames: int, offset: int):
+    for t in range(n_frames):
+        frame = np.full((48, 64, 3), 40, np.uint8)
+        frame[10:30, (offset + 2 * t) % 44 : (offset + 2 * t) % 44 + 20] = (200, 90, 40)
+        yield frame
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Manifest:
+    """Eight clips in files, two as spans of one file, one garbage, one empty, one absent, one unnamed."""
+    folder = tmp_path_factory.mktemp("films")
+    clips = []
+    for i in range(8):
+        write_film(folder / f"clip-{i}.mp4", moving_square(20 + 3 * i, 5 * i), 24)
+        clips.append(Clip(f"tt1-{i:03d}", "tt1", f"clip-{i}.mp4"))
+    write_film(folder / "film.mkv", moving_square(96, 3), 24)
+    clips += [Clip("tt2-001", "tt2", "film.mkv", 0.0, 2.0), Clip("tt2-002", "tt2", "film.mkv", 2.0, 4.0)]
+    (folder / "garbage.mp4").write_bytes(np.random.default_rng(0).bytes(5000))
+    (folder / "empty.mp4").touch()
+    clips += [Clip("tt3-001", "tt3", "garbage.mp4"), Clip("tt3-002", "tt3", "empty.mp4")]
+    clips += [Clip("tt3-003", "tt3", "absent.mp4"), Clip("tt3-004", "tt3")]
+    manifest = Manifest(tuple(clips), folder)
+    write_manifest(manifest, folder / "films.csv")
+    return manifest
+
+
+def job_of(manifest: Manifest) -> Job:
+    return Job(manifest, "films", (load_backbone("descriptors", N),))
+
+
+def extract(manifest: Manifest, store: Path, workers=1, batch_size=3, **settings) -> tuple[Stage, object]:
+    job = job_of(manifest)
+    stage = Stage.open(staging_path(store), job.planned_clips(), job.groups(), job.corpus_record())
+    settings = {"timeout_s": 60, **settings}
+    report = run_local(job, stage, stage.missing(), workers=workers, batch_size=batch_size, **settings)
+    return stage, report
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus, tmp_path_factory):
+    """The store of an extraction that nobody interrupted."""
+    store = tmp_path_factory.mktemp("undisturbed") / "films"
+    stage, report = extract(corpus, store)
+    return stage, report, seal(staging_path(store), store, licence="CC0-1.0")
+
+
+def test_every_clip_ends_ok_or_failed_with_a_reason(undisturbed, corpus):
+    stage, report, _ = undisturbed
+    entries = stage.status()
+    assert set(entries) == {clip.clip_id for clip in corpus}
+    failed = {clip: entry.reason for clip, entry in entries.items() if entry.status == "failed"}
+    assert set(failed) == {"tt3-001", "tt3-002", "tt3-003", "tt3-004"}
+    assert "empty" in failed["tt3-002"]
+    assert failed["tt3-004"] == "the manifest names no video for this clip"
+    assert all(reason and "\n" not in reason for reason in failed.values())
+    assert (report.ok, report.failed, report.clips) == (10, 4, 14)
+    assert report.n_decoded >= 10 * N
+
+
+def test_features_are_those_of_the_very_frames(undisturbed, corpus):
+    group = open_store(undisturbed[2])["descriptors"]
+    backbone = load_backbone("descriptors", N)
+    for clip in corpus.clips[7:10]:
+        frames = read_frames(
+            corpus.video_path(clip), uniform(N), start_s=clip.start_s, end_s=clip.end_s, each=backbone.prepare
+        )
+        expected = backbone.encode(np.stack(frames.images)[None])
+        assert np.array_equal(group.read(clip.clip_id, "frames"), expected["frames"][0])
+        assert np.array_equal(group.read(clip.clip_id, "pooled"), expected["pooled"][0])
+        row = group.clip_ids.index(clip.clip_id)
+        assert np.array_equal(group.time_s[row], frames.time_s)
+
+
+@pytest.mark.parametrize(("workers", "batch_size"), [(2, 1), (3, 16)])
+def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(
+    undisturbed, corpus, tmp_path, tree, workers, batch_size
+):
+    extract(corpus, tmp_path / "films", workers, batch_size)
+    sealed = seal(staging_path(tmp_path / "films"), tmp_path / "films", licence="CC0-1.0")
+    assert tree(sealed) == tree(undisturbed[2])
+
+
+def test_a_wish_to_stop_leaves_a_stage_that_goes_on(undisturbed, corpus, tmp_path, tree):
+    seen = []
+    stage, _ = extract(
+        corpus,
+        tmp_path / "films",
+        batch_size=1,
+        stopped=lambda: len(seen) >= 3,
+        on_commit=lambda _, results: seen.extend(results),
+    )
+    assert 3 <= len(stage.status()) < len(corpus)
+    extract(corpus, tmp_path / "films")
+    sealed = seal(staging_path(tmp_path / "films"), tmp_path / "films", licence="CC0-1.0")
+    assert tree(sealed) == tree(undisturbed[2])
+
+
+def test_a_killed_extraction_goes_on_to_the_same_bytes(
+    undisturbed, corpus, tmp_path, tree, obygaze, kill_after
+):
+    command = ["extract", corpus.root / "films.csv", "films", "--n", N, "--licence", "CC0-1.0"]
+    command += ["--workers", 1, "--batch-size", 1]
+    for lines in (1, 5):  # once at the beginning and once in the middle
+        kill_after(tmp_path, "films.staging", lines, *command)
+        assert not (tmp_path / "films-1.0.0").exists()
+    done = obygaze(tmp_path, *command)
+    assert done.returncode == 3, done.stderr
+    assert tree(tmp_path / "films-1.0.0") == tree(undisturbed[2])
+
+
+@pytest.mark.parametrize(("wish", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_cleanly_and_says_how_to_go_on(corpus, tmp_path, wait_for_journal, wish, code):
+    command = [
+        sys.executable,
+        "-m",
+        "obygaze",
+        "extract",
+        str(corpus.root / "films.csv"),
+        "films",
+        "--n",
+        str(N),
+    ]
+    command += ["--workers", "1", "--batch-size", "1"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        wait_for_journal(tmp_path / "films.staging", 1, running)
+        running.send_signal(wish)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == code, said
+    assert "Run the same command again to go on" in said
+    assert "Traceback" not in said
+
+
+def crash(frame: np.ndarray) -> np.ndarray:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return frame
+
+
+def hang(frame: np.ndarray) -> np.ndarray:
+    time.sleep(600)
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("prepare", "words"), [(crash, "crashed on this file 3 times"), (hang, "longer than the limit of 2 s")]
+)
+def test_a_decoder_that_crashes_or_hangs_costs_one_clip(corpus, tmp_path, prepare, words):
+    whole = job_of(corpus)
+    job = replace(whole, backbones=(replace(whole.backbones[0], prepare=prepare),))
+    stage = Stage.open(staging_path(tmp_path / "s"), job.planned_clips(), job.groups(), job.corpus_record())
+    report = run_local(job, stage, ["tt1-000", "tt3-002"], workers=1, batch_size=4, timeout_s=2)
+    entries = stage.status()
+    assert report.failed == 2
+    assert words in entries["tt1-000"].reason
+    assert "empty" in entries["tt3-002"].reason
+
+
+def crash_twice(frame: np.ndarray) -> np.ndarray:
+    counter = Path(os.environ["CRASHES"])
+    counter.touch()
+    if counter.stat().st_size < 2:
+        with counter.open("a", encoding="utf-8") as file:
+            file.write("x")
+        crash(frame)
+    return load_backbone("descriptors", N).prepare(frame)
+
+
+def test_a_decoder_that_was_killed_twice_has_a_third_chance(corpus, tmp_path, monkeypatch):
+    monkeypatch.setenv("CRASHES", str(tmp_path / "crashes"))
+    whole = job_of(corpus)
+    job = replace(whole, backbones=(replace(whole.backbones[0], prepare=crash_twice),))
+    stage = Stage.open(staging_path(tmp_path / "s"), job.planned_clips(), job.groups(), job.corpus_record())
+    report = run_local(job, stage, ["tt1-000"], workers=1, batch_size=4, timeout_s=60)
+    assert (report.ok, report.failed) == (1, 0)
+    assert (tmp_path / "crashes").read_text(encoding="utf-8") == "xx"
+
+
+def not_finite(batch: np.ndarray) -> dict[str, np.ndarray]:
+    outputs = load_backbone("descriptors", N).encode(batch)
+    outputs["frames"][0, 0, 0] = np.nan
+    return outputs
+
+
+def test_values_that_are_not_finite_fail_their_clip_alone(corpus, tmp_path):
+    whole = job_of(corpus)
+    job = replace(whole, backbones=(replace(whole.backbones[0], encode=not_finite),))
+    stage = Stage.open(staging_path(tmp_path / "s"), job.planned_clips(), job.groups(), job.corpus_record())
+    run_local(job, stage, ["tt1-000", "tt1-001"], workers=1, batch_size=2, timeout_s=60)
+    entries = stage.status()
+    assert (entries["tt1-000"].status, entries["tt1-001"].status) == ("failed", "ok")
+    assert "not finite in 'frames'" in entries["tt1-000"].reason
+
+
+def test_several_backbones_share_one_decoding_and_get_what_each_gets_alone(undisturbed, corpus, tmp_path):
+    few, many = load_backbone("descriptors", N), replace(load_backbone("descriptors", 7), name="more")
+    clips = ["tt1-000", "tt1-005", "tt2-002"]
+    job = Job(corpus, "films", (few, many))
+    stage = Stage.open(staging_path(tmp_path / "s"), job.planned_clips(), job.groups(), job.corpus_record())
+    together = run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=60)
+    sealed = seal(staging_path(tmp_path / "s"), tmp_path / "s", licence="CC0-1.0", allow_missing=True)
+    alone = open_store(undisturbed[2])["descriptors"]
+    store = open_store(sealed)
+    for clip in clips:
+        assert np.array_equal(store["descriptors"].read(clip, "frames"), alone.read(clip, "frames"))
+        assert store["more"].read(clip, "frames").shape == (7, 103)
+    singly = 0
+    for backbone in (few, many):
+        job = Job(corpus, "films", (backbone,))
+        place = staging_path(tmp_path / backbone.name)
+        stage = Stage.open(place, job.planned_clips(), job.groups(), job.corpus_record())
+        singly += run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=60).n_decoded
+    assert together.n_decoded < singly
+
+
+def test_two_backbones_of_one_name_are_refused(corpus):
+    with pytest.raises(ExtractError, match="two backbones have the same name"):
+        Job(corpus, "films", (load_backbone("descriptors", 8), load_backbone("descriptors", 4)))
+
+
+def test_an_estimate_counts_what_is_there(corpus):
+    expected = estimate(job_of(corpus), [clip.clip_id for clip in corpus], workers=2)
+    assert (expected.clips, expected.files, expected.absent) == (14, 12, 1)
+    assert expected.seconds is not None
+    assert expected.feature_bytes == 14 * (N + 1) * 103 * 4

@@ -1,0 +1,108 @@
+"""What the command makes of its options: recipes of backbones, shares of clips, notes."""
+
+import json
+import sys
+from types import ModuleType
+
+import click
+import numpy as np
+import pytest
+
+from obygaze_features.backbones import BACKBONES, BackboneError
+from obygaze_features.commands.extract_options import choose_shard, read_recipes
+from obygaze_features.demo.films import write_film
+from obygaze_features.manifest import Clip, Manifest, write_manifest
+
+NONE = {"weights": (), "preset": (), "tokens": ()}
+PLAIN = {"device": None, "dtype": None, "compiled": False}
+
+
+def network(n_frames=None, *, weights="hub/default", preset="a", compute=None):
+    raise NotImplementedError
+
+
+@pytest.fixture(autouse=True)
+def toys(monkeypatch):
+    """Two networks that take weights, a preset and a way to compute, and are never built."""
+    module = ModuleType("toys")
+    module.network = network
+    monkeypatch.setitem(sys.modules, "toys", module)
+    for name in ("one", "two"):
+        monkeypatch.setitem(BACKBONES, name, "toys:network")
+
+
+def test_nothing_asked_for_is_nothing_handed_on():
+    (recipe,) = read_recipes(["descriptors"], None, NONE, **PLAIN)
+    assert (recipe.name, recipe.n_frames, recipe.options) == ("descriptors", None, {})
+
+
+def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
+    named = NONE | {"preset": ("a",), "weights": ("one=random:1", "two=random:2")}
+    one, two = read_recipes(["one", "two"], 32, named, **PLAIN)
+    assert one.options == {"preset": "a", "weights": "random:1"}
+    assert two.options == {"preset": "a", "weights": "random:2"}
+
+
+def test_weights_that_are_a_path_are_found_from_elsewhere_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a=b.bin").touch()
+    (recipe,) = read_recipes(["one"], None, NONE | {"weights": ("a=b.bin",)}, **PLAIN)
+    assert recipe.options == {"weights": str(tmp_path / "a=b.bin")}
+    (recipe,) = read_recipes(["one"], None, NONE | {"weights": ("lab/model@main",)}, **PLAIN)
+    assert recipe.options == {"weights": "lab/model@main"}
+
+
+def test_device_and_precision_go_to_those_that_compute():
+    way = {"device": "cpu", "dtype": "bf16", "compiled": True}
+    descriptors, one = read_recipes(["descriptors", "one"], None, NONE, **way)
+    assert descriptors.options == {}
+    compute = one.options["compute"]
+    assert (compute.device, compute.precision, compute.compiled) == ("cpu", "bfloat16", True)
+
+
+@pytest.mark.parametrize(
+    ("names", "named", "way", "words"),
+    [
+        (["descriptors"], {"weights": ("random:0",)}, {}, "backbone 'descriptors' takes no --weights$"),
+        (["descriptors", "one"], {"weights": ("random:0",)}, {}, "--weights one=random:0"),
+        (["one"], {"tokens": ("all",)}, {}, "backbone 'one' takes no --tokens"),
+        (["descriptors"], {}, {"dtype": "bf16"}, "takes no --device, --dtype or --compile"),
+    ],
+)
+def test_an_option_that_a_backbone_does_not_take_is_a_usage_error(names, named, way, words):
+    with pytest.raises(click.UsageError, match=words):
+        read_recipes(names, None, NONE | named, **(PLAIN | way))
+
+
+def test_an_unknown_backbone_is_named():
+    with pytest.raises(BackboneError, match="no backbone is called 'three'"):
+        read_recipes(["three"], None, NONE, **PLAIN)
+
+
+def test_a_share_that_is_given_beats_that_of_a_job_array(monkeypatch, capsys):
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "1")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "2")
+    assert choose_shard((0, 3)) == (0, 3)
+    assert capsys.readouterr().err == ""
+    assert choose_shard(None) == (1, 2)
+    assert "--shard 1/2" in capsys.readouterr().err
+
+
+def test_a_job_array_does_its_shares_and_one_job_seals(tmp_path, obygaze, monkeypatch):
+    clips = []
+    for i in range(3):
+        frames = (np.full((48, 64, 3), 20 * i + t, np.uint8) for t in range(12))
+        write_film(tmp_path / f"{i}.mp4", frames, 24)
+        clips.append(Clip(f"tt1-{i}", "tt1", f"{i}.mp4"))
+    write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "films.csv")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "2")
+    for task, done, left in ((1, 1, 2), (0, 3, 0)):
+        monkeypatch.setenv("SLURM_ARRAY_TASK_ID", str(task))
+        said = obygaze(tmp_path, "extract", "films.csv", "films", "--n", 2, "--workers", 1, "--json")
+        assert said.returncode == 0, said.stderr
+        outcome = json.loads(said.stdout)
+        assert (outcome["clips"]["ok"], outcome["clips"]["left"], outcome["store"]) == (done, left, None)
+        assert f"shard {task}/2 is done. Once all are: obygaze store seal films" in said.stderr
+    sealed = obygaze(tmp_path, "store", "seal", "films", "--licence", "CC0-1.0")
+    assert sealed.returncode == 0, sealed.stderr
+    assert (tmp_path / "films-1.0.0").is_dir()

@@ -1,0 +1,174 @@
+"""The Ray engine: the same bytes as the local one, whoever dies on the way; only its processes are real."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from obygaze_features.demo.films import write_film
+from obygaze_features.manifest import Clip, Manifest, write_manifest
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
+
+# Holds a cluster of two workers until its input ends, by our own code for clusters.
+HOLDER = """
+import sys, ray
+from obygaze_features.extract.cluster import cluster
+with cluster(2):
+    print(ray.get_runtime_context().gcs_address, file=sys.__stdout__, flush=True)
+    sys.stdin.read()
+"""
+ENTRY_POINT = "[obygaze.backbones]\nbrittle = brittle:brittle\n"
+CLIPS = 12
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory) -> Path:
+    """Ten clips that can be read, one that crashes the decoder, one that is garbage."""
+    folder = tmp_path_factory.mktemp("films")
+    clips = []
+    for i in range(CLIPS - 1):
+        width = 62 if i == 3 else 64
+        frames = (np.full((48, width, 3), (7 * i + t) % 256, np.uint8) for t in range(20 + 3 * i))
+        write_film(folder / f"clip-{i:02d}.mp4", frames, 24)
+        clips.append(Clip(f"tt1-{i:03d}", "tt1", f"clip-{i:02d}.mp4"))
+    (folder / "garbage.mp4").write_bytes(np.random.default_rng(0).bytes(5000))
+    clips.append(Clip("tt2-001", "tt2", "garbage.mp4"))
+    write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory) -> dict[str, str]:
+    """An environment with a lab's own backbone installed."""
+    site = tmp_path_factory.mktemp("site")
+    shutil.copy(Path(__file__).with_name("brittle.py"), site)
+    about = site / "brittle-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: brittle\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text(ENTRY_POINT, encoding="utf-8")
+    others = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "SLURM_"))}
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5e" * 32}
+    return others | token | {"PYTHONPATH": str(site), "BRITTLE_CRASHES": str(site / "crashes")}
+
+
+@pytest.fixture(scope="module")
+def holder(environment):
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        address = process.stdout.readline().strip()
+        assert address, "no cluster could be started"
+        yield process.pid, address
+        process.stdin.close()
+        process.wait(timeout=60)
+
+
+def command(films: Path, engine: str) -> list[str]:
+    words = [sys.executable, "-m", "obygaze", "extract", str(films / "films.csv"), "films", "--json"]
+    words += ["--backbone", "brittle", "--engine", engine, "--workers", "2", "--batch-size", "2"]
+    return [*words, "--licence", "CC0-1.0"]
+
+
+@pytest.fixture(scope="module")
+def local(films, environment, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("local")
+    done = subprocess.run(
+        command(films, "local"), cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3, done.stderr
+    return folder / "films-1.0.0"
+
+
+@pytest.fixture(scope="module")
+def by_ray(films, environment, holder, tmp_path_factory):
+    """A run on two workers that nobody disturbs, and how often the decoder crashed in it."""
+    folder = tmp_path_factory.mktemp("ray")
+    crashes = folder / "crashes"
+    here = environment | {"RAY_ADDRESS": holder[1]}
+    before = Path(environment["BRITTLE_CRASHES"]).stat().st_size
+    done = subprocess.run(
+        command(films, "ray"), cwd=folder, env=here, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3, done.stderr
+    crashes = Path(environment["BRITTLE_CRASHES"]).stat().st_size - before
+    return folder, done, crashes
+
+
+def test_two_workers_of_ray_give_the_sealed_bytes_of_the_local_engine(local, by_ray, tree):
+    folder, _, _ = by_ray
+    assert tree(folder / "films-1.0.0") == tree(local)
+
+
+def test_a_file_that_crashes_the_decoder_is_tried_three_times_by_either_engine(local, by_ray):
+    _, done, crashes = by_ray
+    reasons = {clip["clip_id"]: clip["reason"] for clip in json.loads(done.stdout)["not_ok"]}
+    assert set(reasons) == {"tt1-003", "tt2-001"}
+    assert reasons["tt1-003"] == "the decoder crashed on this file 3 times (signal 11)"
+    assert crashes == 3
+    assert "3 times" in (local / "data" / "clips.csv").read_text(encoding="utf-8")
+
+
+def test_stdout_is_one_document_and_stderr_has_no_tracebacks(by_ray):
+    _, done, _ = by_ray
+    assert json.loads(done.stdout)["run"]["engine"] == "ray"
+    assert "Traceback" not in done.stderr
+    assert "clips/s" not in done.stdout.replace('"clips_per_s"', "")
+
+
+def test_the_report_lies_beside_the_stage_and_not_in_the_store(by_ray):
+    folder, done, _ = by_ray
+    reports = list((folder / "films.staging" / "reports").iterdir())
+    assert [path.name for path in reports] == ["0001.json"]
+    report = json.loads(reports[0].read_text(encoding="utf-8"))
+    assert report["clips"] == json.loads(done.stdout)["run"]["clips"] == CLIPS
+    assert report["decoded_frames_per_core_s"] > 0
+    assert not any("report" in str(path) for path in (folder / "films-1.0.0").rglob("*"))
+
+
+def test_workers_killed_in_the_middle_cost_nothing(
+    films, environment, holder, local, tmp_path, tree, wait_for_journal
+):
+    here = environment | {"RAY_ADDRESS": holder[1]}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command(films, "ray"), cwd=tmp_path, env=here, text=True, **quiet) as running:
+        wait_for_journal(tmp_path / "films.staging", 1, running)
+        victims = workers_of(holder[0])
+        assert len(victims) >= 3  # two decoders and an encoder
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        journal = tmp_path / "films.staging" / "journal" / "0001.jsonl"
+        assert len(journal.read_bytes().splitlines()) < CLIPS
+        _, said = running.communicate(timeout=120)
+    assert running.returncode == 3, said
+    assert tree(tmp_path / "films-1.0.0") == tree(local)
+
+
+def workers_of(holder: int) -> list[int]:
+    """Find the actors of the cluster that a process holds."""
+    parents, names = {}, {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                words = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+                names[int(entry.name)] = (entry / "cmdline").read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(words[1])
+
+    def below(pid: int) -> bool:
+        return pid == holder or (pid in parents and below(parents[pid]))
+
+    return [pid for pid, name in names.items() if "ray::MapWorker" in name and below(pid)]

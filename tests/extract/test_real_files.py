@@ -1,0 +1,68 @@
+"""Files as they are found in the wild: other codecs, rotated, out of order, corrupt."""
+
+import csv
+import json
+
+import pytest
+
+COMMAND = ("extract", "videos.csv", "videos", "--licence", "CC0-1.0", "--workers", "1", "--batch-size", "1")
+
+
+@pytest.fixture(scope="module")
+def videos(shared_data, tmp_path_factory, obygaze):
+    folder = tmp_path_factory.mktemp("videos")
+    done = obygaze(folder, "manifest", "import", "folder", shared_data / "videos", "--out", "videos.csv")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sealed(videos, obygaze):
+    done = obygaze(videos, *COMMAND, "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    return videos / document["store"]
+
+
+def test_every_clip_ends_ok_or_with_a_reason_that_a_person_understands(sealed):
+    with (sealed / "data" / "clips.csv").open(encoding="utf-8") as file:
+        rows = {row["clip"]: row for row in csv.DictReader(file)}
+    assert {clip for clip, row in rows.items() if row["status"] == "ok"} == {
+        "arm_wrestling",
+        "flipping_a_pancake",
+        "nasa_13013",
+        "rotated_90",
+        "test",
+        "unordered",
+        "v_GGSY1Qvo990",
+    }
+    assert rows["corrupted"]["status"] == "partial"
+    assert "damaged" in rows["corrupted"]["reason"]
+
+
+def test_strict_fails_what_is_damaged(videos, obygaze):
+    done = obygaze(videos, "extract", "videos.csv", "strict", "--strict", "--limit", "2", "--json")
+    assert done.returncode == 3
+    document = json.loads(done.stdout)
+    assert document["clips"] == {"ok": 1, "partial": 0, "failed": 1, "left": 6}
+    assert [clip["clip_id"] for clip in document["not_ok"]] == ["corrupted"]
+
+
+def test_killed_in_the_middle_and_run_again_gives_the_same_bytes(
+    videos, sealed, tmp_path, obygaze, kill_after, tree
+):
+    command = ("extract", videos / "videos.csv", *COMMAND[2:])
+    for lines in (2, 5):
+        kill_after(tmp_path, "videos.staging", lines, *command)
+    done = obygaze(tmp_path, *command)
+    assert done.returncode == 0, done.stderr
+    assert tree(tmp_path / sealed.name) == tree(sealed)
+
+
+def test_nothing_is_left_to_do_the_second_time(videos, sealed, obygaze):
+    before = sealed.stat().st_mtime_ns
+    done = obygaze(videos, *COMMAND, "--json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert document["run"]["clips"] == 0
+    assert sealed.stat().st_mtime_ns == before
