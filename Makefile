@@ -11,7 +11,7 @@ demo: .venv/with-video
 	$(BIN)/obygaze demo
 
 test: .venv/with-dev
-	$(BIN)/python -m pytest -W error -n logical --dist loadfile
+	$(BIN)/python -m pytest -W error -n auto --dist loadfile
 
 check: lint types walls test
 

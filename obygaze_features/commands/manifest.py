@@ -39,6 +39,7 @@ def import_() -> None:
       obygaze manifest import folder films --spans scenes.csv --out scenes-of-films.csv
       obygaze manifest import obygaze12 ObyGaze12 --videos clips --out obygaze12.csv
       obygaze manifest import mobygaze MObyGaze --out segments.csv
+      obygaze manifest import mediaeval15 MediaEval --videos clips --out mediaeval15.csv
     """
 
 
@@ -84,6 +85,30 @@ def import_mobygaze_(source: Path, out: Path, videos: Path | None, force: bool) 
 
     _refuse_to_replace(out, force)
     _write(import_mobygaze(source, _folder_of(out), videos), out)
+
+
+@import_.command("mediaeval15")
+@click.argument("source", type=PATH)
+@out_option
+@videos_option
+@force_option
+def import_mediaeval15_(source: Path, out: Path, videos: Path | None, force: bool) -> None:
+    """Import the clips of MediaEval 2015 Affective Impact of Movies.
+
+    SOURCE is clips.csv, or the folder that holds it: columns clip (the video's file name), movie, split (dev,
+    test), and valence, arousal, violence where they are known. Without a column split, dev.txt and test.txt
+    beside it list the movies of each side. The organisers give the data out against a signed form; this table
+    is to be made of their files.
+
+    \b
+    Examples:
+      obygaze manifest import mediaeval15 MediaEval --videos clips --out mediaeval15.csv
+      obygaze manifest import mediaeval15 clips.csv --out mediaeval15.csv
+    """
+    from obygaze_features.manifest import import_mediaeval15
+
+    _refuse_to_replace(out, force)
+    _write(import_mediaeval15(source, _folder_of(out), videos), out)
 
 
 @import_.command("folder")

@@ -131,20 +131,31 @@ def _flat(record: dict[str, Any], where: str = "") -> list[tuple[str, str]]:
 @click.option(
     "--store-version", "version", default="1.0.0", show_default=True, help="Version of the content."
 )
+@click.option("--parent", help="The sealed store that this one continues, such as stores/films-1.0.0.")
 @click.option("--allow-missing", is_flag=True, help="Seal although clips are still to do.")
-def seal(name: Path, licence: str, citation: str, version: str, allow_missing: bool) -> None:
+def seal(
+    name: Path, licence: str, citation: str, version: str, parent: str | None, allow_missing: bool
+) -> None:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
+
+    A store that grew names its parent, and its version says how: 1.1.0 after 1.0.0 only adds clips or
+    backbones, 2.0.0 may change rows.
 
     \b
     Examples:
       obygaze store seal stores/films --licence CC-BY-4.0
+      obygaze store seal stores/films --licence CC-BY-4.0 --store-version 1.1.0 --parent stores/films-1.0.0
       obygaze store seal stores/films --licence NOASSERTION --store-version 1.1.0 --allow-missing
     """
     from tqdm import tqdm
 
-    from obygaze_features.store import open_store
+    from obygaze_features.store import open_store, read_stage, staging_path
     from obygaze_features.store import seal as seal_stage
+    from obygaze_features.store.growing import check_growth
 
+    grown_from = (
+        None if parent is None else check_growth(open_store(parent), read_stage(staging_path(name)), version)
+    )
     with tqdm(desc="seal", unit="row", disable=None, leave=False) as bar:
 
         def progress(done: int, total: int) -> None:
@@ -158,6 +169,7 @@ def seal(name: Path, licence: str, citation: str, version: str, allow_missing: b
             licence=licence,
             citation=citation,
             allow_missing=allow_missing,
+            parent=grown_from,
             progress=progress,
         )
     store = open_store(path)
@@ -192,6 +204,6 @@ def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json
             click.echo(f"{problem.file}: {problem.what}")
         verdict = "nothing wrong" if report.ok else f"{len(report.problems)} problems"
         counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
-        click.echo(f"{report.path} ({report.level}): {verdict}; {counts}; fingerprint {report.fingerprint}")
+        click.echo(f"{report.where} ({report.level}): {verdict}; {counts}; fingerprint {report.fingerprint}")
     if not report.ok:
         context.exit(PROBLEMS_FOUND)

@@ -3,7 +3,7 @@
 from .agreement import Gamma, PairAgreement, agreement, gamma
 from .clip import FIELDS, Clip
 from .errors import ManifestError
-from .importers import Imported, import_folder, import_mobygaze, import_obygaze12
+from .importers import Imported, import_folder, import_mediaeval15, import_mobygaze, import_obygaze12
 from .manifest import Manifest, read_manifest, write_manifest
 from .policies import LabelPolicy, apply_policy
 from .projection import Label, Projection, merge, project, windows
@@ -33,6 +33,7 @@ __all__ = [
     "apply_policy",
     "gamma",
     "import_folder",
+    "import_mediaeval15",
     "import_mobygaze",
     "import_obygaze12",
     "merge",

@@ -1,19 +1,41 @@
-"""README.md of a sealed store: what it is, in plain words."""
+"""README.md of a store: what it is, in plain words, under the front matter that dataset hubs read."""
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from obygaze_features.store.layout import SPEC_VERSION, STATUSES
+from obygaze_features.store.layout import SPEC_VERSION, STATUSES, TABLE, dimensions
+from obygaze_features.store.reader import Store
+
+NOBODY_SAID = "NOASSERTION"
+"""SPDX's word for a licence that nobody has stated."""
+
+# Licences that the Hugging Face Hub has a name for (its documentation, "Licenses"), by their SPDX names.
+_SAME_NAME = (
+    "Apache-2.0 MIT BSD-2-Clause BSD-3-Clause BSL-1.0 CC0-1.0 CC-BY-2.0 CC-BY-2.5 CC-BY-3.0 CC-BY-4.0 "
+    "CC-BY-SA-3.0 CC-BY-SA-4.0 CC-BY-NC-2.0 CC-BY-NC-3.0 CC-BY-NC-4.0 CC-BY-ND-4.0 CC-BY-NC-ND-3.0 "
+    "CC-BY-NC-ND-4.0 CC-BY-NC-SA-2.0 CC-BY-NC-SA-3.0 CC-BY-NC-SA-4.0 CDLA-Permissive-1.0 "
+    "CDLA-Permissive-2.0 CDLA-Sharing-1.0 ECL-2.0 EPL-2.0 etalab-2.0 EUPL-1.2 MPL-2.0 Unlicense WTFPL"
+)
+HUB_LICENCES = {name.lower(): name.lower() for name in _SAME_NAME.split()} | {
+    "agpl-3.0-only": "agpl-3.0",
+    "agpl-3.0-or-later": "agpl-3.0",
+    "gpl-3.0-only": "gpl-3.0",
+    "gpl-3.0-or-later": "gpl-3.0",
+    "odbl-1.0": "odbl",
+    "odc-by-1.0": "odc-by",
+    "pddl-1.0": "pddl",
+    NOBODY_SAID.lower(): "unknown",
+}
+_SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
 
 
-def card(
-    about: Mapping[str, Any],
-    counts: Mapping[str, int],
-    groups: Sequence[tuple[str, Mapping[str, Any], Sequence[str]]],
-) -> str:
-    """Write the card.
+@dataclass(frozen=True)
+class Facts:
+    """What a card tells.
 
-    Parameters
+    Attributes
     ----------
     about
         The store's attributes: licence, citation, corpus, parent.
@@ -22,20 +44,61 @@ def card(
     groups
         (name, provenance, lines that describe its arrays) of every backbone.
     """
-    total = sum(counts.values())
-    told = ", ".join(f"{counts[status]} {status}" for status in (*STATUSES[1:], STATUSES[0]))
+
+    about: Mapping[str, Any]
+    counts: Mapping[str, int]
+    groups: Sequence[tuple[str, Mapping[str, Any], Sequence[str]]]
+
+    @property
+    def total(self) -> int:
+        """Number of clips."""
+        return sum(self.counts.values())
+
+
+def facts_of(store: Store, licence: str, citation: str) -> Facts:
+    """Gather what a card tells of a sealed store, under this licence and citation."""
+    statuses = [clip.status for clip in store.clips]
+    groups = []
+    for name in store:
+        group = store[name]
+        arrays = [
+            describe(
+                array,
+                group.dtype(array).name,
+                group.shape(array)[1:],
+                dimensions(array, group.shape(array), group.n_frames),
+            )
+            for array in group.arrays
+        ]
+        groups.append((name, group.provenance, arrays))
+    about = {**store.attributes, "licence": licence, "citation": citation}
+    return Facts(about, {status: statuses.count(status) for status in STATUSES}, groups)
+
+
+def describe(array: str, dtype: str, shape: Sequence[int], names: Sequence[str]) -> str:
+    """Describe an array in a line; `shape` is one clip's, `names` the dimensions' with the clips' first."""
+    return f"{array}: {dtype} [{', '.join(names)}], {' x '.join(map(str, shape))} a clip"
+
+
+def card(facts: Facts) -> str:
+    """Write the card: front matter, and the same in words."""
+    about = facts.about
+    told = ", ".join(f"{facts.counts[status]} {status}" for status in (*STATUSES[1:], STATUSES[0]))
     lines = [
+        *_front_matter(facts),
+        "",
         f"# Features of {about['corpus']['name']}",
         "",
-        f"An obygaze feature store, format {SPEC_VERSION}: {total} clips, of which {told}.",
-        "Rows of failed and missing clips hold no features; `data/clips.csv` says why.",
+        f"An obygaze feature store, format {SPEC_VERSION}: {facts.total} clips, of which {told}.",
+        f"Rows of failed and missing clips hold no features; `{TABLE}` says why.",
         "",
         f"- Licence: {about['licence']}",
         f"- Citation: {about['citation'] or 'none given'}",
     ]
     if about["parent"]:
         lines.append(f"- Grown from the store with fingerprint {about['parent']}")
-    for name, provenance, arrays in groups:
+    lines += [f"- Merged with the store with fingerprint {other}" for other in about.get("merged_with", ())]
+    for name, provenance, arrays in facts.groups:
         lines += [
             "",
             f"## {name}",
@@ -51,9 +114,31 @@ def card(
     return "\n".join(lines)
 
 
+def _front_matter(facts: Facts) -> list[str]:
+    """Write the fields of the Hub's dataset cards; JSON strings are YAML strings."""
+    licence = facts.about["licence"]
+    known = HUB_LICENCES.get(licence.lower(), "other")
+    tags = ["obygaze", "video-features", "zarr", *(name for name, *_ in facts.groups)]
+    size = _SIZES[min(len(_SIZES) - 1, max(0, len(str(facts.total)) - 3))]
+    return [
+        "---",
+        f"license: {known}",
+        *([f"license_name: {json.dumps(licence)}"] if known == "other" else []),
+        f"pretty_name: {json.dumps('Features of ' + facts.about['corpus']['name'])}",
+        f"size_categories: [{json.dumps(size)}]",
+        f"tags: {json.dumps(tags)}",
+        "configs:",
+        "- config_name: clips",
+        f"  data_files: {TABLE}",
+        "---",
+    ]
+
+
 def _origin(provenance: Mapping[str, Any]) -> list[str]:
     hub, sampling, decoder, compute = (provenance[name] for name in ("hub", "sampling", "decoder", "compute"))
     lines = []
+    if provenance.get("imported"):
+        lines.append("IMPORTED: obygaze did not extract them; what follows is as declared, not observed")
     if provenance.get("untrained"):
         lines.append("UNTRAINED: the weights are random, the features mean nothing")
     if hub:
@@ -62,10 +147,14 @@ def _origin(provenance: Mapping[str, Any]) -> list[str]:
         lines.append(f"SHA-256 of the weights: {provenance['weights_sha256']}")
     how_many = "" if sampling["n"] is None else f", {sampling['n']} frames a clip"
     lines += [
-        f"Frames: {sampling['policy']}{how_many}",
-        f"Decoded by PyAV {decoder['av']} (FFmpeg {decoder['ffmpeg']})",
-        f"Computed in {compute['dtype']} on {compute['device']}",
+        f"Frames: {_known(sampling['policy'])}{how_many}",
+        f"Decoded by PyAV {_known(decoder['av'])} (FFmpeg {_known(decoder['ffmpeg'])})",
+        f"Computed in {_known(compute['dtype'])} on {_known(compute['device'])}",
         f"Licence of the backbone: {provenance['licence']}",
         f"Citation of the backbone: {provenance['citation'] or 'none given'}",
     ]
     return lines
+
+
+def _known(value: str | None) -> str:
+    return "unknown" if value is None else value

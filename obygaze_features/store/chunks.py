@@ -6,14 +6,16 @@ otherwise (shards, compression) is left to zarr.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.store.absent import gone
 from obygaze_features.store.errors import StoreError
+from obygaze_features.store.objects import Objects
 
 _CODECS = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
 
@@ -28,9 +30,9 @@ def plain_chunk(metadata: Mapping[str, Any]) -> tuple[int, ...] | None:
 
 
 def read_chunks(
-    folder: Path, chunk: tuple[int, ...], dtype: np.dtype[Any], start: int, stop: int
+    objects: Objects, folder: str, chunk: tuple[int, ...], dtype: np.dtype[Any], rows: range
 ) -> NDArray[Any]:
-    """Read the rows from `start` to `stop` of an array with this chunk shape; `start` begins a chunk.
+    """Read some rows of an array with this chunk shape; the first of them begins a chunk.
 
     Raises
     ------
@@ -38,25 +40,32 @@ def read_chunks(
         If a chunk is missing, has another size, or a wrong checksum.
     """
     little = dtype.newbyteorder("<")
-    rows, *row = chunk
-    values = np.empty((stop - start, *row), little)
-    for first in range(start, stop, rows):
-        wanted = values[first - start : first - start + rows]
-        whole = wanted if len(wanted) == rows else np.empty((rows, *row), little)
-        _read_chunk(folder.joinpath("c", str(first // rows), *["0"] * len(row)), whole)
+    size, *row = chunk
+    values = np.empty((len(rows), *row), little)
+
+    def read(first: int) -> None:
+        wanted = values[first - rows.start : first - rows.start + size]
+        whole = wanted if len(wanted) == size else np.empty((size, *row), little)
+        _read_chunk(objects, "/".join([folder, "c", str(first // size), *["0"] * len(row)]), whole)
         if whole is not wanted:
             wanted[...] = whole[: len(wanted)]
+
+    if objects.readers == 1 or len(rows) <= size:
+        for first in rows[::size]:
+            read(first)
+    else:
+        with ThreadPoolExecutor(objects.readers) as threads:  # none outlives the call: the process may fork
+            for _ in threads.map(read, rows[::size]):
+                pass
     return values
 
 
-def _read_chunk(path: Path, whole: NDArray[Any]) -> None:
+def _read_chunk(objects: Objects, name: str, whole: NDArray[Any]) -> None:
     """Fill a contiguous array with a chunk."""
     data = whole.reshape(-1).view(np.uint8)
     try:
-        with path.open("rb", buffering=0) as file:
-            size = file.readinto(data.data)
-            checksum = file.read(5)
+        size, checksum = objects.fill(name, data.data)
     except FileNotFoundError:
-        raise StoreError(f"{path}: this chunk is missing; run: obygaze store verify") from None
+        raise gone(objects, name) from None
     if size != data.size or checksum != int(google_crc32c.value(data)).to_bytes(4, "little"):
-        raise StoreError(f"{path}: this chunk is damaged; run: obygaze store verify")
+        raise StoreError(f"{objects.where}/{name}: this chunk is damaged; run: obygaze store verify")

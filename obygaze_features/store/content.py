@@ -2,8 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from obygaze_features.store.layout import (
     dimensions,
 )
 from obygaze_features.store.locate import UNREADABLE
+from obygaze_features.store.objects import Objects
 from obygaze_features.store.provenance import (
     HEX64,
     differences,
@@ -29,7 +29,7 @@ from obygaze_features.store.provenance import (
     validate_licence,
     validate_provenance,
 )
-from obygaze_features.store.reader import Group, Store, open_store
+from obygaze_features.store.reader import Group, Store, open_objects
 from obygaze_features.store.report import Problem
 from obygaze_features.store.rows import digest, row_bytes
 from obygaze_features.store.sealed import array_layout
@@ -37,18 +37,32 @@ from obygaze_features.store.sealed import array_layout
 Check = Callable[[], Iterator[Problem]]
 
 
-def check_content(folder: Path) -> tuple[list[Problem], dict[str, int]]:
-    """Check attributes, metadata, table, ids, statuses, every row; return problems and clips by status."""
+def check_content(
+    objects: Objects, names: Sequence[str], absent: Container[str] = ()
+) -> tuple[list[Problem], dict[str, int]]:
+    """Check attributes, metadata, table, ids, statuses, every row; return problems and clips by status.
+
+    Parameters
+    ----------
+    names
+        All files of the store.
+    absent
+        The files that a partial copy leaves out; what would lie in them is not checked.
+    """
     try:
-        store = open_store(folder)
+        store = open_objects(objects)
         tallies = Counter(clip.status for clip in store.clips)
     except (*UNREADABLE, OSError) as error:
         return [Problem(FEATURES, _reason(error))], {}
+    nodes = [name for name in names if name.startswith(f"{FEATURES}/") and name.endswith(f"/{ZARR_METADATA}")]
     checks: list[tuple[str, Check]] = [
         (f"{FEATURES}/{ZARR_METADATA}", lambda: _check_attributes(store)),
-        (f"{FEATURES}/{ZARR_METADATA}", lambda: _check_nodes(store)),
+        (f"{FEATURES}/{ZARR_METADATA}", lambda: _check_nodes(store, nodes)),
         (TABLE, lambda: _check_table(store)),
-        *((f"{FEATURES}/{name}", lambda name=name: _check_group(store, store[name])) for name in store),
+        *(
+            (f"{FEATURES}/{name}", lambda name=name: _check_group(store, store[name], nodes, absent))
+            for name in store
+        ),
     ]
     problems: list[Problem] = []
     for file, check in checks:
@@ -72,12 +86,11 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
         yield Problem(file, "has no group")
 
 
-def _check_nodes(store: Store) -> Iterator[Problem]:
+def _check_nodes(store: Store, nodes: Sequence[str]) -> Iterator[Problem]:
     """Compare the consolidated metadata with every node's own: readers of either must see the same."""
-    root = store.path / FEATURES
     own = {
-        path.parent.relative_to(root).as_posix(): json.loads(path.read_bytes())
-        for path in root.rglob(ZARR_METADATA)
+        name.removeprefix(f"{FEATURES}/").rpartition("/")[0] or ".": json.loads(store.objects.read(name))
+        for name in nodes
     }
     for top in (".", *store.names):
         file = f"{FEATURES}/{ZARR_METADATA}" if top == "." else f"{FEATURES}/{top}/{ZARR_METADATA}"
@@ -112,14 +125,16 @@ def _check_table(store: Store) -> Iterator[Problem]:
             yield Problem(TABLE, f"clip {clip.clip_id}: {clip.status} without a reason")
 
 
-def _check_group(store: Store, group: Group) -> Iterator[Problem]:
+def _check_group(
+    store: Store, group: Group, nodes: Sequence[str], absent: Container[str]
+) -> Iterator[Problem]:
     where = f"{FEATURES}/{group.name}"
     provenance = validate_provenance(group.provenance, sealed=True)
     if provenance["source"] != store.attributes["corpus"]:
         yield Problem(f"{where}/{ZARR_METADATA}", "provenance: 'source' is not the store's corpus")
     if provenance["storage"] != {name: group.dtype(name).name for name in sorted(group.arrays)}:
         yield Problem(f"{where}/{ZARR_METADATA}", "provenance: 'storage' is not the arrays' data types")
-    yield from _check_arrays(store.path, group)
+    yield from _check_arrays(store.objects, group, nodes)
     if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
         yield Problem(f"{where}/clip", f"does not hold the ids of {TABLE}")
         return
@@ -128,12 +143,19 @@ def _check_group(store: Store, group: Group) -> Iterator[Problem]:
             yield Problem(
                 f"{where}/status", f"clip {clip.clip_id}: code {code}, but {clip.status} in {TABLE}"
             )
+    yield from _check_rows(store, group, absent)
+
+
+def _check_rows(store: Store, group: Group, absent: Container[str]) -> Iterator[Problem]:
+    """Compare every row with its digest and its status."""
     for name in (*group.arrays, "time_s", "frame_index"):
         for start in range(0, len(group), block_rows(name, len(group))):
             rows = slice(start, start + block_rows(name, len(group)))
+            if _chunk_name(group, name, start) in absent:
+                continue
             for clip, values in zip(store.clips[rows], group.raw(name, rows), strict=True):
                 if what := _wrong_row(clip.status, clip.digests.get(f"{group.name}/{name}"), values):
-                    yield Problem(f"{where}/{name}", f"clip {clip.clip_id}: {what}")
+                    yield Problem(f"{FEATURES}/{group.name}/{name}", f"clip {clip.clip_id}: {what}")
 
 
 def _wrong_row(status: str, said: str | None, values: NDArray[Any]) -> str | None:
@@ -151,17 +173,24 @@ def _wrong_row(status: str, said: str | None, values: NDArray[Any]) -> str | Non
     return None if np.isfinite(values).all() else "holds NaN or inf"
 
 
-def _check_arrays(folder: Path, group: Group) -> Iterator[Problem]:
+def _chunk_name(group: Group, array: str, row: int) -> str:
+    numbers = [row // block_rows(array, len(group)), *[0] * (len(DIMENSIONS[array]) - 1)]
+    return "/".join([FEATURES, group.name, array, "c", *map(str, numbers)])
+
+
+def _check_arrays(objects: Objects, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
     """Compare every array's metadata with those that sealing would write."""
-    present = {path.parent.name for path in (folder / FEATURES / group.name).glob(f"*/{ZARR_METADATA}")}
+    below = f"{FEATURES}/{group.name}/"
+    inner = [name.removeprefix(below).split("/") for name in nodes if name.startswith(below)]
+    present = {parts[0] for parts in inner if len(parts) == 2}
     required = DIMENSIONS.keys() - set(FEATURE_ARRAYS)
     if not required <= present <= DIMENSIONS.keys() or not group.arrays:
         wanted = f"{', '.join(sorted(required))} and some of {', '.join(FEATURE_ARRAYS)}"
         yield Problem(f"{FEATURES}/{group.name}", f"arrays {', '.join(sorted(present))}; expected {wanted}")
     sizes: dict[str, int] = {}
     for name in sorted(present & DIMENSIONS.keys()):
-        found = json.loads((folder / FEATURES / group.name / name / ZARR_METADATA).read_bytes())
-        file = f"{FEATURES}/{group.name}/{name}/{ZARR_METADATA}"
+        file = f"{below}{name}/{ZARR_METADATA}"
+        found = json.loads(objects.read(file))
         if found["data_type"] not in DTYPES[name]:
             yield Problem(file, f"data type {found['data_type']}, expected {' or '.join(DTYPES[name])}")
             continue

@@ -16,6 +16,9 @@ from obygaze_features.store.layout import (
     STAGING_SUFFIX,
     ZARR_METADATA,
 )
+from obygaze_features.store.objects import Folder, Objects
+from obygaze_features.store.packed import ZIP_SUFFIX, open_zip
+from obygaze_features.store.remote import as_url, open_url
 
 T = TypeVar("T")
 
@@ -24,6 +27,14 @@ VERSIONED = re.compile(r"-(\d+)\.(\d+)\.(\d+)$")
 
 UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError, NotImplementedError)
 """What zarr and JSON raise for bytes that are not what they should be."""
+
+
+def locate(place: Path | str) -> Objects:
+    """Find a sealed store by its path or URL."""
+    if url := as_url(place):
+        return open_url(url)
+    path = resolve(Path(place))
+    return open_zip(path) if path.is_file() else Folder(path)
 
 
 def resolve(path: Path) -> Path:
@@ -35,7 +46,7 @@ def resolve(path: Path) -> Path:
         )
     if path.name.endswith(BUILDING_SUFFIX):
         raise StoreError(f"{path}: a store that is being sealed, or whose sealing was killed; seal again")
-    if (path / FEATURES).is_dir():
+    if (path / FEATURES).is_dir() or (path.suffix == ZIP_SUFFIX and path.is_file()):
         return path
     if versions := sealed_versions(path):
         return versions[-1]
@@ -57,21 +68,23 @@ def sealed_versions(path: Path) -> list[Path]:
     return [folder for _, folder in sorted(found)]
 
 
-def check_version(folder: Path) -> dict[str, Any]:
-    """Read the store's attributes, before any other file is trusted; refuse a newer format."""
-    file = folder / FEATURES / ZARR_METADATA
-    if not file.is_file():
-        raise StoreError(f"{file}: missing; this is not a whole store")
-    attributes: dict[str, Any] = guarded(
-        str(file), lambda: dict(json.loads(file.read_bytes())["attributes"][ATTRIBUTE])
-    )
+def check_version(store: Objects | Path) -> dict[str, Any]:
+    """Read a store's attributes, before any other file is trusted; refuse a newer format."""
+    objects = Folder(store) if isinstance(store, Path) else store
+    file = f"{objects.where}/{FEATURES}/{ZARR_METADATA}"
+    try:
+        data = objects.read(f"{FEATURES}/{ZARR_METADATA}")
+    except (FileNotFoundError, IsADirectoryError):
+        raise StoreError(f"{file}: missing; this is not a whole store") from None
+    attributes: dict[str, Any] = guarded(file, lambda: dict(json.loads(data)["attributes"][ATTRIBUTE]))
     version = attributes.get("spec_version")
     match = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", version) if isinstance(version, str) else None
     if match is None:
         raise StoreError(f"{file}: spec_version is {version!r}, which is no format version")
     if int(match[1]) > int(SPEC_VERSION.partition(".")[0]):
         raise StoreError(
-            f"{folder}: format {version} is newer than this obygaze reads ({SPEC_VERSION}): update obygaze"
+            f"{objects.where}: format {version} is newer than this obygaze reads ({SPEC_VERSION}): "
+            "update obygaze"
         )
     return attributes
 

@@ -81,8 +81,21 @@ REQUIRED: dict[str, Rule] = {
 }
 """Fields that whoever extracts must declare."""
 
-OPTIONAL: dict[str, Rule] = {"untrained": ("true, or left out", lambda value: value is True)}
-"""`untrained: true` marks random weights."""
+_MARK: Rule = ("true, or left out", lambda value: value is True)
+OPTIONAL: dict[str, Rule] = {"untrained": _MARK, "imported": _MARK}
+"""`untrained: true` marks random weights, `imported: true` features that obygaze did not extract."""
+
+UNKNOWN_IF_IMPORTED = (
+    "sampling.policy",
+    "decoder.av",
+    "decoder.ffmpeg",
+    "decoder.on_damage",
+    "compute.dtype",
+    "compute.tf32",
+    "compute.device",
+    "software",
+)
+"""Fields that may be null, which says unknown, in the provenance of imported features alone."""
 
 FILLED_IN: dict[str, Rule] = {"storage": OBJECT, "source": OBJECT, "source.name": SOME_TEXT}
 """Fields that the store adds at sealing: dtype of every array, and the corpus."""
@@ -156,6 +169,7 @@ def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = Fals
     if not isinstance(found, dict):
         raise StoreError(f"provenance: expected an object, found {type(provenance).__name__}")
     required = REQUIRED | FILLED_IN if sealed else REQUIRED
+    unknown = UNKNOWN_IF_IMPORTED if found.get("imported") is True else ()
     for dotted, (words, test) in required.items():
         parent, _, leaf = dotted.rpartition(".")
         holder = found if not parent else found[parent]
@@ -163,7 +177,7 @@ def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = Fals
             continue
         if leaf not in holder:
             raise StoreError(f"provenance: {dotted!r} is missing; expected {words}")
-        if not test(holder[leaf]):
+        if not test(holder[leaf]) and not (dotted in unknown and holder[leaf] is None):
             raise StoreError(f"provenance: {dotted!r} should be {words}; found {holder[leaf]!r}")
     for name, (words, test) in OPTIONAL.items():
         if name in found and not test(found[name]):

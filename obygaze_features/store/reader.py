@@ -1,6 +1,5 @@
 """Reading a sealed store."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any
 import numpy as np
 import zarr
 from numpy.typing import NDArray
-from zarr.storage import LocalStore
 
 from obygaze_features.store.bag import parse_info
 from obygaze_features.store.chunks import plain_chunk, read_chunks
@@ -27,9 +25,11 @@ from obygaze_features.store.layout import (
     TABLE,
     block_rows,
 )
-from obygaze_features.store.locate import VERSIONED, check_version, guarded, resolve
+from obygaze_features.store.locate import VERSIONED, check_version, guarded, locate
+from obygaze_features.store.objects import Folder, Objects, digest_of
 from obygaze_features.store.provenance import NAME
-from obygaze_features.store.table import StoredClip, read_table
+from obygaze_features.store.table import StoredClip, parse_table
+from obygaze_features.store.zarr_view import ZarrView
 
 _DONE_CODES = tuple(STATUSES.index(status) for status in DONE)
 
@@ -56,8 +56,8 @@ class Group:
         Frames sampled from every clip, F.
     """
 
-    def __init__(self, path: Path, node: zarr.Group) -> None:
-        self._path = path
+    def __init__(self, objects: Objects, node: zarr.Group) -> None:
+        self._objects = objects
         self._node = node
         self.name = node.basename
         self.provenance: dict[str, Any] = dict(node.metadata.attributes[PROVENANCE])
@@ -74,8 +74,8 @@ class Group:
                 or _dtype_name(array) not in DTYPES[name]
             ):
                 raise StoreError(
-                    f"{path}, array {self.name}/{name}: {array.dtype} {list(array.shape)} does not fit the "
-                    "format"
+                    f"{objects.where}, array {self.name}/{name}: {array.dtype} {list(array.shape)} "
+                    "does not fit the format"
                 )
         self.n_frames: int = self._array("time_s").shape[1]
 
@@ -127,11 +127,11 @@ class Group:
         """
         row = self._rows.get(clip_id)
         if row is None:
-            raise StoreError(f"{self._path}: no clip {clip_id}")
+            raise StoreError(f"{self._where}: no clip {clip_id}")
         if not self.usable[row]:
-            reason = read_table(self._path / TABLE)[row].reason
+            reason = parse_table(self._objects.read(TABLE), f"{self._where}/{TABLE}")[row].reason
             raise StoreError(
-                f"{self._path}: clip {clip_id} is "
+                f"{self._where}: clip {clip_id} is "
                 f"{STATUSES[self.status[row]]}{': ' if reason else ''}{reason}; it has no features"
             )
         values: NDArray[Any] = self._features(array, slice(row, row + 1))[0]
@@ -143,19 +143,23 @@ class Group:
         for start in range(0, len(self.clip_ids), size):
             yield start, self._features(array, slice(start, start + size))
 
+    @property
+    def _where(self) -> str:
+        return self._objects.where
+
     @cached_property
     def _rows(self) -> dict[str, int]:
         return {clip: row for row, clip in enumerate(self.clip_ids)}
 
     def _array(self, name: str) -> zarr.Array[Any]:
         if name not in self._arrays:
-            raise StoreError(f"{self._path}: group {self.name} has no {name}, but {', '.join(self.arrays)}")
+            raise StoreError(f"{self._where}: group {self.name} has no {name}, but {', '.join(self.arrays)}")
         return self._arrays[name]
 
     def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
         """Read rows as they are stored, whatever their status."""
         values: NDArray[Any] = guarded(
-            f"{self._path}, array {self.name}/{name}", lambda: self._rows_of(name, rows)
+            f"{self._where}, array {self.name}/{name}", lambda: self._rows_of(name, rows)
         )
         return values
 
@@ -165,8 +169,8 @@ class Group:
         chunk = plain_chunk(array.metadata.to_dict())
         if chunk is None or start % chunk[0] or stop - start == 1:
             return np.asarray(array[rows])
-        folder = self._path / FEATURES / self.name / name
-        return read_chunks(folder, chunk, np.dtype(array.dtype), start, stop)
+        folder = f"{FEATURES}/{self.name}/{name}"
+        return read_chunks(self._objects, folder, chunk, np.dtype(array.dtype), range(start, stop))
 
     def _features(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
         """Read rows; a chunk that is gone reads as NaN, which a row that should hold features betrays."""
@@ -177,9 +181,9 @@ class Group:
         if holes.any():
             clip = self.clip_ids[start + int(np.flatnonzero(holes)[0])]
             raise StoreError(
-                f"{self._path}, array {self.name}/{name}: nothing is stored for {int(holes.sum())} clips "
+                f"{self._where}, array {self.name}/{name}: nothing is stored for {int(holes.sum())} clips "
                 "that should have "
-                f"features, the first is {clip}; run: obygaze store verify --full {self._path}"
+                f"features, the first is {clip}; run: obygaze store verify --full {self._where}"
             )
         return values
 
@@ -189,55 +193,65 @@ class Store:
 
     Attributes
     ----------
-    path
-        Its folder.
+    objects
+        Its files, wherever they are.
+    where
+        What messages call it: its path or URL.
     attributes
         spec_version, licence, citation, corpus, parent, and whatever a newer minor version added.
     names
         The backbones it has features of.
     """
 
-    def __init__(self, path: Path, attributes: Mapping[str, Any], node: zarr.Group) -> None:
-        self.path = path
+    def __init__(self, objects: Objects, attributes: Mapping[str, Any], node: zarr.Group) -> None:
+        self.objects = objects
+        self.where = objects.where
         self.attributes = attributes
         self._nodes = dict(sorted(node.groups()))
         for name in self._nodes:
             if not NAME[1](name):
-                raise StoreError(f"{path}: a group is named {name!r}; expected {NAME[0]}")
+                raise StoreError(f"{self.where}: a group is named {name!r}; expected {NAME[0]}")
         self._groups: dict[str, Group] = {}
         self.names = tuple(self._nodes)
 
     @property
+    def path(self) -> Path:
+        """Its folder; a StoreError if it is a zip or on a server."""
+        if isinstance(self.objects, Folder):
+            return self.objects.path
+        raise StoreError(f"{self.where}: this needs a folder; obygaze store unpack or pull makes one of it")
+
+    @property
     def name(self) -> str:
         """Name of the store, without its version."""
-        return VERSIONED.sub("", self.path.name)
+        return VERSIONED.sub("", self.objects.name)
 
     @cached_property
     def version(self) -> str:
         """Version of the store's content, such as 1.0.0."""
-        return parse_info((self.path / BAG_INFO).read_bytes()).get("Store-Version", "")
+        return parse_info(self.objects.read(BAG_INFO)).get("Store-Version", "")
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the digest manifest, which stands for all of the content."""
-        return hashlib.sha256((self.path / MANIFEST).read_bytes()).hexdigest()
+        return digest_of(self.objects, MANIFEST)
 
     @cached_property
     def clips(self) -> tuple[StoredClip, ...]:
         """What became of every clip, in the order of the rows."""
-        return read_table(self.path / TABLE)
+        return parse_table(self.objects.read(TABLE), f"{self.where}/{TABLE}")
 
     def __repr__(self) -> str:
-        return f"Store({str(self.path)!r}, {', '.join(self.names)})"
+        return f"Store({self.where!r}, {', '.join(self.names)})"
 
     def __getitem__(self, name: str) -> Group:
         if name not in self._nodes:
             raise StoreError(
-                f"{self.path}: no features of {name}, but of {', '.join(self.names) or 'nothing'}"
+                f"{self.where}: no features of {name}, but of {', '.join(self.names) or 'nothing'}"
             )
         if name not in self._groups:
             self._groups[name] = guarded(
-                f"{self.path}, group {name}", lambda: Group(self.path, self._nodes[name])
+                f"{self.where}, group {name}", lambda: Group(self.objects, self._nodes[name])
             )
         return self._groups[name]
 
@@ -252,25 +266,27 @@ class Store:
 
 
 def open_store(path: Path | str) -> Store:
-    """Open a sealed store.
+    """Open a sealed store; nothing is read of it yet but its metadata.
 
     Parameters
     ----------
     path
-        Its folder `NAME-VERSION`, or `NAME` for the highest version there is.
+        Its folder `NAME-VERSION`, or `NAME` for the highest version there is; a zip that `obygaze store pack`
+        made; or the URL of a folder or zip: http://, https:// or s3:// (these need `obygaze[remote]`).
 
     Raises
     ------
     StoreError
         If there is no sealed store, it is of a newer format, or its metadata are damaged.
     """
-    folder = resolve(Path(path))
-    root = folder / FEATURES
-    attributes = check_version(folder)
-    node = guarded(
-        f"{folder}", lambda: zarr.open_group(LocalStore(root, read_only=True), mode="r", zarr_format=3)
-    )
-    return guarded(f"{folder}", lambda: Store(folder, attributes, node))
+    return open_objects(locate(path))
+
+
+def open_objects(objects: Objects) -> Store:
+    """Open the sealed store whose files these are."""
+    attributes = check_version(objects)
+    node = guarded(objects.where, lambda: zarr.open_group(ZarrView(objects), mode="r", zarr_format=3))
+    return guarded(objects.where, lambda: Store(objects, attributes, node))
 
 
 def _dtype_name(array: zarr.Array[Any]) -> str:

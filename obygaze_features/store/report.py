@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 Level = Literal["quick", "manifest", "full"]
@@ -22,15 +21,19 @@ class VerifyReport:
 
     Attributes
     ----------
+    where, name
+        The store's path or URL, and its name with its version.
     problems
         Everything that is wrong, sorted by file.
     counts
-        Files and bytes of the payload; after a full verification, clips by status.
+        Files and bytes of the payload; after a full verification, clips by status; in a partial
+        copy, the files that it leaves out ("not pulled").
     fingerprint
         SHA-256 of the digest manifest as it is now.
     """
 
-    path: Path
+    where: str
+    name: str
     level: Level
     problems: tuple[Problem, ...]
     counts: Mapping[str, int]
@@ -44,7 +47,7 @@ class VerifyReport:
     def record(self) -> dict[str, object]:
         """Give the report as plain JSON."""
         return {
-            "store": self.path.name,
+            "store": self.name,
             "level": self.level,
             "ok": self.ok,
             "problems": [{"file": problem.file, "what": problem.what} for problem in self.problems],

@@ -4,7 +4,7 @@ import re
 import shutil
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from zarr.storage import LocalStore
 
 from obygaze_features.store.bag import write_bag
-from obygaze_features.store.card import card
+from obygaze_features.store.card import Facts, card, describe
+from obygaze_features.store.croissant import croissant
 from obygaze_features.store.errors import StoreError
 from obygaze_features.store.files import locked, naming, sync, sync_tree
 from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.layout import (
     ATTRIBUTE,
     BUILDING_SUFFIX,
+    CROISSANT,
     FEATURES,
     FILLS,
     PROVENANCE,
@@ -89,6 +91,7 @@ def seal(
     citation: str = "",
     allow_missing: bool = False,
     parent: str | None = None,
+    merged_with: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Path:
     """Seal a stage into the folder `DESTINATION-VERSION` and return its path; the stage stays.
@@ -106,6 +109,8 @@ def seal(
         Seal although clips are still to do; their rows get the status missing.
     parent
         Fingerprint of the store that this one grew from.
+    merged_with
+        Fingerprints of the stores whose clips were added to the parent's.
     progress
         Called with (rows written, rows in all).
 
@@ -117,8 +122,7 @@ def seal(
     """
     destination = Path(destination)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
-    if not VERSION.fullmatch(version):
-        raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0")
+    final = final_path(destination, version)
     if parent is not None and not HEX64[1](parent):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {HEX64[0]}")
     about: dict[str, object] = {
@@ -127,10 +131,9 @@ def seal(
         "citation": one_line(citation, "citation"),
         "corpus": stage.corpus,
         "parent": parent,
+        **({"merged_with": list(merged_with)} if merged_with else {}),
     }
     ledger = _ledger(stage, allow_missing=allow_missing)
-    final = destination.with_name(f"{destination.name}-{version}")
-    _refuse_existing(final)
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
     with naming(building):
         building.mkdir(parents=True, exist_ok=True)
@@ -147,6 +150,15 @@ def seal(
                 shutil.rmtree(building, ignore_errors=True)
                 raise
             sync(final.parent)
+    return final
+
+
+def final_path(destination: Path, version: str) -> Path:
+    """Say where a version of a store will be; refuse a version that is none, or is there already."""
+    if not VERSION.fullmatch(version):
+        raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0")
+    final = destination.with_name(f"{destination.name}-{version}")
+    _refuse_existing(final)
     return final
 
 
@@ -205,8 +217,11 @@ def _build(
     (building / TABLE).write_bytes(table_bytes(clips, names))
     counts = Counter(clip.status for clip in clips)
     told = [(group.name, group.provenance, _describe(group)) for group in groups]
+    facts = Facts(about, {status: counts[status] for status in STATUSES}, told)
+    table = (building / TABLE).read_bytes()
+    (building / CROISSANT).write_bytes(croissant(facts, version, digest(table), len(table)))
     info = {"External-Description": f"obygaze feature store, format {SPEC_VERSION}", "Store-Version": version}
-    write_bag(building, info, card(about, {status: counts[status] for status in STATUSES}, told))
+    write_bag(building, info, card(facts))
 
 
 def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object]:
@@ -215,11 +230,7 @@ def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object
 
 
 def _describe(group: GroupSpec) -> list[str]:
-    return [
-        f"{spec.name}: {spec.dtype} [{', '.join(group.dimensions(spec.name))}], "
-        f"{' x '.join(map(str, spec.shape))} a clip"
-        for spec in group.arrays
-    ]
+    return [describe(spec.name, spec.dtype, spec.shape, group.dimensions(spec.name)) for spec in group.arrays]
 
 
 def _blocks(

@@ -73,20 +73,28 @@ def read_table(path: Path) -> tuple[StoredClip, ...]:
     StoreError
         Naming the line, if it is not such a table.
     """
+    return parse_table(path.read_bytes(), str(path))
+
+
+def parse_table(data: bytes, where: str) -> tuple[StoredClip, ...]:
+    """Read the table from its bytes; `where` is what messages call it."""
     clips: list[StoredClip] = []
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = csv.reader(file, strict=True)
-        try:
-            header = next(lines, [])
-            names = [name.removeprefix(DIGEST_PREFIX) for name in header[len(COLUMNS) :]]
-            if tuple(header[: len(COLUMNS)]) != COLUMNS:
-                raise StoreError(f"{path}, line 1: expected the columns {','.join(COLUMNS)}")
-            for line in lines:
-                clips.append(_clip(line, names, len(clips)))
-        except (ValueError, csv.Error) as error:
-            if isinstance(error, StoreError):
-                raise
-            raise StoreError(f"{path}, line {lines.line_num}: {error}") from error
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise StoreError(f"{where}: {error}") from error
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = next(lines, [])
+        names = [name.removeprefix(DIGEST_PREFIX) for name in header[len(COLUMNS) :]]
+        if tuple(header[: len(COLUMNS)]) != COLUMNS:
+            raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
+        for line in lines:
+            clips.append(_clip(line, names, len(clips)))
+    except (ValueError, csv.Error) as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"{where}, line {lines.line_num}: {error}") from error
     return tuple(clips)
 
 

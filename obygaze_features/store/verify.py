@@ -1,18 +1,13 @@
 """Is a store still what was sealed? Three depths, each including the one before."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
-from obygaze_features.store.bag import (
-    REQUIRED_TAGS,
-    file_digest,
-    oxum,
-    parse_info,
-    parse_manifest,
-    payload_files,
-    tag_files,
-)
+from obygaze_features.store.absent import absent_files
+from obygaze_features.store.bag import REQUIRED_TAGS, parse_info, parse_manifest
 from obygaze_features.store.content import check_content
 from obygaze_features.store.errors import StoreError
 from obygaze_features.store.layout import (
@@ -20,18 +15,36 @@ from obygaze_features.store.layout import (
     BAGIT,
     BAGIT_TEXT,
     FEATURES,
+    FETCH,
     MANIFEST,
     PAYLOAD,
     TAG_MANIFEST,
     ZARR_METADATA,
     block_rows,
 )
-from obygaze_features.store.locate import check_version, resolve
+from obygaze_features.store.locate import check_version, locate
+from obygaze_features.store.objects import Objects
+from obygaze_features.store.packed import Packed
 from obygaze_features.store.report import Level, Problem, VerifyReport
+from obygaze_features.store.selection import chunk_of
+
+HASHERS = 4
+"""Files digested at a time: hashlib lets other threads run meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file that is there: its size, and its digest if it was read."""
+
+    size: int
+    digest: str
 
 
 def verify(path: Path | str, level: Level = "manifest") -> VerifyReport:
-    """Check a sealed store.
+    """Check a sealed store: a folder, a zip, or at a URL.
+
+    A partial copy is checked for what it says it has; how many files it leaves out is counted. At a URL
+    nothing can be listed, so files too many are not seen.
 
     Parameters
     ----------
@@ -43,62 +56,113 @@ def verify(path: Path | str, level: Level = "manifest") -> VerifyReport:
     Raises
     ------
     StoreError
-        If there is no sealed store at this path.
+        If there is no sealed store at this place, or its server cannot be reached.
     """
-    folder = resolve(Path(path))
-    payload = payload_files(folder)
-    counts = {"files": len(payload), "bytes": sum((folder / file).lstat().st_size for file in payload)}
-    problems = [*_check_format(folder), *_check_tags(folder, payload)]
-    if level != "quick" and (folder / MANIFEST).is_file():
-        problems += _compare(folder, MANIFEST, payload)
-    if level == "full":
-        found, clips = check_content(folder)
-        problems += found
-        counts |= clips
-    manifest = folder / MANIFEST
-    fingerprint = hashlib.sha256(manifest.read_bytes()).hexdigest() if manifest.is_file() else ""
-    unique = sorted(set(problems), key=lambda problem: (problem.file, problem.what))
-    return VerifyReport(folder, level, tuple(unique), counts, fingerprint)
-
-
-def _check_format(folder: Path) -> Iterator[Problem]:
+    objects = locate(path)
+    names = objects.names()
+    tags = [name for name in names if not name.startswith(f"{PAYLOAD}/") and name != FETCH]
+    payload = [name for name in names if name.startswith(f"{PAYLOAD}/")]
+    problems = [*_check_format(objects)]
+    absent: dict[str, str] = {}
     try:
-        check_version(folder)
+        absent = absent_files(objects)
+    except StoreError as error:
+        problems.append(Problem(FETCH, str(error)))
+    found = _look(objects, tags, digests=True) | _look(objects, payload, digests=level != "quick")
+    counts = {
+        "files": len(payload),
+        "bytes": sum(file.size for name in payload if (file := found[name])),
+    }
+    if absent:
+        counts["not pulled"] = len(absent)
+    problems += _check_tags(objects, found, absent)
+    if isinstance(objects, Packed):
+        problems += [Problem(name, "its header in the zip was changed") for name in objects.torn_headers()]
+    if level != "quick":
+        problems += _compare(objects, MANIFEST, {name: found[name] for name in payload}, absent)
+    if level == "full":
+        wrong, clips = check_content(objects, names, absent)
+        problems += wrong
+        counts |= clips
+    manifest = found.get(MANIFEST)
+    fingerprint = manifest.digest if manifest else ""
+    unique = sorted(set(problems), key=lambda problem: (problem.file, problem.what))
+    return VerifyReport(objects.where, objects.name, level, tuple(unique), counts, fingerprint)
+
+
+def _look(objects: Objects, names: Iterable[str], *, digests: bool) -> dict[str, _Found | None]:
+    """Measure files; None for what is not an ordinary file. What a server has lost is left out."""
+
+    def look(name: str) -> tuple[str, _Found | None] | None:
+        try:
+            if not objects.is_plain(name):
+                return name, None
+            if not digests:
+                return name, _Found(objects.size(name), "")
+            size, found = 0, hashlib.sha256()
+            for block in objects.stream(name):
+                size += len(block)
+                found.update(block)
+            return name, _Found(size, found.hexdigest())
+        except FileNotFoundError:
+            return None
+
+    with ThreadPoolExecutor(max(HASHERS, objects.readers)) as threads:  # none outlives the call
+        return dict(found for found in threads.map(look, names) if found)
+
+
+def _check_format(objects: Objects) -> Iterator[Problem]:
+    try:
+        check_version(objects)
     except StoreError as error:
         yield Problem(f"{FEATURES}/{ZARR_METADATA}", str(error))
 
 
-def _check_tags(folder: Path, payload: list[str]) -> Iterator[Problem]:
+def _check_tags(
+    objects: Objects, found: Mapping[str, _Found | None], absent: Mapping[str, str]
+) -> Iterator[Problem]:
     """Check the files beside `data/`; the tag manifest has no digest, but it must match these files."""
     for name in (*REQUIRED_TAGS, TAG_MANIFEST):
-        if not (folder / name).is_file():
+        if not found.get(name):
             yield Problem(name, "missing")
-    if (folder / BAGIT).is_file() and (folder / BAGIT).read_bytes() != BAGIT_TEXT.encode():
+    if found.get(BAGIT) and objects.read(BAGIT) != BAGIT_TEXT.encode():
         yield Problem(BAGIT, "is not the declaration of a BagIt 1.0 bag")
-    if (folder / TAG_MANIFEST).is_file():
-        yield from _compare(folder, TAG_MANIFEST, tag_files(folder))
-    if (folder / BAG_INFO).is_file():
-        said = parse_info((folder / BAG_INFO).read_bytes()).get("Payload-Oxum", "nothing")
-        found = oxum(folder, [file for file in payload if (folder / file).is_file()])
-        if found != said:
-            yield Problem(PAYLOAD, f"holds {found} (bytes.files), {BAG_INFO} says {said}")
+    if found.get(TAG_MANIFEST):
+        tags = {
+            name: file
+            for name, file in found.items()
+            if not name.startswith(f"{PAYLOAD}/") and name != TAG_MANIFEST
+        }
+        yield from _compare(objects, TAG_MANIFEST, tags, {})
+    if found.get(BAG_INFO) and not absent:
+        said = parse_info(objects.read(BAG_INFO)).get("Payload-Oxum", "nothing")
+        sizes = [file.size for name, file in found.items() if file and name.startswith(f"{PAYLOAD}/")]
+        if f"{sum(sizes)}.{len(sizes)}" != said:
+            is_now = f"{sum(sizes)}.{len(sizes)}"
+            yield Problem(PAYLOAD, f"holds {is_now} (bytes.files), {BAG_INFO} says {said}")
 
 
-def _compare(folder: Path, manifest: str, present: list[str]) -> Iterator[Problem]:
+def _compare(
+    objects: Objects, manifest: str, present: Mapping[str, _Found | None], absent: Mapping[str, str]
+) -> Iterator[Problem]:
     """Compare files with the digests of a manifest; names it lists are never opened, only those present."""
-    said, canonical = parse_manifest((folder / manifest).read_bytes())
+    try:
+        data = objects.read(manifest)
+    except (FileNotFoundError, IsADirectoryError):
+        return
+    said, canonical = parse_manifest(data)
     if not canonical:
         yield Problem(manifest, "is not written as the format demands: it was changed")
-    found = {}
     for name in present:
-        if (folder / name).is_symlink() or not (folder / name).is_file():
+        if not present[name]:
             yield Problem(name, "is not a plain file")
-        else:
-            found[name] = file_digest(folder / name)
+    found = {name: file.digest for name, file in present.items() if file}
     for name in found.keys() - said.keys():
         yield Problem(name, f"extra: {manifest} does not list it")
-    for name in said.keys() - found.keys():
+    for name in said.keys() - found.keys() - absent.keys():
         yield Problem(name, f"missing: {manifest} lists it")
+    for name in absent.keys() - said.keys():
+        yield Problem(FETCH, f"leaves out {name}, which {manifest} does not list")
     for name in found.keys() & said.keys():
         if found[name] != said[name]:
             yield Problem(name, f"changed: its SHA-256 is not the one in {manifest}{_what_lies_in(name)}")
@@ -106,9 +170,9 @@ def _compare(folder: Path, manifest: str, present: list[str]) -> Iterator[Proble
 
 def _what_lies_in(name: str) -> str:
     """Say which array and rows a chunk holds."""
-    parts = name.removeprefix(f"{FEATURES}/").split("/")
-    if parts[2:3] != ["c"] or not parts[3].isdecimal():
+    chunk = chunk_of(name)
+    if chunk is None:
         return ""
-    size = block_rows(parts[1], 2**31)
-    first = int(parts[3]) * size
-    return f"; it holds rows {first} to {first + size - 1} of {parts[0]}/{parts[1]}"
+    group, array, number = chunk
+    size = block_rows(array, 2**31)
+    return f"; it holds rows {number * size} to {(number + 1) * size - 1} of {group}/{array}"

@@ -189,6 +189,8 @@ def _check_features(features: ClipFeatures, group: GroupSpec, where: str) -> Non
             raise StoreError(
                 f"{where}, array {name}: expected shape {list(shape)}, found {list(values.shape)}"
             )
+        if name == "time_s" and _times_unknown(features, group):
+            continue
         if not np.isfinite(values).all():
             kinds = "NaN" if np.isnan(values).any() else "inf"
             hint = " (float16 overflow?)" if kinds == "inf" and dtype == np.float16 else ""
@@ -196,8 +198,14 @@ def _check_features(features: ClipFeatures, group: GroupSpec, where: str) -> Non
             raise StoreError(
                 f"{where}, array {name}: {count} values are not finite, {kinds} among them{hint}"
             )
-    if (features.frame_index < 0).any():
+    if (features.frame_index < 0).any() and not _times_unknown(features, group):
         raise StoreError(f"{where}, array frame_index: a negative index")
+
+
+def _times_unknown(features: ClipFeatures, group: GroupSpec) -> bool:
+    """Say whether the rows are those of imported features of which nobody knows when their frames were."""
+    imported = group.provenance.get("imported") is True
+    return imported and bool(np.isnan(features.time_s).all()) and bool((features.frame_index == -1).all())
 
 
 def _new_journal(folder: Path) -> tuple[Path, int]:

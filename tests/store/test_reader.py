@@ -129,7 +129,7 @@ def read_all(path):
         ("data/features.zarr/zarr.json", "missing"),
         ("data/features.zarr/toy/pooled/c/0/0", "this chunk is missing"),
         ("data/features.zarr/toy/frames/c/1/0/0", "this chunk is missing"),
-        ("data/features.zarr/toy/tokens/c/2/0/0", "nothing is stored for 14 clips .* first is tt0032-é"),
+        ("data/features.zarr/toy/tokens/c/2/0/0", "this chunk is missing"),
     ],
 )
 def test_a_file_that_is_gone_is_an_error_not_a_row_of_nan(tmp_path, file, message):

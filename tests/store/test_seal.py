@@ -126,7 +126,8 @@ def test_nothing_but_zarr_nodes_lies_in_the_zarr_and_the_bag_is_whole(tmp_path):
     names = {file.split("/")[-1] for file in tree(path / "data/features.zarr")}
     assert names == {"zarr.json", "0"}
     assert sorted(node.name for node in path.iterdir()) == [
-        "README.md", "bag-info.txt", "bagit.txt", "data", "manifest-sha256.txt", "tagmanifest-sha256.txt",
+        "README.md", "bag-info.txt", "bagit.txt", "croissant.json", "data", "manifest-sha256.txt",
+        "tagmanifest-sha256.txt",
     ]  # fmt: skip
     subprocess.run(["sha256sum", "-c", "--quiet", "manifest-sha256.txt"], cwd=path, check=True)
     subprocess.run(["sha256sum", "-c", "--quiet", "tagmanifest-sha256.txt"], cwd=path, check=True)

@@ -2,7 +2,8 @@
 
 from .folder import import_folder
 from .imported import Imported
+from .mediaeval15 import import_mediaeval15
 from .mobygaze import import_mobygaze
 from .obygaze12 import import_obygaze12
 
-__all__ = ["Imported", "import_folder", "import_mobygaze", "import_obygaze12"]
+__all__ = ["Imported", "import_folder", "import_mediaeval15", "import_mobygaze", "import_obygaze12"]
