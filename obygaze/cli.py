@@ -55,6 +55,20 @@ CONTENTS: dict[str, Entry] = {
     "folds": Entry("Print the clips of every fold.", f"{MODELS}.folds:folds"),
     "evaluate": Entry("Evaluate probes, one movie left out at a time.", f"{MODELS}.evaluate:evaluate"),
     "compare": Entry("Compare the models of two runs, film by film.", f"{MODELS}.compare:compare"),
+    "task": Entry(
+        "Benchmark tasks of neighbouring papers.",
+        {
+            "mediaeval15": Entry(
+                "MediaEval 2015 Affective Impact of Movies.",
+                {
+                    "labels": Entry("Make classes of scores and judgements.", f"{MODELS}.mediaeval:labels"),
+                    "train": Entry("Train on dev clips and write a run.", f"{MODELS}.mediaeval:train"),
+                    "score": Entry("Score runs by the official measures.", f"{MODELS}.mediaeval:score"),
+                    "check": Entry("Check a folder of runs by the rules.", f"{MODELS}.mediaeval:check"),
+                },
+            )
+        },
+    ),
     "predict": Entry("Score a store's clips with a saved model.", f"{MODELS}.predict:predict"),
 }
 
@@ -63,7 +77,8 @@ EXTRAS = {
     "pebble": "video",
     "torch": "extract",
     "transformers": "extract",
-    "huggingface_hub": "extract",
+    "huggingface_hub": "remote",
+    "obstore": "remote",
     "safetensors": "extract",
     "matplotlib": "figures",
     "ray": "ray",

@@ -13,8 +13,8 @@ def shared_data() -> Path:
     """Real annotations, videos and oracles, which the project's licence forbids to carry along."""
     if not SHARED_DATA.is_dir():
         message = (
-            f"no test data at {SHARED_DATA}: fetch the annotations (github husky-helen/ObyGaze12 and "
-            "husky-helen/MObyGaze) and the test videos named in tests/README.md, or point OBYGAZE_TEST_DATA at them"
+            f"no test data at {SHARED_DATA}: fetch the annotations and videos that tests/README.md names, "
+            "or point OBYGAZE_TEST_DATA at them"
         )
         if os.environ.get("CI"):
             pytest.fail(message)

@@ -1,0 +1,134 @@
+"""The clips of MediaEval 2015 Affective Impact of Movies: 10,900 of 199 films (Sjöberg et al. 2015).
+
+The data are given out against a signed form, so the layout read here is this project's own: a table
+`clips.csv` to be made of the organisers' files. Assumed of them: clips are named by their video files, as
+LIRIS-ACCEDE does (`ACCEDE00000.mp4`), and the split is by film.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.errors import ManifestError
+from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.paths import stored_path
+from obygaze_features.manifest.rows import Collected
+from obygaze_features.manifest.table import Problems, Row, read_table
+
+from .imported import Imported, counted, file_in
+
+FILE_NAME = "clips.csv"
+LISTS: Mapping[str, str] = {"dev": "dev.txt", "test": "test.txt"}
+"""Beside a clips.csv without a column split: the films of each side, one a line."""
+
+EXTRAS = ("split", "valence", "arousal", "violence")
+"""Columns of the manifest, in order; empty where the file has none or does not know."""
+
+NAME = re.compile(r"ACCEDE\d{5}\.mp4")
+PUBLISHED = {"dev": (6144, 100), "test": (4756, 99)}
+"""Clips and films of each side (section 3)."""
+
+
+def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> Imported:
+    """Read the task's clips, each a whole video file whose name is the clip's id.
+
+    Parameters
+    ----------
+    source
+        clips.csv, or its folder. Columns: clip, movie; split (dev, test), unless the folder has dev.txt and
+        test.txt, lists of films; and of valence, arousal, violence those that are known, kept verbatim. Other
+        columns are left out.
+    root
+        Folder that the manifest will lie in.
+    videos
+        Folder of the video files; without it videos are bare file names, beside the manifest.
+
+    Raises
+    ------
+    ManifestError
+        Naming file, line and column, if a row is broken; a film is on both sides, or on neither.
+    """
+    path = file_in(source, (FILE_NAME,))
+    table = read_table(path, needed=("clip", "movie"))
+    sides = {} if "split" in table.columns else _lists(path)
+    problems = Problems(path)
+    collected = Collected(problems, "clip")
+    side_of: dict[str, str] = {}
+    for row in table.rows:
+        clip = _clip(row, problems, sides, root, videos)
+        collected.add(clip, row.line)
+        if clip is not None:
+            first = side_of.setdefault(clip.movie, clip.extras["split"])
+            if first != clip.extras["split"]:
+                problems.add(row.line, f"movie {clip.movie!r} has clips in dev and in test", "split")
+    problems.refuse()
+    notices = _notices(collected.clips)
+    unread = [column for column in table.columns if column not in {"clip", "movie", *EXTRAS}]
+    if unread:
+        notices.append(f"left out {counted(len(unread), 'column')}: {', '.join(unread)}")
+    lone = sorted(sides.keys() - side_of.keys())
+    if lone:
+        notices.append(f"no clip of {counted(len(lone), 'listed movie')}; the first is {lone[0]}")
+    return Imported(Manifest(tuple(collected.clips), root), tuple(notices))
+
+
+def _clip(
+    row: Row, problems: Problems, sides: Mapping[str, str], root: Path, videos: Path | None
+) -> Clip | None:
+    cells = row.cells
+    split = cells.get("split", sides.get(cells["movie"], ""))
+    if split not in PUBLISHED:
+        found = f"{split!r}; expected dev or test"
+        problems.add(
+            row.line, found if "split" in cells else f"movie {cells['movie']!r} is in no list", "split"
+        )
+        return None
+    if cells.get("violence", "") not in {"", "0", "1"}:
+        problems.add(row.line, f"{cells['violence']!r}; expected 0, 1 or nothing", "violence")
+        return None
+    return problems.attempt(
+        row.line,
+        "",
+        Clip,
+        clip_id=cells["clip"],
+        movie=cells["movie"],
+        video=stored_path(videos / cells["clip"], root) if videos else cells["clip"],
+        extras={column: cells.get(column, "") for column in EXTRAS} | {"split": split},
+    )
+
+
+def _lists(path: Path) -> dict[str, str]:
+    """Read which side each listed film is on."""
+    sides: dict[str, str] = {}
+    for side, name in LISTS.items():
+        lines = path.with_name(name)
+        if not lines.is_file():
+            raise ManifestError(
+                f"{path}: no column split, and no {name} beside it that lists the films of {side}"
+            )
+        try:
+            movies = lines.read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise ManifestError(f"{lines}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+        for movie in movies:
+            if movie.strip() and sides.setdefault(movie.strip(), side) != side:
+                raise ManifestError(f"{lines}: movie {movie.strip()!r} is in {LISTS['dev']} as well")
+    return sides
+
+
+def _notices(clips: list[Clip]) -> list[str]:
+    sides = Counter(clip.extras["split"] for clip in clips)
+    notices = []
+    for side, (n_clips, n_movies) in PUBLISHED.items():
+        movies = len({clip.movie for clip in clips if clip.extras["split"] == side})
+        if (sides[side], movies) != (n_clips, n_movies):
+            here = f"{counted(sides[side], 'clip')} of {counted(movies, 'movie')}"
+            notices.append(f"{side}: {here}; the published corpus has {n_clips:,} of {n_movies}")
+    others = sum(NAME.fullmatch(clip.clip_id) is None for clip in clips)
+    if others:
+        notices.append(
+            f"{counted(others, 'clip is', 'clips are')} not named as LIRIS-ACCEDE's (ACCEDE00000.mp4)"
+        )
+    return notices

@@ -1,0 +1,309 @@
+"""`obygaze task mediaeval15 labels | train | score | check`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from obygaze_features.manifest import Manifest
+    from obygaze_models.dataset import Exclusion, Features, Pool
+    from obygaze_models.tasks.mediaeval15.corpus import Corpus
+    from obygaze_models.tasks.mediaeval15.run_files import Subtask
+    from obygaze_models.tasks.mediaeval15.score import Scored
+
+PATH = click.Path(path_type=Path)  # a missing file is the reader's to report, in one line
+force_option = click.option("--force", is_flag=True, help="Replace what is there.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+truth_option = click.option(
+    "--truth",
+    type=PATH,
+    help="The clips and what is known of them: a table with a column clip, or a manifest. Where it has a "
+    "column split, only its test clips count.",
+)
+
+
+@click.command()
+@click.argument("scores", type=PATH)
+@click.option("--out", required=True, type=PATH, help="The table to write.")
+@click.option("--pivots", type=PATH, help="Judgements of clips without scores: clip, axis, pivot, above.")
+@force_option
+def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
+    """Put classes in place of valence and arousal scores.
+
+    SCORES is a table with columns clip, valence, arousal; others are kept. Scores in [-1, 1] below -0.15 are
+    negative or calm, above 0.15 positive or active, the rest neutral. PIVOTS has a row a judgement: axis is
+    valence or arousal, pivot low or high, above 0 or 1; three of each, the majority counts. A clip above the
+    high pivot and not above the low is left out, and said to be.
+
+    \b
+    Examples:
+      obygaze task mediaeval15 labels scores.csv --out clips.csv
+      obygaze task mediaeval15 labels scores.csv --pivots judgements.csv --out clips.csv
+    """
+    import csv
+    import io
+
+    from obygaze_models.tasks.mediaeval15.errors import TaskError
+    from obygaze_models.tasks.mediaeval15.files import write_text
+    from obygaze_models.tasks.mediaeval15.pivots import make_labels
+
+    if out.exists() and not force:
+        raise TaskError(f"{out} is there already; choose another --out, or replace it with --force")
+    made = make_labels(scores, pivots)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, made.columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(made.rows)
+    write_text(out, text.getvalue())
+    for clip_id, axis in made.rejected.items():
+        click.echo(f"left out {clip_id}: its judgements on {axis} contradict each other", err=True)
+    unknown = ", ".join(f"{number} without {axis}" for axis, number in made.unlabelled.items())
+    click.echo(f"{out}: {len(made.rows):,} clips ({unknown}), {len(made.rejected)} left out")
+
+
+@click.command()
+@click.argument("store", type=PATH)
+@click.argument("manifest", type=PATH)
+@click.option("--subtask", required=True, type=click.Choice(["violence", "affect"]))
+@click.option("--run", "name", required=True, help="Name of the run.")
+@click.option(
+    "--external",
+    is_flag=True,
+    help="Mark the run as using external data. Features of a pretrained backbone do, and need this.",
+)
+@click.option("--backbone", help="Which of the store's backbones; needed when it has several.")
+@click.option(
+    "--features",
+    type=click.Choice(["pooled", "frames", "tokens"]),
+    help="Which array to read.  [default: the first of these that is stored]",
+)
+@click.option(
+    "--pool",
+    type=click.Choice(["mean", "max"]),
+    default="mean",
+    show_default=True,
+    help="How frames or tokens become one vector a clip; pooled features are taken as they are.",
+)
+@click.option("--out", type=PATH, default=Path("runs/mediaeval15"), show_default=True, help="Folder of runs.")
+@force_option
+@json_option
+def train(
+    store: Path,
+    manifest: Path,
+    subtask: "Subtask",
+    name: str,
+    external: bool,
+    backbone: str | None,
+    features: "Features | None",
+    pool: "Pool",
+    out: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Train on the dev clips of MANIFEST and call its test clips, with the features of STORE.
+
+    A logistic regression on standardised features; its regularisation is chosen on inner folds of whole dev
+    movies. Writes violence-NAME.trec (log odds, TREC's six columns) or affect-NAME.csv (clip, valence,
+    arousal), and a record beside it. A split with a movie on both sides is refused. Nothing is drawn: the
+    same command gives the same bytes.
+
+    \b
+    Examples:
+      obygaze task mediaeval15 train stores/descriptors m.csv --subtask violence --run descriptors
+      obygaze task mediaeval15 train stores/xclip m.csv --subtask affect --run xclip --external
+    """
+    from obygaze_features.manifest import read_manifest
+    from obygaze_features.store import open_store
+    from obygaze_models.tasks.mediaeval15.annotations import of_manifest
+    from obygaze_models.tasks.mediaeval15.corpus import load_corpus
+    from obygaze_models.tasks.mediaeval15.errors import TaskError
+    from obygaze_models.tasks.mediaeval15.run_files import (
+        RunFile,
+        affect_lines,
+        check_free,
+        trec_lines,
+        write_run,
+    )
+    from obygaze_models.tasks.mediaeval15.train import train_affect, train_violence
+
+    file = RunFile(out, subtask, name)
+    # Before the work, so that nobody waits for a refusal.
+    check_free(file, force=force)
+    clips = read_manifest(manifest)
+    corpus = load_corpus(
+        open_store(store), of_manifest(clips), backbone=backbone, features=features, pool=pool
+    )
+    if corpus.pretrained and not external:
+        raise TaskError(
+            f"features of {corpus.backbone} were made with pretrained weights, which have seen external "
+            "data: mark the run with --external"
+        )
+    if subtask == "violence":
+        scores, selected = train_violence(corpus)
+        text, selection = trec_lines(scores, name), {"violence": selected.record()}
+    else:
+        calls, models = train_affect(corpus)
+        text = affect_lines(calls)
+        selection = {axis: model.record() for axis, model in models.items()}
+    record = _record(corpus, clips, subtask, name, external) | {"selection": selection}
+    write_run(file, text, record, force=force)
+    for exclusion in (*corpus.dev.excluded, *corpus.test.excluded):
+        click.echo(f"excluded {exclusion.clip_id}: {exclusion.reason}", err=True)
+    if as_json:
+        click.echo(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    for what, chosen in selection.items():
+        click.echo(f"{what}: C {chosen['C']:g}, of {chosen['dev_clips']} labelled dev clips")
+    missing = f", {len(corpus.test.excluded)} missing" if corpus.test.excluded else ""
+    click.echo(f"{file.path}: {len(corpus.test.clips)} test clips{missing}")
+
+
+def _record(
+    corpus: "Corpus", clips: "Manifest", subtask: str, name: str, external: bool
+) -> dict[str, object]:
+    def excluded(listed: "tuple[Exclusion, ...]") -> list[dict[str, str]]:
+        return [{"clip_id": one.clip_id, "reason": one.reason} for one in listed]
+
+    return {
+        "run": name,
+        "subtask": subtask,
+        "external_data": external,
+        "model": "logistic regression on standardised features",
+        "store": corpus.store,
+        "backbone": corpus.backbone,
+        "pretrained": corpus.pretrained,
+        "features": corpus.features,
+        "pool": corpus.pool,
+        "manifest_sha256": clips.digest(),
+        "dev_movies": sorted(set(corpus.dev.movies)),
+        "dev_clips": len(corpus.dev.clips),
+        "test_clips": len(corpus.test.clips),
+        "excluded": {"dev": excluded(corpus.dev.excluded), "test": excluded(corpus.test.excluded)},
+    }
+
+
+@click.command()
+@truth_option
+@click.option("--run", "runs", type=PATH, multiple=True, help="A run's file, to score against --truth.")
+@click.option("--trec", type=PATH, help="Any TREC run, to score against --qrels.")
+@click.option("--qrels", type=PATH, help="TREC relevances: topic, 0, clip, relevance.")
+@click.option("--double", is_flag=True, help="Hold scores as doubles, as trec_eval 10 does; 9 has float32.")
+@click.option("--out", type=PATH, help="Folder for the numbers (CSV, JSON), the tables and the figures.")
+@force_option
+@json_option
+def score(
+    truth: Path | None,
+    runs: tuple[Path, ...],
+    trec: Path | None,
+    qrels: Path | None,
+    double: bool,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Score runs by the official measures: average precision as trec_eval has it, and accuracy.
+
+    A run whose name ends in .csv is an affect run, any other a TREC run of violence. Shown beside a measure
+    is what chance gives: the mean AP over all orders, or the accuracy of the most frequent class.
+
+    \b
+    Examples:
+      obygaze task mediaeval15 score --truth m.csv --run runs/mediaeval15/violence-a.trec
+      obygaze task mediaeval15 score --truth m.csv --run violence-a.trec --run affect-a.csv --out scores
+      obygaze task mediaeval15 score --trec run.trec --qrels qrels.txt --double --json
+    """
+    from tabulate import tabulate
+
+    from obygaze_models.tasks.mediaeval15.report import HEADERS, make_report, shown_rows
+    from obygaze_models.tasks.mediaeval15.score import document, together
+
+    if bool(runs) != bool(truth) or (trec is None) != (qrels is None) or not (runs or trec):
+        raise click.UsageError("give --truth with --run, or --trec with --qrels, or both pairs")
+    if out is not None:
+        from obygaze_models.report import new_folder, write_report
+        from obygaze_models.report.folder import check_folder
+
+        check_folder(out, force=force)
+    scored = together(_scored(truth, runs, trec, qrels, double))
+    record = _inputs(truth, runs, trec, qrels) | {"scores_held_as": "double" if double else "float32"}
+    if out is not None:
+        with new_folder(out, force=force) as folder:
+            write_report(make_report(scored, record), folder)
+    if as_json:
+        click.echo(json.dumps(document(scored, record), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        click.echo(tabulate(shown_rows(scored.table), HEADERS, tablefmt="simple", disable_numparse=True))
+    for notice in scored.notices:
+        click.echo(notice, err=True)
+
+
+def _scored(
+    truth: Path | None, runs: tuple[Path, ...], trec: Path | None, qrels: Path | None, double: bool
+) -> "list[Scored]":
+    from obygaze_models.tasks.mediaeval15.annotations import read_annotations
+    from obygaze_models.tasks.mediaeval15.run_files import read_affect, read_qrels, read_trec
+    from obygaze_models.tasks.mediaeval15.score import score_run, score_violence
+
+    scored = []
+    clips = read_annotations(truth) if truth else ()
+    for path in runs:
+        run: Any = read_affect(path) if path.suffix == ".csv" else read_trec(path)
+        scored.append(score_run(path.stem, run, clips, double=double))
+    if trec and qrels:
+        scored.append(score_violence(trec.stem, read_trec(trec), read_qrels(qrels), double=double))
+    return scored
+
+
+def _inputs(
+    truth: Path | None, runs: tuple[Path, ...], trec: Path | None, qrels: Path | None
+) -> dict[str, object]:
+    """Name the files read by their digests: their folders are this machine's alone."""
+    import hashlib
+
+    paths = [path for path in (truth, *runs, trec, qrels) if path is not None]
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
+    return {
+        "inputs": [{"name": path.name, "sha256": digest} for path, digest in zip(paths, digests, strict=True)]
+    }
+
+
+@click.command()
+@click.argument("runs", type=PATH)
+@click.option("--truth", required=True, type=PATH, help="All clips with their split: a table or a manifest.")
+@json_option
+@click.pass_context
+def check(ctx: click.Context, runs: Path, truth: Path, as_json: bool) -> None:
+    """Check a folder of runs against the rules of the task.
+
+    Problems: more than five runs of a subtask, a run without the flag external_data, no run without external
+    data, a clip twice or none of the test's, a score that is not finite, a movie in dev and in test.
+    Warnings: missing clips, ties. Exit code 3 if there is a problem.
+
+    \b
+    Examples:
+      obygaze task mediaeval15 check runs/mediaeval15 --truth mediaeval15.csv
+      obygaze task mediaeval15 check runs/mediaeval15 --truth mediaeval15.csv --json
+    """
+    from dataclasses import asdict
+
+    from tabulate import tabulate
+
+    from obygaze_models.tasks.mediaeval15.annotations import read_annotations
+    from obygaze_models.tasks.mediaeval15.checks import check_runs
+
+    checked = check_runs(runs, read_annotations(truth))
+    if as_json:
+        click.echo(json.dumps(asdict(checked), indent=2, ensure_ascii=False))
+    else:
+        external = {True: "yes", False: "no", None: "not said"}
+        rows = [
+            (run.subtask, run.name, external[run.external_data], f"{run.coverage:.1%}", f"{run.ties:.0%}")
+            for run in checked.runs
+        ]
+        headers = ("subtask", "run", "external data", "coverage", "ties")
+        click.echo(tabulate(rows, headers, tablefmt="simple", disable_numparse=True))
+        for finding in checked.findings:
+            click.echo(f"{finding.severity}: {finding.about}: {finding.what}", err=True)
+    ctx.exit(0 if checked.ok else 3)

@@ -1,0 +1,83 @@
+"""Precision against recall, and confusion matrices, of runs of the MediaEval 2015 task."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from obygaze_models.figures.style import save
+from obygaze_models.tasks.mediaeval15.labels import CLASSES
+from obygaze_models.tasks.mediaeval15.score import Confusion, Curve
+
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
+"""Told apart by readers who do not see red or green; used again from the seventh run on."""
+
+
+def draw_curves(curves: Sequence[Curve], path: Path) -> None:
+    """Draw precision at each relevant clip against recall, and the share of relevant clips, which is chance.
+
+    The same curves give the same bytes.
+
+    Parameters
+    ----------
+    curves
+        One a run.
+    path
+        A .png or .svg file.
+    """
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for place, curve in enumerate(curves):
+            colour = COLOURS[place % len(COLOURS)]
+            axes.plot(curve.recall, curve.precision, color=colour, marker=".", markersize=3, label=curve.name)
+            axes.axhline(curve.prevalence, color=colour, linestyle=":", linewidth=1)
+        axes.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="recall", ylabel="precision")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+
+    save(path, (5.0, 4.0), draw)
+
+
+def draw_confusions(matrices: Sequence[Confusion], path: Path) -> None:
+    """Draw confusion matrices side by side: counts, shaded by their share of the true class.
+
+    The same counts give the same bytes.
+
+    Parameters
+    ----------
+    matrices
+        A panel each, two a row.
+    path
+        A .png or .svg file.
+    """
+    n_rows = (len(matrices) + 1) // 2
+
+    def draw(figure: Figure) -> None:
+        panels = figure.subplots(n_rows, 2, squeeze=False).ravel()
+        for axes in panels[len(matrices) :]:
+            axes.set_axis_off()
+        for axes, matrix in zip(panels, matrices, strict=False):
+            _draw_matrix(axes, matrix)
+
+    save(path, (7.5, 0.4 + 3.2 * n_rows), draw)
+
+
+def _draw_matrix(axes: Axes, matrix: Confusion) -> None:
+    names = CLASSES[matrix.axis]
+    shares = matrix.counts / matrix.counts.sum(axis=1, keepdims=True).clip(min=1)
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    for row in range(len(names)):
+        for column in range(len(names)):
+            axes.text(
+                column,
+                row,
+                f"{matrix.counts[row, column]:,}\n{shares[row, column]:.0%}",
+                ha="center",
+                va="center",
+                color="white" if shares[row, column] > 0.5 else "black",
+            )
+    axes.set_xticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="called", ylabel="true", title=f"{matrix.name}, {matrix.axis}")

@@ -1,0 +1,1 @@
+"""Benchmark tasks of neighbouring papers, on the same stores; a package each."""

@@ -1,0 +1,81 @@
+"""Global accuracy of one axis, and what chance gives: the numbers to read a result against."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How many clips of an axis are called correctly.
+
+    Attributes
+    ----------
+    correct, returned, total
+        Clips called correctly; called at all; with a known class.
+    unknown
+        Clips of the run without a known class; they count nowhere.
+    majority
+        Accuracy of calling every clip the class that is the most frequent among those with a known class.
+    """
+
+    correct: int
+    returned: int
+    total: int
+    unknown: int
+    majority: float
+
+    @property
+    def accuracy_returned(self) -> float:
+        """Share of the returned clips, the paper's words; it rewards leaving out difficult clips."""
+        return self.correct / self.returned if self.returned else float("nan")
+
+    @property
+    def accuracy_all(self) -> float:
+        """Share of all clips, a missing one counting as wrong."""
+        return self.correct / self.total
+
+    @property
+    def coverage(self) -> float:
+        """Share of clips that the run returned. Only at 1 is an accuracy official: both agree."""
+        return self.returned / self.total
+
+
+def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> Accuracy:
+    """Compare the classes that a run calls with the true ones, by clip id; `truth` must not be empty."""
+    returned = [clip_id for clip_id in called if clip_id in truth]
+    return Accuracy(
+        correct=sum(called[clip_id] == truth[clip_id] for clip_id in returned),
+        returned=len(returned),
+        total=len(truth),
+        unknown=len(called) - len(returned),
+        majority=max(Counter(truth.values()).values()) / len(truth),
+    )
+
+
+def confusion(
+    called: Mapping[str, str], truth: Mapping[str, str], classes: Sequence[str]
+) -> NDArray[np.int64]:
+    """Count the clips of each true class (rows) that are called each class (columns)."""
+    counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
+    for clip_id, name in called.items():
+        if clip_id in truth:
+            counts[classes.index(truth[clip_id]), classes.index(name)] += 1
+    return counts
+
+
+def expected_average_precision(n: int, n_relevant: int) -> float:
+    """Compute the mean AP over all orders of N clips, R of them relevant: what knowing nothing gives.
+
+    E[AP] = a + (1 - a) H_N / N with a = (R - 1) / (N - 1) and H_N the harmonic number: at a relevant clip's
+    rank k the others are relevant with probability a, and k is uniform.
+    """
+    if not n_relevant:
+        return 0.0
+    if n == 1:
+        return 1.0
+    others = (n_relevant - 1) / (n - 1)
+    return others + (1 - others) * float(np.sum(1 / np.arange(1, n + 1))) / n
