@@ -55,6 +55,17 @@ CONTENTS: dict[str, Entry] = {
     "folds": Entry("Print the clips of every fold.", f"{MODELS}.folds:folds"),
     "evaluate": Entry("Evaluate probes, one movie left out at a time.", f"{MODELS}.evaluate:evaluate"),
     "compare": Entry("Compare the models of two runs, film by film.", f"{MODELS}.compare:compare"),
+    "audit": Entry(
+        "Audit embeddings, captions and saliency for bias.",
+        {
+            "eat": Entry("Embedding association tests.", f"{MODELS}.audit_eat:eat"),
+            "words": Entry("Count words of emotion in captions.", f"{MODELS}.audit:words"),
+            "alpha": Entry("Cronbach's alpha of raters.", f"{MODELS}.audit:alpha"),
+            "saliency": Entry("Grad-CAM from stored activations.", f"{MODELS}.audit_saliency:saliency"),
+            "gender-score": Entry("Gender Scores of captions.", f"{MODELS}.audit_gender:gender_score"),
+            "cooc": Entry("Co-occurrence of objects and genders.", f"{MODELS}.audit_gender:cooc"),
+        },
+    ),
     "task": Entry(
         "Benchmark tasks of neighbouring papers.",
         {

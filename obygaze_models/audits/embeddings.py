@@ -1,0 +1,142 @@
+"""Embeddings of images or texts, read from a store whose provenance names their space."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.store import Group, Store, open_store
+from obygaze_models.audits.errors import AuditError
+from obygaze_models.audits.tables import refuse_twins
+
+SPACE = "space"
+"""Field of a group's provenance: model and weights, such as `clip-vit-base-patch32 sha256:…`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """One vector an item, all of one space.
+
+    Attributes
+    ----------
+    where : str
+        Store and group, for messages.
+    space : str
+        Model and weights that made the vectors; only vectors of one space compare.
+    vectors : float32 [N, D]
+    rows
+        Item id -> row of `vectors`; an id without features has none.
+    fingerprint : str
+        Of the store.
+    """
+
+    where: str
+    space: str
+    vectors: NDArray[np.float32]
+    rows: Mapping[str, int]
+    fingerprint: str
+
+    @property
+    def n_features(self) -> int:
+        """Length D of a vector."""
+        return int(self.vectors.shape[1])
+
+    def take(self, ids: Sequence[str], what: str) -> NDArray[np.float64]:
+        """Give the vectors of some items, [n, D], checked as `check_vectors` does.
+
+        Raises
+        ------
+        AuditError
+            Naming `what` and the id: nothing is asked for, an id is asked for twice, an item has no
+            embedding.
+        """
+        refuse_twins(ids, f"{what}: it has twice")
+        for name in ids:
+            if name not in self.rows:
+                raise AuditError(f"{what}: {name} has no embedding in {self.where}")
+        found = self.vectors[[self.rows[name] for name in ids]].astype(np.float64)
+        check_vectors(found, what, ids)
+        return found
+
+
+def check_vectors(vectors: NDArray[np.float64], what: str, ids: Sequence[str] | None = None) -> None:
+    """Refuse a set of vectors with which no cosine can be taken.
+
+    Raises
+    ------
+    AuditError
+        Naming the set and the id (or row): the set is empty, a value is not finite, a vector is zero.
+    """
+    if len(vectors) == 0:
+        raise AuditError(f"{what} is empty")
+    for bad, words in (
+        (~np.isfinite(vectors).all(axis=1), "has a value that is not finite"),
+        (~vectors.any(axis=1), "is the zero vector, which has no direction"),
+    ):
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise AuditError(f"{what}: the embedding of {ids[row] if ids else f'row {row}'} {words}")
+
+
+def unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale every row to length 1, [n, D]; largest entry first, so that no square over- or underflows."""
+    scaled = vectors / np.abs(vectors).max(axis=1, keepdims=True)
+    lengths: NDArray[np.float64] = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
+    directions: NDArray[np.float64] = scaled / lengths
+    return directions
+
+
+def read_embeddings(path: Path, backbone: str | None = None) -> Embeddings:
+    """Read the pooled vectors of a store's group.
+
+    Raises
+    ------
+    AuditError
+        The store has several groups and none is chosen, or the group's provenance has no `space`.
+    StoreError
+        There is no such store or group.
+    """
+    store = open_store(path)
+    group = choose_group(store, backbone)
+    where = f"{store.path}, group {group.name}"
+    rows = {name: row for row, name in enumerate(group.clip_ids) if group.usable[row]}
+    space = group_space(group, where)
+    return Embeddings(where, space, group.pooled(), rows, store.fingerprint)
+
+
+def choose_group(store: Store, backbone: str | None) -> Group:
+    """Open the group asked for, or the only one there is."""
+    if backbone is None and len(store.names) != 1:
+        raise AuditError(f"{store.path} has the groups {', '.join(store.names)}: choose one")
+    return store[backbone or store.names[0]]
+
+
+def group_space(group: Group, where: str) -> str:
+    """Read the space from a group's provenance."""
+    space = group.provenance.get(SPACE)
+    if not isinstance(space, str) or not space.strip():
+        raise AuditError(
+            f"{where}: its provenance has no field {SPACE!r}, so nothing says what its vectors compare with"
+        )
+    return space
+
+
+def check_same_space(a: Embeddings, b: Embeddings) -> None:
+    """Refuse two sets of embeddings whose cosines would mean nothing.
+
+    Raises
+    ------
+    AuditError
+        Naming both spaces, or both dimensions.
+    """
+    if a.space != b.space:
+        raise AuditError(
+            f"embeddings of two spaces don't compare: {a.where} is of {a.space!r}, {b.where} of {b.space!r}"
+        )
+    if a.n_features != b.n_features:
+        raise AuditError(
+            f"embeddings of two lengths don't compare: {a.where} has {a.n_features} features, {b.where} "
+            f"{b.n_features}"
+        )

@@ -1,0 +1,161 @@
+"""Gender Scores of captions: of each as it is, or of both genders in its place."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from obygaze_models.audits.errors import AuditError
+from obygaze_models.audits.gender_score import Detected, Scorer, joined
+from obygaze_models.audits.genders import GENDERS, filled, has_mask, named, share
+from obygaze_models.audits.published_genders import TOTALS
+from obygaze_models.audits.results import Results
+from obygaze_models.audits.tables import Row
+
+
+class Mode(StrEnum):
+    """Direct: the caption as it is. Estimation: man and woman in turn in the place of its gender."""
+
+    DIRECT = "gs"
+    ESTIMATION = "ge"
+
+
+class Labels(StrEnum):
+    """How an image with several objects counts: the mean over them, or their labels joined into one."""
+
+    EACH = "each"
+    JOINED = "joined"
+
+
+def needed_texts(
+    captions: Sequence[Row], objects: Mapping[str, Sequence[Detected]], mode: Mode, labels: Labels
+) -> tuple[str, ...]:
+    """List every text that needs an embedding: captions or their filled variants, then labels; each once."""
+    texts: dict[str, None] = {}
+    for row in captions:
+        texts |= dict.fromkeys(_variants(row["caption"], mode).values())
+    for found in objects.values():
+        texts |= dict.fromkeys(one.label for one in (joined(found) if labels is Labels.JOINED else found))
+    return tuple(texts)
+
+
+def _variants(caption: str, mode: Mode) -> dict[str, str]:
+    """Give the texts to score, by column of the results."""
+    if mode is Mode.DIRECT:
+        return {"gs": caption}
+    if not has_mask(caption) and len(named(caption)) != 1:
+        return {}
+    return {f"gs_{gender}": filled(caption, gender) for gender in GENDERS}
+
+
+def audit_gender_score(
+    captions: Sequence[Row],
+    objects: Mapping[str, Sequence[Detected]],
+    scorer: Scorer,
+    *,
+    mode: Mode = Mode.DIRECT,
+    labels: Labels = Labels.EACH,
+    origin: Mapping[str, object] | None = None,
+    model: str | None = None,
+) -> Results:
+    """Score every caption; what can't be scored is a row with its reason, and never counts as 0.
+
+    Parameters
+    ----------
+    captions
+        Rows with caption_id, image_id, caption.
+    objects
+        Image id -> its objects.
+    scorer
+        Priors and similarities.
+    origin
+        What to record of where these came from.
+    model
+        A captioner of the published table, to put its values beside those of estimation.
+
+    Raises
+    ------
+    AuditError
+        No caption at all could be scored, the captioner is unknown, or its values are of the other mode.
+    """
+    if model is not None and model not in TOTALS:
+        raise AuditError(f"no published values of {model!r}, but of {', '.join(TOTALS)}")
+    if model is not None and mode is not Mode.ESTIMATION:
+        raise AuditError("the published values are of estimation, not of captions as they are: use mode ge")
+    rows = tuple(_row(row, objects.get(row["image_id"], ()), scorer, mode, labels) for row in captions)
+    reasons = [str(row["left_out"]) for row in rows if row["left_out"]]
+    if len(reasons) == len(rows):
+        raise AuditError(
+            f"none of {len(rows)} captions could be scored; {captions[0]['caption_id']}: {reasons[0]}"
+        )
+    record = {
+        **(origin or {}),
+        "mode": str(mode),
+        "labels": str(labels),
+        "published_model": model,
+        "source": "Sabir and Padró 2023, Gender Score; gender by the words man and woman",
+    }
+    return Results("gender-score", record, rows, _summary(rows, mode, model))
+
+
+def _row(
+    row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode, labels: Labels
+) -> dict[str, object]:
+    chosen = joined(objects) if labels is Labels.JOINED else objects
+    own = named(row["caption"])
+    variants = _variants(row["caption"], mode)
+    scores = {column: scorer.score(text, chosen) for column, text in variants.items()}
+    reasons = [score for score in scores.values() if isinstance(score, str)]
+    if not chosen:
+        reasons = [f"image {row['image_id']} has no object"]
+    if not variants:
+        reasons = ["names both genders" if own else "names no gender and has no mask"]
+    known = {} if reasons else scores
+    man, woman = known.get("gs_man"), known.get("gs_woman")
+    ratio = share(man, woman) if isinstance(man, float) and isinstance(woman, float) else None
+    predicted = None if ratio is None else "man" if ratio >= 0.5 else "woman"
+    gender = "masked" if has_mask(row["caption"]) else " and ".join(own) or "none"
+    return {
+        "caption_id": row["caption_id"],
+        "image_id": row["image_id"],
+        "caption": row["caption"],
+        "objects": "; ".join(one.label for one in chosen),
+        "gender": gender,
+        "gs": known.get("gs"),
+        "gs_man": man,
+        "gs_woman": woman,
+        "to_man": ratio,
+        "to_woman": None if ratio is None else 1 - ratio,
+        "predicted": predicted,
+        "correct": predicted == gender if predicted and gender in GENDERS else None,
+        "left_out": reasons[0] if reasons else None,
+    }
+
+
+def _summary(rows: Sequence[Mapping[str, object]], mode: Mode, model: str | None) -> dict[str, object]:
+    """Count and add up by gender; several readings, since the source does not say what it counts."""
+    by_gender: dict[str, dict[str, float | int | None]] = {}
+    for gender in GENDERS:
+        column = "gs" if mode is Mode.DIRECT else f"gs_{gender}"
+        of_gender = [row for row in rows if mode is Mode.ESTIMATION or row["gender"] == gender]
+        scores = [score for row in of_gender if isinstance(score := row[column], float)]
+        by_gender[gender] = {
+            "n_captions": sum(row["gender"] == gender for row in rows),
+            "n_scored": len(scores),
+            "sum": math.fsum(scores),
+            "mean": math.fsum(scores) / len(scores) if scores else None,
+            "n_predicted": sum(row["predicted"] == gender for row in rows),
+            "n_correct": sum(row["predicted"] == gender and row["correct"] is True for row in rows),
+            "published": TOTALS[model].gender_score[gender] if model else None,
+        }
+    man, woman = by_gender["man"], by_gender["woman"]
+    ratios = {
+        f"to_man_by_{reading}": share(man[reading] or 0, woman[reading] or 0)
+        for reading in ("sum", "mean", "n_predicted", "n_correct", *(["published"] if model else []))
+    }
+    return {
+        "by_gender": by_gender,
+        **ratios,
+        "genders_named": dict(Counter(str(row["gender"]) for row in rows)),
+        "n_left_out": sum(row["left_out"] is not None for row in rows),
+    }

@@ -1,0 +1,214 @@
+"""Saliency maps of stored activations, and how much of them lies in regions of interest."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.store import Group, open_store
+from obygaze_models.audits.embeddings import Embeddings, choose_group, group_space
+from obygaze_models.audits.errors import AuditError
+from obygaze_models.audits.gradcam import Saliency, Score, gradcam, stretched
+from obygaze_models.audits.heads import Array, Head, SpacedHead
+from obygaze_models.audits.regions import SIDE, Region, energy_share, pointing_hit
+from obygaze_models.audits.resampling import enlarge
+from obygaze_models.audits.results import Results
+from obygaze_models.audits.tables import Row
+
+GRID = "grid"
+"""Field of a group's provenance: [h, w] of the places that its tokens are, row by row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Activations:
+    """A store's group whose tokens are the last activations of images.
+
+    Attributes
+    ----------
+    group
+        Its array `tokens` is [N, h w, C].
+    grid
+        h and w.
+    """
+
+    where: str
+    space: str
+    fingerprint: str
+    group: Group
+    grid: tuple[int, int]
+
+    def read(self, image: str) -> Array:
+        """Give the activations of one image, [C, h, w]."""
+        tokens = self.group.read(image, "tokens").astype(np.float64)
+        if not np.isfinite(tokens).all():
+            raise AuditError(f"{self.where}: an activation of {image} is not finite")
+        return tokens.T.reshape(-1, *self.grid)
+
+
+def read_activations(path: Path, backbone: str | None = None) -> Activations:
+    """Open a store of activations.
+
+    Raises
+    ------
+    AuditError
+        The group's provenance has no `space`, or no `grid` that fits its tokens.
+    """
+    store = open_store(path)
+    group = choose_group(store, backbone)
+    where = f"{store.path}, group {group.name}"
+    grid = group.provenance.get(GRID)
+    n_tokens = group.shape("tokens")[1]
+    whole = isinstance(grid, list) and len(grid) == 2 and all(isinstance(side, int) for side in grid)
+    if not isinstance(grid, list) or not whole or grid[0] * grid[1] != n_tokens:
+        raise AuditError(
+            f"{where}: its provenance should say with {GRID!r} [h, w] where its {n_tokens} tokens lie, "
+            f"found {grid}"
+        )
+    return Activations(where, group_space(group, where), store.fingerprint, group, (grid[0], grid[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """Saliency maps of pairs of image and text, and their means by group.
+
+    Attributes
+    ----------
+    pairs
+        image_id, text and group of every pair.
+    raw : float32 [P, 224, 224]
+        As computed: comparable between images of one text and score.
+    groups
+        Names.
+    mean_raw, mean_stretched : float32 [G, 224, 224]
+        Means of the raw maps, and of the maps each scaled to 0 .. 1 first, where every image counts alike.
+    """
+
+    pairs: tuple[Mapping[str, str], ...]
+    raw: NDArray[np.float32]
+    groups: tuple[str, ...]
+    mean_raw: NDArray[np.float32]
+    mean_stretched: NDArray[np.float32]
+
+
+def audit_saliency(
+    activations: Activations,
+    head: SpacedHead,
+    texts: Embeddings,
+    *,
+    text_ids: Mapping[str, str],
+    pairs: Sequence[Row],
+    regions: Mapping[str, Sequence[Region]] | None = None,
+    score: Score = Score.COSINE,
+) -> tuple[Results, Maps]:
+    """Map every pair of image and text, and measure every region.
+
+    Parameters
+    ----------
+    activations, head, texts
+        Of one space.
+    text_ids
+        Text -> its id among `texts`.
+    pairs
+        Rows with image_id, text and perhaps group.
+    regions
+        Image id -> its regions of interest.
+
+    Raises
+    ------
+    AuditError
+        The spaces or sizes don't fit; naming the image or text that is missing.
+    """
+    _check_spaces(activations, head, texts)
+    rows: list[dict[str, object]] = []
+    named = tuple({"image_id": p["image_id"], "text": p["text"], "group": p.get("group", "")} for p in pairs)
+    raw = np.zeros((len(named), SIDE, SIDE), np.float32)
+    for place, pair in enumerate(named):
+        text = _text(pair, texts, text_ids)
+        found = _saliency(pair["image_id"], activations, head.head, text, score)
+        picture = np.maximum(enlarge(found.cam, (SIDE, SIDE)), 0.0)
+        raw[place] = picture
+        about = {**pair, "score": found.score, "peak": float(picture.max()), "empty": not found.cam.any()}
+        rows += [about | measured for measured in _measured(pair["image_id"], picture, regions)]
+    maps = _with_means(named, raw)
+    record: dict[str, object] = {
+        "space": texts.space,
+        "activations": activations.fingerprint,
+        "texts": texts.fingerprint,
+        "score": str(score),
+        "source": "Grad-CAM (Selvaraju et al., 2017) as in Wolfe et al., FAccT 2023, 4.2; bicubic, a = -0.75",
+    }
+    return Results("saliency", record, tuple(rows), {"groups": _by_group(rows)}), maps
+
+
+def _check_spaces(activations: Activations, head: SpacedHead, texts: Embeddings) -> None:
+    for space, what in ((activations.space, activations.where), (head.space, "the head")):
+        if space != texts.space:
+            raise AuditError(
+                f"embeddings of two spaces don't compare: {what} is of {space!r}, "
+                f"{texts.where} of {texts.space!r}"
+            )
+    n_channels = activations.group.shape("tokens")[2]
+    if n_channels != head.head.n_channels:
+        raise AuditError(
+            f"{activations.where} has {n_channels} channels, the head takes {head.head.n_channels}"
+        )
+
+
+def _text(pair: Mapping[str, str], texts: Embeddings, text_ids: Mapping[str, str]) -> Array:
+    if pair["text"] not in text_ids:
+        raise AuditError(f"the pair of {pair['image_id']}: the table of texts has no {pair['text']!r}")
+    text: Array = texts.take([text_ids[pair["text"]]], f"the text {pair['text']!r}")[0]
+    return text
+
+
+def _saliency(image: str, activations: Activations, head: Head, text: Array, score: Score) -> Saliency:
+    try:
+        return gradcam(activations.read(image), head, text, score)
+    except AuditError as error:
+        raise AuditError(f"image {image}: {error}") from error
+
+
+def _measured(
+    image: str, picture: Array, regions: Mapping[str, Sequence[Region]] | None
+) -> list[dict[str, object]]:
+    if regions is None:
+        return [{"roi": None, "share": None, "hit": None}]
+    if image not in regions:
+        raise AuditError(f"image {image} has no region of interest")
+    return [
+        {"roi": one.name, "share": energy_share(picture, one), "hit": pointing_hit(picture, one)}
+        for one in regions[image]
+    ]
+
+
+def _with_means(pairs: tuple[Mapping[str, str], ...], raw: NDArray[np.float32]) -> Maps:
+    groups = tuple(dict.fromkeys(pair["group"] for pair in pairs))
+    rows = {name: [place for place, pair in enumerate(pairs) if pair["group"] == name] for name in groups}
+    whole = raw.astype(np.float64)
+    mean_raw = np.stack([whole[places].mean(axis=0) for places in rows.values()])
+    mean_stretched = np.stack(
+        [np.mean([stretched(whole[place]) for place in places], axis=0) for places in rows.values()]
+    )
+    return Maps(pairs, raw, groups, mean_raw.astype(np.float32), mean_stretched.astype(np.float32))
+
+
+def _by_group(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """Average shares and hits over the maps that are not empty, by group and region."""
+    found: list[dict[str, object]] = []
+    for group, roi in dict.fromkeys((row["group"], row["roi"]) for row in rows):
+        mine = [row for row in rows if (row["group"], row["roi"]) == (group, roi)]
+        shares = [share for row in mine if isinstance(share := row["share"], float)]
+        hits = [hit for row in mine if isinstance(hit := row["hit"], bool)]
+        found.append(
+            {
+                "group": group,
+                "roi": roi,
+                "n_maps": len(mine),
+                "n_empty": sum(row["empty"] is True for row in mine),
+                "mean_share": sum(shares) / len(shares) if shares else None,
+                "share_of_hits": sum(hits) / len(hits) if hits else None,
+            }
+        )
+    return found

@@ -1,0 +1,114 @@
+"""`obygaze audit words`, `alpha`: audits of captions and of ratings, without any embedding."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from obygaze_models.commands.audit_output import FIGURE, FILE, FORCE, JSON, OUT, check, finish
+
+if TYPE_CHECKING:
+    from obygaze_models.audits.results import Results
+
+
+@click.command()
+@click.option("--captions", type=FILE, required=True, help="CSV of captions: image_id, caption.")
+@click.option("--items", type=FILE, required=True, help="CSV of images: image_id, emotion, level, condition.")
+@click.option(
+    "--lists", type=FILE, help="JSON object of emotion: words.  [default: anger, sadness, happiness]"
+)
+@click.option(
+    "--min-total",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    help="Leave out words with fewer occurrences in all captions.",
+)
+@click.option("--ratio", nargs=2, help="Two conditions: divide the rate of the first by that of the second.")
+@OUT
+@FIGURE
+@FORCE
+@JSON
+def words(
+    captions: Path,
+    items: Path,
+    lists: Path | None,
+    min_total: int,
+    ratio: tuple[str, str] | None,
+    out: Path,
+    figure: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Count how often captions name the emotion that a picture is meant to show.
+
+    Counts occurrences of the words of the intended emotion per 1,000 captions, by emotion, level and
+    condition (Wolfe et al., FAccT 2023, section 4.3).
+
+    \b
+    Examples:
+      obygaze audit words --captions captions.csv --items sobem.csv --out words.csv
+      obygaze audit words --captions captions.csv --items sobem.csv --ratio Objectified Nonobjectified \\
+        --out words.csv --figure words.png
+    """
+    from obygaze_models.audits.tables import read_items, read_rows
+    from obygaze_models.audits.words import EMOTION_WORDS, audit_words, count_words, read_lists
+
+    check(out, figure, force=force)
+    chosen = read_lists(lists) if lists else EMOTION_WORDS
+    rows = read_rows(captions, ["image_id", "caption"])
+    counts = count_words(((row["image_id"], row["caption"]) for row in rows), chosen)
+    results = audit_words(counts, read_items(items), lists=chosen, min_total=min_total, ratio=ratio)
+    columns = ["emotion", "level", "condition", "n_images", "n_captions", "count", "per_1000"]
+    columns += ["captions_with_any", *(["ratio"] if ratio else [])]
+    finish(results, columns, out, figure, _word_bars, as_json=as_json)
+    for name, what in (
+        ("left_out_words", "words too rare"),
+        ("images_without_item", "images not in --items"),
+    ):
+        found = results.summary[name]
+        if isinstance(found, list) and found:
+            click.echo(f"{len(found)} {what}, left out of the rates: {', '.join(found[:5])}", err=True)
+
+
+def _word_bars(results: "Results", path: Path) -> None:
+    from obygaze_models.figures.audit_bars import draw_bars
+
+    labels = list(dict.fromkeys(f"{row['emotion']} {row['level']}" for row in results.rows))
+    conditions = list(dict.fromkeys(str(row["condition"]) for row in results.rows))
+    rate = {(f"{r['emotion']} {r['level']}", str(r["condition"])): r["per_1000"] for r in results.rows}
+    series = {one: [rate.get((label, one)) for label in labels] for one in conditions}
+    draw_bars(labels, series, "words of the intended emotion per 1,000 captions", path)  # type: ignore[arg-type]
+
+
+@click.command()
+@click.option("--ratings", type=FILE, required=True, help="CSV of ratings: item_id and a column a rater.")
+@click.option("--pairs", is_flag=True, help="Also of every two raters.")
+@OUT
+@FIGURE
+@FORCE
+@JSON
+def alpha(ratings: Path, pairs: bool, out: Path, figure: Path | None, force: bool, as_json: bool) -> None:
+    """Measure how well raters of the same items agree: Cronbach's alpha.
+
+    Items with a missing rating (an empty cell) are left out and counted. Where there is no alpha, the reason
+    is said.
+
+    \b
+    Examples:
+      obygaze audit alpha --ratings ratings.csv --out alpha.csv
+      obygaze audit alpha --ratings ratings.csv --pairs --out alpha.csv --figure alpha.svg
+    """
+    from obygaze_models.audits.alpha import audit_alpha, read_ratings
+
+    check(out, figure, force=force)
+    results = audit_alpha(*read_ratings(ratings), pairs=pairs)
+    columns = ["raters", "n_items", "n_incomplete", "alpha", "reason"]
+    finish(results, columns, out, figure, _alpha_bars, as_json=as_json)
+
+
+def _alpha_bars(results: "Results", path: Path) -> None:
+    from obygaze_models.figures.audit_bars import draw_bars
+
+    labels = [str(row["raters"]) for row in results.rows]
+    draw_bars(labels, {"alpha": [row["alpha"] for row in results.rows]}, "Cronbach's alpha", path)  # type: ignore[misc]

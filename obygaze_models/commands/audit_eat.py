@@ -1,0 +1,155 @@
+"""`obygaze audit eat`: embedding association tests."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from obygaze_models.commands.audit_output import FIGURE, FILE, FORCE, JSON, PATH, check, csv_file, finish
+
+if TYPE_CHECKING:
+    from obygaze_models.audits.eat_tests import EatTest
+    from obygaze_models.audits.results import Results
+
+
+@click.group(invoke_without_command=True)
+@click.option("--images", type=PATH, help="Store of the targets' embeddings.")
+@click.option("--images-backbone", help="Which of its groups; needed when it has several.")
+@click.option("--texts", type=PATH, help="Store of the attributes' embeddings, of the same space.")
+@click.option("--texts-backbone", help="Which of its groups; needed when it has several.")
+@click.option("--text-items", type=FILE, help="CSV of the text store's texts: text_id, text.")
+@click.option(
+    "--items",
+    type=FILE,
+    help="CSV of the targets: item_id and the columns by which tests select.  [default: SOBEM's file names]",
+)
+@click.option(
+    "--tests",
+    default="table1",
+    show_default=True,
+    help="table1 or table2, for the tests of those tables, or a JSON file of one's own.",
+)
+@click.option(
+    "--variant",
+    type=click.Choice(["code", "paper"]),
+    default="code",
+    show_default=True,
+    help="Wording of the prompts. code: of the authors' code, which made the tables ('an angry person'). "
+    "paper: of the paper ('a angry person').",
+)
+@click.option(
+    "--perms",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="Partitions drawn where there are more than 44 targets; up to 44 all are counted.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the draws.")
+@click.option(
+    "--published", help="A model of the paper's tables, such as 'CLIP RN50', to put its values beside."
+)
+@click.option("--out", type=PATH, callback=csv_file, help="CSV file of the results; the JSON goes beside it.")
+@FIGURE
+@FORCE
+@JSON
+@click.pass_context
+def eat(
+    ctx: click.Context,
+    images: Path | None,
+    images_backbone: str | None,
+    texts: Path | None,
+    texts_backbone: str | None,
+    text_items: Path | None,
+    items: Path | None,
+    tests: str,
+    variant: str,
+    perms: int,
+    seed: int,
+    published: str | None,
+    out: Path | None,
+    figure: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Test which of two sets of images a space puts closer to which of two sets of texts.
+
+    Gives for every test the effect size d (Wolfe et al., FAccT 2023, eq. 1), its normal p and the exact or
+    sampled permutation p, one-sided. A star is a normal p below .05 in either tail, as in the paper's tables.
+
+    \b
+    Examples:
+      obygaze audit eat prompts --out prompts.csv
+      obygaze audit eat --images stores/sobem --texts stores/prompts --text-items prompts.csv --out eat.csv
+      obygaze audit eat --images stores/jobs --texts stores/prompts --text-items prompts.csv \\
+        --items jobs.csv --tests table2 --published 'CLIP RN50' --out eat.csv --figure eat.png
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    # Not required=True: `prompts` below this command needs none of them.
+    if images is None or texts is None or text_items is None or out is None:
+        given = {"images": images, "texts": texts, "text-items": text_items, "out": out}
+        missing = next(name for name, value in given.items() if value is None)
+        raise click.UsageError(f"Missing option '--{missing}'.", ctx)
+    from obygaze_models.audits.eat_audit import audit_eat
+    from obygaze_models.audits.eat_tests import sobem_items
+    from obygaze_models.audits.embeddings import read_embeddings
+    from obygaze_models.audits.prompts import Variant
+    from obygaze_models.audits.tables import read_items, read_text_ids
+
+    check(out, figure, force=force)
+    chosen = _tests(tests)
+    targets = read_embeddings(images, images_backbone)
+    results = audit_eat(
+        targets,
+        read_embeddings(texts, texts_backbone),
+        items=read_items(items) if items else sobem_items(tuple(targets.rows)),
+        text_ids=read_text_ids(text_items),
+        tests=chosen,
+        variant=Variant(variant),
+        n_perm=perms,
+        seed=seed,
+        model=published,
+    )
+    columns = ["test", "n_x", "n_y", "d", "star", "p_normal"]
+    columns += [name for name in ("p_exact", "p_sampled") if any(row[name] for row in results.rows)]
+    columns += ["published_d", "published_star"] if published else []
+    finish(results, columns, out, figure, _forest, as_json=as_json)
+
+
+def _tests(tests: str) -> "tuple[EatTest, ...]":
+    from obygaze_models.audits.eat_tests import SELECTIONS, read_tests
+
+    return SELECTIONS[tests] if tests in SELECTIONS else read_tests(Path(tests))
+
+
+def _forest(results: "Results", path: Path) -> None:
+    from obygaze_models.figures.audit_forest import draw_forest
+
+    draw_forest(results.rows, path)
+
+
+@eat.command()
+@click.option(
+    "--variant",
+    type=click.Choice(["code", "paper"]),
+    default="code",
+    show_default=True,
+    help="Wording: of the authors' code, or of the paper.",
+)
+@click.option("--out", type=PATH, required=True, help="CSV file: text_id, text, list.")
+@FORCE
+def prompts(variant: str, out: Path, force: bool) -> None:
+    """Write the prompts of the paper's tests, for whoever embeds them into a text store.
+
+    \b
+    Examples:
+      obygaze audit eat prompts --out prompts.csv
+      obygaze audit eat prompts --variant paper --out prompts-paper.csv
+    """
+    from obygaze_models.audits.prompts import Variant, prompt_rows
+    from obygaze_models.audits.results import check_free, rows_to_csv, write_text
+
+    check_free(out, force=force)
+    rows = prompt_rows(Variant(variant))
+    write_text(out, rows_to_csv(rows))
+    click.echo(f"{len(rows)} prompts kept in {out}", err=True)

@@ -1,0 +1,218 @@
+"""`obygaze audit gender-score`, `cooc`: which gender captions go with which objects."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from obygaze_models.commands.audit_output import FIGURE, FILE, FORCE, JSON, OUT, PATH, check, csv_file, finish
+
+if TYPE_CHECKING:
+    from obygaze_models.audits.gender_score import Similarity
+    from obygaze_models.audits.results import Results
+
+PUBLISHED = click.option(
+    "--published", help="A captioner of the published tables, such as Vilbert, to put its values beside ours."
+)
+
+
+@click.command("gender-score")
+@click.option("--captions", type=FILE, required=True, help="CSV of captions: caption_id, image_id, caption.")
+@click.option("--objects", type=FILE, required=True, help="CSV of detected objects: image_id, object, p_c.")
+@click.option("--lm", type=FILE, help="CSV of priors: text, lm_mean (mean token probability).")
+@click.option("--texts", type=PATH, help="Store of sentence embeddings of captions and labels.")
+@click.option("--texts-backbone", help="Which of its groups; needed when it has several.")
+@click.option("--text-items", type=FILE, help="CSV of the text store's texts: text_id, text.")
+@click.option("--sims", type=FILE, help="CSV of similarities in place of --texts: text, object, sim.")
+@click.option(
+    "--mode",
+    type=click.Choice(["gs", "ge"]),
+    default="gs",
+    show_default=True,
+    help="gs: score captions as they are. ge: put man, then woman, in the place of [MASK], <MASK> or the "
+    "gender that a caption names.",
+)
+@click.option(
+    "--labels",
+    type=click.Choice(["each", "joined"]),
+    default="each",
+    show_default=True,
+    help="Several objects of an image: the mean over them, or their labels joined into one.",
+)
+@click.option(
+    "--list-texts",
+    type=PATH,
+    help="Write the texts that need embeddings and priors to this CSV (text_id, text), and stop.",
+)
+@PUBLISHED
+@click.option("--out", type=PATH, callback=csv_file, help="CSV file of the results; JSON goes beside it.")
+@FIGURE
+@FORCE
+@JSON
+def gender_score(
+    captions: Path,
+    objects: Path,
+    lm: Path | None,
+    texts: Path | None,
+    texts_backbone: str | None,
+    text_items: Path | None,
+    sims: Path | None,
+    mode: str,
+    labels: str,
+    list_texts: Path | None,
+    published: str | None,
+    out: Path | None,
+    figure: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Score how far the objects of an image make a caption's gender more likely.
+
+    Revises a language model's prior of the caption by its similarity to the objects' labels (Sabir and Padró,
+    2023). The priors are given: no language model runs here. What lacks a prior, an object or an embedding is
+    listed with its reason, and never counts as 0.
+
+    \b
+    Examples:
+      obygaze audit gender-score --captions captions.csv --objects objects.csv --mode ge \\
+        --list-texts texts.csv
+      obygaze audit gender-score --captions captions.csv --objects objects.csv --mode ge --lm lm.csv \\
+        --texts stores/texts --text-items texts.csv --out ge.csv --figure ge.png
+      obygaze audit gender-score --captions captions.csv --objects objects.csv --lm lm.csv --sims sims.csv \\
+        --labels joined --out gs.csv
+    """
+    from obygaze_models.audits.gender_audit import Labels, Mode, audit_gender_score, needed_texts
+    from obygaze_models.audits.gender_score import Scorer, read_objects, read_priors
+    from obygaze_models.audits.results import check_free, rows_to_csv, write_text
+    from obygaze_models.audits.tables import read_rows
+
+    rows = read_rows(captions, ["caption_id", "image_id", "caption"], unique=["caption_id"])
+    detected = read_objects(objects)
+    if list_texts:
+        check_free(list_texts, force=force)
+        wanted = needed_texts(rows, detected, Mode(mode), Labels(labels))
+        listed = [{"text_id": f"t{place:06}", "text": text} for place, text in enumerate(wanted)]
+        write_text(list_texts, rows_to_csv(listed))
+        click.echo(f"{len(listed)} texts kept in {list_texts}", err=True)
+        return
+    if out is None or lm is None:
+        raise click.UsageError(f"Missing option '--{'lm' if lm is None else 'out'}'.")
+    check(out, figure, force=force)
+    similarity, origin = _similarity(texts, texts_backbone, text_items, sims)
+    results = audit_gender_score(
+        rows,
+        detected,
+        Scorer(read_priors(lm), similarity),
+        mode=Mode(mode),
+        labels=Labels(labels),
+        origin=origin,
+        model=published,
+    )
+    columns = ["caption_id", "gender"]
+    columns += ["gs"] if mode == "gs" else ["gs_man", "gs_woman", "to_man", "predicted"]
+    finish(results, columns, out, figure, _gender_bars, as_json=as_json)
+    if not as_json:
+        _echo_summary(results)
+    for row in results.rows:
+        if row["left_out"]:
+            click.echo(f"left out {row['caption_id']}: {row['left_out']}", err=True)
+
+
+def _similarity(
+    texts: Path | None, backbone: str | None, text_items: Path | None, sims: Path | None
+) -> "tuple[Similarity, dict[str, object]]":
+    from obygaze_models.audits.embeddings import read_embeddings
+    from obygaze_models.audits.gender_score import embedded_similarity, read_similarities
+    from obygaze_models.audits.tables import read_text_ids
+
+    if sims is not None and texts is None:
+        return read_similarities(sims), {"space": None, "texts": None}
+    if sims is not None or texts is None or text_items is None:
+        raise click.UsageError("Give either --texts with --text-items, or --sims.")
+    embedded = read_embeddings(texts, backbone)
+    origin: dict[str, object] = {"space": embedded.space, "texts": embedded.fingerprint}
+    return embedded_similarity(embedded, read_text_ids(text_items)), origin
+
+
+def _echo_summary(results: "Results") -> None:
+    from tabulate import tabulate
+
+    by_gender: Any = results.summary["by_gender"]
+    click.echo()
+    cells = [[gender, *found.values()] for gender, found in by_gender.items()]
+    click.echo(
+        tabulate(cells, ["gender", *by_gender["man"]], tablefmt="simple", floatfmt=".4g", missingval="-")
+    )
+    click.echo()
+    for name, value in results.summary.items():
+        if name.startswith("to_man_by_"):
+            click.echo(f"share of man by {name.removeprefix('to_man_by_')}: {_number(value)}")
+
+
+def _number(value: object) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else "-"
+
+
+def _gender_bars(results: "Results", path: Path) -> None:
+    from obygaze_models.figures.audit_bars import draw_bars
+
+    readings = [name for name in results.summary if name.startswith("to_man_by_") and "published" not in name]
+    shares: list[Any] = [results.summary[name] for name in readings]
+    printed: Any = results.summary.get("to_man_by_published")
+    marks = {"man": [printed if name.endswith("n_correct") else None for name in readings]}
+    labels = [name.removeprefix("to_man_by_") for name in readings]
+    draw_bars(labels, {"man": shares}, "share of man", path, marks if printed else None)
+
+
+@click.command()
+@click.option("--captions", type=FILE, required=True, help="CSV of captions: caption_id, caption.")
+@click.option("--objects-list", type=FILE, required=True, help="Text file of objects, one a line.")
+@PUBLISHED
+@OUT
+@FIGURE
+@FORCE
+@JSON
+def cooc(
+    captions: Path,
+    objects_list: Path,
+    published: str | None,
+    out: Path,
+    figure: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Count which gender captions name beside an object.
+
+    Counts captions with the words man and woman, over all and for every object named in the caption, and the
+    share of each (Zhao et al., EMNLP 2017).
+
+    \b
+    Examples:
+      obygaze audit cooc --captions captions.csv --objects-list objects.txt --out cooc.csv
+      obygaze audit cooc --captions captions.csv --objects-list objects.txt --published Vilbert \\
+        --out cooc.csv --figure cooc.png
+    """
+    from obygaze_models.audits.cooc import audit_cooc, read_objects_list
+    from obygaze_models.audits.tables import read_rows
+
+    check(out, figure, force=force)
+    rows = read_rows(captions, ["caption_id", "caption"], unique=["caption_id"])
+    results = audit_cooc([row["caption"] for row in rows], read_objects_list(objects_list), model=published)
+    columns = ["object", "n_captions", "man", "woman", "both", "plural_only", "to_man", "to_woman"]
+    columns += ["published_to_man", "published_to_woman"] if published else []
+    finish(results, columns, out, figure, _cooc_bars, as_json=as_json)
+
+
+def _cooc_bars(results: "Results", path: Path) -> None:
+    from obygaze_models.figures.audit_bars import draw_bars
+
+    rows: Any = results.rows
+    genders = ("man", "woman")
+    marks = {gender: [row[f"published_to_{gender}"] for row in rows] for gender in genders}
+    draw_bars(
+        [row["object"] for row in rows],
+        {gender: [row[f"to_{gender}"] for row in rows] for gender in genders},
+        "share of the gender beside the object",
+        path,
+        marks if results.record["published_model"] else None,
+    )
