@@ -1,0 +1,261 @@
+"""Figure 3: how well each concept is told from clips without it, against EN clips and against all."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from obygaze_features.manifest import VISUAL_CONCEPTS
+from obygaze_models.concepts import permutation_pvalues
+from obygaze_models.evaluation.bootstrap import DRAWN_METRICS, N_DRAWS, bootstrap_interval, draw_clips
+from obygaze_models.evaluation.metrics import auc, f1_pos
+from obygaze_models.evaluation.summary import BOOTSTRAP_SEED
+from obygaze_models.experiments import captions
+from obygaze_models.experiments.paper_protocol import NEGATIVES
+from obygaze_models.experiments.published import FIGURE3_HARD, trivial_f1
+from obygaze_models.experiments.results import PaperResults, StrictResults, one_thread
+from obygaze_models.experiments.strict_concepts import enough, presence, used
+from obygaze_models.figures.figure3 import Bar, draw_figure3
+from obygaze_models.protocol.paper import Negatives, concept_folds, leak_caption
+from obygaze_models.report import Block, Picture, Report, interval, number
+
+TITLE = "Figure 3"
+N_PERMUTATIONS = 1000
+PRINTED_NOTE = (
+    "printed: bars without numbers; the text calls the hatched bars of "
+    f"{', '.join(FIGURE3_HARD)} hard to separate"
+)
+AGAINST = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
+
+
+def paper_report(results: Sequence[PaperResults]) -> Report:
+    """Redo Figure 3 under the `paper` protocol: the elected SVM of each concept on fold 9."""
+    material = results[0].material
+    folds = [
+        fold
+        for negatives in NEGATIVES
+        for concept in VISUAL_CONCEPTS
+        for fold in concept_folds(material.manifest, concept, negatives)
+    ]
+    blocks, data, pictures = [], [], []
+    for one in results:
+        rows = _paper_rows(one)
+        data += rows
+        cells = tuple(
+            (
+                row["concept"],
+                AGAINST[Negatives(row["negatives"])],
+                f"{row['positives']} of {row['n_test']}",
+                number(row["f1_pos"]),
+                f"{row['f1_pos_min']:.3f} to {row['f1_pos_max']:.3f}",
+                str(row["elected"]),
+                number(row["all_positive"]),
+                _printed(row),
+            )
+            for row in rows
+        )
+        headers = (
+            "concept",
+            "against",
+            "test clips with it",
+            "f1_pos",
+            "of the nine splits",
+            "elected split",
+            "all positive",
+            "printed",
+        )
+        blocks.append(Block(one.source.title, headers, cells, (leak_caption(folds),)))
+        bars = {
+            negatives: [
+                Bar(row["f1_pos"], row["f1_pos_min"], row["f1_pos_max"], row["all_positive"])
+                for row in rows
+                if row["negatives"] == str(negatives)
+            ]
+            for negatives in NEGATIVES
+        }
+        draw = partial(
+            draw_figure3,
+            list(VISUAL_CONCEPTS),
+            bars[Negatives.EN],
+            bars[Negatives.ALL],
+            "least and most of the nine splits",
+        )
+        caption = f"{TITLE} under the paper protocol, {one.source.title}: {leak_caption(folds)}"
+        pictures.append(Picture(f"figure3-paper-{one.source.label}", caption, draw))
+    return Report(
+        name="figure3-paper",
+        title=f"{TITLE}, paper protocol",
+        notes=(
+            *captions.paper_notes(material, folds),
+            (
+                "linear SVMs with the published C of each concept; the split elected is the best on its "
+                "validation "
+                "fold; every split is tested on the same clips"
+            ),
+            PRINTED_NOTE,
+        ),
+        blocks=tuple(blocks),
+        data=pd.DataFrame(data),
+        record=material.record() | {"protocol": "paper"},
+        pictures=tuple(pictures),
+    )
+
+
+def _printed(row: dict[str, Any]) -> str:
+    hard = row["negatives"] == "all" and row["concept"] in FIGURE3_HARD
+    return "no number; hard to separate" if hard else "no number"
+
+
+def _paper_rows(one: PaperResults) -> list[dict[str, Any]]:
+    table = one.concepts.predictions.table.assign(called=one.concepts.predictions.called)
+    rows: list[dict[str, Any]] = []
+    for negatives in NEGATIVES:
+        for concept in VISUAL_CONCEPTS:
+            part = table[table["task"] == f"{concept}|{negatives}"]
+            values = [
+                f1_pos(fold["label"].to_numpy(), fold["called"].to_numpy())
+                for _, fold in part.groupby("fold")
+            ]
+            elected = one.concepts.elected[concept, negatives]
+            first = part[part["fold"] == elected]
+            rows.append(
+                {
+                    "features": one.source.title,
+                    "concept": concept,
+                    "negatives": str(negatives),
+                    "f1_pos": values[elected],
+                    "f1_pos_min": min(values),
+                    "f1_pos_max": max(values),
+                    "elected": elected,
+                    "n_test": len(first),
+                    "positives": int(first["label"].sum()),
+                    "all_positive": trivial_f1(float(first["label"].mean()), 1.0, "f1_pos"),
+                }
+            )
+    return rows
+
+
+def strict_report(results: Sequence[StrictResults]) -> Report:
+    """Redo Figure 3 under the `strict` protocol: pooled over films, with intervals and permutation tests."""
+    material = results[0].material
+    concepts = [VISUAL_CONCEPTS[number] for number in enough(material)]
+    absent = [concept for concept in VISUAL_CONCEPTS if concept not in concepts]
+    blocks, data, pictures = [], [], []
+    for one in results:
+        rows = one_thread(_strict_rows, one)
+        data += rows
+        cells = tuple(
+            (
+                row["concept"],
+                AGAINST[Negatives(row["negatives"])],
+                f"{row['positives']} of {row['n_clips']}",
+                interval(row["f1_pos"], row["f1_pos_low"], row["f1_pos_high"]),
+                number(row["all_positive"]),
+                number(row["auc"]),
+                number(row["p"], 4),
+                number(row["p_holm"], 4),
+                _printed(row),
+            )
+            for row in rows
+        )
+        headers = (
+            "concept",
+            "against",
+            "clips with it",
+            "f1_pos [95 %]",
+            "all positive",
+            "auc",
+            "p",
+            "p (Holm)",
+            "printed",
+        )
+        blocks.append(Block(one.source.title, headers, cells, ("no clip or film is on two sides",)))
+        bars = {
+            negatives: [
+                Bar(
+                    row["f1_pos"],
+                    row["f1_pos_low"],
+                    row["f1_pos_high"],
+                    row["all_positive"],
+                    "*" if row["p_holm"] < 0.05 else "n.s.",
+                )
+                for row in rows
+                if row["negatives"] == str(negatives)
+            ]
+            for negatives in NEGATIVES
+        }
+        draw = partial(
+            draw_figure3,
+            concepts,
+            bars[Negatives.EN],
+            bars[Negatives.ALL],
+            "95 % two-level bootstrap interval; *: permutation p (Holm) below .05",
+        )
+        caption = f"{TITLE} under the strict protocol, {one.source.title}"
+        pictures.append(Picture(f"figure3-strict-{one.source.label}", caption, draw))
+    return Report(
+        name="figure3-strict",
+        title=f"{TITLE}, strict protocol",
+        notes=(
+            *captions.strict_notes(material),
+            (
+                "ridge CAVs, each film's by the other films; nothing of them is selected, their penalty is "
+                "one mean "
+                "variance of the training features"
+            ),
+            (
+                f"p: {N_PERMUTATIONS} permutations of the concept within films, of its covariance with the "
+                "held-out "
+                "projection; Holm over the concepts, for each choice of negatives; significant is not "
+                "accurate"
+            ),
+            *([f"in too few films to leave one out: {', '.join(absent)}"] if absent else []),
+            PRINTED_NOTE,
+        ),
+        blocks=tuple(blocks),
+        data=pd.DataFrame(data),
+        record=material.record() | {"protocol": "strict", "n_permutations": N_PERMUTATIONS},
+        pictures=tuple(pictures),
+    )
+
+
+def _strict_rows(one: StrictResults) -> list[dict[str, Any]]:
+    material, kept = one.material, enough(one.material)
+    table = one.concepts.table.assign(called=one.concepts.called)
+    rows: list[dict[str, Any]] = []
+    for negatives in NEGATIVES:
+        present = np.where(
+            np.column_stack([used(material, concept, negatives) for concept in kept]),
+            presence(material)[:, list(kept)].astype(np.float64),
+            np.nan,
+        )
+        found = permutation_pvalues(
+            one.source.X, present, material.movies, n_permutations=N_PERMUTATIONS, seed=one.seed
+        )
+        for place, concept in enumerate(kept):
+            part = table[table["task"] == f"{VISUAL_CONCEPTS[concept]}|{negatives}"]
+            y, score, called = (part[name].to_numpy() for name in ("label", "score", "called"))
+            draws = draw_clips(
+                part["movie"].to_numpy(dtype=str), N_DRAWS, np.random.default_rng(BOOTSTRAP_SEED)
+            )
+            metric = partial(DRAWN_METRICS["f1_pos"], y.astype(bool), score, called.astype(bool))
+            low, high = bootstrap_interval(metric, draws)
+            rows.append(
+                {
+                    "features": one.source.title,
+                    "concept": VISUAL_CONCEPTS[concept],
+                    "negatives": str(negatives),
+                    "f1_pos": f1_pos(y, called),
+                    "f1_pos_low": low,
+                    "f1_pos_high": high,
+                    "auc": auc(y, score),
+                    "all_positive": trivial_f1(float(y.mean()), 1.0, "f1_pos"),
+                    "p": float(found.p[place]),
+                    "p_holm": float(found.p_holm[place]),
+                    "n_clips": len(y),
+                    "positives": int(y.sum()),
+                }
+            )
+    return rows

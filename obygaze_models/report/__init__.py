@@ -1,0 +1,20 @@
+"""What people look at: tables with captions and figures, kept in formats for people and programs."""
+
+from obygaze_models.report.folder import CONTENTS, OutputError, new_folder
+from obygaze_models.report.format import interval, mean_sd, number
+from obygaze_models.report.report import Block, Picture, Report
+from obygaze_models.report.write import markdown, write_report
+
+__all__ = [
+    "CONTENTS",
+    "Block",
+    "OutputError",
+    "Picture",
+    "Report",
+    "interval",
+    "markdown",
+    "mean_sd",
+    "new_folder",
+    "number",
+    "write_report",
+]
