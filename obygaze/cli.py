@@ -37,12 +37,21 @@ CONTENTS: dict[str, Entry] = {
     "frames": Entry("Show or save the frames an extraction would use.", f"{FEATURES}.frames:frames"),
     "extract": Entry("Extract a manifest's clips into a store.", f"{FEATURES}.extract:extract"),
     "store": Entry(
-        "List, inspect, seal and verify stores.",
+        "List, inspect, seal, verify, share and combine stores.",
         {
             "ls": Entry("List the stores in a folder.", f"{FEATURES}.store:ls"),
             "inspect": Entry("Show what a store holds and its provenance.", f"{FEATURES}.store:inspect"),
             "seal": Entry("Make an immutable store of a staging folder.", f"{FEATURES}.store:seal"),
             "verify": Entry("Check a store against its digests.", f"{FEATURES}.store:verify"),
+            "diff": Entry("Say what differs between two stores.", f"{FEATURES}.store_more:diff"),
+            "merge": Entry("Make one store of the clips of several.", f"{FEATURES}.store_more:merge"),
+            "import": Entry("Take in features that others made.", f"{FEATURES}.store_more:import_"),
+            "export": Entry("Write features as HDF5 or AnnData.", f"{FEATURES}.store_more:export"),
+            "card": Entry("Write a store's dataset card anew.", f"{FEATURES}.store_more:card"),
+            "pack": Entry("Put a store into one zip.", f"{FEATURES}.store_transfer:pack"),
+            "unpack": Entry("Make a folder of a zip.", f"{FEATURES}.store_transfer:unpack"),
+            "pull": Entry("Bring a store here, or a part of it.", f"{FEATURES}.store_transfer:pull"),
+            "push": Entry("Put a store where others can read it.", f"{FEATURES}.store_transfer:push"),
         },
     ),
     "weights": Entry(
@@ -55,6 +64,12 @@ CONTENTS: dict[str, Entry] = {
     "folds": Entry("Print the clips of every fold.", f"{MODELS}.folds:folds"),
     "evaluate": Entry("Evaluate probes, one movie left out at a time.", f"{MODELS}.evaluate:evaluate"),
     "compare": Entry("Compare the models of two runs, film by film.", f"{MODELS}.compare:compare"),
+    "table2": Entry("Redo Table 2 (and 5) from stores.", f"{MODELS}.published:table2"),
+    "table4": Entry("Redo Table 4 film by film.", f"{MODELS}.published:table4"),
+    "figure3": Entry("Show how well each concept is found.", f"{MODELS}.published:figure3"),
+    "figure5": Entry("Draw the tree over concepts.", f"{MODELS}.published:figure5"),
+    "figure6": Entry("Show what makes the probe fail.", f"{MODELS}.published:figure6"),
+    "paper": Entry("Redo all of the paper, with one index.", f"{MODELS}.published:paper"),
     "audit": Entry(
         "Audit embeddings, captions and saliency for bias.",
         {

@@ -148,18 +148,20 @@ def _check_group(
 
 def _check_rows(store: Store, group: Group, absent: Container[str]) -> Iterator[Problem]:
     """Compare every row with its digest and its status."""
+    imported = group.provenance.get("imported") is True  # nobody may know when the frames were
     for name in (*group.arrays, "time_s", "frame_index"):
         for start in range(0, len(group), block_rows(name, len(group))):
             rows = slice(start, start + block_rows(name, len(group)))
             if _chunk_name(group, name, start) in absent:
                 continue
             for clip, values in zip(store.clips[rows], group.raw(name, rows), strict=True):
-                if what := _wrong_row(clip.status, clip.digests.get(f"{group.name}/{name}"), values):
+                said = clip.digests.get(f"{group.name}/{name}")
+                if what := _wrong_row(clip.status, said, values, unknown=imported and name == "time_s"):
                     yield Problem(f"{FEATURES}/{group.name}/{name}", f"clip {clip.clip_id}: {what}")
 
 
-def _wrong_row(status: str, said: str | None, values: NDArray[Any]) -> str | None:
-    """Say what is wrong with one clip's row of one array, if anything."""
+def _wrong_row(status: str, said: str | None, values: NDArray[Any], *, unknown: bool) -> str | None:
+    """Say what is wrong with one clip's row of one array, if anything; `unknown`: it may be all NaN."""
     if status not in DONE:
         empty = (values == -1).all() if values.dtype.kind == "i" else np.isnan(values).all()
         return None if empty and said is None else f"is {status}, yet something is stored for it"
@@ -170,7 +172,9 @@ def _wrong_row(status: str, said: str | None, values: NDArray[Any]) -> str | Non
         return (
             f"nothing is stored, but {TABLE} has a digest" if gone else f"is not what {TABLE} has a digest of"
         )
-    return None if np.isfinite(values).all() else "holds NaN or inf"
+    if np.isfinite(values).all() or (unknown and np.isnan(values).all()):
+        return None
+    return "holds NaN or inf"
 
 
 def _chunk_name(group: Group, array: str, row: int) -> str:

@@ -21,6 +21,7 @@ DONE: Final = ("ok", "partial")
 # ---------------------------------------------------------------------------
 STAGING_SUFFIX: Final = ".staging"
 BUILDING_SUFFIX: Final = ".building"
+PULLING_SUFFIX: Final = ".pulling"
 PARTIAL_SUFFIX: Final = ".partial"
 """Ends the name of everything that is not finished yet and may be swept once its writer is gone."""
 

@@ -12,6 +12,7 @@ from obygaze_features.store.layout import (
     BUILDING_SUFFIX,
     FEATURES,
     PLAN,
+    PULLING_SUFFIX,
     SPEC_VERSION,
     STAGING_SUFFIX,
     ZARR_METADATA,
@@ -44,6 +45,8 @@ def resolve(path: Path) -> Path:
         raise StoreError(
             f"{path}: a staging folder, not a store yet; seal it: obygaze store seal {name} --licence SPDX"
         )
+    if path.name.endswith(PULLING_SUFFIX):
+        raise StoreError(f"{path}: a store that is being pulled, or whose pull was stopped; pull again")
     if path.name.endswith(BUILDING_SUFFIX):
         raise StoreError(f"{path}: a store that is being sealed, or whose sealing was killed; seal again")
     if (path / FEATURES).is_dir() or (path.suffix == ZIP_SUFFIX and path.is_file()):

@@ -1,5 +1,6 @@
 """Reading a sealed store."""
 
+import math
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
+from obygaze_features.store.absent import gone
 from obygaze_features.store.bag import parse_info
 from obygaze_features.store.chunks import plain_chunk, read_chunks
 from obygaze_features.store.errors import StoreError
@@ -31,6 +33,8 @@ from obygaze_features.store.provenance import NAME
 from obygaze_features.store.table import StoredClip, parse_table
 from obygaze_features.store.zarr_view import ZarrView
 
+HARMLESS = 2**26
+"""Bytes that a chunk may claim without being asked whether they are there: a question costs a round trip."""
 _DONE_CODES = tuple(STATUSES.index(status) for status in DONE)
 
 
@@ -63,6 +67,7 @@ class Group:
         self.provenance: dict[str, Any] = dict(node.metadata.attributes[PROVENANCE])
         self._arrays = {name: array for name, array in node.arrays() if name in DIMENSIONS}
         self.arrays = tuple(name for name in FEATURE_ARRAYS if name in self._arrays)
+        self._check_rows_exist()
         self.clip_ids = tuple(str(clip) for clip in self.raw("clip"))
         self.status: NDArray[np.uint8] = self.raw("status")
         self.usable: NDArray[np.bool_] = np.isin(self.status, _DONE_CODES)
@@ -71,6 +76,7 @@ class Group:
             if (
                 array.shape != expected
                 or array.ndim != len(DIMENSIONS[name])
+                or array.chunks[1:] != array.shape[1:]
                 or _dtype_name(array) not in DTYPES[name]
             ):
                 raise StoreError(
@@ -129,7 +135,8 @@ class Group:
         if row is None:
             raise StoreError(f"{self._where}: no clip {clip_id}")
         if not self.usable[row]:
-            reason = parse_table(self._objects.read(TABLE), f"{self._where}/{TABLE}")[row].reason
+            table = parse_table(self._objects.read(TABLE), f"{self._where}/{TABLE}")
+            reason = table[row].reason if row < len(table) else ""
             raise StoreError(
                 f"{self._where}: clip {clip_id} is "
                 f"{STATUSES[self.status[row]]}{': ' if reason else ''}{reason}; it has no features"
@@ -156,6 +163,33 @@ class Group:
             raise StoreError(f"{self._where}: group {self.name} has no {name}, but {', '.join(self.arrays)}")
         return self._arrays[name]
 
+    def _check_rows_exist(self) -> None:
+        """Refuse metadata that claim more clips than are stored, before memory is asked for them."""
+        n_clips = self._array("status").shape[0]
+        last = max(n_clips - 1, 0) // block_rows("status", n_clips)
+        name = f"{FEATURES}/{self.name}/status/c/{last}"
+        try:
+            self._objects.size(name)
+        except FileNotFoundError:
+            raise gone(self._objects, name) from None
+
+    def _check_chunk(self, name: str, array: zarr.Array[Any], row: int) -> None:
+        """Refuse metadata whose chunk is larger than the object it is in, likewise."""
+        block = (array.shards or array.chunks)[0]
+        place = "/".join(["c", str(row // block), *["0"] * (array.ndim - 1)])
+        needed = math.prod(array.chunks) * np.dtype(array.dtype).itemsize
+        if needed <= HARMLESS:
+            return
+        try:
+            size = self._objects.size(f"{FEATURES}/{self.name}/{name}/{place}")
+        except FileNotFoundError:
+            return  # reading it says so in better words
+        if needed > size:
+            raise StoreError(
+                f"{self._where}, array {self.name}/{name}: the metadata ask for chunks of {needed} bytes, "
+                f"{place} has {size}; run: obygaze store verify"
+            )
+
     def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
         """Read rows as they are stored, whatever their status."""
         values: NDArray[Any] = guarded(
@@ -166,6 +200,8 @@ class Group:
     def _rows_of(self, name: str, rows: slice) -> NDArray[Any]:
         array = self._array(name)
         start, stop, _ = rows.indices(array.shape[0])
+        if start < stop and name in FEATURE_ARRAYS:
+            self._check_chunk(name, array, start)
         chunk = plain_chunk(array.metadata.to_dict())
         if chunk is None or start % chunk[0] or stop - start == 1:
             return np.asarray(array[rows])

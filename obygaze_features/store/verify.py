@@ -71,7 +71,7 @@ def verify(path: Path | str, level: Level = "manifest") -> VerifyReport:
     found = _look(objects, tags, digests=True) | _look(objects, payload, digests=level != "quick")
     counts = {
         "files": len(payload),
-        "bytes": sum(file.size for name in payload if (file := found[name])),
+        "bytes": sum(file.size for name in payload if (file := found.get(name))),
     }
     if absent:
         counts["not pulled"] = len(absent)
@@ -79,7 +79,9 @@ def verify(path: Path | str, level: Level = "manifest") -> VerifyReport:
     if isinstance(objects, Packed):
         problems += [Problem(name, "its header in the zip was changed") for name in objects.torn_headers()]
     if level != "quick":
-        problems += _compare(objects, MANIFEST, {name: found[name] for name in payload}, absent)
+        problems += _compare(
+            objects, MANIFEST, {name: found[name] for name in payload if name in found}, absent
+        )
     if level == "full":
         wrong, clips = check_content(objects, names, absent)
         problems += wrong

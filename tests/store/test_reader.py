@@ -183,3 +183,23 @@ def test_opening_loads_nothing_heavy(shelf):
 
 def test_the_staging_path_is_beside_the_store(tmp_path):
     assert staging_path(tmp_path / "films.v2") == tmp_path / "films.v2.staging"
+
+
+@pytest.mark.parametrize(("key", "of", "to"), [("shape", 20, 2**40), ("shape", 4, 2**33), ("both", 4, 2**33)])
+def test_metadata_that_ask_for_absurd_memory_are_refused_before_it_is_taken(tmp_path, key, of, to):
+    path = sealed(tmp_path)
+
+    def inflate(value):
+        if isinstance(value, dict):
+            return {
+                name: [to if size == of else size for size in inner]
+                if name == "shape" or (key == "both" and name == "chunk_shape")
+                else inflate(inner)
+                for name, inner in value.items()
+            }
+        return [inflate(inner) for inner in value] if isinstance(value, list) else value
+
+    for file in (path / "data" / "features.zarr").rglob("zarr.json"):
+        file.write_text(json.dumps(inflate(json.loads(file.read_text(encoding="utf-8")))), encoding="utf-8")
+    with pytest.raises(StoreError):
+        open_store(path)["toy"].pooled()

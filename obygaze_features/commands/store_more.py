@@ -1,0 +1,289 @@
+"""`obygaze store`: compare and merge stores, import and export features, write cards."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from obygaze_features.commands.store_sources import names_of, open_source, parse_declared, read_declared
+
+DIFFERS = 3
+SHOWN = 5
+
+
+@click.command()
+@click.argument("first")
+@click.argument("second")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with every clip.")
+@click.pass_context
+def diff(context: click.Context, first: str, second: str, as_json: bool) -> None:
+    """Say in words what differs between two stores: clips, provenance, values; exit with 3 if anything does.
+
+    Values are compared over the clips that both stores have features of: the largest absolute difference, and
+    the smallest cosine of two corresponding vectors.
+
+    \b
+    Examples:
+      obygaze store diff stores/ours stores/theirs
+      obygaze store diff stores/films-1.0.0 stores/films-1.1.0 --json
+    """
+    from obygaze_features.store import open_store
+    from obygaze_features.store.diff import diff as compare
+    from obygaze_features.store.diff import in_words
+
+    found = compare(open_store(first), open_store(second))
+    if as_json:
+        click.echo(json.dumps(found.record(), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        for line in in_words(found, first, second, most=SHOWN):
+            click.echo(line)
+        if found.equal:
+            click.echo("nothing differs")
+    if not found.equal:
+        context.exit(DIFFERS)
+
+
+@click.command()
+@click.argument("stores", nargs=-1, required=True)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Name of the result.")
+@click.option("--store-version", "version", default="1.0.0", show_default=True, help="Version of the result.")
+@click.option("--licence", help="SPDX expression; needed if the stores' licences differ.")
+@click.option("--citation", help="Needed if the stores' citations differ.")
+@click.option("--corpus", help="What the corpus is called; needed if the stores' differ.")
+def merge(
+    stores: tuple[str, ...],
+    out: Path,
+    version: str,
+    licence: str | None,
+    citation: str | None,
+    corpus: str | None,
+) -> None:
+    """Make one store of the clips of several, which is what extracting all of them at once would have given.
+
+    Refused if their provenance differs, or a clip is in two of them and not equal. The result names its
+    parent, the first store, and those it was merged with.
+
+    \b
+    Examples:
+      obygaze store merge stores/films stores/more-films --out stores/films --store-version 1.1.0
+      obygaze store merge stores/a stores/b --out stores/both --licence CC-BY-4.0 --corpus "A and B"
+    """
+    from obygaze_features.store import open_store
+    from obygaze_features.store.merge import merge as merge_stores
+
+    opened = [open_store(store) for store in stores]
+    with _progress("merge") as progress:
+        path = merge_stores(
+            opened,
+            out,
+            version=version,
+            licence=licence,
+            citation=citation,
+            corpus=corpus,
+            progress=progress,
+        )
+    result = open_store(path)
+    for field in sorted({field for store in opened for field in store.attributes["corpus"]}):
+        if field not in result.attributes["corpus"]:
+            click.echo(f"left out: the stores' corpus.{field} differs, so the result has none", err=True)
+    for name in result:
+        for field in ("hub", "commit"):
+            if result[name].provenance[field] is None and any(
+                store[name].provenance[field] for store in opened
+            ):
+                click.echo(
+                    f"left out: the stores' {field} of {name} differs, so the result has none", err=True
+                )
+    _say_sealed(path)
+
+
+@click.command("import")
+@click.argument("source", type=click.Path(exists=True, path_type=Path))
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("name", type=click.Path(path_type=Path))
+@click.option(
+    "--from",
+    "kind",
+    type=click.Choice(["pth", "npy", "hdf5"]),
+    required=True,
+    help="Folders of .pth or .npy, one file a clip, or an HDF5 file with a group a clip.",
+)
+@click.option("--backbone", help="What the features are called in the store; an exported file knows.")
+@click.option(
+    "--array",
+    type=click.Choice(["pooled", "frames", "tokens"]),
+    default="pooled",
+    show_default=True,
+    help="What the array of a clip is: pooled [D], frames [F, D] or tokens [T, D].",
+)
+@click.option(
+    "--pattern",
+    help="How the files or groups are called, without suffix, from the manifest's columns; {video} is the "
+    "video's name without folder and suffix.  [default: {video}; for HDF5 {clip_id}]",
+)
+@click.option(
+    "--declared", type=click.Path(path_type=Path), help="JSON: the fields of provenance that are known."
+)
+@click.option("--dtype", type=click.Choice(["float16", "float32"]), help="Convert the values on purpose.")
+@click.option("--licence", required=True, help="SPDX expression of the features, or NOASSERTION.")
+@click.option("--citation", default="", help="How to cite the store, one line.")
+@click.option("--corpus", help="What the corpus is called.  [default: the manifest's name]")
+@click.option("--store-version", "version", default="1.0.0", show_default=True, help="Version of the store.")
+@click.option("--allow-missing", is_flag=True, help="Seal although clips have no features.")
+def import_(
+    source: Path,
+    manifest: Path,
+    name: Path,
+    kind: str,
+    backbone: str | None,
+    array: Literal["pooled", "frames", "tokens"],
+    pattern: str | None,
+    declared: Path | None,
+    dtype: Literal["float16", "float32"] | None,
+    licence: str,
+    citation: str,
+    corpus: str | None,
+    version: str,
+    allow_missing: bool,
+) -> None:
+    """Take features that others made into a store, marked as imported: their provenance is as declared.
+
+    Whose features a file holds is decided by its name and the MANIFEST alone. What is not declared is
+    unknown, when the frames were included.
+
+    \b
+    Examples:
+      obygaze store import XCLIP/ films.csv stores/xclip --from pth --backbone xclip --licence NOASSERTION
+      obygaze store import vivit/ films.csv stores/vivit --from npy --backbone vivit --array tokens \\
+          --dtype float16 --pattern {movie}/{video} --declared vivit.json --licence CC-BY-4.0
+      obygaze store import films.h5 films.csv stores/films --from hdf5 --licence CC-BY-4.0
+    """
+    from obygaze_features.manifest import read_manifest
+    from obygaze_features.store import PlannedClip
+    from obygaze_features.store.import_sources import match
+    from obygaze_features.store.importing import Declared, import_features
+
+    table = read_manifest(manifest)
+    wanted = names_of(table, pattern or ("{clip_id}" if kind == "hdf5" else "{video}"))
+    with open_source(source, kind) as (found, said), _progress("import") as progress:
+        known = (
+            parse_declared(said["provenance"], f"{source}, provenance")
+            if declared is None and said.get("provenance")
+            else read_declared(declared)
+        )
+        called = backbone or said.get("backbone")
+        if not called:
+            raise click.UsageError("say what the features are called: --backbone")
+        matched = match(found, wanted)
+        _say_unknown(matched.unknown)
+        path = import_features(
+            matched.pieces,
+            [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
+            Declared(called, array, known, dtype),
+            name,
+            corpus={"name": corpus or manifest.stem, "manifest_sha256": table.digest()},
+            licence=licence,
+            citation=citation,
+            version=version,
+            allow_missing=allow_missing,
+            progress=progress,
+        )
+    _say_sealed(path)
+
+
+def _say_unknown(names: tuple[str, ...]) -> None:
+    if names:
+        some = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+        click.echo(f"left out: {len(names)} that belong to no clip of the manifest: {some}", err=True)
+
+
+@click.command()
+@click.argument("store")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--backbone", help="Whose features; needed if the store has several.")
+@click.option(
+    "--to",
+    "kind",
+    type=click.Choice(["hdf5", "h5ad"]),
+    required=True,
+    help="HDF5 with a group a clip and all arrays, or AnnData with the pooled features.",
+)
+def export(store: str, file: Path, backbone: str | None, kind: str) -> None:
+    """Write a store's features as HDF5 or AnnData, for programs that read no Zarr.
+
+    \b
+    Examples:
+      obygaze store export stores/films films.h5 --to hdf5
+      obygaze store export stores/films films.h5ad --to h5ad --backbone xclip-base-patch16
+    """
+    from obygaze_features.store import open_store
+    from obygaze_features.store.exporting import export_anndata, export_hdf5
+
+    opened = open_store(store)
+    if backbone is None:
+        if len(opened) != 1:
+            raise click.UsageError(f"--backbone: choose one of {', '.join(opened)}")
+        backbone = opened.names[0]
+    written, left_out = (export_hdf5 if kind == "hdf5" else export_anndata)(opened, backbone, file)
+    click.echo(f"{file}: {written} clips of {backbone}; {left_out} without features left out")
+
+
+@click.command()
+@click.argument("store")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder for README.md and croissant.json, not the store's."
+)
+@click.option("--licence", help="SPDX expression; needed if the store was sealed without one.")
+@click.option("--citation", help="How to cite the store, if not as it says itself.")
+@click.option("--url", help="Where the store's folder is served, for croissant.json.")
+def card(store: str, out: Path | None, licence: str | None, citation: str | None, url: str | None) -> None:
+    """Write a store's dataset card anew, and croissant.json, beside the store: a sealed store never changes.
+
+    Without --out the card is printed.
+
+    \b
+    Examples:
+      obygaze store card stores/films
+      obygaze store card stores/films --out shared --licence CC-BY-4.0 --url https://example.org/films-1.0.0
+    """
+    from obygaze_features.store import open_store
+    from obygaze_features.store.cards import cards
+    from obygaze_features.store.files import replace_synced
+
+    files = cards(open_store(store), licence=licence, citation=citation, url=url)
+    if out is None:
+        click.echo(files["README.md"].decode(), nl=False)
+        return
+    if any((folder / "bagit.txt").exists() for folder in (out.resolve(), *out.resolve().parents)):
+        raise click.UsageError(
+            f"--out {out}: inside a sealed store, which never changes; choose a folder beside it"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        replace_synced(out / name, data)
+        click.echo(str(out / name))
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    from tqdm import tqdm
+
+    with tqdm(desc=what, disable=None, leave=False) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield show
+
+
+def _say_sealed(path: Path) -> None:
+    from obygaze_features.store import open_store
+
+    store = open_store(path)
+    click.echo(
+        f"{path}: {len(store.clips)} clips of {', '.join(store.names)}, fingerprint {store.fingerprint}"
+    )

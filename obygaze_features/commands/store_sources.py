@@ -1,0 +1,105 @@
+"""What `obygaze store import` reads: names of clips from a manifest, tensors from torch, declarations."""
+
+import json
+import pickle
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from obygaze_features.manifest import Clip, Manifest
+    from obygaze_features.store.import_sources import Piece
+
+_FIELD = re.compile(r"\{(\w*)\}")
+
+
+def names_of(manifest: "Manifest", pattern: str) -> dict[str, str]:
+    """Write every clip's name by a pattern such as {movie}/{video}; clip id -> name."""
+    return {clip.clip_id: _name(clip, pattern) for clip in manifest}
+
+
+def _name(clip: "Clip", pattern: str) -> str:
+    return _FIELD.sub(lambda field: _value(clip, field[1]), pattern)
+
+
+def _value(clip: "Clip", field: str) -> str:
+    known = {"clip_id": clip.clip_id, "movie": clip.movie, "video": _stem(clip.video), **clip.extras}
+    if field not in known:
+        raise click.BadParameter(f"{{{field}}}: expected one of {', '.join(known)}", param_hint="--pattern")
+    if not known[field]:
+        raise click.UsageError(
+            f"clip {clip.clip_id} has no {field} in the manifest; choose another --pattern"
+        )
+    return known[field]
+
+
+def _stem(video: str) -> str:
+    return PurePosixPath(video.replace("\\", "/")).stem
+
+
+def read_declared(path: Path | None) -> dict[str, object]:
+    """Read what is declared of the features: one JSON object."""
+    return {} if path is None else parse_declared(path.read_text(encoding="utf-8"), str(path))
+
+
+def parse_declared(text: str, where: str) -> dict[str, object]:
+    """Read a declaration from its text; `where` is what messages call it."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise click.UsageError(f"{where}: not JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise click.UsageError(f"{where}: expected one JSON object of provenance fields")
+    return found
+
+
+@contextmanager
+def open_source(source: Path, kind: str) -> Iterator[tuple[Mapping[str, "Piece"], dict[str, str]]]:
+    """Open what is imported; yield name -> features, and what the file says of itself."""
+    from obygaze_features.store.import_sources import files_below, hdf5_pieces, read_npy
+
+    if kind == "hdf5":
+        with hdf5_pieces(source) as found:
+            yield found
+    else:
+        yield files_below(source, f".{kind}", read_npy if kind == "npy" else read_pth), {}
+
+
+def read_pth(path: Path) -> "NDArray[Any]":
+    """Read one tensor that torch saved; never a pickle of anything else.
+
+    bfloat16, which numpy lacks, becomes float32, which holds every one of its values.
+    """
+    import torch
+
+    from obygaze_features.store import StoreError
+    from obygaze_features.store.import_sources import refuse_giants
+
+    refuse_giants(path.stat().st_size, str(path))
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except (
+        RuntimeError,
+        ValueError,
+        EOFError,
+        KeyError,
+        AttributeError,
+        TypeError,
+        pickle.UnpicklingError,
+    ) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise StoreError(f"{path}: not a tensor that can be read without unpickling ({reason})") from error
+    if not isinstance(found, torch.Tensor):
+        raise StoreError(f"{path}: holds a {type(found).__name__}; expected one tensor")
+    if found.layout != torch.strided:
+        raise StoreError(f"{path}: a sparse tensor; expected a plain one")
+    refuse_giants(found.numel() * found.element_size(), str(path))
+    plain = found.detach()
+    values: NDArray[Any] = (plain.float() if plain.dtype == torch.bfloat16 else plain).contiguous().numpy()
+    return values

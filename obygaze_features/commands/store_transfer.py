@@ -1,0 +1,165 @@
+"""`obygaze store pack, unpack, push, pull`: stores on their way from one place to another."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from obygaze_features.store.transfer import Brought, Progress
+
+
+@contextmanager
+def _files_bar(what: str) -> Iterator["Progress"]:
+    """Show a bar of files on stderr, with the bytes beside it."""
+    from tqdm import tqdm
+
+    with tqdm(desc=what, unit="file", disable=None, leave=False) as bar:
+
+        def progress(done: int, total: int, octets: int) -> None:
+            bar.total = total
+            bar.set_postfix_str(f"{octets / 1e6:.1f} MB", refresh=False)
+            bar.update(done - bar.n)
+
+        yield progress
+
+
+@click.command()
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="The zip to make [default: STORE.zip]")
+def pack(store: Path, out: Path | None) -> None:
+    """Put a sealed store into one read-only zip; the same store gives the same bytes.
+
+    It opens like the folder, here or on a server: obygaze store inspect films-1.0.0.zip
+
+    \b
+    Examples:
+      obygaze store pack stores/films-1.0.0
+      obygaze store pack stores/films --out /share/films.zip
+    """
+    from tqdm import tqdm
+
+    from obygaze_features.store.locate import resolve
+    from obygaze_features.store.objects import Folder
+    from obygaze_features.store.packed import pack as pack_store
+
+    folder = resolve(store)
+    with tqdm(desc="pack", unit="B", unit_scale=True, disable=None, leave=False) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        path = pack_store(Folder(folder), out or folder.with_name(f"{folder.name}.zip"), progress)
+    click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB, fingerprint {_fingerprint(path)}")
+
+
+@click.command()
+@click.argument("packed", metavar="ZIP", type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The folder to make [default: NAME-VERSION beside ZIP]"
+)
+def unpack(packed: Path, out: Path | None) -> None:
+    """Make a folder of a packed store, every file checked against its digest.
+
+    \b
+    Examples:
+      obygaze store unpack films-1.0.0.zip
+      obygaze store unpack films-1.0.0.zip --out stores/films-1.0.0
+    """
+    from obygaze_features.store.packed import open_zip
+    from obygaze_features.store.transfer import bring
+
+    objects = open_zip(packed)
+    with _files_bar("unpack") as progress:
+        done = bring(objects, out or packed.with_name(objects.name), progress=progress)
+    _tell(done)
+
+
+@click.command()
+@click.argument("place", metavar="URL")
+@click.argument("destination", metavar="DEST", type=click.Path(path_type=Path))
+@click.option(
+    "--arrays",
+    multiple=True,
+    metavar="NAME",
+    help="Only this feature array (pooled, frames, tokens); repeatable.",
+)
+@click.option(
+    "--clips",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Frames and tokens of these clips only: one id a line, or a table with a column clip_id.",
+)
+def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | None) -> None:
+    """Copy a store, or only some arrays and clips of it, from a server into the folder DEST.
+
+    URL is the http(s):// or s3:// address of a store's folder or zip, or hf://datasets/OWNER/NAME[@REVISION].
+    Every file is checked against its digest. Stopped, it goes on where it was; run again, it brings what is
+    missing. Credentials are looked for where the clients of S3 and of the Hub look for them.
+
+    \b
+    Examples:
+      obygaze store pull https://example.org/films-1.0.0 stores/films-1.0.0
+      obygaze store pull https://example.org/films-1.0.0.zip stores/films-1.0.0 --arrays pooled
+      obygaze store pull s3://bucket/films-1.0.0 stores/films-1.0.0 --arrays frames --clips few.txt
+      obygaze store pull hf://datasets/lab/films@v1 stores/films-1.0.0
+    """
+    from obygaze_features.store.locate import locate
+    from obygaze_features.store.transfer import bring
+
+    wanted = None if clips is None else _read_ids(clips)
+    objects = locate(place)
+    with _files_bar("pull") as progress:
+        done = bring(objects, destination, arrays=arrays or None, clips=wanted, progress=progress)
+    _tell(done)
+
+
+@click.command()
+@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("destination", metavar="DEST")
+def push(store: Path, destination: str) -> None:
+    """Copy a sealed store to DEST: a folder, s3://BUCKET/NAME or hf://datasets/OWNER/NAME.
+
+    A store without a licence is refused. Stopped, it goes on where it was. Credentials are looked for where
+    the clients of S3 and of the Hub look for them (AWS_* variables, hf auth login).
+
+    \b
+    Examples:
+      obygaze store push stores/films-1.0.0 /share/films-1.0.0
+      obygaze store push stores/films-1.0.0 s3://bucket/films-1.0.0
+      obygaze store push stores/films-1.0.0 hf://datasets/lab/films
+    """
+    from obygaze_features.store.locate import resolve
+    from obygaze_features.store.objects import Folder
+    from obygaze_features.store.push import push as push_store
+
+    folder = resolve(store)
+    with _files_bar("push") as progress:
+        place = push_store(Folder(folder), destination, progress)
+    click.echo(f"{place}: fingerprint {_fingerprint(folder)}")
+
+
+def _fingerprint(path: Path) -> str:
+    from obygaze_features.store import open_store
+
+    return open_store(path).fingerprint
+
+
+def _tell(done: "Brought") -> None:
+    left = f", {done.left} left out (fetch.txt)" if done.left else ""
+    came = f"{done.files} files, {done.octets / 1e6:.1f} MB, {done.kept} were here{left}"
+    click.echo(f"{done.path}: {came}; fingerprint {_fingerprint(done.path)}")
+
+
+def _read_ids(path: Path) -> list[str]:
+    """Read clip ids: the column clip_id of a table, or one a line."""
+    import csv
+
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = list(csv.reader(file))
+    if lines and "clip_id" in lines[0]:
+        column = lines[0].index("clip_id")
+        return [line[column] for line in lines[1:] if len(line) > column]
+    return [text for line in path.read_text(encoding="utf-8-sig").splitlines() if (text := line.strip())]

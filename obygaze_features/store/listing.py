@@ -1,0 +1,62 @@
+"""Which files a store has, by its two manifests of digests: the only list that is trusted."""
+
+import hashlib
+import re
+
+from obygaze_features.store.bag import parse_manifest
+from obygaze_features.store.errors import StoreError
+from obygaze_features.store.layout import FETCH, MANIFEST, PARTIAL_SUFFIX, PAYLOAD, TAG_MANIFEST
+from obygaze_features.store.objects import Objects
+
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,200}")
+
+
+def is_safe(name: str) -> bool:
+    """Whether a relative name from outside may be a file of a store: it never leads out of its folder."""
+    parts = name.split("/")
+    deep = parts[0] == PAYLOAD and len(parts) > 1
+    return (
+        all(_PART.fullmatch(part) for part in parts)
+        and (deep or len(parts) == 1)
+        and not name.endswith(PARTIAL_SUFFIX)
+        and name != FETCH
+    )
+
+
+def listed(objects: Objects) -> dict[str, str]:
+    """Give name -> SHA-256 of every file of a store but the digest manifest of the tag files.
+
+    Raises
+    ------
+    StoreError
+        If a manifest is missing, was changed, or names what cannot be a file of a store.
+    """
+    found: dict[str, str] = {}
+    for manifest in (TAG_MANIFEST, MANIFEST):
+        data = _read(objects, manifest)
+        digests, canonical = parse_manifest(data)
+        payload = {name for name in digests if name.startswith(f"{PAYLOAD}/")}
+        fitting = payload == digests.keys() if manifest == MANIFEST else not payload
+        if manifest == MANIFEST:
+            fitting &= found.get(MANIFEST) == hashlib.sha256(data).hexdigest()
+        if not canonical or not fitting or not all(map(is_safe, digests)):
+            raise StoreError(
+                f"{objects.where}/{manifest}: was changed; it is not as the format or {TAG_MANIFEST} has it"
+            )
+        found |= digests
+    return found
+
+
+def named(objects: Objects) -> list[str]:
+    """Give the files that there should be, by manifests that may be damaged: for verification to look at."""
+    digests = {
+        name for manifest in (TAG_MANIFEST, MANIFEST) for name in parse_manifest(_read(objects, manifest))[0]
+    }
+    return sorted({*filter(is_safe, digests), MANIFEST, TAG_MANIFEST})
+
+
+def _read(objects: Objects, manifest: str) -> bytes:
+    try:
+        return objects.read(manifest)
+    except FileNotFoundError:
+        raise StoreError(f"{objects.where}/{manifest}: missing; this is not a whole store") from None

@@ -1,0 +1,164 @@
+"""A small HTTP server that really answers ranges, and misbehaves where it is told to."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+
+class Site(ThreadingHTTPServer):
+    """Serves a folder.
+
+    Attributes
+    ----------
+    ranges
+        Whether range requests are answered; a server that ignores them sends the whole file, with 200.
+    drops
+        Path ending -> how many times its body breaks off in the middle.
+    flips
+        Path endings of the files of which one byte is wrong.
+    lost
+        Path endings of the files that are gone.
+    puts_left
+        How many objects may still be put; -1 for any number.
+    asked
+        (method, path, range) of every request.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, root: Path, handler: type["Handler"]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
+        self.root = root
+        self.ranges = True
+        self.drops: dict[str, int] = {}
+        self.flips: set[str] = set()
+        self.lost: set[str] = set()
+        self.asked: list[tuple[str, str, str]] = []
+        self.sent = 0
+        self.puts_left = -1
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, request, client_address) -> None:
+        """Say nothing: clients that leave are what is tested."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Site
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        site, wanted = self.server, self.headers.get("Range", "")
+        path = unquote(urlsplit(self.path).path)
+        site.asked.append((self.command, path, wanted))
+        file = site.root / path.lstrip("/")
+        if not file.is_file() or any(path.endswith(name) for name in site.lost):
+            self.send_error(404)
+            return
+        data = bytearray(file.read_bytes())
+        if any(path.endswith(name) for name in site.flips):
+            data[len(data) // 2] ^= 1
+        size, first, last = len(data), 0, len(data)
+        if wanted and site.ranges:
+            low, _, high = wanted.removeprefix("bytes=").partition("-")
+            first = int(low) if low else max(0, size - int(high))
+            last = min(size, int(high) + 1) if low and high else size
+            if first >= size:
+                self.send_error(416)
+                return
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {first}-{last - 1}/{size}")
+        else:
+            self.send_response(200)
+        if site.ranges:
+            self.send_header("Accept-Ranges", "bytes")
+        self.send_header("Content-Length", str(last - first))
+        self.send_header("ETag", f'"{hash(bytes(data)) & 0xFFFFFFFF:x}"')
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        body = bytes(data[first:last])
+        for name, left in site.drops.items():
+            if path.endswith(name) and left:
+                site.drops[name] -= 1
+                body = body[: len(body) // 2]
+                self.close_connection = True
+        self.wfile.write(body)
+        site.sent += len(body)
+
+
+class BucketHandler(Handler):
+    """What of S3 a push and a pull need: PUT, GET, HEAD and LIST of objects in `root/BUCKET/`."""
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        asked = parse_qs(parts.query)
+        if "list-type" not in asked:
+            super().do_GET()
+            return
+        self.server.asked.append(("LIST", unquote(parts.path), ""))
+        bucket = self.server.root / unquote(parts.path).strip("/")
+        prefix = asked.get("prefix", [""])[0]
+        objects = [
+            f"<Contents><Key>{escape(key)}</Key><Size>{path.stat().st_size}</Size><ETag>{etag(path)}</ETag>"
+            "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
+            for path in sorted(bucket.rglob("*"))
+            if path.is_file() and (key := path.relative_to(bucket).as_posix()).startswith(prefix)
+        ]
+        self.answer(
+            '<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated>'
+            f"<KeyCount>{len(objects)}</KeyCount>{''.join(objects)}</ListBucketResult>"
+        )
+
+    def do_PUT(self) -> None:
+        path = unquote(urlsplit(self.path).path)
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.asked.append(("PUT", path, ""))
+        if self.server.puts_left == 0:
+            self.send_error(403)
+            return
+        self.server.puts_left -= 1
+        file = self.server.root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+        self.answer("", ETag=etag(file))
+
+    def answer(self, body: str, **headers: str) -> None:
+        self.send_response(200)
+        for name, value in {**headers, "Content-Length": str(len(body.encode()))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+
+def etag(path: Path) -> str:
+    return f'"{hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()}"'
+
+
+@contextmanager
+def serving(root: Path, handler: type[Handler] = Handler) -> Iterator[Site]:
+    """Serve a folder on the loopback device until the block ends."""
+    site = Site(root, handler)
+    thread = threading.Thread(target=site.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield site
+    finally:
+        site.shutdown()
+        thread.join()
+        site.server_close()

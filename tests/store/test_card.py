@@ -1,0 +1,109 @@
+"""The card says in plain words what a store is, and catalogues can read it."""
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from obygaze_features.store import StoreError, open_store, seal, staging_path
+from obygaze_features.store.card import HUB_LICENCES
+from obygaze_features.store.cards import cards
+from obygaze_features.store.rows import digest
+
+from .toy_stores import group, sealed, staged, tree
+
+
+def front_matter(text):
+    """The fields between the two lines of dashes, which we write one a line."""
+    head = text.split("---\n")[1]
+    return dict(
+        line.split(": ", 1) for line in head.splitlines() if not line.startswith((" ", "-", "configs"))
+    )
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return sealed(tmp_path_factory.mktemp("card"), 20)
+
+
+def test_the_front_matter_is_what_the_hub_reads(path):
+    found = front_matter((path / "README.md").read_text(encoding="utf-8"))
+    assert found["license"] == "cc-by-4.0"
+    assert json.loads(found["pretty_name"]) == "Features of Toy films"
+    assert json.loads(found["size_categories"]) == ["n<1K"]
+    assert "toy" in json.loads(found["tags"])
+
+
+@pytest.mark.parametrize(
+    ("licence", "known", "name"),
+    [
+        ("MIT", "mit", None),
+        ("NOASSERTION", "unknown", None),
+        ("ODbL-1.0", "odbl", None),
+        ("MIT AND CC-BY-4.0", "other", "MIT AND CC-BY-4.0"),
+        ("LicenseRef-lab", "other", "LicenseRef-lab"),
+    ],
+)
+def test_licences_are_given_by_the_names_the_hub_knows(tmp_path, licence, known, name):
+    staged(tmp_path, 2)
+    path = seal(None, tmp_path / "toy", licence=licence)
+    found = front_matter((path / "README.md").read_text(encoding="utf-8"))
+    assert found["license"] == known
+    assert json.loads(found.get("license_name", "null")) == name
+    assert known in {*HUB_LICENCES.values(), "other"}
+
+
+def test_the_card_and_croissant_are_the_same_bytes_every_time(path, tmp_path):
+    again = sealed(tmp_path, 20)
+    for name in ("README.md", "croissant.json"):
+        assert (again / name).read_bytes() == (path / name).read_bytes()
+    assert cards(open_store(path)) == {
+        name: (path / name).read_bytes() for name in ("README.md", "croissant.json")
+    }
+
+
+def test_croissant_gives_the_real_digest_of_the_table(path):
+    found = json.loads((path / "croissant.json").read_bytes())
+    table = (path / "data/clips.csv").read_bytes()
+    (file,) = found["distribution"]
+    assert file["sha256"] == digest(table)
+    assert file["contentSize"] == f"{len(table)} B"
+    assert found["license"] == "https://spdx.org/licenses/CC-BY-4.0.html"
+    columns = [field["source"]["extract"]["column"] for field in found["recordSet"][0]["field"]]
+    assert table.decode().splitlines()[0].startswith(",".join(columns))
+
+
+@pytest.mark.skipif(not find_spec("mlcroissant"), reason="mlcroissant is not installed")
+def test_mlcroissant_accepts_it(path):
+    command = [sys.executable, "-m", "mlcroissant.scripts.validate", "--jsonld", "croissant.json"]
+    done = subprocess.run(command, cwd=path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Done." in done.stderr
+    assert "error(s)" not in done.stderr
+
+
+def test_a_card_beside_the_store_needs_a_licence_and_keeps_the_stores_own(path, tmp_path):
+    before = tree(path)
+    with pytest.raises(StoreError, match=r"sealed under CC-BY-4\.0, not MIT"):
+        cards(open_store(path), licence="MIT")
+    made = cards(open_store(path), citation="Them, 2027", url="https://example.org/toy-1.0.0/")
+    assert b"Citation: Them, 2027" in made["README.md"]
+    found = json.loads(made["croissant.json"])
+    assert found["distribution"][0]["contentUrl"] == "https://example.org/toy-1.0.0/data/clips.csv"
+    assert found["citeAs"] == "Them, 2027"
+    assert tree(path) == before
+    staged(tmp_path, 2)
+    nobody = open_store(seal(None, tmp_path / "toy", licence="NOASSERTION"))
+    with pytest.raises(StoreError, match="nobody has stated a licence"):
+        cards(nobody)
+    assert b"license: mit" in cards(nobody, licence="MIT")["README.md"]
+
+
+def test_untrained_and_imported_features_say_so_first(tmp_path):
+    kinds = [group("a", untrained=True), group("b", imported=True)]
+    text = (sealed(tmp_path, 2, kinds) / "README.md").read_text(encoding="utf-8")
+    assert "UNTRAINED" in text.split("## b")[0]
+    assert "IMPORTED" in text.split("## b")[1]
+    assert staging_path(tmp_path / "toy").is_dir()

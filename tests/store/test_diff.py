@@ -1,0 +1,110 @@
+"""Two labs extracted the same films: what differs is found, measured and told in words."""
+
+import json
+
+import numpy as np
+import pytest
+
+from obygaze_features.store import open_store
+from obygaze_features.store.diff import diff, in_words, min_cosine
+from obygaze_features.store.testing import seal_arrays
+
+N, D = 70, 4
+CLIPS = [f"c{i:03d}" for i in range(N)]
+
+
+def values():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((N, D)).astype(np.float32), rng.standard_normal((N, 2, D)).astype(np.float16)
+
+
+def store(tmp_path, name, pooled=None, frames=None, clips=CLIPS, groups=("toy",), **settings):
+    good = values()
+    arrays = {
+        "pooled": good[0] if pooled is None else pooled,
+        "frames": good[1] if frames is None else frames,
+    }
+    path = seal_arrays(tmp_path / name, dict.fromkeys(clips, "m"), dict.fromkeys(groups, arrays), **settings)
+    return open_store(path)
+
+
+def test_a_store_does_not_differ_from_itself_sealed_again(tmp_path):
+    found = diff(store(tmp_path, "a"), store(tmp_path, "b"))
+    assert found.equal
+    assert in_words(found, "a", "b") == []
+    assert [array.clips for array in found.arrays] == [N] * 4
+    assert found.arrays[0].min_cosine == 1
+
+
+def test_planted_differences_of_values_are_measured(tmp_path):
+    pooled, frames = values()
+    pooled[5] = [3, 0, 0, 0]
+    there = pooled.copy()
+    there[5] = [3, 4, 0, 0]  # the cosine of the two is 3/5
+    frames[66, 1] *= np.float16(2)  # as long again, the same direction
+    found = diff(store(tmp_path, "a", pooled), store(tmp_path, "b", there, frames))
+    by_name = {array.array: array for array in found.arrays}
+    assert by_name["toy/pooled"].changed == 1
+    assert by_name["toy/pooled"].max_abs == 4
+    assert by_name["toy/pooled"].max_abs_clip == "c005"
+    assert by_name["toy/pooled"].min_cosine == pytest.approx(0.6)
+    assert by_name["toy/frames"].max_abs_clip == "c066"
+    assert by_name["toy/frames"].max_abs == np.abs(frames[66, 1].astype(float)).max() / 2
+    assert by_name["toy/frames"].min_cosine == pytest.approx(1, abs=1e-12)
+    assert by_name["toy/time_s"].changed == 0
+    assert not found.equal
+    apart = f"{by_name['toy/frames'].max_abs:.6g}"
+    assert in_words(found, "a", "b") == [
+        "values of toy/pooled: 1 of 70 clips differ, by at most 4 (c005), smallest cosine 0.600000000",
+        f"values of toy/frames: 1 of 70 clips differ, by at most {apart} (c066), smallest cosine 1.000000000",
+    ]
+
+
+def test_only_clips_with_features_in_both_are_compared_by_id_not_by_row(tmp_path):
+    pooled, frames = values()
+    mine = store(tmp_path, "a", pooled[1:], frames[1:], CLIPS[1:], failed={"c004": "no such file"})
+    theirs = store(tmp_path, "b", pooled[:-1], frames[:-1], CLIPS[:-1], failed={"c007": "empty"})
+    found = diff(mine, theirs)
+    assert found.only_first == ("c069",)
+    assert found.only_second == ("c000",)
+    assert found.statuses == {("failed", "ok"): 1, ("ok", "failed"): 1}
+    assert found.clips["status"] == ("c004", "c007")
+    assert all(array.clips == N - 4 and not array.changed for array in found.arrays)
+    words = in_words(found, "a", "b", most=1)
+    assert "clips: 1 only in a: c069" in words
+    assert "clips: 1 failed in a, ok in b" in words
+    assert "clips: status differs for 2: c004, and 1 more" in words
+
+
+def test_provenance_that_forbids_mixing_is_marked(tmp_path):
+    device = {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "another"}
+    found = diff(store(tmp_path, "a"), store(tmp_path, "b", compute=device, contact="lab b"))
+    assert in_words(found, "a", "b") == [
+        "provenance of toy: compute.device differs (so the features must not be mixed)",
+        "provenance of toy: contact differs",
+    ]
+    record = json.loads(json.dumps(found.record(), allow_nan=False))
+    assert record["provenance"]["toy"] == [
+        {"field": "compute.device", "numerics": True},
+        {"field": "contact", "numerics": False},
+    ]
+    assert record["equal"] is False
+
+
+def test_backbones_and_shapes_that_only_one_store_has_are_named(tmp_path):
+    pooled, frames = values()
+    mine = store(tmp_path, "a", groups=("toy", "mine"))
+    theirs = store(tmp_path, "b", pooled[:, :3].copy(), frames[..., :3].astype(np.float32))
+    words = in_words(diff(mine, theirs), "a", "b")
+    assert "features of mine: only in a" in words
+    assert "values of toy/pooled: float32 [4] a clip against float32 [3] a clip" in words
+    assert "values of toy/frames: float16 [2, 4] a clip against float32 [2, 3] a clip" in words
+
+
+def test_the_cosine_has_no_accidents():
+    zero, one, big = np.zeros(2, np.float16), np.ones(2, np.float16), np.full(2, 60000, np.float16)
+    assert min_cosine(zero, zero) == 1
+    assert min_cosine(zero, one) == 0
+    assert min_cosine(one, big) == pytest.approx(1)  # float16 would have overflowed
+    assert min_cosine(one, -one) == pytest.approx(-1)
+    assert min_cosine(np.stack([one, one]), np.stack([one, zero])) == 0

@@ -1,0 +1,131 @@
+"""What leaves a store is what was in it, and other programs can read it."""
+
+import importlib.util
+import json
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+
+from obygaze_features.store import StoreError, open_store
+from obygaze_features.store.exporting import CLIP_OVERHEAD, export_anndata, export_hdf5
+from obygaze_features.store.testing import seal_arrays
+
+from .toy_stores import features, group, sealed, status_of
+
+
+@pytest.fixture
+def store(tmp_path):
+    return open_store(sealed(tmp_path, 20))
+
+
+def test_hdf5_has_a_group_a_clip_with_every_array(store, tmp_path):
+    assert export_hdf5(store, "toy", tmp_path / "x.h5") == (17, 3)
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert len(file) == 17
+        for clip in store["toy"].clip_ids:
+            if status_of(clip) == "failed":
+                assert clip not in file
+                continue
+            truth = features(clip, group())
+            for name, values in {**truth.arrays, "time_s": truth.time_s}.items():
+                assert file[clip][name][()].tobytes() == values.tobytes()
+                assert file[clip][name].dtype == values.dtype
+            assert file[clip].attrs["status"] == status_of(clip)
+            assert file[clip].attrs["clip"] == clip
+        assert file.attrs["store_fingerprint"] == store.fingerprint
+        assert json.loads(file.attrs["provenance"])["decoder"]["ffmpeg"] == "7.1"
+
+
+def test_the_same_store_gives_the_same_bytes(store, tmp_path):
+    for name, export in (("h5", export_hdf5), ("h5ad", export_anndata)):
+        export(store, "toy", tmp_path / f"a.{name}")
+        export(store, "toy", tmp_path / f"b.{name}")
+        assert (tmp_path / f"a.{name}").read_bytes() == (tmp_path / f"b.{name}").read_bytes()
+
+
+def test_ids_that_mean_something_to_hdf5_survive(tmp_path):
+    ids = ["a/b", "a%2Fb", ".", "..", "a b"]
+    path = seal_arrays(
+        tmp_path / "odd", dict.fromkeys(ids, "m"), {"toy": {"pooled": np.eye(5, dtype=np.float32)}}
+    )
+    export_hdf5(open_store(path), "toy", tmp_path / "x.h5")
+    with h5py.File(tmp_path / "x.h5") as file:
+        found = {node.attrs["clip"]: node["pooled"][()] for node in file.values()}
+    assert found.keys() == set(ids)
+    for position, clip in enumerate(ids):
+        assert found[clip][position] == 1
+
+
+def test_anndata_has_the_encodings_of_its_format(store, tmp_path):
+    assert export_anndata(store, "toy", tmp_path / "x.h5ad") == (17, 3)
+    usable = [clip for clip in store["toy"].clip_ids if status_of(clip) != "failed"]
+    with h5py.File(tmp_path / "x.h5ad") as file:
+        assert dict(file.attrs) == {"encoding-type": "anndata", "encoding-version": "0.1.0"}
+        assert sorted(file) == ["X", "layers", "obs", "obsm", "obsp", "uns", "var", "varm", "varp"]
+        assert list(file["obs/_index"].asstr()) == usable
+        assert list(file["obs"].attrs["column-order"]) == ["movie", "status", "reason", "start_s", "end_s"]
+        assert all("encoding-type" in node.attrs for node in (*file.values(), *file["obs"].values()))
+        for row, clip in enumerate(usable):
+            assert np.array_equal(file["X"][row], features(clip, group()).arrays["pooled"])
+
+
+@pytest.mark.skipif(
+    not importlib.util.find_spec("anndata"), reason="anndata is not installed: it needs another pandas"
+)
+@pytest.mark.filterwarnings("ignore")
+def test_the_library_reads_what_we_wrote(store, tmp_path):
+    import anndata
+
+    export_anndata(store, "toy", tmp_path / "x.h5ad")
+    found = anndata.read_h5ad(tmp_path / "x.h5ad")
+    usable = store["toy"].usable
+    assert np.array_equal(found.X, store["toy"].pooled()[usable])
+    assert list(found.obs_names) == [
+        clip for clip, good in zip(store["toy"].clip_ids, usable, strict=True) if good
+    ]
+    assert list(found.obs["movie"]) == [clip.movie for clip in store.clips if clip.status != "failed"]
+    assert found.uns["store_fingerprint"] == store.fingerprint
+
+
+def test_nothing_is_overwritten_and_nothing_half_written_stays(store, tmp_path, monkeypatch):
+    (tmp_path / "x.h5").write_text("mine", encoding="utf-8")
+    with pytest.raises(StoreError, match=r"x\.h5: exists"):
+        export_hdf5(store, "toy", tmp_path / "x.h5")
+    assert (tmp_path / "x.h5").read_text(encoding="utf-8") == "mine"
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("obygaze_features.store.exporting.rows_of", fail)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(OSError, match="No space"):
+        export_anndata(store, "toy", tmp_path / "y.h5ad")
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_disk_without_room_is_refused_before_hdf5_meets_its_end(store, tmp_path, monkeypatch):
+    usage = type(shutil.disk_usage(tmp_path))(10**9, 10**9 - 10**5, 10**5)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    before = set(tmp_path.iterdir())
+    for export in (export_hdf5, export_anndata):
+        with pytest.raises(StoreError, match=r"x\.h5: needs about \d+ bytes, the disk has 100000 left"):
+            export(store, "toy", tmp_path / "x.h5")
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_the_estimate_of_the_size_is_on_the_high_side(tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {"frames": rng.standard_normal((100, 2, 64)).astype(np.float16)}
+    ids = {f"clip {i} with a rather long name": "a movie" for i in range(100)}
+    store = open_store(seal_arrays(tmp_path / "s", ids, {"toy": arrays}))
+    export_hdf5(store, "toy", tmp_path / "x.h5")
+    size = (tmp_path / "x.h5").stat().st_size
+    assert size < 100 * (2 * 64 * 2 + 2 * 8 + 2 * 8 + CLIP_OVERHEAD)
+
+
+def test_anndata_needs_pooled_features(tmp_path):
+    store = open_store(sealed(tmp_path, 3, [group(arrays=("frames",))]))
+    with pytest.raises(StoreError, match="has no pooled"):
+        export_anndata(store, "toy", tmp_path / "x.h5ad")

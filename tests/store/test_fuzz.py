@@ -1,0 +1,202 @@
+"""Whatever a file holds, reading it succeeds or ends in an error for the user; see benchmarks/fuzz.py."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from obygaze_features.manifest import ManifestError, read_manifest
+from obygaze_features.store import StoreError, open_store, read_stage, verify
+from obygaze_features.store.import_sources import hdf5_pieces, read_npy
+
+from .toy_stores import group, sealed
+
+MORE = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+PIECES = [
+    b"\x00",
+    b"\xff",
+    b"\n",
+    b'"',
+    b",",
+    b"{",
+    b"]",
+    b"9" * 400,
+    b"-1",
+    b"nan",
+    b"../",
+    b"[" * 2000,
+    b"null",
+]
+EDITS = st.lists(
+    st.tuples(
+        st.floats(0, 1),
+        st.integers(0, 12),
+        st.one_of(st.sampled_from(PIECES), st.binary(max_size=8)),
+    ),
+    min_size=1,
+    max_size=4,
+)
+ODD = st.sampled_from(
+    [
+        None,
+        True,
+        -1,
+        0,
+        2**40,
+        10**400,
+        1.5,
+        "",
+        "x" * 999,
+        "../..",
+        "\x00",
+        [],
+        {},
+        [2**40, 2**40],
+        [0],
+        [None],
+        "object",
+    ]
+)
+
+
+def edited(data, edits):
+    for place, gone, new in edits:
+        at = int(place * len(data))
+        data = data[:at] + new + data[at + gone :]
+    return data
+
+
+def with_value(document, steps, value):
+    """The document with one value replaced, found by walking down."""
+    node = document
+    for step in steps:
+        if not (isinstance(node, dict | list) and node):
+            break
+        holder, key = node, (list(node)[step % len(node)] if isinstance(node, dict) else step % len(node))
+        node = node[key]
+    holder[key] = value
+    return document
+
+
+def read_all(path):
+    try:
+        store = open_store(path)
+        for name in store:
+            for array in (*store[name].arrays, "time_s", "frame_index"):
+                store[name].raw(array)
+    except StoreError as error:
+        assert str(error)  # noqa: PT017
+        assert "\n" not in str(error)  # noqa: PT017
+    report = verify(path, "full")
+    assert not report.ok
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return sealed(tmp_path_factory.mktemp("fuzz"), 5, [group(arrays=("pooled", "tokens"))])
+
+
+@pytest.fixture
+def swap():
+    """Write other bytes to a file for a moment."""
+    kept = {}
+
+    def swap(path, data):
+        kept.setdefault(path, path.read_bytes())
+        path.write_bytes(data)
+
+    yield swap
+    for path, data in kept.items():
+        path.write_bytes(data)
+
+
+ZARR = "data/features.zarr"
+METADATA = ["", "/toy", "/toy/pooled", "/toy/clip"]
+FILES = [f"{ZARR}/zarr.json", f"{ZARR}/toy/clip/c/0", "data/clips.csv", "bag-info.txt", "manifest-sha256.txt"]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_damaged_file_of_a_store_is_found_and_does_no_harm(store, swap, file):
+    good = (store / file).read_bytes()
+
+    @MORE
+    @given(EDITS)
+    def check(edits):
+        data = edited(good, edits)
+        if data != good:
+            swap(store / file, data)
+            read_all(store)
+
+    check()
+
+
+@pytest.mark.parametrize("node", METADATA)
+def test_hostile_values_in_metadata_are_found_and_do_no_harm(store, swap, node):
+    good = (store / f"{ZARR}{node}/zarr.json").read_bytes()
+
+    @MORE
+    @given(st.lists(st.integers(0, 20), min_size=1, max_size=7), ODD)
+    def check(steps, value):
+        data = json.dumps(with_value(json.loads(good), steps, value)).encode()
+        swap(store / f"{ZARR}{node}/zarr.json", data)
+        read_all(store)
+
+    check()
+
+
+@pytest.mark.parametrize("file", ["plan.jsonl", "journal/0001.jsonl", "stage.zarr/toy/pooled/zarr.json"])
+def test_a_damaged_file_of_a_stage_does_no_harm(store, swap, file):
+    path = store.with_name("toy.staging") / file
+    good = path.read_bytes()
+
+    @MORE
+    @given(EDITS)
+    def check(edits):
+        swap(path, edited(good, edits))
+        try:
+            stage = read_stage(store.with_name("toy.staging"))
+            stage.missing()
+            stage.damage()
+        except StoreError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+
+    check()
+
+
+@MORE
+@given(EDITS)
+def test_any_manifest_is_read_or_refused(tmp_path, edits):
+    good = b"clip_id,movie,video,start_s,end_s,level,concepts,annotator\na,m,a/1.mp4,0.0,1.5,S,Look;Body,x\n"
+    path = tmp_path / "m.csv"
+    path.write_bytes(edited(good, edits))
+    try:
+        read_manifest(path)
+    except ManifestError as error:
+        assert "m.csv" in str(error)  # noqa: PT017
+
+
+@MORE
+@given(EDITS)
+def test_any_npy_or_hdf5_is_read_or_refused(tmp_path, edits):
+    np.save(tmp_path / "x.npy", np.ones((3, 4), np.float32))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["a/pooled"] = np.ones(4, np.float32)
+    for name in ("x.npy", "x.h5"):
+        path = tmp_path / name
+        path.write_bytes(edited(path.read_bytes(), edits))
+        try:
+            if name == "x.npy":
+                read_npy(path)
+            else:
+                with hdf5_pieces(path) as (found, _):
+                    for piece in found.values():
+                        piece.load()
+        except StoreError as error:
+            assert name in str(error)  # noqa: PT017

@@ -1,0 +1,147 @@
+"""The Hub, through its real client pointed at a stand-in: pushed, pinned to a commit, read and pulled.
+
+The stand-in takes every file as a small one (in the commit itself). How the client uploads large files (Xet)
+is not tested here.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from urllib.parse import urlsplit
+
+import pytest
+
+from obygaze_features.store import StoreError, open_store
+from obygaze_features.store.locate import locate
+
+from .serving import Handler, serving
+from .toy_stores import sealed, tree
+
+pytest.importorskip("huggingface_hub")
+pytest.importorskip("obstore")
+COMMIT = "a" * 40
+
+
+class HubHandler(Handler):
+    def do_GET(self):  # noqa: N802
+        path = urlsplit(self.path).path
+        self.server.asked.append((self.command, path, ""))
+        if path.startswith("/api/datasets/lab/films"):
+            self.answer({"id": "lab/films", "sha": COMMIT})
+            return
+        file = self.server.root / path.partition("/resolve/")[2].partition("/")[2]
+        if "/resolve/" not in path or not file.is_file():
+            self.answer({"error": "Entry not found"}, 404, {"X-Error-Code": "EntryNotFound"})
+            return
+        data = file.read_bytes()
+        self.answer(data, 200, {"ETag": f'"{hashlib.sha256(data).hexdigest()}"', "X-Repo-Commit": COMMIT})
+
+    def do_POST(self):  # noqa: N802
+        path = urlsplit(self.path).path
+        body = self.body()
+        self.server.asked.append(("POST", path, ""))
+        if "/preupload/" in path:
+            files = [
+                {"path": file["path"], "uploadMode": "regular", "shouldIgnore": False}
+                for file in json.loads(body)["files"]
+            ]
+            self.answer({"files": files})
+        elif "/commit/" in path:
+            for line in body.splitlines():
+                entry = json.loads(line)
+                if entry["key"] == "file":
+                    file = self.server.root / entry["value"]["path"]
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_bytes(base64.b64decode(entry["value"]["content"]))
+                    self.server.asked.append(("FILE", entry["value"]["path"], ""))
+            self.answer(
+                {"commitUrl": f"{self.server.url}/datasets/lab/films/commit/{COMMIT}", "commitOid": COMMIT}
+            )
+        elif path == "/api/validate-yaml":
+            self.answer({"errors": [], "warnings": []})
+        else:
+            self.answer({"url": f"{self.server.url}/datasets/lab/films"})
+
+    def body(self):
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = []
+        while size := int(self.rfile.readline(), 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(parts)
+
+    def answer(self, content, code=200, headers=None):
+        data = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.send_response(code)
+        for name, value in {
+            "X-Repo-Commit": COMMIT,
+            "Content-Length": str(len(data)),
+            **(headers or {}),
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+
+# The client reads HF_ENDPOINT when it is imported: so in a process of its own.
+CLIENT = """
+import sys
+from pathlib import Path
+from obygaze_features.store import StoreError, open_store
+from obygaze_features.store.locate import locate
+from obygaze_features.store.objects import Folder
+from obygaze_features.store.push import push
+from obygaze_features.store.transfer import bring
+store, copy = Path(sys.argv[1]), Path(sys.argv[2])
+print(push(Folder(store), "hf://datasets/lab/films"))
+bring(locate("hf://datasets/lab/films@v1"), copy)
+print(open_store("hf://datasets/lab/films").fingerprint)
+try:
+    open_store("hf://datasets/lab/films/nothing")
+except StoreError as error:
+    print(error)
+"""
+
+
+def test_a_store_goes_to_the_hub_and_comes_back(tmp_path):
+    store = sealed(tmp_path, 20)
+    (tmp_path / "hub").mkdir()
+    with serving(tmp_path / "hub", HubHandler) as site:
+        settings = {
+            "HF_ENDPOINT": site.url,
+            "HF_HOME": str(tmp_path / "home"),
+            "HF_TOKEN": "hf_dont_tell",
+            "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", CLIENT, store, tmp_path / "copy"],
+            env={**os.environ, **settings},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        asked = site.asked
+    assert done.returncode == 0, done.stderr
+    place, fingerprint, missing = done.stdout.splitlines()
+    assert place == f"hf://datasets/lab/films@{COMMIT}"
+    assert fingerprint == open_store(store).fingerprint
+    assert "nothing/data/features.zarr/zarr.json: missing" in missing
+    assert tree(tmp_path / "hub") == tree(tmp_path / "copy") == tree(store)
+    files = [path for method, path, _ in asked if method == "FILE"]
+    assert set(files[-2:]) == {"manifest-sha256.txt", "tagmanifest-sha256.txt"}
+    read = [path for method, path, _ in asked if "/resolve/" in path]
+    assert all(f"/resolve/{COMMIT}/" in path for path in read)
+    assert "hf_dont_tell" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("place", ["hf://datasets/lab", "hf://lab/films", "hf://datasets/lab/films@"])
+def test_a_place_that_is_none_says_what_is_expected(place):
+    with pytest.raises(StoreError, match="expected hf://datasets/OWNER/NAME"):
+        locate(place)

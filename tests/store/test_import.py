@@ -1,0 +1,283 @@
+"""Features that others made come in whole, are given to the right clip, and are marked as what they are."""
+
+import json
+import os
+import re
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from obygaze_features.store import PlannedClip, StoreError, open_store, same_numerics, verify
+from obygaze_features.store.exporting import export_hdf5
+from obygaze_features.store.import_sources import Piece, files_below, hdf5_pieces, match, read_npy
+from obygaze_features.store.importing import Declared, declaration, import_features
+
+from .toy_stores import CORPUS, group, provenance, sealed
+
+D = 4
+CLIPS = [PlannedClip(clip, "m") for clip in ("c", "a", "b")]
+
+
+def row(clip, shape=(D,), dtype=np.float32):
+    return np.random.default_rng([*clip.encode()]).standard_normal(shape).astype(dtype)
+
+
+def pieces(**values):
+    return {clip: Piece(f"{clip}.npy", lambda value=value: {"": value}) for clip, value in values.items()}
+
+
+def imported(tmp_path, found, array="pooled", known=None, dtype=None, clips=CLIPS, **more):
+    settings = {"corpus": CORPUS, "licence": "NOASSERTION"} | more
+    return open_store(
+        import_features(
+            found, clips, Declared("lab", array, known or {}, dtype), tmp_path / "films", **settings
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("array", "shape", "given_shape", "dtype"),
+    [
+        ("pooled", (D,), (D,), np.float32),
+        ("pooled", (D,), (1, D), np.float32),
+        ("frames", (3, D), (3, D), np.float16),
+        ("frames", (3, D), (1, 3, D), np.float32),
+        ("tokens", (5, D), (1, 5, D), np.float16),
+        ("frames", (1, D), (1, D), np.float32),
+    ],
+)
+def test_every_shape_that_the_original_code_wrote_comes_in_bit_for_bit(
+    tmp_path, array, shape, given_shape, dtype
+):
+    truth = {clip: row(clip, shape, dtype) for clip in "abc"}
+    store = imported(tmp_path, pieces(**{c: v.reshape(given_shape) for c, v in truth.items()}), array)
+    assert store["lab"].clip_ids == ("a", "b", "c")
+    for clip, values in truth.items():
+        assert store["lab"].read(clip, array).tobytes() == values.tobytes()
+        assert store["lab"].dtype(array) == dtype
+    assert not list(tmp_path.glob("*.staging"))
+
+
+def test_what_is_not_declared_is_said_to_be_unknown(tmp_path):
+    store = imported(tmp_path, pieces(a=row("a"), b=row("b"), c=row("c")))
+    found = store["lab"].provenance
+    assert found["imported"] is True
+    assert found["compute"] == dict.fromkeys(("dtype", "autocast", "attention", "tf32", "device"))
+    assert found["decoder"] == dict.fromkeys(("av", "ffmpeg", "on_damage"))
+    assert found["software"] is None
+    assert np.isnan(store["lab"].time_s).all()
+    assert (store["lab"].frame_index == -1).all()
+    assert "IMPORTED: obygaze did not extract them" in (store.path / "README.md").read_text(encoding="utf-8")
+
+
+def test_what_is_declared_is_kept_and_imported_cannot_be_declared_away(tmp_path):
+    known = {
+        "sampling": {"policy": "uniform", "n": 6},
+        "compute": {"dtype": "float32"},
+        "note": "from a disk",
+    }
+    store = imported(tmp_path, pieces(a=row("a"), b=row("b"), c=row("c")), known=known)
+    found = store["lab"].provenance
+    assert found["sampling"] == {"policy": "uniform", "n": 6}
+    assert (found["compute"]["dtype"], found["compute"]["device"]) == ("float32", None)
+    assert found["note"] == "from a disk"
+    assert store["lab"].n_frames == 6
+    whole = provenance("lab")
+    assert same_numerics(declaration(whole, "lab"), whole) == ["imported"]
+    with pytest.raises(StoreError, match="cannot be declared away"):
+        declaration({"imported": False}, "lab")
+    with pytest.raises(StoreError, match="'storage' is filled in"):
+        imported(tmp_path / "b", pieces(a=row("a"), b=row("b"), c=row("c")), known={"storage": {}})
+
+
+def test_unknown_is_for_imported_features_alone():
+    with pytest.raises(StoreError, match=r"'compute\.device' should be text"):
+        group(compute={**provenance()["compute"], "device": None})
+    group(compute={**provenance()["compute"], "device": None}, imported=True)
+    with pytest.raises(StoreError, match="'imported' should be true, or left out"):
+        group(imported=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (
+            row("b", (D + 1,)),
+            r"b\.npy: expected pooled float32 \[4\] as in the first file; found float32 \[5\]",
+        ),
+        (
+            row("b", (2, D)),
+            r"b\.npy: pooled should be \[feature\] or \[1, feature\], not empty; found \[2, 4\]",
+        ),
+        (row("b", (0,)), r"b\.npy: pooled should be .* found \[0\]"),
+        (row("b", (D,), np.float64), r"b\.npy: pooled is float64, the format stores float32;.*--dtype"),
+        (np.array([1, np.nan, 2, np.inf], np.float32), r"b\.npy: pooled holds 2 values that are NaN or inf"),
+        (np.arange(D), r"b\.npy: pooled is int64"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_file(tmp_path, value, message):
+    with pytest.raises(StoreError, match=message):
+        imported(tmp_path, pieces(a=row("a"), b=value, c=row("c")))
+    assert not list(tmp_path.iterdir())
+
+
+def test_values_are_converted_on_purpose_alone(tmp_path):
+    truth = {clip: row(clip, (2, D), np.float64) for clip in "abc"}
+    store = imported(tmp_path, pieces(**truth), "tokens", dtype="float16")
+    assert np.array_equal(store["lab"].read("a", "tokens"), truth["a"].astype(np.float16))
+    assert store["lab"].provenance["converted_to"] == "float16"
+    with pytest.raises(StoreError, match=r"a\.npy: tokens has values that float16 cannot hold"):
+        imported(
+            tmp_path / "b", pieces(a=truth["a"] * 1e6, b=truth["b"], c=truth["c"]), "tokens", dtype="float16"
+        )
+
+
+def test_what_a_killed_import_left_is_never_taken_for_what_is_in_the_files(tmp_path):
+    (tmp_path / "films-1.0.0.staging").mkdir()
+    with pytest.raises(StoreError, match=r"films-1\.0\.0\.staging: is in the way"):
+        imported(tmp_path, pieces(a=row("a"), b=row("b"), c=row("c")))
+    assert (tmp_path / "films-1.0.0.staging").is_dir()
+
+
+def test_clips_without_features_are_counted_and_must_be_allowed(tmp_path):
+    with pytest.raises(StoreError, match=r"1 of 3 clips have no features to import, the first is c"):
+        imported(tmp_path, pieces(a=row("a"), b=row("b")))
+    store = imported(tmp_path, pieces(a=row("a"), b=row("b")), allow_missing=True)
+    assert [clip.status for clip in store.clips] == ["ok", "ok", "missing"]
+    with pytest.raises(StoreError, match="exists"):
+        imported(tmp_path, pieces(a=row("a")), allow_missing=True)
+    with pytest.raises(StoreError, match="3 of 3"):
+        imported(tmp_path / "none", {}, allow_missing=True)
+
+
+def test_files_are_given_to_clips_by_name_and_collisions_are_refused():
+    found = {path: Piece(f"{path}.npy", dict) for path in ("m1/x", "m1/y", "m2/x", "z")}
+    deep = match(found, {"a": "m1/x", "b": "m2/x", "c": "m3/x"})
+    assert {clip: piece.where for clip, piece in deep.pieces.items()} == {"a": "m1/x.npy", "b": "m2/x.npy"}
+    assert deep.unknown == ("m1/y", "z")
+    assert deep.absent == ("c",)
+    assert match(found, {"a": "y"}).pieces["a"].where == "m1/y.npy"
+    with pytest.raises(
+        StoreError, match=r"m2/x\.npy and m1/x\.npy: both are called 'x', clip a.*\{movie\}/\{video\}"
+    ):
+        match(found, {"a": "x"})
+    with pytest.raises(StoreError, match="clips a and b: both would be called 'x'"):
+        match(found, {"a": "x", "b": "x"})
+
+
+def test_npy_files_are_found_and_never_unpickled(tmp_path):
+    (tmp_path / "m1").mkdir()
+    np.save(tmp_path / "m1/x.npy", row("x"))
+    (tmp_path / "m1/notes.txt").touch()
+    found = files_below(tmp_path, ".npy", read_npy)
+    assert list(found) == ["m1/x"]
+    assert np.array_equal(found["m1/x"].load()[""], row("x"))
+    np.save(tmp_path / "evil.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(StoreError, match=r"evil\.npy: not a readable \.npy"):
+        read_npy(tmp_path / "evil.npy")
+    with pytest.raises(StoreError, match=r"no file \.pth"):
+        files_below(tmp_path, ".pth", read_npy)
+
+
+def test_an_npy_file_that_lies_about_its_size_is_refused_before_anything_is_allocated(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, row("x"))
+    data = path.read_bytes()
+    lie = re.sub(rb"\(4,\), \}( {14})", b"(400000000000000,), }", data)
+    assert len(lie) == len(data)
+    path.write_bytes(lie)
+    with pytest.raises(StoreError, match=r"x\.npy: not a readable"):
+        read_npy(path)
+    path.write_bytes(data[:6] + b"\x03\x00" + b"\x00\x00\x00\xf0" + data[10:])
+    with pytest.raises(StoreError, match=r"x\.npy: .* header is said to be longer than the file"):
+        read_npy(path)
+    for cut in (0, 5, 80, len(data) - 1):
+        path.write_bytes(data[:cut])
+        with pytest.raises(StoreError, match=r"x\.npy"):
+            read_npy(path)
+
+
+def test_an_exported_store_comes_back_bit_for_bit_but_marked(tmp_path):
+    source = open_store(sealed(tmp_path, 9, name="source"))
+    export_hdf5(source, "toy", tmp_path / "films.h5")
+    clips = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in source.clips]
+    with hdf5_pieces(tmp_path / "films.h5") as (found, said):
+        matched = match(found, {clip.clip_id: clip.clip_id for clip in clips})
+        known = json.loads(said["provenance"])
+        store = imported(tmp_path, matched.pieces, known=known, clips=clips, allow_missing=True)
+    assert len(matched.absent) == sum(clip.status == "failed" for clip in source.clips)
+    for ours, theirs in zip(store.clips, source.clips, strict=True):
+        assert ours.digests == {
+            name.replace("toy/", "lab/"): digest for name, digest in theirs.digests.items()
+        }
+        if theirs.digests:
+            assert (ours.status, ours.reason) == (theirs.status, theirs.reason)
+    both = store["lab"].provenance, {**source["toy"].provenance, "name": "lab"}
+    assert same_numerics(*both) == ["imported"]
+
+
+def test_hdf5_with_one_dataset_a_clip_of_any_name(tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for clip in "abc":
+            file[f"m/{clip}/whatever"] = row(clip)
+    with hdf5_pieces(tmp_path / "x.h5") as (found, said):
+        assert list(found) == ["m/a", "m/b", "m/c"]
+        assert said == {"provenance": "", "backbone": ""}
+        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).pieces)
+    assert np.array_equal(store["lab"].read("b", "pooled"), row("b"))
+
+
+def test_hdf5_that_reaches_outside_itself_is_refused(tmp_path):
+    (tmp_path / "secret").write_bytes(b"s" * 64)
+    with h5py.File(tmp_path / "soft.h5", "w") as file:
+        file["a/x"] = row("a")
+        file["b"] = h5py.ExternalLink("other.h5", "/a")
+    with h5py.File(tmp_path / "raw.h5", "w") as file:
+        file.create_group("a").create_dataset(
+            "x", (16,), np.float32, external=[(str(tmp_path / "secret"), 0, h5py.h5f.UNLIMITED)]
+        )
+    with h5py.File(tmp_path / "huge.h5", "w") as file:
+        file.create_group("a").create_dataset("x", (1 << 40,), np.float32, chunks=(1024,))
+    with h5py.File(tmp_path / "loop.h5", "w") as file:
+        file.create_group("a/b")
+        file["a/b/c"] = file["a"]
+    for name, message in {
+        "soft": "b is a link",
+        "raw": "x is not a plain dataset",
+        "huge": "4398046511104 bytes for one clip",
+        "loop": "more than 8 deep",
+    }.items():
+        with (
+            pytest.raises(StoreError, match=message),
+            hdf5_pieces(tmp_path / f"{name}.h5") as (found, _),
+        ):
+            found["a"].load()
+    (tmp_path / "text.h5").write_bytes(os.urandom(3000))
+    with (
+        pytest.raises(StoreError, match=r"text\.h5: not readable as HDF5"),
+        hdf5_pieces(tmp_path / "text.h5"),
+    ):
+        pass
+
+
+@settings(max_examples=25, deadline=None)
+@given(arrays(st.sampled_from([np.float16, np.float32]), (3, D)), st.booleans())
+def test_whatever_the_values_are_they_come_in_whole_or_not_at_all(tmp_path_factory, values, extra):
+    found = pieces(a=values[None] if extra else values)
+    tmp_path = tmp_path_factory.mktemp("import")
+    if np.isfinite(values).all():
+        store = imported(tmp_path, found, "frames", clips=CLIPS[1:2])
+        assert store["lab"].read("a", "frames").tobytes() == values.tobytes()
+    else:
+        with pytest.raises(StoreError, match="NaN or inf"):
+            imported(tmp_path, found, "frames", clips=CLIPS[1:2])
+
+
+def test_an_imported_store_verifies_in_full(tmp_path):
+    store = imported(tmp_path, pieces(a=row("a"), b=row("b"), c=row("c")))
+    report = verify(store.path, "full")
+    assert report.ok, report.problems

@@ -1,0 +1,185 @@
+"""Combining stores and growing one: nothing is mixed that must not be; equal bytes, as if at once."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from obygaze_features.store import Stage, StoreError, open_store, read_stage, seal, staging_path, verify
+from obygaze_features.store.growing import check_growth
+from obygaze_features.store.layout import CROISSANT
+from obygaze_features.store.merge import merge
+
+from .toy_stores import CORPUS, F, group, plan, result, sealed, status_of, tree
+
+N = 20
+
+
+def part(tmp_path, name, rows, *, change=None, corpus=CORPUS, groups=None, **settings):
+    """A store of some clips of the plan of N."""
+    kinds = groups or [group()]
+    clips = [clip for position, clip in enumerate(plan(N)) if position in rows]
+    stage = Stage.open(staging_path(tmp_path / name), clips, kinds, corpus)
+    with stage.writer() as writer:
+        for clip in clips:
+            made = result(clip.clip_id, kinds, status_of(clip.clip_id))
+            writer.commit([change(made) if change else made])
+    about = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"} | settings
+    return open_store(seal(None, tmp_path / name, **about))
+
+
+def refused(stores, tmp_path, match, **settings):
+    with pytest.raises(StoreError, match=match) as caught:
+        merge(stores, tmp_path / "merged", **settings)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "merged-1.0.0").exists()
+
+
+@pytest.mark.parametrize("overlap", [0, 3])
+def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path, overlap):
+    whole = sealed(tmp_path, N)
+    first = part(tmp_path, "a", range(8 + overlap))
+    second = part(tmp_path, "b", range(8, N))
+    path = merge([first, second], tmp_path / "merged")
+    store = open_store(path)
+    assert store.attributes["parent"] == first.fingerprint
+    assert store.attributes["merged_with"] == [second.fingerprint]
+    ours, theirs = tree(path / "data"), tree(whole / "data")
+    assert {name for name in ours if ours[name] != theirs[name]} == {"features.zarr/zarr.json"}
+    assert ours.keys() == theirs.keys()
+    assert verify(path, "full").ok
+    assert not (tmp_path / "merged-1.0.0.staging").exists()
+    card = (path / "README.md").read_text(encoding="utf-8")
+    assert first.fingerprint in card
+    assert second.fingerprint in card
+    assert (path / CROISSANT).read_bytes() == (whole / CROISSANT).read_bytes()
+
+
+def test_the_order_of_work_and_interruptions_do_not_show(tmp_path):
+    stores = [part(tmp_path, name, range(start, N, 3)) for start, name in enumerate("abc")]
+    whole = merge(stores, tmp_path / "whole")
+    calls = itertools.count()
+
+    def stop(_done, _total):
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        merge(stores, tmp_path / "cut", progress=stop)
+    assert len(read_stage(tmp_path / "cut-1.0.0.staging").status()) == 14
+    assert open_store(merge(stores, tmp_path / "cut")).fingerprint == open_store(whole).fingerprint
+
+
+def test_a_stage_with_other_bytes_is_not_taken_for_a_killed_merge(tmp_path):
+    stores = [part(tmp_path, "a", range(8)), part(tmp_path, "b", range(8, N))]
+    stage = Stage.open(tmp_path / "merged-1.0.0.staging", plan(N), [group()], CORPUS)
+    other = result(plan(N)[0].clip_id, [group()])
+    other.groups["toy"].arrays["pooled"][0] += 1
+    with stage.writer() as writer:
+        writer.commit([other])
+    refused(stores, tmp_path, r"merged-1\.0\.0\.staging: clip tt0000-é is not what the stores have")
+
+
+def test_provenance_that_differs_is_refused_by_field(tmp_path):
+    first = part(tmp_path, "a", range(8))
+    other = part(
+        tmp_path, "b", range(8, N), groups=[group(preset={**group().provenance["preset"], "crop": 8})]
+    )
+    refused([first, other], tmp_path, r"features of toy: provenance differs in preset\.crop")
+    imported = part(tmp_path, "c", range(8, N), groups=[group(imported=True)])
+    refused([first, imported], tmp_path, "provenance differs in imported")
+
+
+def test_what_does_not_change_numbers_is_joined(tmp_path):
+    first = part(tmp_path, "a", range(8), groups=[group(contact="b@b", licence="MIT", commit="1" * 40)])
+    other = part(tmp_path, "b", range(8, N), groups=[group(contact="a@a", licence="CC0-1.0", commit=None)])
+    found = open_store(merge([first, other], tmp_path / "merged"))["toy"].provenance
+    assert (found["contact"], found["licence"], found["commit"]) == ("a@a; b@b", "CC0-1.0 AND MIT", None)
+    assert found["hub"] == first["toy"].provenance["hub"]
+
+
+def test_a_clip_that_is_not_the_same_in_both_is_refused_by_clip_and_array(tmp_path):
+    first = part(tmp_path, "a", range(8))
+
+    def bend(made):
+        if made.groups:
+            made.groups["toy"].arrays["frames"][0, 0] += 1
+        return made
+
+    refused(
+        [first, part(tmp_path, "b", range(7, N), change=bend)], tmp_path, r"clip tt0009-é: array toy/frames"
+    )
+    refused([first, part(tmp_path, "c", range(N), groups=[group("other")])], tmp_path, "same backbones")
+
+
+def test_missing_clips_are_taken_from_whoever_has_them(tmp_path):
+    stage = Stage.open(staging_path(tmp_path / "a"), plan(N), [group()], CORPUS)
+    with stage.writer() as writer:
+        for clip in plan(N)[:8]:
+            writer.commit([result(clip.clip_id, [group()], status_of(clip.clip_id))])
+    settings = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
+    first = open_store(seal(None, tmp_path / "a", allow_missing=True, **settings))
+    path = merge([first, part(tmp_path, "b", range(8, N))], tmp_path / "merged")
+    ours, theirs = tree(path / "data"), tree(sealed(tmp_path, N) / "data")
+    assert {name for name in ours if ours[name] != theirs[name]} == {"features.zarr/zarr.json"}
+
+
+def test_licence_citation_and_corpus_are_asked_for_where_they_differ(tmp_path):
+    first = part(tmp_path, "a", range(8))
+    other = part(
+        tmp_path, "b", range(8, N), licence="MIT", corpus={"name": "More", "manifest_sha256": "cd" * 32}
+    )
+    refused([first, other], tmp_path, r"licence differs \(CC-BY-4.0; MIT\).*--licence")
+    refused([first, other], tmp_path, r"several corpora \(More, Toy films\).*--corpus", licence="MIT")
+    path = merge([first, other], tmp_path / "merged", licence="MIT", corpus="Both")
+    assert open_store(path).attributes["corpus"] == {"name": "Both"}
+    with pytest.raises(StoreError, match="exists"):
+        merge([first, other], tmp_path / "merged", licence="MIT", corpus="Both")
+    with pytest.raises(StoreError, match="two stores"):
+        merge([first], tmp_path / "alone")
+
+
+def test_a_damaged_store_is_not_merged(tmp_path):
+    first, other = part(tmp_path, "a", range(8)), part(tmp_path, "b", range(8, N))
+    table = other.path / "data/clips.csv"
+    good = next(clip.digests["toy/pooled"] for clip in other.clips if clip.digests)
+    table.write_text(table.read_text(encoding="utf-8").replace(good, "0" * 64), encoding="utf-8")
+    refused([first, open_store(other.path)], tmp_path, "toy/pooled: not what data/clips.csv has a digest of")
+
+
+def test_a_stage_that_grew_is_sealed_with_its_parent(tmp_path):
+    parent = open_store(sealed(tmp_path, 6))
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(6), [group()], CORPUS)
+    new = [clip for clip in plan(N) if clip.clip_id not in stage.rows]
+    stage = Stage.open(stage.path, [*stage.clips, *new], [group()], CORPUS | {"manifest_sha256": "cd" * 32})
+    with stage.writer() as writer:
+        writer.commit([result(clip, [group()], status_of(clip)) for clip in stage.missing()])
+    fingerprint = check_growth(parent, stage, "1.1.0")
+    path = seal(None, tmp_path / "toy", version="1.1.0", licence="MIT", parent=fingerprint)
+    store = open_store(tmp_path / "toy")
+    assert store.path == path
+    assert store.attributes["parent"] == parent.fingerprint
+    for row, clip in enumerate(parent["toy"].clip_ids):
+        if parent["toy"].usable[row]:
+            assert np.array_equal(store["toy"].read(clip, "frames"), parent["toy"].read(clip, "frames"))
+
+
+def test_growth_that_the_version_does_not_allow_is_refused(tmp_path):
+    parent = open_store(sealed(tmp_path, 6))
+    stage = read_stage(staging_path(tmp_path / "toy"))
+    with pytest.raises(StoreError, match=r"1\.0\.0 does not follow 1\.0\.0"):
+        check_growth(parent, stage, "1.0.0")
+    fewer = Stage.open(tmp_path / "fewer.staging", plan(6)[:5], [group()], CORPUS)
+    with pytest.raises(StoreError, match=r"clip tt0005-é of .* is not planned"):
+        check_growth(parent, fewer, "1.1.0")
+    again = Stage.open(tmp_path / "again.staging", plan(6), [group()], CORPUS)
+    with pytest.raises(StoreError, match=r"clip tt0000-é has features in .* and none here"):
+        check_growth(parent, again, "1.1.0")
+    with again.writer() as writer:
+        for clip in again.missing():
+            made = result(clip, [group()])
+            made.groups["toy"].time_s[F - 1] += 1
+            writer.commit([made])
+    with pytest.raises(StoreError, match=r"clip tt0000-é, array toy/\w+ is not what it is in"):
+        check_growth(parent, again, "1.1.0")
+    assert check_growth(parent, again, "2.0.0") == parent.fingerprint

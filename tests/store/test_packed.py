@@ -1,0 +1,267 @@
+"""Packing: one zip, the same bytes every time, read where it lies; every other zip is refused in one line."""
+
+import copy
+import os
+import random
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from obygaze_features.store import StoreError, open_store, verify
+from obygaze_features.store.objects import Folder
+from obygaze_features.store.packed import open_zip, pack
+from obygaze_features.store.transfer import bring
+
+from .toy_stores import group, sealed, tree
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory):
+    return sealed(tmp_path_factory.mktemp("pristine"), 72, [group(), group("alone", ["pooled"])])
+
+
+@pytest.fixture(scope="module")
+def packed(pristine):
+    return pack(Folder(pristine), pristine.with_name("toy-1.0.0.zip"))
+
+
+def same_values(one, two):
+    for name in one:
+        for array in (*one[name].arrays, "time_s", "frame_index", "clip", "status"):
+            if not np.array_equal(
+                one[name].raw(array), two[name].raw(array), equal_nan=one[name].raw(array).dtype.kind == "f"
+            ):
+                return False
+    return tuple(one) == tuple(two)
+
+
+def test_a_zip_reads_as_its_folder_does_and_has_its_fingerprint(pristine, packed):
+    one, two = open_store(pristine), open_store(packed)
+    assert two.fingerprint == one.fingerprint
+    assert (two.name, two.version, two.clips) == ("toy", "1.0.0", one.clips)
+    assert same_values(one, two)
+    clip = one["toy"].clip_ids[20]
+    assert np.array_equal(two["toy"].read(clip, "tokens"), one["toy"].read(clip, "tokens"))
+    with pytest.raises(StoreError, match=r"toy-1.0.0.zip: this needs a folder; obygaze store unpack"):
+        _ = two.path
+
+
+def test_the_same_store_packs_to_the_same_bytes_wherever_it_lies(pristine, packed, tmp_path):
+    again = shutil.copytree(pristine, tmp_path / pristine.name)
+    (again / "data/clips.csv").chmod(0o600)
+    os.utime(again / "README.md", (1, 1))
+    assert pack(Folder(again), tmp_path / "again.zip").read_bytes() == packed.read_bytes()
+
+
+def test_root_metadata_come_first_and_everything_is_stored(packed):
+    with zipfile.ZipFile(packed) as archive:
+        members = archive.infolist()
+        assert archive.testzip() is None
+    assert members[0].filename == "toy-1.0.0/data/features.zarr/zarr.json"
+    assert {member.compress_type for member in members} == {zipfile.ZIP_STORED}
+    kinds = ["chunk" if "/c/" in member.filename else "other" for member in members]
+    assert kinds == sorted(kinds, reverse=True)
+
+
+@pytest.mark.parametrize("level", ["quick", "manifest", "full"])
+def test_a_zip_verifies_at_every_depth_as_its_folder_does(pristine, packed, level):
+    there, here = verify(packed, level), verify(pristine, level)
+    assert there.ok, there.problems
+    assert (there.counts, there.fingerprint) == (here.counts, here.fingerprint)
+
+
+def test_every_flipped_bit_in_a_zip_is_found(packed, tmp_path):
+    rng, sound = random.Random(5), packed.read_bytes()
+    for number in range(int(os.environ.get("OBYGAZE_FLIPS", "60"))):
+        data = bytearray(sound)
+        # Every second one in the directory, which is small.
+        bit = rng.randrange(8 * sound.index(b"PK\x01\x02") if number % 2 else 0, 8 * len(data))
+        data[bit // 8] ^= 1 << bit % 8
+        path = tmp_path / "flipped.zip"
+        path.write_bytes(data)
+        try:
+            found = bool(verify(path).problems)
+        except StoreError:
+            found = True
+        assert found, bit
+
+
+def test_unpacking_gives_the_folder_back(pristine, packed, tmp_path):
+    done = bring(open_zip(packed), tmp_path / "out")
+    assert tree(tmp_path / "out") == tree(pristine)
+    assert (done.files, done.kept, done.left) == (len(tree(pristine)) - 1, 0, 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_is_not_whole_is_not_packed(pristine, tmp_path):
+    store = shutil.copytree(pristine, tmp_path / pristine.name)
+    (store / "notes.txt").write_text("hello", encoding="utf-8")
+    with pytest.raises(StoreError, match=r"notes.txt is missing, or too many"):
+        pack(Folder(store), tmp_path / "x.zip")
+    (store / "notes.txt").unlink()
+    chunk = store / "data/features.zarr/toy/pooled/c/0/0"
+    chunk.write_bytes(chunk.read_bytes()[:-1] + b"x")
+    with pytest.raises(StoreError, match=r"toy/pooled/c/0/0: is not what its digest says"):
+        pack(Folder(store), tmp_path / "x.zip")
+    assert not (tmp_path / "x.zip").exists()
+    (tmp_path / "x.zip").write_bytes(b"mine")
+    with pytest.raises(StoreError, match="is there already"):
+        pack(Folder(pristine), tmp_path / "x.zip")
+
+
+def forge(path, packed, change):
+    """Write a zip that differs from a sound one in one way: `change` edits its [(ZipInfo, data)]."""
+    with zipfile.ZipFile(packed) as archive:
+        members = [(member, archive.read(member)) for member in archive.infolist()]
+    members = change(members) or members
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, data in members:
+            archive.writestr(member, data, compress_type=member.compress_type)
+    return path
+
+
+def info(name, mode=stat.S_IFREG | 0o644, **changes):
+    member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    member.create_system, member.external_attr = 3, mode << 16
+    for field, value in changes.items():
+        setattr(member, field, value)
+    return member
+
+
+FOREIGN = {
+    "leads out": lambda m: m.append((info("toy-1.0.0/../../evil"), b"x")),
+    "leads out by data": lambda m: m.append((info("toy-1.0.0/data/../../evil"), b"x")),
+    "absolute": lambda m: m.append((info("/etc/passwd"), b"x")),
+    "another root": lambda m: m.append((info("other/data/x"), b"x")),
+    "backslash": lambda m: m.append((info("toy-1.0.0/data/..\\..\\evil"), b"x")),
+    "hidden": lambda m: m.append((info("toy-1.0.0/.git"), b"x")),
+    "fetch list": lambda m: m.append((info("toy-1.0.0/fetch.txt"), b"x")),
+    "link": lambda m: m.append((info("toy-1.0.0/data/link", stat.S_IFLNK | 0o777), b"/etc/passwd")),
+    "folder": lambda m: m.append((info("toy-1.0.0/data/folder/"), b"")),
+    "executable": lambda m: m.append((info("toy-1.0.0/data/run", stat.S_IFREG | 0o755), b"x")),
+    "compressed bomb": lambda m: m.append(
+        (info("toy-1.0.0/data/bomb", compress_type=zipfile.ZIP_DEFLATED), bytes(10**6))
+    ),
+    "comment": lambda m: m.append((info("toy-1.0.0/data/x", comment=b"hello"), b"x")),
+    "no root": lambda m: m[1:],
+    "empty": lambda m: [] or m.clear(),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_a_foreign_member_is_refused_in_one_line(packed, tmp_path, what):
+    path = forge(tmp_path / "x.zip", packed, FOREIGN[what])
+    with pytest.raises(StoreError) as said:
+        open_store(path)
+    assert str(said.value).startswith(str(path))
+    assert "\n" not in str(said.value)
+    with pytest.raises(StoreError):
+        bring(open_zip(path), tmp_path / "out" / "store")
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "evil").exists()
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_member_twice_is_refused(packed, tmp_path):
+    path = forge(tmp_path / "x.zip", packed, lambda members: members.append((copy.copy(members[3][0]), b"x")))
+    with pytest.raises(StoreError, match="is there twice"):
+        open_store(path)
+
+
+def test_an_extra_member_that_looks_right_is_found_by_verify_and_never_unpacked(packed, tmp_path):
+    path = forge(tmp_path / "x.zip", packed, lambda m: m.append((info("toy-1.0.0/data/extra"), b"x")))
+    assert [problem.file for problem in verify(path).problems if "extra" in problem.what] == ["data/extra"]
+    bring(open_zip(path), tmp_path / "out")
+    assert not (tmp_path / "out/data/extra").exists()
+
+
+@pytest.mark.parametrize(
+    "how", ["encrypted", "overlapping", "gap", "cut", "appended", "comment", "empty", "text"]
+)
+def test_a_zip_with_another_structure_is_refused(packed, tmp_path, how):
+    data, path = bytearray(packed.read_bytes()), tmp_path / "x.zip"
+    directory = data.index(b"PK\x01\x02")
+    if how == "encrypted":
+        data[directory + 8] |= 1
+    elif how == "overlapping":
+        second = data.index(b"PK\x01\x02", directory + 1)
+        data[second + 42 : second + 46] = bytes(4)
+    elif how == "gap":
+        data[directory + 20] ^= 1
+        data[directory + 24] ^= 1
+    elif how == "cut":
+        del data[len(data) // 2 :]
+    elif how == "appended":
+        data += b"tail"
+    elif how == "comment":
+        data[-2:] = b"\x02\x00"
+        data += b"hi"
+    else:
+        data = bytearray(b"" if how == "empty" else b"row,clip\n" * 100)
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match=r"x\.zip"):
+        open_store(path)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_whatever_bytes_come_nothing_but_a_store_error_leaves(packed, tmp_path, data):
+    sound = bytearray(packed.read_bytes())
+    at = data.draw(st.integers(len(sound) - 6000, len(sound) - 1))
+    sound[at : at + 4] = data.draw(st.binary(min_size=1, max_size=8))
+    path = tmp_path / "fuzzed.zip"
+    path.write_bytes(sound)
+    try:
+        store = open_store(path)
+        store["toy"].pooled()
+        verify(path)
+    except StoreError:
+        pass
+
+
+PACK = """
+import os, sys
+from obygaze_features.store.objects import Folder
+from obygaze_features.store.packed import pack
+print("go", flush=True)
+pack(Folder(Path(sys.argv[1])), Path(sys.argv[2]))
+"""
+
+
+def test_a_killed_pack_leaves_no_zip_and_the_next_one_gives_the_same_bytes(pristine, packed, tmp_path):
+    rng, out, killed = random.Random(7), tmp_path / "out.zip", 0
+    for _ in range(int(os.environ.get("OBYGAZE_KILLS", "3"))):
+        child = subprocess.Popen(
+            [sys.executable, "-c", PACK, str(pristine), str(out)], stdout=subprocess.PIPE
+        )
+        child.stdout.readline()
+        time.sleep(rng.uniform(0, 0.03))
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+        if out.exists():
+            assert out.read_bytes() == packed.read_bytes()
+            out.unlink()
+        killed += child.returncode == -signal.SIGKILL
+        with pytest.raises(StoreError, match="no such store"):
+            open_store(out)
+        assert pack(Folder(pristine), out).read_bytes() == packed.read_bytes()
+        assert {path.name for path in tmp_path.iterdir()} == {"out.zip"}
+        out.unlink()
+    assert killed
+
+
+def test_zip64_reads_the_same(pristine, tmp_path, monkeypatch):
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 500)  # as if files and places were beyond 2 GB
+    path = pack(Folder(pristine), tmp_path / "large.zip")
+    assert b"PK\x06\x06" in path.read_bytes()
+    assert verify(path).ok
+    assert same_values(open_store(pristine), open_store(path))

@@ -1,0 +1,186 @@
+"""Reading from servers: the same numbers as from the folder, or one clear error; never NaN."""
+
+import contextlib
+import functools
+import http.server
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from obygaze_features.store import StoreError, open_store, verify
+from obygaze_features.store.locate import locate
+from obygaze_features.store.objects import Folder
+from obygaze_features.store.packed import pack
+from obygaze_features.store.remote import as_url
+
+from .serving import serving
+from .toy_stores import group, sealed
+
+pytest.importorskip("obstore")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A served folder with a store and its zip."""
+    folder = tmp_path_factory.mktemp("my site")
+    store = sealed(folder, 150, [group(), group("alone", ["pooled"])])
+    pack(Folder(store), folder / "toy-1.0.0.zip")
+    return folder
+
+
+@pytest.fixture
+def site(root):
+    with serving(root) as site:
+        yield site
+
+
+@pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0/", "toy-1.0.0.zip"])
+def test_a_served_store_reads_as_its_folder_does_and_has_its_fingerprint(root, site, place):
+    here, there = open_store(root / "toy-1.0.0"), open_store(f"{site.url}/{place}")
+    assert there.fingerprint == here.fingerprint
+    assert (there.name, there.version, there.names) == (here.name, here.version, here.names)
+    assert there.clips == here.clips
+    one, two = here["toy"], there["toy"]
+    assert two.clip_ids == one.clip_ids
+    for array in ("pooled", "frames", "tokens"):
+        assert np.array_equal(getattr(two, array)(), getattr(one, array)(), equal_nan=True)
+        assert np.array_equal(two.read("tt0140-é", array), one.read("tt0140-é", array))
+    assert np.array_equal(two.time_s, one.time_s, equal_nan=True)
+
+
+def test_only_what_is_asked_for_is_sent(site):
+    found = open_store(f"{site.url}/toy-1.0.0")["toy"]
+    site.asked.clear()
+    found.pooled()
+    assert [path for _, path, _ in site.asked] == ["/toy-1.0.0/data/features.zarr/toy/pooled/c/0/0"]
+    site.asked.clear()
+    site.sent = 0
+    found.read("tt0008-é", "tokens")
+    assert {path for _, path, _ in site.asked} == {"/toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0"}
+    assert site.sent < (site.root / "toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0").stat().st_size
+
+
+def test_a_url_survives_pathlib(site):
+    assert as_url(Path("https://example.org/a/b/")) == "https://example.org/a/b"
+    assert as_url("s3://bucket/films-1.0.0") == "s3://bucket/films-1.0.0"
+    assert as_url(Path("stores/https:")) is None
+    assert open_store(Path(f"{site.url}/toy-1.0.0")).names == ("alone", "toy")
+
+
+@pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
+@pytest.mark.parametrize("level", ["quick", "manifest", "full"])
+def test_a_served_store_verifies(root, site, place, level):
+    here, there = verify(root / "toy-1.0.0", level), verify(f"{site.url}/{place}", level)
+    assert there.ok, there.problems
+    assert (there.counts, there.fingerprint) == (here.counts, here.fingerprint)
+
+
+@pytest.mark.parametrize("array", ["pooled", "frames", "tokens", "status", "clip", "time_s"])
+def test_a_chunk_that_the_server_lost_is_an_error_never_nan(site, array):
+    def read_all():
+        found = open_store(f"{site.url}/toy-1.0.0")["toy"]
+        return found.pooled(), found.frames(), found.tokens(), found.time_s
+
+    read_all()
+    site.lost = {
+        f"/toy/{array}/c/0" + "/0" * {"frames": 2, "tokens": 2, "status": 0, "clip": 0}.get(array, 1)
+    }
+    with pytest.raises(StoreError, match=rf"toy/{array}/c/0.*: this chunk is missing"):
+        read_all()
+    for level in ("quick", "manifest"):
+        found = verify(f"{site.url}/toy-1.0.0", level).problems
+        assert any(f"toy/{array}/c/0" in problem.file for problem in found) or level == "quick"
+        assert found
+
+
+def test_one_wrong_byte_is_an_error(site):
+    site.flips = {"/toy/frames/c/1/0/0"}
+    found = open_store(f"{site.url}/toy-1.0.0")["toy"]
+    with pytest.raises(StoreError, match=r"frames/c/1/0/0: this chunk is damaged"):
+        found.frames()
+    problems = verify(f"{site.url}/toy-1.0.0").problems
+    assert [problem.file for problem in problems] == ["data/features.zarr/toy/frames/c/1/0/0"]
+
+
+@pytest.mark.parametrize(
+    "name", ["manifest-sha256.txt", "tagmanifest-sha256.txt", "README.md", "clips.csv", "frames/zarr.json"]
+)
+def test_one_wrong_byte_beside_the_chunks_is_a_problem_too(site, name):
+    site.flips = {f"/{name}"}
+    assert verify(f"{site.url}/toy-1.0.0").problems
+
+
+def test_a_dropped_connection_is_tried_again(root, site):
+    site.drops = {"/toy/frames/c/1/0/0": 1, "/toy/pooled/c/0/0": 2}
+    found = open_store(f"{site.url}/toy-1.0.0")["toy"]
+    same = open_store(root / "toy-1.0.0")["toy"]
+    assert np.array_equal(found.frames(), same.frames(), equal_nan=True)
+    assert np.array_equal(found.pooled(), same.pooled(), equal_nan=True)
+
+
+def test_a_server_without_ranges_is_told_from_a_broken_store(root, site):
+    site.ranges = False
+    found = open_store(f"{site.url}/toy-1.0.0")["toy"]
+    same = open_store(root / "toy-1.0.0")["toy"]
+    assert np.array_equal(found.pooled(), same.pooled(), equal_nan=True)  # whole files do
+    with pytest.raises(StoreError, match="this server gives whole files only"):
+        found.read(found.clip_ids[0], "tokens")
+    with pytest.raises(StoreError, match="this server gives whole files only"):
+        open_store(f"{site.url}/toy-1.0.0.zip")
+
+
+@contextlib.contextmanager
+def pythons_own_server(folder):
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_pythons_own_server_which_ignores_ranges_gives_no_wrong_bytes(root):
+    with pythons_own_server(root) as url:
+        found = open_store(f"{url}/toy-1.0.0")["toy"]
+        assert np.array_equal(found.frames(), open_store(root / "toy-1.0.0")["toy"].frames(), equal_nan=True)
+        with pytest.raises(StoreError, match="this server gives whole files only"):
+            found.read(found.clip_ids[0], "tokens")
+
+
+def test_what_is_not_there_or_cannot_be_is_one_clear_line(site):
+    for place, message in (
+        (f"{site.url}/nothing", "nothing/data/features.zarr/zarr.json: missing; this is not a whole store"),
+        (f"{site.url}/nothing.zip", "nothing.zip"),
+        (f"{site.url}/toy-1.0.0/README.md", "not a whole store"),
+        ("http://127.0.0.1:9/toy", "127.0.0.1:9"),
+        (f"http://me:secret@127.0.0.1{site.url[16:]}/toy", "this URL also has a user"),
+        (f"{site.url}/toy-1.0.0?token=secret", "this URL also has a user, a query"),
+        ("hf://models/a/b", "expected hf://datasets/OWNER/NAME"),
+    ):
+        with pytest.raises((StoreError, OSError), match=message) as said:
+            open_store(place)
+        assert "\n" not in str(said.value)
+        assert "secret" not in str(said.value)
+
+
+def test_opening_a_folder_imports_no_client():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, obygaze_features.store\n"
+        "print([name for name in ('obstore', 'huggingface_hub') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_place_names_its_store(root, site):
+    assert {locate(place).name for place in (root / "toy", f"{site.url}/toy-1.0.0")} == {"toy-1.0.0"}

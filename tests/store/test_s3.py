@@ -1,0 +1,156 @@
+"""S3, through the real client: pushed objects first, manifest last, resumed by one LIST; read and pulled.
+
+The server is a small stand-in; OBYGAZE_TEST_S3 names the endpoint of a real one, with a bucket `bucket`.
+"""
+
+import os
+import uuid
+
+import numpy as np
+import pytest
+
+from obygaze_features.store import StoreError, open_store, verify
+from obygaze_features.store.locate import locate
+from obygaze_features.store.objects import Folder
+from obygaze_features.store.push import push
+from obygaze_features.store.s3 import journal_path
+from obygaze_features.store.transfer import bring
+
+from .serving import BucketHandler, serving
+from .toy_stores import sealed, tree
+
+pytest.importorskip("obstore")
+REAL = os.environ.get("OBYGAZE_TEST_S3")
+
+
+@pytest.fixture
+def bucket(tmp_path, monkeypatch):
+    (tmp_path / "s3/bucket").mkdir(parents=True)
+    with serving(tmp_path / "s3", BucketHandler) as site:
+        settings = {
+            "AWS_ACCESS_KEY_ID": "nobody",
+            "AWS_SECRET_ACCESS_KEY": "dont-tell",
+            "AWS_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": REAL or site.url,
+            "AWS_ALLOW_HTTP": "true",
+        }
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        yield site
+
+
+@pytest.fixture
+def store(tmp_path):
+    return sealed(tmp_path, 72)
+
+
+@pytest.fixture
+def url():
+    return f"s3://bucket/{uuid.uuid4().hex}/toy-1.0.0"
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_pushed_store_reads_verifies_and_pulls_as_it_was(store, url, tmp_path):
+    assert push(Folder(store), url) == url
+    here, there = open_store(store), open_store(url)
+    assert there.fingerprint == here.fingerprint
+    assert (there.name, there.version) == ("toy", "1.0.0")
+    assert np.array_equal(there["toy"].pooled(), here["toy"].pooled(), equal_nan=True)
+    assert np.array_equal(there["toy"].read("tt0001-é", "tokens"), here["toy"].read("tt0001-é", "tokens"))
+    assert verify(url).ok
+    bring(locate(url), tmp_path / "copy")
+    assert tree(tmp_path / "copy") == tree(store)
+    assert not journal_path(Folder(store), url).exists()
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_store_of_several_parts_an_object_is_pushed(url, tmp_path):
+    if not REAL:
+        pytest.skip("uploads in parts need a real S3 server: set OBYGAZE_TEST_S3")
+    from obygaze_features.store.testing import seal_arrays
+
+    rows = np.random.default_rng(0).standard_normal((1024, 4000)).astype(np.float32)
+    ids = {f"c{number:04d}": "m" for number in range(len(rows))}
+    store = seal_arrays(tmp_path / "large", ids, {"toy": {"pooled": rows}})
+    push(Folder(store), url)
+    push(Folder(store), url)
+    assert verify(url).ok
+
+
+def test_objects_go_first_and_the_digest_manifest_last(bucket, store, url):
+    if REAL:
+        pytest.skip("looks into the stand-in")
+    push(Folder(store), url)
+    put = [path.rpartition("toy-1.0.0/")[2] for method, path, _ in bucket.asked if method == "PUT"]
+    assert put[-2:] == ["tagmanifest-sha256.txt", "manifest-sha256.txt"]
+    assert sorted(put) == sorted(tree(store))
+
+
+def test_a_push_that_was_stopped_goes_on_by_one_list(bucket, store, url):
+    if REAL:
+        pytest.skip("looks into the stand-in")
+    bucket.puts_left = 7
+    with pytest.raises(StoreError, match="the server refuses access") as said:
+        push(Folder(store), url)
+    assert "dont-tell" not in str(said.value)
+    with pytest.raises(StoreError, match=r"manifest-sha256.txt|not a whole store"):
+        bring(locate(url), store.with_name("copy"))
+    assert journal_path(Folder(store), url).exists()
+    bucket.puts_left, bucket.asked = -1, []
+    push(Folder(store), url)
+    asked = [method for method, _, _ in bucket.asked]
+    assert asked.count("LIST") == 1
+    assert asked.count("PUT") == len(tree(store)) - 7
+    assert set(asked) == {"LIST", "PUT"}
+    assert verify(url).ok
+
+
+def test_a_store_that_is_there_already_is_not_sent_again_but_for_what_was_lost(bucket, store, url):
+    if REAL:
+        pytest.skip("looks into the stand-in")
+    push(Folder(store), url)
+    bucket.asked.clear()
+    push(Folder(store), url)
+    assert [method for method, _, _ in bucket.asked] == ["LIST", "GET"]
+    next((bucket.root / "bucket").rglob("README.md")).unlink()
+    bucket.asked.clear()
+    push(Folder(store), url)
+    assert [path.rpartition("/")[2] for method, path, _ in bucket.asked if method == "PUT"] == ["README.md"]
+
+
+def test_an_object_that_is_not_what_was_put_is_put_again(bucket, store, url):
+    if REAL:
+        pytest.skip("looks into the stand-in")
+    bucket.puts_left = 7
+    with pytest.raises(StoreError):
+        push(Folder(store), url)
+    one = next(path for path in (bucket.root / "bucket").rglob("*") if path.is_file())
+    one.write_bytes(one.read_bytes()[::-1] + b"x")
+    bucket.puts_left = -1
+    push(Folder(store), url)
+    assert verify(url).ok
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_store_that_is_there_is_not_overwritten_by_another(store, url, tmp_path):
+    push(Folder(store), url)
+    other = sealed(tmp_path / "other", 8)
+    with pytest.raises(StoreError, match=r"is there, which this store does not have|another store is there"):
+        push(Folder(other), url)
+    assert open_store(url).fingerprint == open_store(store).fingerprint
+
+
+@pytest.mark.usefixtures("bucket")
+def test_damage_is_found_before_it_is_published(store, url):
+    chunk = store / "data/features.zarr/toy/pooled/c/0/0"
+    chunk.write_bytes(chunk.read_bytes()[:-1] + b"x")
+    with pytest.raises(StoreError, match=r"pooled/c/0/0: is not what its digest says"):
+        push(Folder(store), url)
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_bucket_that_is_not_there_is_one_clear_line():
+    with pytest.raises(StoreError) as said:
+        open_store("s3://nowhere/toy")
+    assert "s3://nowhere/toy" in str(said.value)
+    assert "\n" not in str(said.value)

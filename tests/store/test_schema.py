@@ -1,0 +1,172 @@
+"""docs/store-format.schema.json says of JSON what the code says, and every store there was obeys it."""
+
+import copy
+import csv
+import itertools
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from obygaze_features.store import StoreError, open_store, validate_provenance
+from obygaze_features.store.import_sources import Piece
+from obygaze_features.store.importing import Declared, import_features
+from obygaze_features.store.layout import DIMENSIONS
+from obygaze_features.store.merge import merge
+from obygaze_features.store.table import COLUMNS
+from obygaze_features.store.testing import seal_arrays
+
+from .toy_stores import CORPUS, PlannedClip, group, provenance, sealed, staged
+
+DOCS = Path(__file__).parents[2] / "docs"
+FROZEN = Path(__file__).parent / "frozen"
+SCHEMA = json.loads((DOCS / "store-format.schema.json").read_text(encoding="utf-8"))
+BLOCKS = re.findall(
+    r"```json (\w+)\n(.*?)\n```", (DOCS / "store-format.md").read_text(encoding="utf-8"), flags=re.DOTALL
+)
+
+
+def check(kind, document):
+    jsonschema.Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": SCHEMA["$defs"]}).validate(document)
+
+
+def accepts(kind, document):
+    try:
+        check(kind, document)
+    except jsonschema.ValidationError:
+        return False
+    return True
+
+
+def check_store(path):
+    root = json.loads((path / "data/features.zarr/zarr.json").read_bytes())
+    check("attributes", root["attributes"]["obygaze"])
+    for node in (path / "data/features.zarr").glob("*/zarr.json"):
+        check("provenance", json.loads(node.read_bytes())["attributes"]["provenance"])
+    arrays = list((path / "data/features.zarr").glob("*/*/zarr.json"))
+    assert {node.parent.name for node in arrays} <= DIMENSIONS.keys()
+    for node in arrays:
+        check("array", json.loads(node.read_bytes()))
+    with (path / "data/clips.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == len(open_store(path).clips)
+    for line in lines:
+        check("clip", line)
+
+
+def test_the_schema_is_a_schema():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$defs"]["clip"]["required"] == list(COLUMNS)
+    assert [kind["title"] for kind in SCHEMA["$defs"]["array"]["oneOf"]] == list(DIMENSIONS)
+
+
+@pytest.mark.parametrize(("kind", "text"), BLOCKS, ids=[kind for kind, _ in BLOCKS])
+def test_every_example_of_the_document_obeys_it(kind, text):
+    check(kind, json.loads(text))
+
+
+def test_every_format_version_there_was_obeys_it():
+    stores = [path for path in FROZEN.iterdir() if (path / "bagit.txt").exists()]
+    assert stores
+    for path in stores:
+        check_store(path)
+    for journal in FROZEN.glob("*.staging/journal/*.jsonl"):
+        for line in journal.read_bytes().splitlines():
+            check("journal", json.loads(line))
+
+
+def test_what_is_sealed_merged_and_imported_today_obeys_it(tmp_path):
+    check_store(sealed(tmp_path, 20, [group(), group("b", ("frames",), untrained=True)]))
+    stage = staged(tmp_path, 9, name="part")
+    for journal in (stage.path / "journal").iterdir():
+        for line in journal.read_bytes().splitlines():
+            check("journal", json.loads(line))
+    rows = np.ones((1, 4), np.float32)
+    parts = [
+        seal_arrays(tmp_path / clip, {clip: "m"}, {"toy": {"pooled": rows}}, failed=failed)
+        for clip, failed in (("a", None), ("b", {"b": "no such file"}))
+    ]
+    check_store(merge([open_store(part) for part in parts], tmp_path / "merged"))
+    pieces = {"a": Piece("a.npy", lambda: {"": rows})}
+    declared = Declared("lab", "pooled", {})
+    clips = [PlannedClip("a", "m")]
+    check_store(
+        import_features(pieces, clips, declared, tmp_path / "in", corpus={"name": "Toy"}, licence="MIT")
+    )
+
+
+FILLED = {"storage": {"pooled": "float32"}, "source": CORPUS}
+WHOLE = {**provenance(), **FILLED}
+FIELDS = [(name,) for name in WHOLE if name not in FILLED] + [
+    (name, inner) for name in ("hub", "preset", "sampling", "decoder", "compute") for inner in WHOLE[name]
+]
+LEFT_OUT = object()
+ODD = (
+    None,
+    "",
+    " ",
+    "text",
+    0,
+    1,
+    -1,
+    1.5,
+    True,
+    False,
+    [],
+    {},
+    ["a"],
+    {"a": "1"},
+    {"a": ""},
+    "0" * 40,
+    "0" * 64,
+    "MIT OR",
+)
+
+
+def by_code(document):
+    try:
+        validate_provenance(document, sealed=True)
+    except StoreError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_the_schema_and_the_code_agree_on_every_field(imported):
+    schema = jsonschema.Draft202012Validator({"$ref": "#/$defs/provenance", "$defs": SCHEMA["$defs"]})
+    accepted = 0
+    for field, value in itertools.product(FIELDS, (*ODD, LEFT_OUT)):
+        document = copy.deepcopy(WHOLE | ({"imported": True} if imported else {}))
+        holder = document if len(field) == 1 else document[field[0]]
+        if value is LEFT_OUT:
+            del holder[field[-1]]
+        else:
+            holder[field[-1]] = value
+        good = by_code(document)
+        accepted += good
+        assert schema.is_valid(document) == good, (field, value)
+    assert accepted > 50
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("array", {"shape": [200, 32]}),
+        ("array", {"shape": [2**40, 0, 512]}),
+        ("array", {"data_type": "float64"}),
+        ("array", {"codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}),
+        ("array", {"fill_value": 0}),
+        ("array", {"dimension_names": ["clip", "feature", "frame"]}),
+        ("attributes", {"spec_version": "2.0"}),
+        ("attributes", {"parent": "somebody"}),
+        ("attributes", {"licence": "(all rights) reserved"}),
+        ("attributes", {"corpus": {}}),
+        ("journal", {"crc32": "0"}),
+    ],
+)
+def test_what_the_format_forbids_is_refused(kind, change):
+    (text,) = [text for name, text in BLOCKS if name == kind]
+    assert not accepts(kind, json.loads(text) | change)

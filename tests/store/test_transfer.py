@@ -1,0 +1,377 @@
+"""Bringing and putting stores: whole or in part, resumed, checked; what was sealed arrives, or nothing."""
+
+import errno
+import hashlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from obygaze_features.store import StoreError, open_store, seal, verify
+from obygaze_features.store import transfer as transferring
+from obygaze_features.store.absent import absent_files
+from obygaze_features.store.download import download
+from obygaze_features.store.locate import locate
+from obygaze_features.store.objects import Folder
+from obygaze_features.store.packed import open_zip, pack
+from obygaze_features.store.push import push
+from obygaze_features.store.transfer import bring
+
+from .serving import serving
+from .toy_stores import group, sealed, staged, tree
+
+pytest.importorskip("obstore")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    store = sealed(folder, 150, [group(), group("alone", ["pooled"])])
+    pack(Folder(store), folder / "toy-1.0.0.zip")
+    return folder
+
+
+@pytest.fixture
+def site(root, monkeypatch):
+    monkeypatch.setattr("obygaze_features.store.download.FIRST_WAIT_S", 0.0)
+    with serving(root) as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def whole(root):
+    return tree(root / "toy-1.0.0")
+
+
+def pull(url, destination, **settings):
+    return bring(locate(url), destination, **settings)
+
+
+@pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
+def test_what_is_pulled_is_the_store_byte_for_byte(site, whole, tmp_path, place):
+    done = pull(f"{site.url}/{place}", tmp_path / "copy-1.0.0")
+    assert tree(tmp_path / "copy-1.0.0") == whole
+    assert (done.files, done.kept, done.left) == (len(whole) - 1, 0, 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["copy-1.0.0"]
+
+
+def test_pulling_again_asks_for_the_manifests_alone_and_mends_what_was_damaged(site, whole, tmp_path):
+    copy = tmp_path / "copy"
+    pull(f"{site.url}/toy-1.0.0", copy)
+    chunk = copy / "data/features.zarr/toy/frames/c/1/0/0"
+    chunk.write_bytes(b"rubbish")
+    (copy / "README.md").unlink()
+    site.asked.clear()
+    done = pull(f"{site.url}/toy-1.0.0", copy)
+    assert tree(copy) == whole
+    assert done.files == 2
+    assert len([path for _, path, _ in site.asked if "/c/" in path]) == 1
+
+
+def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
+    data = np.random.default_rng(0).bytes(3_000_000)
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store/big").write_bytes(data)
+    with serving(tmp_path) as site:
+        site.drops = {"/big": 6}  # more often than the client itself tries again
+        count = []
+        said = hashlib.sha256(data).hexdigest()
+        download(locate(f"{site.url}/store"), "big", tmp_path / "big", said, lambda *more: count.append(more))
+    assert (tmp_path / "big").read_bytes() == data
+    assert site.sent < 1.1 * len(data)
+    assert sum(more for _, _, more in count) == len(data)
+
+
+def test_what_a_stopped_pull_left_is_used(site, whole, tmp_path):
+    name = "data/features.zarr/toy/frames/c/1/0/0"
+    site.lost = {name}
+    with pytest.raises(StoreError, match=r"frames/c/1/0/0: is listed in the digest manifest, but not there"):
+        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+    with pytest.raises(StoreError, match="being"):
+        open_store(tmp_path / "copy.pulling")
+    site.lost, site.asked = set(), []
+    digest = hashlib.sha256(whole[name]).hexdigest()
+    partial = tmp_path / "copy.pulling" / f"{name}.{digest}.partial"
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    partial.write_bytes(whole[name][:700])
+    done = pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    assert tree(tmp_path / "copy") == whole
+    assert done.kept > 20
+    assert [span for _, path, span in site.asked if path.endswith(name)] == ["bytes=700-"]
+
+
+def test_what_came_wrong_before_is_thrown_away(site, whole, tmp_path):
+    name = "data/features.zarr/toy/frames/c/1/0/0"
+    digest = hashlib.sha256(whole[name]).hexdigest()
+    partial = tmp_path / "copy.pulling" / f"{name}.{digest}.partial"
+    partial.parent.mkdir(parents=True)
+    partial.write_bytes(b"rubbish")
+    (tmp_path / "copy.pulling/data/stray").write_text("x", encoding="utf-8")
+    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    assert tree(tmp_path / "copy") == whole
+
+
+def test_one_wrong_byte_never_arrives(site, tmp_path):
+    site.flips = {"/toy/frames/c/1/0/0"}
+    with pytest.raises(StoreError, match=r"frames/c/1/0/0: what comes is not what its digest says, twice"):
+        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+    assert len([path for _, path, _ in site.asked if path.endswith("/toy/frames/c/1/0/0")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ("manifest-sha256.txt", r"/manifest-sha256\.txt: was changed"),
+        (
+            "tagmanifest-sha256.txt",
+            "was changed|what comes is not what its digest says",
+        ),  # of the file it names
+    ],
+)
+def test_a_changed_digest_manifest_is_refused(site, tmp_path, manifest, message):
+    site.flips = {f"/{manifest}"}
+    with pytest.raises(StoreError, match=message):
+        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../evil", "data/../../evil", "/evil", "data//x", "data/a\\b", "data/.x", "data/x.partial", "e/x"],
+)
+def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name):
+    from obygaze_features.store.bag import file_digest, manifest_bytes, parse_manifest
+
+    site = tmp_path / "site"
+    shutil.copytree(root / "toy-1.0.0", site / "toy")
+    for manifest in ("manifest-sha256.txt", "tagmanifest-sha256.txt"):
+        digests, _ = parse_manifest((site / "toy" / manifest).read_bytes())
+        if manifest.startswith("tag"):
+            digests["manifest-sha256.txt"] = file_digest(site / "toy/manifest-sha256.txt")
+        else:
+            digests[name] = "a" * 64
+        (site / "toy" / manifest).write_bytes(manifest_bytes(digests))
+    with serving(site) as served, pytest.raises(StoreError, match=r"manifest-sha256\.txt: was changed"):
+        pull(f"{served.url}/toy", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_without_ranges_a_whole_store_can_still_be_pulled(site, whole, tmp_path):
+    site.ranges = False
+    name = "data/features.zarr/toy/frames/c/1/0/0"
+    site.drops = {name: 1}
+    digest = hashlib.sha256(whole[name]).hexdigest()
+    partial = tmp_path / "copy.pulling" / f"{name}.{digest}.partial"
+    partial.parent.mkdir(parents=True)
+    partial.write_bytes(whole[name][:99])
+    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    assert tree(tmp_path / "copy") == whole
+
+
+def test_something_else_at_the_destination_is_never_touched(site, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(StoreError, match="exists and is no store"):
+        pull(f"{site.url}/toy-1.0.0", tmp_path / "mine")
+    other = sealed(tmp_path, 8, name="other")
+    before = tree(other)
+    with pytest.raises(StoreError, match="another store is there, with another fingerprint"):
+        pull(f"{site.url}/toy-1.0.0", other)
+    assert tree(other) == before
+
+
+def test_two_pulls_to_one_place_do_not_mix(site, tmp_path):
+    from obygaze_features.store.files import locked
+
+    (tmp_path / "copy.pulling").mkdir()
+    with locked(tmp_path / "copy.pulling", wait=False), pytest.raises(StoreError, match="another process"):
+        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+
+
+def test_a_full_disk_is_said_and_the_next_pull_goes_on(site, whole, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transferring, "sync", full)
+        with pytest.raises(OSError, match="No space left") as said:
+            pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    assert said.value.errno == errno.ENOSPC
+    assert not (tmp_path / "copy").exists()
+    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    assert tree(tmp_path / "copy") == whole
+
+
+# --- partial copies
+
+
+def test_only_the_arrays_asked_for_come_and_the_copy_says_so(site, root, tmp_path):
+    copy = tmp_path / "copy"
+    done = pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
+    assert not [path for _, path, _ in site.asked if "/frames/c" in path or "/tokens/c" in path]
+    same, found = open_store(root / "toy-1.0.0"), open_store(copy)
+    assert found.fingerprint == same.fingerprint
+    for name in ("toy", "alone"):
+        assert np.array_equal(found[name].pooled(), same[name].pooled(), equal_nan=True)
+    assert found["toy"].n_frames == same["toy"].n_frames
+    for read in (found["toy"].frames, found["toy"].tokens, lambda: found["toy"].read("tt0000-é", "tokens")):
+        with pytest.raises(StoreError, match=r"not in this partial copy \(fetch.txt lists it\)"):
+            read()
+    absent = absent_files(Folder(copy))
+    assert len(absent) == done.left == 3 + 10
+    name = "data/features.zarr/toy/frames/c/2/0/0"
+    assert absent[name] == f"{site.url}/toy-1.0.0/{name}"
+
+
+@pytest.mark.parametrize("level", ["quick", "manifest", "full"])
+def test_verify_knows_a_partial_copy_and_still_finds_what_is_wrong(site, tmp_path, level):
+    copy = tmp_path / "copy"
+    pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled", "frames"], clips=["tt0070-é"])
+    report = verify(copy, level)
+    assert report.ok, report.problems
+    assert report.counts["not pulled"] == 2 + 10
+    for name in ("data/features.zarr/toy/frames/c/1/0/0", "data/features.zarr/toy/pooled/c/0/0", "README.md"):
+        sound = (copy / name).read_bytes()
+        (copy / name).write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+        found = {problem.file for problem in verify(copy, level).problems}
+        assert name in found or (level == "quick" and name.startswith("data"))
+        (copy / name).unlink()
+        assert verify(copy, level).problems or level == "quick"
+        (copy / name).write_bytes(sound)
+    (copy / "fetch.txt").write_text("https://example.org/x - data/nothing\n", encoding="utf-8")
+    assert level == "quick" or any(problem.file == "fetch.txt" for problem in verify(copy, level).problems)
+    (copy / "fetch.txt").write_text("nonsense\n", encoding="utf-8")
+    assert any("line 1: expected 'URL - FILE'" in problem.what for problem in verify(copy, level).problems)
+
+
+def test_the_frames_of_some_clips_come_with_their_chunks(site, root, tmp_path):
+    copy = tmp_path / "copy"
+    pull(f"{site.url}/toy-1.0.0", copy, clips=["tt0070-é", "tt0149-é"])
+    same, found = open_store(root / "toy-1.0.0")["toy"], open_store(copy)["toy"]
+    for clip in ("tt0070-é", "tt0149-é"):
+        for array in ("pooled", "frames", "tokens"):
+            assert np.array_equal(found.read(clip, array), same.read(clip, array))
+    assert np.array_equal(found.pooled(), same.pooled(), equal_nan=True)
+    with pytest.raises(StoreError, match="not in this partial copy"):
+        found.read("tt0000-é", "frames")
+
+
+def test_a_partial_copy_grows_and_at_last_is_whole(site, whole, tmp_path):
+    copy = tmp_path / "copy"
+    pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
+    pull(f"{site.url}/toy-1.0.0", copy, arrays=["frames"])
+    assert open_store(copy)["toy"].frames().shape == (150, 3, 4)
+    assert verify(copy, "full").counts["not pulled"] == 10
+    site.asked.clear()
+    done = pull(f"{site.url}/toy-1.0.0", copy)
+    assert (done.files, done.left) == (10, 0)
+    assert tree(copy) == whole
+    pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
+    assert tree(copy) == whole
+
+
+def test_what_the_store_has_not_cannot_be_asked_for(site, tmp_path):
+    with pytest.raises(StoreError, match="no clip nobody"):
+        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy", clips=["nobody"])
+    bare = sealed(tmp_path, 8, [group(arrays=["frames"])])
+    with pytest.raises(StoreError, match="no array pooled, but frames"):
+        bring(Folder(bare), tmp_path / "copy", arrays=["pooled"])
+
+
+def test_a_partial_copy_is_neither_packed_nor_passed_on(site, tmp_path):
+    copy = tmp_path / "copy"
+    pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
+    with pytest.raises(StoreError, match="a whole store is needed"):
+        pack(Folder(copy), tmp_path / "x.zip")
+    for there in (tmp_path / "there", "s3://bucket/toy"):
+        with pytest.raises(StoreError, match="partial copy"):
+            push(Folder(copy), str(there))
+
+
+# --- pushing to a folder
+
+
+def test_a_store_is_pushed_to_a_folder(root, whole, tmp_path):
+    assert push(Folder(root / "toy-1.0.0"), str(tmp_path / "share")) == str(tmp_path / "share")
+    assert tree(tmp_path / "share") == whole
+
+
+def test_a_store_without_a_licence_is_not_pushed(tmp_path):
+    staged(tmp_path, 8)
+    store = seal(None, tmp_path / "toy", licence="NOASSERTION")
+    for there in (tmp_path / "there", "s3://bucket/toy", "hf://datasets/me/toy"):
+        with pytest.raises(
+            StoreError, match=r"licence is NOASSERTION.*obygaze store seal NAME --licence SPDX"
+        ):
+            push(Folder(store), str(there))
+    assert not (tmp_path / "there").exists()
+
+
+def test_http_is_not_pushed_to(root):
+    with pytest.raises(StoreError, match="nothing can be pushed over HTTP"):
+        push(Folder(root / "toy-1.0.0"), "https://example.org/toy")
+
+
+# --- kills
+
+PULL = """
+import os, sys
+from pathlib import Path
+from obygaze_features.store.locate import locate
+from obygaze_features.store.transfer import bring
+objects = locate(sys.argv[1])
+print("go", flush=True)
+bring(objects, Path(sys.argv[2]))
+"""
+
+
+def test_a_killed_pull_shows_no_store_and_the_next_one_gives_the_same_bytes(site, whole, tmp_path):
+    rng, killed = random.Random(11), 0
+    for number in range(int(os.environ.get("OBYGAZE_KILLS", "3"))):
+        place = "toy-1.0.0.zip" if number % 3 == 2 else "toy-1.0.0"
+        out = tmp_path / f"copy-{number}"
+        for _ in range(2):
+            child = subprocess.Popen(
+                [sys.executable, "-c", PULL, f"{site.url}/{place}", str(out)], stdout=subprocess.PIPE
+            )
+            child.stdout.readline()
+            time.sleep(rng.uniform(0, 0.12))
+            child.send_signal(signal.SIGKILL)
+            child.communicate()
+            killed += child.returncode == -signal.SIGKILL
+            if out.exists():
+                assert tree(out) == whole
+            else:
+                with pytest.raises(StoreError, match="no such store"):
+                    open_store(out)
+        pull(f"{site.url}/{place}", out)
+        assert tree(out) == whole
+        assert not out.with_name(f"{out.name}.pulling").exists()
+    assert killed
+
+
+def test_unpacking_goes_on_where_it_was(root, whole, tmp_path, monkeypatch):
+    calls = []
+    real = transferring.download
+
+    def stop_soon(objects, name, *rest):
+        calls.append(name)
+        if len(calls) > 10:
+            raise StoreError("stopped")
+        real(objects, name, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transferring, "download", stop_soon)
+        with pytest.raises(StoreError, match="stopped"):
+            bring(open_zip(root / "toy-1.0.0.zip"), tmp_path / "out")
+    done = bring(open_zip(root / "toy-1.0.0.zip"), tmp_path / "out")
+    assert tree(tmp_path / "out") == whole
+    assert done.kept >= 10
