@@ -14,10 +14,11 @@ import click
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the contents: what a command is for, and where it is or what is below it."""
+    """One line of the contents: what a command is for, where it is or what is below it, and an example."""
 
     summary: str
     target: str | Mapping[str, "Entry"]
+    example: str = ""
 
 
 FEATURES = "obygaze_features.commands"
@@ -33,6 +34,7 @@ CONTENTS: dict[str, Entry] = {
             "agreement": Entry("Agreement gamma between two annotators.", f"{FEATURES}.agreement:agreement"),
             "stats": Entry("Count levels and concepts.", f"{MODELS}.stats:stats"),
         },
+        "  obygaze manifest import folder films --out films.csv\n  obygaze manifest stats films.csv",
     ),
     "frames": Entry("Show or save the frames an extraction would use.", f"{FEATURES}.frames:frames"),
     "extract": Entry("Extract a manifest's clips into a store.", f"{FEATURES}.extract:extract"),
@@ -53,6 +55,7 @@ CONTENTS: dict[str, Entry] = {
             "pull": Entry("Bring a store here, or a part of it.", f"{FEATURES}.store_transfer:pull"),
             "push": Entry("Put a store where others can read it.", f"{FEATURES}.store_transfer:push"),
         },
+        "  obygaze store ls\n  obygaze store verify stores/films --full",
     ),
     "weights": Entry(
         "Fetch and check the weights of networks.",
@@ -60,6 +63,7 @@ CONTENTS: dict[str, Entry] = {
             "fetch": Entry("Fetch weights from the hub, pinned to a commit.", f"{FEATURES}.weights:fetch"),
             "verify": Entry("Check a weight file against its SHA-256.", f"{FEATURES}.weights:verify"),
         },
+        "  obygaze weights fetch xclip\n  obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...",
     ),
     "folds": Entry("Print the clips of every fold.", f"{MODELS}.folds:folds"),
     "evaluate": Entry("Evaluate probes, one movie left out at a time.", f"{MODELS}.evaluate:evaluate"),
@@ -80,6 +84,7 @@ CONTENTS: dict[str, Entry] = {
             "gender-score": Entry("Gender Scores of captions.", f"{MODELS}.audit_gender:gender_score"),
             "cooc": Entry("Co-occurrence of objects and genders.", f"{MODELS}.audit_gender:cooc"),
         },
+        "  obygaze audit alpha --ratings ratings.csv --out alpha.csv",
     ),
     "task": Entry(
         "Benchmark tasks of neighbouring papers.",
@@ -92,8 +97,10 @@ CONTENTS: dict[str, Entry] = {
                     "score": Entry("Score runs by the official measures.", f"{MODELS}.mediaeval:score"),
                     "check": Entry("Check a folder of runs by the rules.", f"{MODELS}.mediaeval:check"),
                 },
+                "  obygaze task mediaeval15 check --help",
             )
         },
+        "  obygaze task mediaeval15 score --help",
     ),
     "predict": Entry("Score a store's clips with a saved model.", f"{MODELS}.predict:predict"),
 }
@@ -140,10 +147,22 @@ class Contents(click.Group):
             return None
         entry = self.entries[cmd_name]
         if not isinstance(entry.target, str):
-            return Contents(cmd_name, entry.target, help=entry.summary)
+            return Contents(cmd_name, entry.target, help=f"{entry.summary}\n\n\b\nExamples:\n{entry.example}")
         module, attribute = entry.target.split(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is asked for, or say which one was perhaps meant."""
+        if args and args[0] not in self.entries and not args[0].startswith("-"):
+            from difflib import get_close_matches  # noqa: PLC0415 - for mistakes alone
+
+            near = get_close_matches(args[0], self.entries, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            ctx.fail(f"No such command '{args[0]}'.{hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with their summaries, importing none of them."""

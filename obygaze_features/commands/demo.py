@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 MARK = ".obygaze-demo"
+WRITTEN = ("films", "labels.csv", "manifest.csv", "store.staging", "store-1.0.0", "run")
 
 
 @click.command()
@@ -54,7 +55,8 @@ Everything lies in {out}:
   store-1.0.0/         their features, sealed: what you would share
   store.staging/       the stage it was sealed from; may go
   run/                 predictions, metrics and the record of the run
-The two failed clips were planted. Next: your own videos, 'obygaze manifest import folder --help'."""
+The two failed clips were planted. Next, your own videos: obygaze manifest import folder --help
+(the command is in .venv/bin after 'make demo'; '. .venv/bin/activate' puts it on your path)"""
     )
 
 
@@ -70,14 +72,16 @@ def _run(ctx: click.Context, *words: object, expected: int = 0) -> None:
 
 
 def _clear(out: Path) -> None:
-    """Start afresh in a folder of ours; leave alone what is not ours."""
-    if out.exists():
-        if not (out / MARK).is_file():
-            if not out.is_dir() or any(out.iterdir()):
-                raise click.UsageError(f"{out} exists and is not an obygaze demo; choose another --out")
+    """Remove what an earlier demo wrote, and nothing else; leave a folder alone that is not a demo's."""
+    if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
+        raise click.UsageError(f"{out} exists and is not an obygaze demo; choose another --out")
+    for name in WRITTEN:
+        path = out / name
+        if path.is_dir():
+            shutil.rmtree(path)
         else:
-            shutil.rmtree(out)
+            path.unlink(missing_ok=True)
     out.mkdir(parents=True, exist_ok=True)
     (out / MARK).write_text(
-        "Made by 'obygaze demo', which replaces this folder when it is run again.\n", encoding="utf-8"
+        "Made by 'obygaze demo', which writes its files anew every time.\n", encoding="utf-8"
     )

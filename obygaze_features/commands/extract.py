@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 NO_LICENCE = "NOASSERTION"  # SPDX's word for: nobody has said
 
 
+VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # somebody forgot the manifest
+
+
 @click.command()
 @click.argument("manifest", type=click.Path(path_type=Path))
 @click.argument("store", type=click.Path(path_type=Path))
@@ -145,11 +148,17 @@ def extract(
       obygaze extract films.csv stores/films --backbone xclip-lsmdc --weights pytorch_model.bin.4
       obygaze extract films.csv stores/films --shard 3/8                one of eight jobs
     """
-    from obygaze_features.extract import Job, estimate, stop_on_signals, usable_cores
+    from obygaze_features.extract import ExtractError, Job, estimate, stop_on_signals, usable_cores
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store import Stage, read_stage, staging_path
     from obygaze_features.store.provenance import validate_licence
 
+    if manifest.is_dir() or manifest.suffix.lower() in VIDEOS:
+        folder = manifest if manifest.is_dir() else manifest.parent
+        raise ExtractError(
+            f"{manifest} is not a manifest; make one first: "
+            f"obygaze manifest import folder {folder} --out {manifest.stem or 'films'}.csv"
+        )
     run = _engine(engine)
     recipes = read_recipes(
         names,
@@ -234,8 +243,8 @@ def _seal(place: Path, store: Path, version: str, licence: str, citation: str) -
 
     if licence == NO_LICENCE:
         note(
-            "nobody has stated a licence (--licence), and the sealed store says so: "
-            f"{NO_LICENCE}. Seal a new version with one before you share it."
+            f"nobody has stated a licence (--licence), and the sealed store says so: {NO_LICENCE}. Before you "
+            f"share it: obygaze store seal {store} --licence SPDX --store-version 1.0.1"
         )
     return seal(place, store, version=version, licence=licence, citation=citation)
 

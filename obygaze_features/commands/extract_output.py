@@ -35,13 +35,18 @@ def show_estimate(what: "Estimate", workers: int, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({**what.record(), "workers": workers}))
         return
-    time = "unknown: no clip could be tried" if what.seconds is None else f"about {_duration(what.seconds)}"
+    if not what.clips:
+        click.echo("nothing to do: every clip is done")
+        return
+    time = "unknown: no video could be tried"
+    if what.seconds is not None:
+        time = f"about {_duration(what.seconds)} with {workers} workers, from {what.tried} clips tried now"
     rows = [
         ("clips to do", what.clips),
         ("video files", f"{what.files} ({what.absent} absent)"),
         ("video bytes", f"{what.source_bytes:,}"),
         ("feature bytes", f"{what.feature_bytes:,}"),
-        ("time", f"{time} with {workers} workers, from {what.tried} clips tried now"),
+        ("time", time),
     ]
     click.echo(tabulate(rows, tablefmt="plain"))
 
@@ -81,7 +86,7 @@ def show_outcome(
         if report.clips:
             click.echo(report.sentence(), err=True)
         if sealed is not None:
-            click.echo(f"sealed: {sealed}")
+            click.echo(f"sealed: {sealed}" if report.clips else f"nothing to do; sealed: {sealed}")
     if stop():
         click.echo(f"obygaze: stopped; {left} clips are left. Run the same command again to go on.", err=True)
 

@@ -25,6 +25,10 @@ def ls(folder: Path) -> None:
     """
     from tabulate import tabulate
 
+    from obygaze_features.store import StoreError
+
+    if not folder.is_dir():
+        raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store ls FOLDER")
     rows = list(_rows(folder))
     if not rows:
         click.echo(f"no stores in {folder}", err=True)

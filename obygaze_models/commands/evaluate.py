@@ -95,6 +95,8 @@ def evaluate(
     from obygaze_models.protocol import find_task
 
     train_task, test_task = find_task(train), find_task(test or train)
+    if manifest.is_dir():
+        raise click.UsageError(f"the order is STORE MANIFEST; {manifest} is a folder, not a manifest")
     clips = read_manifest(manifest)
     opened = open_store(store)
     labelled = apply_policy(clips, LabelPolicy(policy))

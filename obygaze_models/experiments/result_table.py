@@ -53,7 +53,9 @@ def caption(run: Run, title: str) -> list[str]:
     ]
     if clips["partial"]:
         lines.append(f"{clips['partial']} clips are partial: a part of their video could not be read")
-    lines.append(f"by movie: mean and 95 % t interval; with {movies} films an interval is wide")
+    lines.append(
+        f"by movie: mean and 95 % t interval; with {movies} films an interval is wide, and not cut at 0 or 1"
+    )
     lines.append(_bootstrap(run.metrics))
     undefined = _undefined(run.metrics)
     if undefined:

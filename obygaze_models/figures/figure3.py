@@ -66,6 +66,6 @@ def _draw(
     axes.set_xticks(range(len(concepts)), [concept.replace(" of ", "\nof ") for concept in concepts])
     axes.set_ylim(0, 1)
     axes.set_ylabel("f1_pos")
-    axes.set_title(f"whiskers: {whisker}", loc="left", fontsize=8)
+    axes.set_title(f"whiskers: {whisker}", loc="left", fontsize=8, pad=14)  # marks stand above whiskers
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
