@@ -243,8 +243,8 @@ def _seal(place: Path, store: Path, version: str, licence: str, citation: str) -
 
     if licence == NO_LICENCE:
         note(
-            f"nobody has stated a licence (--licence), and the sealed store says so: {NO_LICENCE}. Before you "
-            f"share it: obygaze store seal {store} --licence SPDX --store-version 1.0.1"
+            f"nobody has stated a licence (--licence), and the sealed store says so: {NO_LICENCE}. Before "
+            f"you share it: obygaze store seal {store} --licence SPDX --store-version 1.0.1"
         )
     return seal(place, store, version=version, licence=licence, citation=citation)
 
