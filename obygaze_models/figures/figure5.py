@@ -46,7 +46,10 @@ def draw_figure5(nodes: Sequence[Node], n_levels: int, title: str, path: Path) -
 
     The low side is on the left; a dotted line says that the tree goes on.
     """
-    save(path, (13.0, 5.2), partial(_draw, [node for node in nodes if node.depth < n_levels], nodes, title))
+    shown = [node for node in nodes if node.depth < n_levels]
+    depth = max(node.depth for node in shown)
+    size = (max(4.8, 1.6 * 2**depth), 1.3 * (depth + 1))
+    save(path, size, partial(_draw, shown, nodes, title))
 
 
 def _draw(shown: Sequence[Node], nodes: Sequence[Node], title: str, figure: Figure) -> None:
@@ -71,7 +74,7 @@ def _box(axes: Axes, node: Node, x: float, y: float) -> None:
     question = f"{node.concept}\n≤ {node.threshold:.2f}\n" if node.concept else ""
     share = node.share_positive
     # The purer the node, the stronger its colour.
-    strength = 0.15 + 0.85 * abs(2 * share - 1)
+    strength = 0.15 + 0.55 * abs(2 * share - 1)  # black stays readable on it
     colour = [1 - strength * (1 - part) for part in to_rgb(BLUE if share > 0.5 else ORANGE)]
     axes.text(
         x,
