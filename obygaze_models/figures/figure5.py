@@ -48,7 +48,7 @@ def draw_figure5(nodes: Sequence[Node], n_levels: int, title: str, path: Path) -
     """
     shown = [node for node in nodes if node.depth < n_levels]
     depth = max(node.depth for node in shown)
-    size = (max(4.8, 1.6 * 2**depth), 1.3 * (depth + 1))
+    size = (max(5.6, 1.6 * 2**depth), 1.3 * (depth + 1))
     save(path, size, partial(_draw, shown, nodes, title))
 
 
