@@ -9,34 +9,8 @@ import pytest
 
 from obygaze.cli import main
 from obygaze_features.manifest import Clip, Level, Manifest, write_manifest
-from obygaze_features.store import (
-    ArraySpec,
-    ClipFeatures,
-    ClipResult,
-    GroupSpec,
-    PlannedClip,
-    Stage,
-    seal,
-    staging_path,
-)
+from obygaze_features.store.testing import seal_arrays
 
-PROVENANCE = {
-    "name": "descriptors",
-    "head": None,
-    "layer": None,
-    "hub": None,
-    "weights_sha256": None,
-    "architecture": {},
-    "preset": {"resize": None, "crop": None, "constants": None, "order": None},
-    "sampling": {"policy": "uniform", "n": 2},
-    "decoder": {"av": "0", "ffmpeg": "0", "on_damage": "fail"},
-    "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
-    "software": {"obygaze": "0.1.0"},
-    "commit": None,
-    "licence": "CC0-1.0",
-    "citation": "",
-    "contact": "",
-}
 LEVELS = (Level.S, Level.HN, Level.EN, Level.HN, Level.EN)
 D = 6
 
@@ -46,25 +20,19 @@ def films(
 ) -> Path:
     """Keep NAME.csv and the store NAME-1.0.0: S clips lie 4 deviations away; the first clip failed."""
     rng = np.random.default_rng(seed)
-    clips, results = [], []
+    clips, rows = [], []
     for movie in movies:
         for place in range(20):
-            clip_id, level = f"{movie}-{place:02}", LEVELS[place % 5]
-            clips.append(Clip(clip_id, movie, level=level))
+            level = LEVELS[place % 5]
+            clips.append(Clip(f"{movie}-{place:02}", movie, level=level))
             pooled = rng.normal(size=n_features).astype(np.float32)
             pooled[0] += 4.0 * (level is Level.S)
-            features = ClipFeatures(np.arange(2.0), np.arange(2), {"pooled": pooled})
-            result = ClipResult(clip_id, "ok", groups={"descriptors": features})
-            results.append(
-                result if results else ClipResult(clip_id, "failed", "the file is empty (0 bytes)")
-            )
+            rows.append(pooled)
     write_manifest(Manifest(tuple(clips), folder), folder / f"{name}.csv")
-    spec = GroupSpec("descriptors", (ArraySpec("pooled", (n_features,), "float32"),), 2, PROVENANCE | changed)
-    planned = [PlannedClip(clip.clip_id, clip.movie) for clip in clips]
-    stage = Stage.open(staging_path(folder / name), planned, [spec], {"name": name})
-    with stage.writer() as writer:
-        writer.commit(results)
-    return seal(staging_path(folder / name), folder / name, licence="CC0-1.0", allow_missing=True)
+    movie_of = {clip.clip_id: clip.movie for clip in clips}
+    failed = {clips[0].clip_id: "the file is empty (0 bytes)"}
+    groups = {"descriptors": {"pooled": np.stack(rows)}}
+    return seal_arrays(folder / name, movie_of, groups, failed=failed, **changed)
 
 
 def run(capsys, *arguments):

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from obygaze_features.store.testing import toy_provenance
 from obygaze_models.persistence import PROTOCOL, Card, ModelError, construct, pack, read_model, write_model
 from obygaze_models.persistence.archive import CARD, npy_header
 from obygaze_models.persistence.card import family
@@ -22,25 +23,7 @@ from obygaze_models.probes import MLPProbe
 
 FROZEN = Path(__file__).parent / "frozen"
 
-PROVENANCE = {
-    "name": "planted",
-    "head": None,
-    "layer": None,
-    "hub": None,
-    "weights_sha256": None,
-    "architecture": {},
-    "preset": {"resize": None, "crop": None, "constants": None, "order": None},
-    "sampling": {"policy": "uniform", "n": 2},
-    "decoder": {"av": "0", "ffmpeg": "0", "on_damage": "fail"},
-    "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
-    "software": {"obygaze": "0.1.0"},
-    "commit": None,
-    "licence": "CC0-1.0",
-    "citation": "",
-    "contact": "",
-    "storage": {"pooled": "float32"},
-    "source": {"name": "planted"},
-}
+PROVENANCE = toy_provenance("planted", storage={"pooled": "float32"}, source={"name": "planted"})
 
 
 def fitted(variant="strict", dtype=np.float32, n_features=3, n_hidden=2):
