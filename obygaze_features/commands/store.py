@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from obygaze_features.commands.places import HERE
+from obygaze_features.commands.store_output import bar, say_sealed
+
 if TYPE_CHECKING:
     from obygaze_features.store import Store
 
 PROBLEMS_FOUND = 3
+LONGEST_LIST = 8
 
 
 @click.command()
-@click.argument("folder", default="stores", type=click.Path(path_type=Path))
-def ls(folder: Path) -> None:
-    """List the stores and stages in a folder (default: stores).
+@click.argument("folder", default="stores", type=HERE)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def ls(folder: Path, as_json: bool) -> None:
+    """List the stores, packed stores and stages in a folder (default: stores).
 
     \b
     Examples:
@@ -30,10 +35,14 @@ def ls(folder: Path) -> None:
     if not folder.is_dir():
         raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store ls FOLDER")
     rows = list(_rows(folder))
+    headers = ("name", "format", "clips", "ok", "partial", "failed", "missing", "features")
+    if as_json:
+        found = [dict(zip(headers, row, strict=True)) for row in rows]
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
     if not rows:
         click.echo(f"no stores in {folder}", err=True)
         return
-    headers = ("name", "format", "clips", "ok", "partial", "failed", "missing", "features")
     click.echo(tabulate(rows, headers=headers, tablefmt="simple", disable_numparse=True))
 
 
@@ -47,7 +56,7 @@ def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
                 found = [entry.status for entry in stage.status().values()]
                 total, names, kind = len(stage.clips), tuple(group.name for group in stage.groups), "staging"
                 found += [STATUSES[0]] * (total - len(found))
-            elif (path / "data" / "features.zarr").is_dir() and not path.name.endswith(".building"):
+            elif _may_be_sealed(path):
                 store = open_store(path)
                 found = [clip.status for clip in store.clips]
                 total, names, kind = len(found), store.names, str(store.attributes["spec_version"])
@@ -58,6 +67,11 @@ def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
             continue
         counts = [found.count(status) for status in (*STATUSES[1:], STATUSES[0])]
         yield (path.name, kind, total, *counts, ", ".join(names))
+
+
+def _may_be_sealed(path: Path) -> bool:
+    packed = path.suffix == ".zip" and path.is_file()
+    return packed or ((path / "data" / "features.zarr").is_dir() and not path.name.endswith(".building"))
 
 
 @click.command()
@@ -104,12 +118,15 @@ def _record(store: "Store") -> dict[str, Any]:
             array: {"dtype": group.dtype(array).name, "shape": list(group.shape(array))}
             for array in (*group.arrays, "time_s", "frame_index")
         }
+        if group.text is not None:
+            arrays["text"] = {"dtype": "string", "shape": [len(group)]}
         groups[name] = {"arrays": arrays, "provenance": group.provenance}
     return {
         "name": store.name,
         "version": store.version,
         "fingerprint": store.fingerprint,
         **store.attributes,
+        "rows": "clips" if all(clip.text is None for clip in store.clips) else "texts",
         "clips": {status: found.count(status) for status in STATUSES},
         "groups": groups,
     }
@@ -122,14 +139,20 @@ def _flat(record: dict[str, Any], where: str = "") -> list[tuple[str, str]]:
         if isinstance(value, dict) and value:
             lines += _flat(value, f"{where}{name}.")
         else:
-            lines.append(
-                (where + name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-            )
+            lines.append((where + name, _shown(value)))
     return lines
 
 
+def _shown(value: object) -> str:
+    """Show a value on one line of a screen; --json has all of it."""
+    if isinstance(value, list) and len(value) > LONGEST_LIST:
+        ends = [item if isinstance(item, str) else json.dumps(item) for item in (*value[:2], value[-1])]
+        return f"{len(value)} values: {ends[0]}, {ends[1]}, ... {ends[2]}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 @click.command()
-@click.argument("name", type=click.Path(path_type=Path))
+@click.argument("name", type=HERE)
 @click.option("--licence", required=True, help="SPDX expression such as CC-BY-4.0, or NOASSERTION.")
 @click.option("--citation", default="", help="How to cite the store, one line.")
 @click.option(
@@ -151,8 +174,6 @@ def seal(
       obygaze store seal stores/films --licence CC-BY-4.0 --store-version 1.1.0 --parent stores/films-1.0.0
       obygaze store seal stores/films --licence NOASSERTION --store-version 1.1.0 --allow-missing
     """
-    from tqdm import tqdm
-
     from obygaze_features.store import open_store, read_stage, staging_path
     from obygaze_features.store import seal as seal_stage
     from obygaze_features.store.growing import check_growth
@@ -160,12 +181,7 @@ def seal(
     grown_from = (
         None if parent is None else check_growth(open_store(parent), read_stage(staging_path(name)), version)
     )
-    with tqdm(desc="seal", unit="row", disable=None, leave=False) as bar:
-
-        def progress(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
+    with bar("seal", "row") as progress:
         path = seal_stage(
             None,
             name,
@@ -176,10 +192,7 @@ def seal(
             parent=grown_from,
             progress=progress,
         )
-    store = open_store(path)
-    click.echo(
-        f"{path}: {len(store.clips)} clips of {', '.join(store.names)}, fingerprint {store.fingerprint}"
-    )
+    say_sealed(path)
 
 
 @click.command()
@@ -206,7 +219,8 @@ def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json
     else:
         for problem in report.problems:
             click.echo(f"{problem.file}: {problem.what}")
-        verdict = "nothing wrong" if report.ok else f"{len(report.problems)} problems"
+        number = len(report.problems)
+        verdict = "nothing wrong" if report.ok else f"{number} problem{'' if number == 1 else 's'}"
         counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
         click.echo(f"{report.where} ({report.level}): {verdict}; {counts}; fingerprint {report.fingerprint}")
     if not report.ok:

@@ -1,13 +1,13 @@
 """`obygaze store`: compare and merge stores, import and export features, write cards."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 import click
 
+from obygaze_features.commands.places import HERE, Here
+from obygaze_features.commands.store_output import bar, say_sealed
 from obygaze_features.commands.store_sources import names_of, open_source, parse_declared, read_declared
 
 DIFFERS = 3
@@ -48,7 +48,7 @@ def diff(context: click.Context, first: str, second: str, as_json: bool) -> None
 
 @click.command()
 @click.argument("stores", nargs=-1, required=True)
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Name of the result.")
+@click.option("--out", required=True, type=HERE, help="Name of the result.")
 @click.option("--store-version", "version", default="1.0.0", show_default=True, help="Version of the result.")
 @click.option("--licence", help="SPDX expression; needed if the stores' licences differ.")
 @click.option("--citation", help="Needed if the stores' citations differ.")
@@ -75,7 +75,7 @@ def merge(
     from obygaze_features.store.merge import merge as merge_stores
 
     opened = [open_store(store) for store in stores]
-    with _progress("merge") as progress:
+    with bar("merge") as progress:
         path = merge_stores(
             opened,
             out,
@@ -97,13 +97,13 @@ def merge(
                 click.echo(
                     f"left out: the stores' {field} of {name} differs, so the result has none", err=True
                 )
-    _say_sealed(path)
+    say_sealed(path)
 
 
 @click.command("import")
-@click.argument("source", type=click.Path(exists=True, path_type=Path))
+@click.argument("source", type=Here(exists=True, path_type=Path))
 @click.argument("manifest", type=click.Path(path_type=Path))
-@click.argument("name", type=click.Path(path_type=Path))
+@click.argument("name", type=HERE)
 @click.option(
     "--from",
     "kind",
@@ -168,7 +168,7 @@ def import_(
 
     table = read_manifest(manifest)
     wanted = names_of(table, pattern or ("{clip_id}" if kind == "hdf5" else "{video}"))
-    with open_source(source, kind) as (found, said), _progress("import") as progress:
+    with open_source(source, kind) as (found, said), bar("import") as progress:
         known = (
             parse_declared(said["provenance"], f"{source}, provenance")
             if declared is None and said.get("provenance")
@@ -191,7 +191,7 @@ def import_(
             allow_missing=allow_missing,
             progress=progress,
         )
-    _say_sealed(path)
+    say_sealed(path)
 
 
 def _say_unknown(names: tuple[str, ...]) -> None:
@@ -202,7 +202,7 @@ def _say_unknown(names: tuple[str, ...]) -> None:
 
 @click.command()
 @click.argument("store")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=HERE)
 @click.option("--backbone", help="Whose features; needed if the store has several.")
 @click.option(
     "--to",
@@ -233,13 +233,14 @@ def export(store: str, file: Path, backbone: str | None, kind: str) -> None:
 
 @click.command()
 @click.argument("store")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder for README.md and croissant.json, not the store's."
-)
+@click.option("--out", type=HERE, help="Folder for README.md and croissant.json, not the store's.")
 @click.option("--licence", help="SPDX expression; needed if the store was sealed without one.")
 @click.option("--citation", help="How to cite the store, if not as it says itself.")
 @click.option("--url", help="Where the store's folder is served, for croissant.json.")
-def card(store: str, out: Path | None, licence: str | None, citation: str | None, url: str | None) -> None:
+@click.option("--force", is_flag=True, help="Replace these files if they are there.")
+def card(
+    store: str, out: Path | None, licence: str | None, citation: str | None, url: str | None, force: bool
+) -> None:
     """Write a store's dataset card anew, and croissant.json, beside the store: a sealed store never changes.
 
     Without --out the card is printed.
@@ -249,7 +250,7 @@ def card(store: str, out: Path | None, licence: str | None, citation: str | None
       obygaze store card stores/films
       obygaze store card stores/films --out shared --licence CC-BY-4.0 --url https://example.org/films-1.0.0
     """
-    from obygaze_features.store import open_store
+    from obygaze_features.store import StoreError, open_store
     from obygaze_features.store.cards import cards
     from obygaze_features.store.files import replace_synced
 
@@ -261,29 +262,12 @@ def card(store: str, out: Path | None, licence: str | None, citation: str | None
         raise click.UsageError(
             f"--out {out}: inside a sealed store, which never changes; choose a folder beside it"
         )
+    there = [str(out / name) for name in files if (out / name).exists()]
+    if there and not force:
+        raise StoreError(
+            f"{' and '.join(there)}: there already; choose another --out, or replace it with --force"
+        )
     out.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         replace_synced(out / name, data)
         click.echo(str(out / name))
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    from tqdm import tqdm
-
-    with tqdm(desc=what, disable=None, leave=False) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        yield show
-
-
-def _say_sealed(path: Path) -> None:
-    from obygaze_features.store import open_store
-
-    store = open_store(path)
-    click.echo(
-        f"{path}: {len(store.clips)} clips of {', '.join(store.names)}, fingerprint {store.fingerprint}"
-    )

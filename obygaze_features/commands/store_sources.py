@@ -52,7 +52,7 @@ def parse_declared(text: str, where: str) -> dict[str, object]:
     """Read a declaration from its text; `where` is what messages call it."""
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.UsageError(f"{where}: not JSON ({error})") from error
     if not isinstance(found, dict):
         raise click.UsageError(f"{where}: expected one JSON object of provenance fields")

@@ -1,34 +1,21 @@
 """`obygaze store pack, unpack, push, pull`: stores on their way from one place to another."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features.commands.places import HERE
+from obygaze_features.commands.store_output import bar, files_bar, fingerprint
+
 if TYPE_CHECKING:
-    from obygaze_features.store.transfer import Brought, Progress
-
-
-@contextmanager
-def _files_bar(what: str) -> Iterator["Progress"]:
-    """Show a bar of files on stderr, with the bytes beside it."""
-    from tqdm import tqdm
-
-    with tqdm(desc=what, unit="file", disable=None, leave=False) as bar:
-
-        def progress(done: int, total: int, octets: int) -> None:
-            bar.total = total
-            bar.set_postfix_str(f"{octets / 1e6:.1f} MB", refresh=False)
-            bar.update(done - bar.n)
-
-        yield progress
+    from obygaze_features.store.transfer import Brought
 
 
 @click.command()
-@click.argument("store", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="The zip to make [default: STORE.zip]")
+@click.argument("store", type=HERE)
+@click.option("--out", type=HERE, help="The zip to make [default: STORE.zip]")
 def pack(store: Path, out: Path | None) -> None:
     """Put a sealed store into one read-only zip; the same store gives the same bytes.
 
@@ -39,28 +26,18 @@ def pack(store: Path, out: Path | None) -> None:
       obygaze store pack stores/films-1.0.0
       obygaze store pack stores/films --out /share/films.zip
     """
-    from tqdm import tqdm
-
-    from obygaze_features.store.locate import resolve
     from obygaze_features.store.objects import Folder
     from obygaze_features.store.packed import pack as pack_store
 
-    folder = resolve(store)
-    with tqdm(desc="pack", unit="B", unit_scale=True, disable=None, leave=False) as bar:
-
-        def progress(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
+    folder = _unpacked(store)
+    with bar("pack", "B", scaled=True) as progress:
         path = pack_store(Folder(folder), out or folder.with_name(f"{folder.name}.zip"), progress)
-    click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB, fingerprint {_fingerprint(path)}")
+    click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB, fingerprint {fingerprint(path)}")
 
 
 @click.command()
-@click.argument("packed", metavar="ZIP", type=click.Path(path_type=Path))
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="The folder to make [default: NAME-VERSION beside ZIP]"
-)
+@click.argument("packed", metavar="ZIP", type=HERE)
+@click.option("--out", type=HERE, help="The folder to make [default: NAME-VERSION beside ZIP]")
 def unpack(packed: Path, out: Path | None) -> None:
     """Make a folder of a packed store, every file checked against its digest.
 
@@ -73,14 +50,14 @@ def unpack(packed: Path, out: Path | None) -> None:
     from obygaze_features.store.transfer import bring
 
     objects = open_zip(packed)
-    with _files_bar("unpack") as progress:
+    with files_bar("unpack") as progress:
         done = bring(objects, out or packed.with_name(objects.name), progress=progress)
     _tell(done)
 
 
 @click.command()
 @click.argument("place", metavar="URL")
-@click.argument("destination", metavar="DEST", type=click.Path(path_type=Path))
+@click.argument("destination", metavar="DEST", type=HERE)
 @click.option(
     "--arrays",
     multiple=True,
@@ -111,13 +88,13 @@ def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | N
 
     wanted = None if clips is None else _read_ids(clips)
     objects = locate(place)
-    with _files_bar("pull") as progress:
+    with files_bar("pull") as progress:
         done = bring(objects, destination, arrays=arrays or None, clips=wanted, progress=progress)
     _tell(done)
 
 
 @click.command()
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=HERE)
 @click.argument("destination", metavar="DEST")
 def push(store: Path, destination: str) -> None:
     """Copy a sealed store to DEST: a folder, s3://BUCKET/NAME or hf://datasets/OWNER/NAME.
@@ -131,26 +108,32 @@ def push(store: Path, destination: str) -> None:
       obygaze store push stores/films-1.0.0 s3://bucket/films-1.0.0
       obygaze store push stores/films-1.0.0 hf://datasets/lab/films
     """
-    from obygaze_features.store.locate import resolve
     from obygaze_features.store.objects import Folder
     from obygaze_features.store.push import push as push_store
 
-    folder = resolve(store)
-    with _files_bar("push") as progress:
+    folder = _unpacked(store)
+    with files_bar("push") as progress:
         place = push_store(Folder(folder), destination, progress)
-    click.echo(f"{place}: fingerprint {_fingerprint(folder)}")
+    click.echo(f"{place}: fingerprint {fingerprint(folder)}")
 
 
-def _fingerprint(path: Path) -> str:
-    from obygaze_features.store import open_store
+def _unpacked(store: Path) -> Path:
+    """Find the folder of a store, which its zip will not do for."""
+    from obygaze_features.store import StoreError
+    from obygaze_features.store.locate import resolve
 
-    return open_store(path).fingerprint
+    folder = resolve(store)
+    if folder.is_file():
+        raise StoreError(
+            f"{folder}: a packed store, and its folder is needed: obygaze store unpack {quote(str(folder))}"
+        )
+    return folder
 
 
 def _tell(done: "Brought") -> None:
     left = f", {done.left} left out (fetch.txt)" if done.left else ""
     came = f"{done.files} files, {done.octets / 1e6:.1f} MB, {done.kept} were here{left}"
-    click.echo(f"{done.path}: {came}; fingerprint {_fingerprint(done.path)}")
+    click.echo(f"{done.path}: {came}; fingerprint {fingerprint(done.path)}")
 
 
 def _read_ids(path: Path) -> list[str]:

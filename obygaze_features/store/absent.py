@@ -39,4 +39,6 @@ def gone(objects: Objects, name: str) -> StoreError:
             f"{objects.where}/{name}: not in this partial copy ({FETCH} lists it); "
             "pull into it again, asking for more"
         )
-    return StoreError(f"{objects.where}/{name}: this chunk is missing; run: obygaze store verify")
+    return StoreError(
+        f"{objects.where}/{name}: this chunk is missing; run: obygaze store verify {objects.where}"
+    )

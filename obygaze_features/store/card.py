@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from obygaze_features.store.layout import SPEC_VERSION, STATUSES, TABLE, dimensions
+from obygaze_features.store.layout import STATUSES, TABLE, TEXTS, dimensions
 from obygaze_features.store.reader import Store
 
 NOBODY_SAID = "NOASSERTION"
@@ -54,6 +54,12 @@ class Facts:
         """Number of clips."""
         return sum(self.counts.values())
 
+    @property
+    def rows(self) -> str:
+        """What the rows are called: clips or texts."""
+        texts = any(provenance["sampling"]["policy"] == TEXTS for _, provenance, _ in self.groups)
+        return TEXTS if texts else "clips"
+
 
 def facts_of(store: Store, licence: str, citation: str) -> Facts:
     """Gather what a card tells of a sealed store, under this licence and citation."""
@@ -83,14 +89,15 @@ def describe(array: str, dtype: str, shape: Sequence[int], names: Sequence[str])
 def card(facts: Facts) -> str:
     """Write the card: front matter, and the same in words."""
     about = facts.about
-    told = ", ".join(f"{facts.counts[status]} {status}" for status in (*STATUSES[1:], STATUSES[0]))
+    counts = ", ".join(f"{facts.counts[status]} {status}" for status in (*STATUSES[1:], STATUSES[0]))
+    told = f"{facts.total} {facts.rows}, of which {counts}"
     lines = [
         *_front_matter(facts),
         "",
         f"# Features of {about['corpus']['name']}",
         "",
-        f"An obygaze feature store, format {SPEC_VERSION}: {facts.total} clips, of which {told}.",
-        f"Rows of failed and missing clips hold no features; `{TABLE}` says why.",
+        f"An obygaze feature store, format {about['spec_version']}: {told}.",
+        f"Rows of failed and missing {facts.rows} hold no features; `{TABLE}` says why.",
         "",
         f"- Licence: {about['licence']}",
         f"- Citation: {about['citation'] or 'none given'}",
@@ -118,7 +125,12 @@ def _front_matter(facts: Facts) -> list[str]:
     """Write the fields of the Hub's dataset cards; JSON strings are YAML strings."""
     licence = facts.about["licence"]
     known = HUB_LICENCES.get(licence.lower(), "other")
-    tags = ["obygaze", "video-features", "zarr", *(name for name, *_ in facts.groups)]
+    tags = [
+        "obygaze",
+        "text-features" if facts.rows == TEXTS else "video-features",
+        "zarr",
+        *(name for name, *_ in facts.groups),
+    ]
     size = _SIZES[min(len(_SIZES) - 1, max(0, len(str(facts.total)) - 3))]
     return [
         "---",
@@ -145,10 +157,13 @@ def _origin(provenance: Mapping[str, Any]) -> list[str]:
         lines.append(f"Weights: {hub['repository']} at revision {hub['revision']}")
     if provenance["weights_sha256"]:
         lines.append(f"SHA-256 of the weights: {provenance['weights_sha256']}")
-    how_many = "" if sampling["n"] is None else f", {sampling['n']} frames a clip"
+    if sampling["policy"] != TEXTS:
+        how_many = "" if sampling["n"] is None else f", {sampling['n']} frames a clip"
+        lines += [
+            f"Frames: {_known(sampling['policy'])}{how_many}",
+            f"Decoded by PyAV {_known(decoder['av'])} (FFmpeg {_known(decoder['ffmpeg'])})",
+        ]
     lines += [
-        f"Frames: {_known(sampling['policy'])}{how_many}",
-        f"Decoded by PyAV {_known(decoder['av'])} (FFmpeg {_known(decoder['ffmpeg'])})",
         f"Computed in {_known(compute['dtype'])} on {_known(compute['device'])}",
         f"Licence of the backbone: {provenance['licence']}",
         f"Citation of the backbone: {provenance['citation'] or 'none given'}",

@@ -41,6 +41,6 @@ def cards(
             "the store"
         )
     said = one_line(store.attributes["citation"] if citation is None else citation, "citation")
-    facts = facts_of(store, validate_licence(licence or sealed), said)
+    facts = facts_of(store, sealed if licence is None else validate_licence(licence), said)
     table = croissant(facts, store.version, digest_of(store.objects, TABLE), store.objects.size(TABLE), url)
     return {CARD: card(facts).encode(), CROISSANT: table}

@@ -1,23 +1,30 @@
 """Reading plain chunks straight into one array.
 
 Zarr reads any layout, one task a chunk. The layout of a sealed store is known: a whole array of it is a few
-files that can be read into place [7,600 vectors of 512: 3 ms, zarr 16 ms, np.load 1.4 ms]. What is laid out
+files that can be read into place [7,637 vectors of 512: 1.9 ms, zarr 16 ms, np.load 1.4 ms]. What is laid out
 otherwise (shards, compression) is left to zarr.
 """
 
+import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store.absent import gone
+from obygaze_features.store.checksum import crc32c
 from obygaze_features.store.errors import StoreError
 from obygaze_features.store.objects import Objects
 
-_CODECS = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+_CODECS = (
+    [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+    [{"name": "bytes"}, {"name": "crc32c"}],  # of single bytes
+)
+
+LINE = 64
+"""Bytes in a line of the processor's cache."""
 
 
 def plain_chunk(metadata: Mapping[str, Any]) -> tuple[int, ...] | None:
@@ -26,7 +33,7 @@ def plain_chunk(metadata: Mapping[str, Any]) -> tuple[int, ...] | None:
     separator = metadata["chunk_key_encoding"].get("configuration", {}).get("separator", "/")
     codecs = [{key: value for key, value in codec.items() if value} for codec in metadata["codecs"]]
     regular = metadata["chunk_grid"]["name"] == "regular" and separator == "/" and chunk[1:] == shape[1:]
-    return chunk if regular and codecs == _CODECS else None
+    return chunk if regular and codecs in _CODECS else None
 
 
 def read_chunks(
@@ -41,14 +48,12 @@ def read_chunks(
     """
     little = dtype.newbyteorder("<")
     size, *row = chunk
-    values = np.empty((len(rows), *row), little)
+    # Room for whole chunks: the last one is read into place like the others.
+    whole = _aligned((-(-len(rows) // size) * size, *row), little)
 
     def read(first: int) -> None:
-        wanted = values[first - rows.start : first - rows.start + size]
-        whole = wanted if len(wanted) == size else np.empty((size, *row), little)
-        _read_chunk(objects, "/".join([folder, "c", str(first // size), *["0"] * len(row)]), whole)
-        if whole is not wanted:
-            wanted[...] = whole[: len(wanted)]
+        name = "/".join([folder, "c", str(first // size), *["0"] * len(row)])
+        _read_chunk(objects, name, whole[first - rows.start : first - rows.start + size])
 
     if objects.readers == 1 or len(rows) <= size:
         for first in rows[::size]:
@@ -57,7 +62,15 @@ def read_chunks(
         with ThreadPoolExecutor(objects.readers) as threads:  # none outlives the call: the process may fork
             for _ in threads.map(read, rows[::size]):
                 pass
-    return values
+    return whole[: len(rows)]
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Make room that begins with a line of the cache: files are copied there up to 1.6 times faster."""
+    size = math.prod(shape) * dtype.itemsize
+    room = np.empty(size + LINE, np.uint8)
+    start = -room.ctypes.data % LINE
+    return room[start : start + size].view(dtype).reshape(shape)
 
 
 def _read_chunk(objects: Objects, name: str, whole: NDArray[Any]) -> None:
@@ -67,12 +80,13 @@ def _read_chunk(objects: Objects, name: str, whole: NDArray[Any]) -> None:
 
     def check(part: memoryview) -> None:
         nonlocal found
-        # Not every memoryview is taken; an array over the same bytes is.
-        found = google_crc32c.extend(found, np.frombuffer(part, np.uint8))
+        found = crc32c(part, found)
 
     try:
         size, checksum = objects.fill(name, data.data, check)
     except FileNotFoundError:
         raise gone(objects, name) from None
     if size != data.size or checksum != found.to_bytes(4, "little"):
-        raise StoreError(f"{objects.where}/{name}: this chunk is damaged; run: obygaze store verify")
+        raise StoreError(
+            f"{objects.where}/{name}: this chunk is damaged; run: obygaze store verify --full {objects.where}"
+        )

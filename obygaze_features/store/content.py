@@ -16,6 +16,7 @@ from obygaze_features.store.layout import (
     FEATURES,
     STATUSES,
     TABLE,
+    TEXTS,
     ZARR_METADATA,
     block_rows,
     dimensions,
@@ -24,9 +25,9 @@ from obygaze_features.store.locate import UNREADABLE
 from obygaze_features.store.objects import Objects
 from obygaze_features.store.provenance import (
     HEX64,
+    LICENCE,
     differences,
     validate_corpus,
-    validate_licence,
     validate_provenance,
 )
 from obygaze_features.store.reader import Group, Store, open_objects
@@ -76,7 +77,8 @@ def check_content(
 def _check_attributes(store: Store) -> Iterator[Problem]:
     file = f"{FEATURES}/{ZARR_METADATA}"
     about = store.attributes
-    validate_licence(about["licence"])
+    if not LICENCE[1](about["licence"]):
+        yield Problem(file, f"licence should be {LICENCE[0]}; found {about['licence']!r}")
     validate_corpus(about["corpus"])
     if not isinstance(about["citation"], str):
         yield Problem(file, f"citation should be text; found {about['citation']!r}")
@@ -134,10 +136,18 @@ def _check_group(
         yield Problem(f"{where}/{ZARR_METADATA}", "provenance: 'source' is not the store's corpus")
     if provenance["storage"] != {name: group.dtype(name).name for name in sorted(group.arrays)}:
         yield Problem(f"{where}/{ZARR_METADATA}", "provenance: 'storage' is not the arrays' data types")
+    if (group.provenance["sampling"]["policy"] == TEXTS) != (group.text is not None):
+        yield Problem(
+            f"{where}/{ZARR_METADATA}",
+            f"'sampling.policy' should be {TEXTS} where there is 'text', and only there",
+        )
     yield from _check_arrays(store.objects, group, nodes)
     if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
         yield Problem(f"{where}/clip", f"does not hold the ids of {TABLE}")
         return
+    for clip, text in zip(store.clips, group.text or [None] * len(group), strict=True):
+        if text != clip.text or text == "":
+            yield Problem(f"{where}/text", f"clip {clip.clip_id}: {text!r}, but {clip.text!r} in {TABLE}")
     for clip, code in zip(store.clips, group.status.tolist(), strict=True):
         if code >= len(STATUSES) or STATUSES[code] != clip.status:
             yield Problem(
@@ -187,7 +197,7 @@ def _check_arrays(objects: Objects, group: Group, nodes: Sequence[str]) -> Itera
     below = f"{FEATURES}/{group.name}/"
     inner = [name.removeprefix(below).split("/") for name in nodes if name.startswith(below)]
     present = {parts[0] for parts in inner if len(parts) == 2}
-    required = DIMENSIONS.keys() - set(FEATURE_ARRAYS)
+    required = DIMENSIONS.keys() - {*FEATURE_ARRAYS, "text"}
     if not required <= present <= DIMENSIONS.keys() or not group.arrays:
         wanted = f"{', '.join(sorted(required))} and some of {', '.join(FEATURE_ARRAYS)}"
         yield Problem(f"{FEATURES}/{group.name}", f"arrays {', '.join(sorted(present))}; expected {wanted}")

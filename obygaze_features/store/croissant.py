@@ -6,9 +6,9 @@ No reader of Croissant decodes Zarr, so it describes the table of clips, and nam
 import re
 
 from obygaze_features.store.card import NOBODY_SAID, Facts
-from obygaze_features.store.layout import TABLE
+from obygaze_features.store.layout import TABLE, TEXTS
 from obygaze_features.store.rows import json_bytes
-from obygaze_features.store.table import COLUMNS
+from obygaze_features.store.table import COLUMNS, TEXT_COLUMN
 
 _TYPES = {
     "row": "sc:Integer",
@@ -28,6 +28,7 @@ _MEANINGS = {
     "source_bytes": "Size of the video file",
     "source_duration_s": "Duration of the video file in seconds",
     "source_sha256": "SHA-256 of the video file",
+    TEXT_COLUMN: "The text that the row is the embedding of",
 }
 _CONTEXT = {
     "@language": "en",
@@ -86,13 +87,14 @@ def croissant(
     """
     base = "" if url is None else url.rstrip("/") + "/"
     about = facts.about
+    columns = (*COLUMNS, TEXT_COLUMN) if facts.rows == TEXTS else COLUMNS
     told = "; ".join(f"{name} ({', '.join(arrays)})" for name, _, arrays in facts.groups)
     document: dict[str, object] = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": _name(about["corpus"]["name"]),
-        "description": f"Features that frozen models gave for {facts.total} clips of "
+        "description": f"Features that frozen models gave for {facts.total} {facts.rows} of "
         f"{about['corpus']['name']}: {told}. The features are the Zarr group data/features.zarr.",
         "license": _licence(about["licence"]),
         "version": version,
@@ -115,7 +117,7 @@ def croissant(
                 "name": "clips",
                 "description": "The clips, in the order of the rows of every array",
                 "key": {"@id": "clips/clip"},
-                "field": [_field(column) for column in COLUMNS],
+                "field": [_field(column) for column in columns],
             }
         ],
     }

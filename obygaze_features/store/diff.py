@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.store.provenance import differences, same_numerics
+from obygaze_features.store.provenance import clipped, contrasts, same_numerics
 from obygaze_features.store.reader import Group, Store
 from obygaze_features.store.rows_of import TIME_ARRAYS, rows_of
 
-TOLD = ("status", "reason", "movie", "start_s", "end_s", "source")
+Contrasts = tuple[tuple[str, str, str], ...]
+"""Dotted fields with the values in the first and in the second store, as JSON."""
+
+TOLD = ("status", "reason", "movie", "start_s", "end_s", "source", "text")
 """What is told of a clip beside its features."""
 
 
@@ -54,7 +57,7 @@ class StoreDiff:
     Attributes
     ----------
     about
-        Dotted fields of the attributes that differ: licence, citation, corpus, parent.
+        Fields of the attributes that differ: licence, citation, corpus, parent.
     only_first, only_second
         Clips of one store alone.
     clips
@@ -64,21 +67,21 @@ class StoreDiff:
     groups_first, groups_second
         Backbones of one store alone.
     provenance
-        Backbone -> dotted fields that differ.
+        Backbone -> fields that differ.
     numerics
-        Backbone -> those of them that forbid mixing the features.
+        Backbone -> names of those that forbid mixing the features.
     arrays
         One entry for each array of the common backbones.
     """
 
-    about: tuple[str, ...]
+    about: Contrasts
     only_first: tuple[str, ...]
     only_second: tuple[str, ...]
     clips: Mapping[str, tuple[str, ...]]
     statuses: Mapping[tuple[str, str], int]
     groups_first: tuple[str, ...]
     groups_second: tuple[str, ...]
-    provenance: Mapping[str, tuple[str, ...]]
+    provenance: Mapping[str, Contrasts]
     numerics: Mapping[str, tuple[str, ...]]
     arrays: tuple[ArrayDiff, ...]
 
@@ -94,14 +97,14 @@ class StoreDiff:
         fields = ("array", "unlike", "clips", "changed", "max_abs", "max_abs_clip", "min_cosine")
         return {
             "equal": self.equal,
-            "about": list(self.about),
+            "about": [field for field, _, _ in self.about],
             "only_first": list(self.only_first),
             "only_second": list(self.only_second),
             "clips": {field: list(clips) for field, clips in self.clips.items()},
             "groups_first": list(self.groups_first),
             "groups_second": list(self.groups_second),
             "provenance": {
-                name: [{"field": field, "numerics": field in self.numerics[name]} for field in some]
+                name: [{"field": field, "numerics": field in self.numerics[name]} for field, _, _ in some]
                 for name, some in self.provenance.items()
             },
             "arrays": [{field: getattr(array, field) for field in fields} for array in self.arrays],
@@ -124,14 +127,14 @@ def diff(first: Store, second: Store) -> StoreDiff:
     shared = [name for name in first if name in second]
     provenance = {name: (first[name].provenance, second[name].provenance) for name in shared}
     return StoreDiff(
-        about=tuple(differences(dict(first.attributes), dict(second.attributes))),
+        about=tuple(contrasts(dict(first.attributes), dict(second.attributes))),
         only_first=tuple(clip.clip_id for clip in first.clips if clip.clip_id not in theirs),
         only_second=tuple(sorted(theirs.keys() - {clip.clip_id for clip in first.clips})),
         clips={field: clips for field, clips in changed.items() if clips},
         statuses=Counter((a.status, b.status) for a, b in common if a.status != b.status),
         groups_first=tuple(name for name in first if name not in second),
         groups_second=tuple(name for name in second if name not in first),
-        provenance={name: tuple(differences(*both)) for name, both in provenance.items()},
+        provenance={name: tuple(contrasts(*both)) for name, both in provenance.items()},
         numerics={name: tuple(same_numerics(*both)) for name, both in provenance.items()},
         arrays=tuple(array for name in shared for array in _compare(first[name], second[name])),
     )
@@ -201,7 +204,11 @@ def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
 
 def in_words(found: StoreDiff, first: str, second: str, *, most: int = 5) -> list[str]:
     """Tell a difference, a line for each, naming at most so many clips."""
-    lines = [f"store: {field} differs" for field in found.about]
+
+    def values(field: str, here: str, there: str) -> str:
+        return f"{field} is {clipped(here)} in {first}, {clipped(there)} in {second}"
+
+    lines = [f"store: {values(*contrast)}" for contrast in found.about]
     for where, clips, names in (
         (first, found.only_first, found.groups_first),
         (second, found.only_second, found.groups_second),
@@ -214,9 +221,9 @@ def in_words(found: StoreDiff, first: str, second: str, *, most: int = 5) -> lis
     for field, clips in found.clips.items():
         lines.append(f"clips: {field} differs for {len(clips)}: {_some(clips, most)}")
     for name, fields in found.provenance.items():
-        for field in fields:
-            matters = " (so the features must not be mixed)" if field in found.numerics[name] else ""
-            lines.append(f"provenance of {name}: {field} differs{matters}")
+        for contrast in fields:
+            matters = " (so the features must not be mixed)" if contrast[0] in found.numerics[name] else ""
+            lines.append(f"provenance of {name}: {values(*contrast)}{matters}")
     return lines + [line for array in found.arrays if (line := _array_in_words(array))]
 
 

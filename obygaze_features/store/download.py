@@ -66,7 +66,7 @@ def _append(objects: Objects, name: str, file: BinaryIO, said: str, count: Count
             found.update(block)
             size += len(block)
             count(name, size, len(block))
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         raise StoreError(f"{objects.where}/{name}: is listed in the digest manifest, but not there") from None
     finally:
         file.flush()

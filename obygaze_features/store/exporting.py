@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from obygaze_features.store.errors import StoreError
-from obygaze_features.store.files import naming
+from obygaze_features.store.files import alone_in, empty, naming, sync
 from obygaze_features.store.layout import PARTIAL_SUFFIX
 from obygaze_features.store.provenance import FILLED_IN
 from obygaze_features.store.reader import Group, Store
@@ -54,9 +54,9 @@ def export_hdf5(store: Store, backbone: str, path: Path | str) -> tuple[int, int
                 ("movie", clip.movie),
             ):
                 node.attrs[name] = text
-            for name in SPAN:
-                if (second := getattr(clip, name)) is not None:
-                    node.attrs[name] = second
+            for name in (*SPAN, "text"):
+                if (known := getattr(clip, name)) is not None:
+                    node.attrs[name] = known
             for array, value in zip(arrays, values, strict=True):
                 node.create_dataset(array, data=value)
     return len(rows), len(group) - len(rows)
@@ -88,8 +88,9 @@ def export_anndata(store: Store, backbone: str, path: Path | str) -> tuple[int, 
         _encode(x, "array", "0.2.0")
         for position, values in enumerate(rows_of(group, "pooled", rows)):
             x[position] = values
-        obs = _dataframe(file, "obs", [clip.clip_id for clip in clips], ["movie", "status", "reason", *SPAN])
-        for name in ("movie", "status", "reason"):
+        told = ["movie", "status", "reason", *(["text"] if group.text else [])]
+        obs = _dataframe(file, "obs", [clip.clip_id for clip in clips], [*told, *SPAN])
+        for name in told:
             _texts(obs, name, [getattr(clip, name) for clip in clips])
         for name in SPAN:
             _encode(obs.create_dataset(name, data=_seconds(clips, name)), "array", "0.2.0")
@@ -159,17 +160,35 @@ def _bytes(group: Group, arrays: Sequence[str], clips: int) -> int:
 def _new_file(path: Path, size: int) -> Iterator[h5py.File]:
     """Write an HDF5 file that must not exist; it appears when it is whole. Same data, same bytes.
 
-    HDF5 may crash the process when the disk fills up while it writes, so the room is looked for before.
+    HDF5 may crash the process when the disk or a quota is full while it writes, so the room is had before.
     """
+    work = path.with_name(path.name + PARTIAL_SUFFIX)
     if path.exists():
+        shutil.rmtree(work, ignore_errors=True)  # an export was killed after its end
         raise StoreError(f"{path}: exists; choose another name")
     free = shutil.disk_usage(path.parent).free
     if free < size:
         raise StoreError(f"{path}: needs about {size} bytes, the disk has {free} left; choose another place")
-    partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL_SUFFIX}")
+    with alone_in(work, "exporting here"):
+        try:
+            empty(work)
+            with naming(path):
+                _reserve(work / path.name, size)
+                with h5py.File(work / path.name, "w") as file:
+                    yield file
+            sync(work / path.name)
+            (work / path.name).replace(path)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        sync(path.absolute().parent)
+
+
+def _reserve(path: Path, size: int) -> None:
+    """Have so much room given, which a quota or a limit may refuse though the disk has it."""
+    if not hasattr(os, "posix_fallocate"):
+        return  # not on every system
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
     try:
-        with naming(path), h5py.File(partial, "w") as file:
-            yield file
-        partial.replace(path)
+        os.posix_fallocate(descriptor, 0, size)
     finally:
-        partial.unlink(missing_ok=True)
+        os.close(descriptor)

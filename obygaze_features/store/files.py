@@ -2,11 +2,13 @@
 
 import errno
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from obygaze_features.store.errors import StoreError
 from obygaze_features.store.layout import PARTIAL_SUFFIX
 
 SYNC_THREADS = 16
@@ -98,6 +100,32 @@ def hold(descriptor: int, *, wait: bool = True) -> bool:
             raise
         return False
     return True
+
+
+@contextmanager
+def alone_in(folder: Path, work: str) -> Iterator[None]:
+    """Have a folder for unfinished work to oneself; it is made if it is not there, and stays.
+
+    Raises
+    ------
+    StoreError
+        If another process has it.
+    """
+    with naming(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder, wait=False) as ours:
+            if not ours:
+                raise StoreError(f"{folder}: another process is {work}; wait for it")
+            yield
+
+
+def empty(folder: Path) -> None:
+    """Remove all that is in a folder: what a killed process left."""
+    for node in folder.iterdir():
+        if node.is_dir():
+            shutil.rmtree(node)
+        else:
+            node.unlink()
 
 
 @contextmanager

@@ -31,6 +31,11 @@ def check_growth(parent: Store, stage: Stage, version: str) -> str:
 def _check_rows(parent: Store, stage: Stage) -> None:
     found = stage.status()
     for clip in parent.clips:
+        if stage.clips[stage.rows[clip.clip_id]].text != clip.text:
+            raise StoreError(
+                f"{stage.path}: the text of {clip.clip_id} is not what it is in {parent.where}; only another "
+                "major version may change it"
+            )
         if clip.status not in DONE:
             continue
         entry = found.get(clip.clip_id)

@@ -10,11 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store.errors import StoreError
+from obygaze_features.store.files import alone_in, empty
 from obygaze_features.store.import_sources import Arrays, Piece
-from obygaze_features.store.layout import COMMIT_GROUP, DIMENSIONS, DONE, DTYPES, FEATURE_ARRAYS, ArrayName
+from obygaze_features.store.layout import (
+    COMMIT_GROUP,
+    DIMENSIONS,
+    DONE,
+    DTYPES,
+    FEATURE_ARRAYS,
+    IMPORTING_SUFFIX,
+    ArrayName,
+)
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.seal import Progress, final_path, seal
-from obygaze_features.store.stage import Stage, staging_path
+from obygaze_features.store.seal import Progress, seal, work_path
+from obygaze_features.store.stage import Stage
 from obygaze_features.store.values import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
 
 NOTHING_KNOWN: Mapping[str, object] = {
@@ -91,7 +100,7 @@ def import_features(
         Naming the file, if shape, data type or values are not what they should be; or if clips are missing.
     """
     destination = Path(destination)
-    final_path(destination, version)
+    work = work_path(destination, version, IMPORTING_SUFFIX)
     validate_licence(licence)
     absent = [clip.clip_id for clip in clips if clip.clip_id not in pieces]
     if not pieces or (absent and not allow_missing):
@@ -101,23 +110,24 @@ def import_features(
         )
     first = next(clip.clip_id for clip in clips if clip.clip_id in pieces)
     kind = _group_spec(_load(pieces[first], declared), pieces[first], declared)
-    place = staging_path(destination.with_name(f"{destination.name}-{version}"))
-    if place.exists():
-        # The files may have changed since: what is in it cannot be trusted to be what is in them.
-        raise StoreError(f"{place}: is in the way, perhaps left by an import that was killed; remove it")
-    try:
-        _stage(Stage.open(place, clips, [kind], corpus), pieces, kind, declared, progress)
-        return seal(
-            place,
-            destination,
-            version=version,
-            licence=licence,
-            citation=citation,
-            allow_missing=allow_missing,
-            progress=progress,
-        )
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    place = work / "part" / "stage"  # not in `work` itself: making a stage locks the folder that it is in
+    with alone_in(work, "importing here"):
+        try:
+            # The files may have changed since: what a killed import left cannot be trusted to be what is in
+            # them.
+            empty(work)
+            _stage(Stage.open(place, clips, [kind], corpus), pieces, kind, declared, progress)
+            return seal(
+                place,
+                destination,
+                version=version,
+                licence=licence,
+                citation=citation,
+                allow_missing=allow_missing,
+                progress=progress,
+            )
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def _stage(

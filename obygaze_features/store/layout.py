@@ -1,12 +1,18 @@
-"""Every name and number of the on-disk format 1.0, once.
+"""Every name and number of the on-disk format 1.1, once.
 
 The prose is docs/store-format.md; a change here is a change of the format.
 """
 
 from typing import Final, Literal
 
-SPEC_VERSION: Final = "1.0"
+SPEC_VERSION: Final = "1.1"
 """Version of the format, not of this library: a newer major is refused, a newer minor only adds."""
+
+
+def spec_version(*, texts: bool) -> str:
+    """Give the oldest version of the format that has a place for all of a store: 1.1 added texts."""
+    return SPEC_VERSION if texts else "1.0"
+
 
 ArrayName = Literal["pooled", "frames", "tokens"]
 Status = Literal["ok", "partial", "failed"]
@@ -22,6 +28,8 @@ DONE: Final = ("ok", "partial")
 STAGING_SUFFIX: Final = ".staging"
 BUILDING_SUFFIX: Final = ".building"
 PULLING_SUFFIX: Final = ".pulling"
+MERGING_SUFFIX: Final = ".merging"
+IMPORTING_SUFFIX: Final = ".importing"
 PARTIAL_SUFFIX: Final = ".partial"
 """Ends the name of everything that is not finished yet and may be swept once its writer is gone."""
 
@@ -55,11 +63,15 @@ PROVENANCE: Final = "provenance"
 
 BAGIT_TEXT: Final = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
 
+TEXTS: Final = "texts"
+"""`sampling.policy` of a backbone that reads texts, which have no frames."""
+
 FEATURE_ARRAYS: Final[tuple[ArrayName, ...]] = ("pooled", "frames", "tokens")
 
 DIMENSIONS: Final[dict[str, tuple[str, ...]]] = {
     "clip": ("clip",),
     "status": ("clip",),
+    "text": ("clip",),
     "time_s": ("clip", "frame"),
     "frame_index": ("clip", "frame"),
     "pooled": ("clip", "feature"),
@@ -83,6 +95,7 @@ def dimensions(array: str, sizes: tuple[int, ...], n_frames: int) -> tuple[str, 
 DTYPES: Final[dict[str, tuple[str, ...]]] = {
     "clip": ("string",),
     "status": ("uint8",),
+    "text": ("string",),
     "time_s": ("float64",),
     "frame_index": ("int64",),
     "pooled": ("float32",),
@@ -94,6 +107,7 @@ DTYPES: Final[dict[str, tuple[str, ...]]] = {
 FILLS: Final[dict[str, float | int | str]] = {
     "clip": "",
     "status": 0,
+    "text": "",
     "time_s": float("nan"),
     "frame_index": -1,
     "pooled": float("nan"),

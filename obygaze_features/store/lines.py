@@ -24,7 +24,7 @@ def unframe(line: bytes) -> dict[str, object] | None:
         return None
     try:
         entry = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None
 

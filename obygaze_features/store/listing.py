@@ -2,13 +2,31 @@
 
 import hashlib
 import re
+from collections.abc import Iterable
 
 from obygaze_features.store.bag import parse_manifest
 from obygaze_features.store.errors import StoreError
-from obygaze_features.store.layout import FETCH, MANIFEST, PARTIAL_SUFFIX, PAYLOAD, TAG_MANIFEST
+from obygaze_features.store.layout import (
+    BAG_INFO,
+    FEATURES,
+    FETCH,
+    MANIFEST,
+    PARTIAL_SUFFIX,
+    PAYLOAD,
+    TABLE,
+    TAG_MANIFEST,
+    ZARR_METADATA,
+)
 from obygaze_features.store.objects import Objects
+from obygaze_features.store.provenance import HEX64
 
+LONGEST_FILE = 150
+"""Signs of a file's name: a file that is being pulled is called by its digest too, and systems allow 255."""
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,200}")
+
+
+ALWAYS = {TAG_MANIFEST: {BAG_INFO, MANIFEST}, MANIFEST: {TABLE, f"{FEATURES}/{ZARR_METADATA}"}}
+"""What each manifest of digests must list."""
 
 
 def is_safe(name: str) -> bool:
@@ -18,6 +36,7 @@ def is_safe(name: str) -> bool:
     return (
         all(_PART.fullmatch(part) for part in parts)
         and (deep or len(parts) == 1)
+        and len(parts[-1]) <= LONGEST_FILE
         and not name.endswith(PARTIAL_SUFFIX)
         and name != FETCH
     )
@@ -37,14 +56,23 @@ def listed(objects: Objects) -> dict[str, str]:
         digests, canonical = parse_manifest(data)
         payload = {name for name in digests if name.startswith(f"{PAYLOAD}/")}
         fitting = payload == digests.keys() if manifest == MANIFEST else not payload
+        fitting &= all(map(HEX64[1], digests.values())) and digests.keys().isdisjoint(_folders(digests))
         if manifest == MANIFEST:
             fitting &= found.get(MANIFEST) == hashlib.sha256(data).hexdigest()
+        if lacking := sorted(ALWAYS[manifest] - digests.keys()):
+            raise StoreError(f"{objects.where}/{manifest}: does not list {lacking[0]}, which every store has")
         if not canonical or not fitting or not all(map(is_safe, digests)):
             raise StoreError(
                 f"{objects.where}/{manifest}: was changed; it is not as the format or {TAG_MANIFEST} has it"
             )
         found |= digests
     return found
+
+
+def _folders(names: Iterable[str]) -> set[str]:
+    """Give every folder that files of these names lie in."""
+    parts = [name.split("/") for name in names]
+    return {"/".join(some[:depth]) for some in parts for depth in range(1, len(some))}
 
 
 def named(objects: Objects) -> list[str]:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeVar
 
 from obygaze_features.store.errors import StoreError
@@ -20,6 +21,7 @@ from obygaze_features.store.layout import (
 from obygaze_features.store.objects import Folder, Objects
 from obygaze_features.store.packed import ZIP_SUFFIX, open_zip
 from obygaze_features.store.remote import as_url, open_url
+from obygaze_features.store.stage import Stage, read_stage
 
 T = TypeVar("T")
 
@@ -34,6 +36,10 @@ def locate(place: Path | str) -> Objects:
     """Find a sealed store by its path or URL."""
     if url := as_url(place):
         return open_url(url)
+    if "://" in str(place):
+        raise StoreError(
+            f"{place}: expected a path, or an address that begins with https, http, s3 or hf and ://"
+        )
     path = resolve(Path(place))
     return open_zip(path) if path.is_file() else Folder(path)
 
@@ -41,10 +47,7 @@ def locate(place: Path | str) -> Objects:
 def resolve(path: Path) -> Path:
     """Find the folder of a sealed store by its name, with or without version; else say what is there."""
     if (path / PLAN).is_file():
-        name = path.with_name(path.name.removesuffix(STAGING_SUFFIX))
-        raise StoreError(
-            f"{path}: a staging folder, not a store yet; seal it: obygaze store seal {name} --licence SPDX"
-        )
+        raise StoreError(f"{path}: a staging folder, not a store yet; {_what_is_left(read_stage(path))}")
     if path.name.endswith(PULLING_SUFFIX):
         raise StoreError(f"{path}: a store that is being pulled, or whose pull was stopped; pull again")
     if path.name.endswith(BUILDING_SUFFIX):
@@ -57,7 +60,31 @@ def resolve(path: Path) -> Path:
         return resolve(path.with_name(path.name + STAGING_SUFFIX))
     if not path.exists():
         raise StoreError(f"{path}: no such store, nor a version of it ({path.name}-1.0.0)")
-    raise StoreError(f"{path}: not a store (no {FEATURES} in it)")
+    raise StoreError(f"{path}: {_what_instead(path)}")
+
+
+def _what_instead(path: Path) -> str:
+    """Say why a path that exists is no store, and where one is."""
+    if path.is_file():
+        return "a file, not a store; expected the folder of one, or a zip that 'obygaze store pack' made"
+    for folder in path.absolute().parents:
+        if (folder / FEATURES).is_dir():
+            return f"a part of the store {folder}; name that folder"
+    inside = sorted(found.name for found in path.iterdir() if (found / FEATURES).is_dir())
+    if inside:
+        return f"not a store, but stores are in it; name one: {', '.join(inside)}"
+    return f"not a store (no {FEATURES} in it)"
+
+
+def _what_is_left(stage: Stage) -> str:
+    """Say what makes a store of a stage."""
+    name = stage.path.with_name(stage.path.name.removesuffix(STAGING_SUFFIX))
+    if to_do := len(stage.missing()):
+        return (
+            f"{to_do} of {len(stage.clips)} clips are still to do: "
+            f"extract into {name} again, which goes on where it was"
+        )
+    return f"seal it: obygaze store seal {quote(str(name))} --licence SPDX"
 
 
 def sealed_versions(path: Path) -> list[Path]:
@@ -79,7 +106,9 @@ def check_version(store: Objects | Path) -> dict[str, Any]:
         data = objects.read(f"{FEATURES}/{ZARR_METADATA}")
     except (FileNotFoundError, IsADirectoryError):
         raise StoreError(f"{file}: missing; this is not a whole store") from None
-    attributes: dict[str, Any] = guarded(file, lambda: dict(json.loads(data)["attributes"][ATTRIBUTE]))
+    attributes: dict[str, Any] = guarded(
+        file, lambda: dict(json.loads(data)["attributes"][ATTRIBUTE]), store=objects.where
+    )
     version = attributes.get("spec_version")
     match = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", version) if isinstance(version, str) else None
     if match is None:
@@ -92,14 +121,19 @@ def check_version(store: Objects | Path) -> dict[str, Any]:
     return attributes
 
 
-def guarded(where: str, read: Callable[[], T]) -> T:
-    """Read something; whatever damaged bytes make of it becomes a StoreError that says where."""
+def guarded(where: str, read: Callable[[], T], *, store: str | None = None) -> T:
+    """Read something; whatever damaged bytes make of it becomes a StoreError that says where.
+
+    `store` is what to verify, where it is not `where` itself.
+    """
     try:
         return read()
     except StoreError:
         raise
     except UNREADABLE as error:
-        raise StoreError(f"{where}: damaged ({_first_line(error)}); run: obygaze store verify") from error
+        raise StoreError(
+            f"{where}: damaged ({_first_line(error)}); run: obygaze store verify {store or where}"
+        ) from error
 
 
 def _first_line(error: BaseException) -> str:

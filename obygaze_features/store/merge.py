@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_features.store.errors import StoreError
-from obygaze_features.store.layout import COMMIT_GROUP, DONE, STATUSES, TABLE
+from obygaze_features.store.files import alone_in
+from obygaze_features.store.layout import COMMIT_GROUP, DONE, MERGING_SUFFIX, STATUSES, TABLE
 from obygaze_features.store.provenance import (
     FILLED_IN,
     NOT_NUMERICS,
@@ -18,8 +19,8 @@ from obygaze_features.store.provenance import (
 from obygaze_features.store.reader import Group, Store
 from obygaze_features.store.rows import digest, row_bytes
 from obygaze_features.store.rows_of import TIME_ARRAYS, rows_of
-from obygaze_features.store.seal import Progress, final_path, seal
-from obygaze_features.store.stage import Stage, staging_path
+from obygaze_features.store.seal import Progress, seal, work_path
+from obygaze_features.store.stage import Stage
 from obygaze_features.store.table import StoredClip
 from obygaze_features.store.values import (
     ArraySpec,
@@ -47,7 +48,7 @@ def merge(
 
     The result is what sealing all clips at once would have given, but for its attributes: `parent` is the
     first store, `merged_with` the others. A killed merge goes on where it was, in the stage
-    `DESTINATION-VERSION.staging`.
+    `DESTINATION-VERSION.merging`.
 
     Parameters
     ----------
@@ -68,41 +69,46 @@ def merge(
     if len(stores) < 2:
         raise StoreError("merging needs two stores at least")
     destination = Path(destination)
-    final_path(destination, version)
+    work = work_path(destination, version, MERGING_SUFFIX)
     chosen_licence = validate_licence(_agreed(stores, "licence", licence))
     chosen_citation = one_line(_agreed(stores, "citation", citation), "citation")
     groups = [_group_spec([store[name] for store in stores]) for name in _same_backbones(stores)]
     owners = _owners(stores)
-    planned = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip, _ in owners.values()]
-    place = staging_path(destination.with_name(f"{destination.name}-{version}"))
-    stage = Stage.open(place, planned, groups, _corpus(stores, corpus))
-    done = _checked(stage, owners)
-    with stage.writer() as writer:
-        for position, store in enumerate(stores):
-            mine = [
-                row
-                for row, clip in enumerate(store.clips)
-                if clip.status != _MISSING
-                and owners[clip.clip_id][1] == position
-                and clip.clip_id not in done
-            ]
-            for results in batched(_results(store, mine)):
-                writer.commit(results)
-                done |= {result.clip_id for result in results}
-                if progress is not None:
-                    progress(len(done), len(planned))
-    path = seal(
-        place,
-        destination,
-        version=version,
-        licence=chosen_licence,
-        citation=chosen_citation,
-        allow_missing=True,
-        parent=stores[0].fingerprint,
-        merged_with=[store.fingerprint for store in stores[1:]],
-        progress=progress,
-    )
-    shutil.rmtree(place)
+    planned = [
+        PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s, clip.text)
+        for clip, _ in owners.values()
+    ]
+    about = _corpus(stores, corpus)
+    with alone_in(work, "merging here"):
+        # Not in `work` itself: making a stage locks the folder that it is in.
+        stage = Stage.open(work / "part" / "stage", planned, groups, about)
+        done = _checked(stage, owners)
+        with stage.writer() as writer:
+            for position, store in enumerate(stores):
+                mine = [
+                    row
+                    for row, clip in enumerate(store.clips)
+                    if clip.status != _MISSING
+                    and owners[clip.clip_id][1] == position
+                    and clip.clip_id not in done
+                ]
+                for results in batched(_results(store, mine)):
+                    writer.commit(results)
+                    done |= {result.clip_id for result in results}
+                    if progress is not None:
+                        progress(len(done), len(planned))
+        path = seal(
+            stage.path,
+            destination,
+            version=version,
+            licence=chosen_licence,
+            citation=chosen_citation,
+            allow_missing=True,
+            parent=stores[0].fingerprint,
+            merged_with=[store.fingerprint for store in stores[1:]],
+            progress=progress,
+        )
+        shutil.rmtree(work)
     return path
 
 
@@ -156,8 +162,8 @@ def _owners(stores: Sequence[Store]) -> dict[str, tuple[StoredClip, int]]:
 
 
 def _apart(a: StoredClip, b: StoredClip) -> str:
-    """Name what differs between two rows of the same clip; a missing one says nothing but its span."""
-    fields = ["movie", "start_s", "end_s"]
+    """Name what differs between two rows of the same clip; a missing one has but its span and its text."""
+    fields = ["movie", "start_s", "end_s", "text"]
     if _MISSING not in (a.status, b.status):
         fields += ["status", "reason", "source"]
     if apart := [field for field in fields if getattr(a, field) != getattr(b, field)]:

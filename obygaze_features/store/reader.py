@@ -1,5 +1,6 @@
 """Reading a sealed store."""
 
+import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -28,7 +29,7 @@ from obygaze_features.store.layout import (
     block_rows,
 )
 from obygaze_features.store.locate import VERSIONED, check_version, guarded, locate
-from obygaze_features.store.objects import Folder, Objects, digest_of
+from obygaze_features.store.objects import Folder, Objects
 from obygaze_features.store.provenance import NAME
 from obygaze_features.store.table import StoredClip, parse_table
 from obygaze_features.store.zarr_view import ZarrView
@@ -57,7 +58,7 @@ class Group:
     arrays
         Names of the feature arrays there are.
     n_frames
-        Frames sampled from every clip, F.
+        Frames sampled from every clip, F; 1 in a store of texts, which have none.
     """
 
     def __init__(self, objects: Objects, node: zarr.Group) -> None:
@@ -66,9 +67,10 @@ class Group:
         self.name = node.basename
         self.provenance: dict[str, Any] = dict(node.metadata.attributes[PROVENANCE])
         self._arrays = {name: array for name, array in node.arrays() if name in DIMENSIONS}
+        self._chunks: dict[str, tuple[int, ...] | None] = {}
         self.arrays = tuple(name for name in FEATURE_ARRAYS if name in self._arrays)
         self._check_rows_exist()
-        self.clip_ids = tuple(str(clip) for clip in self.raw("clip"))
+        self.clip_ids = tuple(self.raw("clip").tolist())
         self.status: NDArray[np.uint8] = self.raw("status")
         self.usable: NDArray[np.bool_] = np.isin(self.status, _DONE_CODES)
         for name, array in self._arrays.items():
@@ -105,6 +107,11 @@ class Group:
         return self._features("tokens")
 
     @cached_property
+    def text(self) -> tuple[str, ...] | None:
+        """What the rows are the embeddings of, whatever their status; None where they are clips."""
+        return tuple(str(text) for text in self.raw("text")) if "text" in self._arrays else None
+
+    @cached_property
     def time_s(self) -> NDArray[np.float64]:
         """Presentation times of the sampled frames in seconds, [N, F], NaN where not `usable`."""
         return self.raw("time_s")
@@ -135,7 +142,7 @@ class Group:
         if row is None:
             raise StoreError(f"{self._where}: no clip {clip_id}")
         if not self.usable[row]:
-            table = parse_table(self._objects.read(TABLE), f"{self._where}/{TABLE}")
+            table = parse_table(_whole(self._objects, TABLE), f"{self._where}/{TABLE}")
             reason = table[row].reason if row < len(table) else ""
             raise StoreError(
                 f"{self._where}: clip {clip_id} is "
@@ -187,26 +194,31 @@ class Group:
         if needed > size:
             raise StoreError(
                 f"{self._where}, array {self.name}/{name}: the metadata ask for chunks of {needed} bytes, "
-                f"{place} has {size}; run: obygaze store verify"
+                f"{place} has {size}; run: obygaze store verify {self._where}"
             )
 
     def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
         """Read rows as they are stored, whatever their status."""
         values: NDArray[Any] = guarded(
-            f"{self._where}, array {self.name}/{name}", lambda: self._rows_of(name, rows)
+            f"{self._where}, array {self.name}/{name}", lambda: self._rows_of(name, rows), store=self._where
         )
         return values
 
     def _rows_of(self, name: str, rows: slice) -> NDArray[Any]:
         array = self._array(name)
         start, stop, _ = rows.indices(array.shape[0])
-        if start < stop and name in FEATURE_ARRAYS:
+        if start < stop and array.dtype.kind != "T":
             self._check_chunk(name, array, start)
-        chunk = plain_chunk(array.metadata.to_dict())
+        chunk = self._plain_chunk(name)
         if chunk is None or start % chunk[0] or stop - start == 1:
             return np.asarray(array[rows])
         folder = f"{FEATURES}/{self.name}/{name}"
         return read_chunks(self._objects, folder, chunk, np.dtype(array.dtype), range(start, stop))
+
+    def _plain_chunk(self, name: str) -> tuple[int, ...] | None:
+        if name not in self._chunks:
+            self._chunks[name] = plain_chunk(self._arrays[name].metadata.to_dict())
+        return self._chunks[name]
 
     def _features(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
         """Read rows; a chunk that is gone reads as NaN, which a row that should hold features betrays."""
@@ -265,17 +277,17 @@ class Store:
     @cached_property
     def version(self) -> str:
         """Version of the store's content, such as 1.0.0."""
-        return parse_info(self.objects.read(BAG_INFO)).get("Store-Version", "")
+        return parse_info(_whole(self.objects, BAG_INFO)).get("Store-Version", "")
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the digest manifest, which stands for all of the content."""
-        return digest_of(self.objects, MANIFEST)
+        return hashlib.sha256(_whole(self.objects, MANIFEST)).hexdigest()
 
     @cached_property
     def clips(self) -> tuple[StoredClip, ...]:
         """What became of every clip, in the order of the rows."""
-        return parse_table(self.objects.read(TABLE), f"{self.where}/{TABLE}")
+        return parse_table(_whole(self.objects, TABLE), f"{self.where}/{TABLE}")
 
     def __repr__(self) -> str:
         return f"Store({self.where!r}, {', '.join(self.names)})"
@@ -287,7 +299,9 @@ class Store:
             )
         if name not in self._groups:
             self._groups[name] = guarded(
-                f"{self.where}, group {name}", lambda: Group(self.objects, self._nodes[name])
+                f"{self.where}, group {name}",
+                lambda: Group(self.objects, self._nodes[name]),
+                store=self.where,
             )
         return self._groups[name]
 
@@ -323,6 +337,14 @@ def open_objects(objects: Objects) -> Store:
     attributes = check_version(objects)
     node = guarded(objects.where, lambda: zarr.open_group(ZarrView(objects), mode="r", zarr_format=3))
     return guarded(objects.where, lambda: Store(objects, attributes, node))
+
+
+def _whole(objects: Objects, name: str) -> bytes:
+    """Read a file that every store has."""
+    try:
+        return objects.read(name)
+    except (FileNotFoundError, IsADirectoryError):
+        raise StoreError(f"{objects.where}/{name}: missing; this is not a whole store") from None
 
 
 def _dtype_name(array: zarr.Array[Any]) -> str:

@@ -169,6 +169,14 @@ class RemoteFile:
         """Read a range of bytes in one request."""
         return Remote(self.url.rpartition("/")[0], "", self.store).read(self.file, start, stop)
 
+    def fill(self, start: int, stop: int, buffer: memoryview, seen: Seen) -> tuple[int, bytes]:
+        """Read a range in one request, its beginning into a buffer."""
+        data = self.read(start, stop)
+        filled = min(len(data), len(buffer))
+        buffer[:filled] = data[:filled]
+        seen(buffer[:filled])
+        return filled, data[filled:]
+
 
 @contextmanager
 def asking(where: str, name: str) -> Iterator[None]:

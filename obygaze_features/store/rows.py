@@ -9,10 +9,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.store.checksum import crc32c
 from obygaze_features.store.layout import DIMENSIONS, FILLS, ZARR_METADATA
 from obygaze_features.store.values import GroupSpec
 
@@ -73,7 +73,7 @@ def digest(data: bytes) -> str:
 
 def encode_chunk(data: bytes) -> bytes:
     """Append the CRC-32C of a row's bytes, as Zarr's crc32c codec does."""
-    return data + int(google_crc32c.value(data)).to_bytes(4, "little")
+    return data + crc32c(data).to_bytes(4, "little")
 
 
 def read_row(path: Path) -> bytes | None:

@@ -1,8 +1,7 @@
 """Pushing a store to S3: one LIST and a local journal say what is there, not a question an object."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
@@ -14,6 +13,7 @@ from obygaze_features.store.lines import frame, read_lines
 from obygaze_features.store.listing import listed
 from obygaze_features.store.objects import Folder, digest_of
 from obygaze_features.store.remote import asking, connect
+from obygaze_features.store.threads import each
 from obygaze_features.store.transfer import Progress
 
 WRITERS = 4
@@ -65,7 +65,7 @@ class _Push:
                 if name not in there or known.get(name) != (digest, *there[name])
             }
         self._done = len(self._digests) - len(rest)
-        self._upload_all(sorted(rest - {MANIFEST, TAG_MANIFEST}))
+        each(self._upload, sorted(rest - {MANIFEST, TAG_MANIFEST}), WRITERS)
         for name in (TAG_MANIFEST, MANIFEST):
             if name in rest:
                 self._upload(name)
@@ -92,24 +92,14 @@ class _Push:
                     f"{self._url}: another store is there, with another fingerprint; push to another place"
                 )
 
-    def _upload_all(self, names: Iterable[str]) -> None:
-        with ThreadPoolExecutor(WRITERS) as threads:
-            running = [threads.submit(self._upload, name) for name in names]
-            try:
-                for job in running:
-                    job.result()
-            except BaseException:
-                for job in running:
-                    job.cancel()
-                raise
-
     def _upload(self, name: str) -> None:
         import obstore  # noqa: PLC0415 - obygaze[remote]
 
         data, digest = self._source.read(name), self._digests[name]
         if hashlib.sha256(data).hexdigest() != digest:
             raise StoreError(
-                f"{self._source.where}/{name}: is not what its digest says; run: obygaze store verify"
+                f"{self._source.where}/{name}: is not what its digest says; "
+                f"run: obygaze store verify --full {self._source.where}"
             )
         with asking(self._url, name):
             e_tag = obstore.put(self._store, name, data)["e_tag"]

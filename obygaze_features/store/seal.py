@@ -18,7 +18,7 @@ from obygaze_features.store.bag import write_bag
 from obygaze_features.store.card import Facts, card, describe
 from obygaze_features.store.croissant import croissant
 from obygaze_features.store.errors import StoreError
-from obygaze_features.store.files import locked, naming, sync, sync_tree
+from obygaze_features.store.files import alone_in, empty, sync, sync_tree
 from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.layout import (
     ATTRIBUTE,
@@ -27,12 +27,12 @@ from obygaze_features.store.layout import (
     FEATURES,
     FILLS,
     PROVENANCE,
-    SPEC_VERSION,
     STAGE_ZARR,
     STAGING_SUFFIX,
     STATUSES,
     TABLE,
     block_rows,
+    spec_version,
 )
 from obygaze_features.store.provenance import HEX64, validate_licence
 from obygaze_features.store.rows import chunk_path, digest, read_row
@@ -75,7 +75,8 @@ class _Ledger:
 
     def clip(self, row: int) -> StoredClip:
         plan = self.stage.clips[row]
-        bare = StoredClip(plan.clip_id, STATUSES[0], "", plan.movie, plan.start_s, plan.end_s)
+        span = (plan.start_s, plan.end_s)
+        bare = StoredClip(plan.clip_id, STATUSES[0], "", plan.movie, *span, text=plan.text)
         if row not in self.lines:
             return bare
         line = self.lines[row][0]
@@ -126,7 +127,7 @@ def seal(
     if parent is not None and not HEX64[1](parent):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {HEX64[0]}")
     about: dict[str, object] = {
-        "spec_version": SPEC_VERSION,
+        "spec_version": spec_version(texts=any(clip.text is not None for clip in stage.clips)),
         "licence": validate_licence(licence),
         "citation": one_line(citation, "citation"),
         "corpus": stage.corpus,
@@ -135,45 +136,51 @@ def seal(
     }
     ledger = _ledger(stage, allow_missing=allow_missing)
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
-    with naming(building):
-        building.mkdir(parents=True, exist_ok=True)
-        with locked(building, wait=False) as ours:
-            if not ours:
-                raise StoreError(f"{building}: another process is sealing here; wait for it")
-            _refuse_existing(final)
-            try:
-                _empty(building)
-                _build(building, ledger, about, version, progress or (lambda _done, _total: None))
-                sync_tree(building)
-                building.rename(final)
-            except BaseException:
-                shutil.rmtree(building, ignore_errors=True)
-                raise
-            sync(final.parent)
+    with alone_in(building, "sealing here"):
+        _refuse_existing(final)
+        try:
+            empty(building)
+            _build(building, ledger, about, version, progress or (lambda _done, _total: None))
+            sync_tree(building)
+            building.rename(final)
+        except BaseException:
+            shutil.rmtree(building, ignore_errors=True)
+            raise
+        sync(final.parent)
     return final
 
 
 def final_path(destination: Path, version: str) -> Path:
     """Say where a version of a store will be; refuse a version that is none, or is there already."""
-    if not VERSION.fullmatch(version):
-        raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0")
-    final = destination.with_name(f"{destination.name}-{version}")
+    final = versioned(destination, version)
     _refuse_existing(final)
     return final
+
+
+def work_path(destination: Path, version: str, suffix: str) -> Path:
+    """Say where a store is worked on before it is sealed; refuse as `final_path` does.
+
+    Work that was killed after its end is swept: nobody needs what is left of it.
+    """
+    work = destination.with_name(f"{destination.name}-{version}{suffix}")
+    try:
+        final_path(destination, version)
+    except StoreError:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    return work
+
+
+def versioned(destination: Path, version: str) -> Path:
+    """Give the path of a version of a store; refuse a version that is none."""
+    if not VERSION.fullmatch(version):
+        raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0")
+    return destination.with_name(f"{destination.name}-{version}")
 
 
 def _refuse_existing(final: Path) -> None:
     if final.exists():
         raise StoreError(f"{final}: exists, and a sealed store never changes; choose another version or name")
-
-
-def _empty(folder: Path) -> None:
-    """Remove what a killed sealing left."""
-    for node in folder.iterdir():
-        if node.is_dir():
-            shutil.rmtree(node)
-        else:
-            node.unlink()
 
 
 def _ledger(stage: Stage, *, allow_missing: bool) -> _Ledger:
@@ -220,7 +227,10 @@ def _build(
     facts = Facts(about, {status: counts[status] for status in STATUSES}, told)
     table = (building / TABLE).read_bytes()
     (building / CROISSANT).write_bytes(croissant(facts, version, digest(table), len(table)))
-    info = {"External-Description": f"obygaze feature store, format {SPEC_VERSION}", "Store-Version": version}
+    info = {
+        "External-Description": f"obygaze feature store, format {about['spec_version']}",
+        "Store-Version": version,
+    }
     write_bag(building, info, card(facts))
 
 
@@ -270,6 +280,10 @@ def _write_ids(node: Any, clips: list[StoredClip]) -> None:
     ids[:] = np.array([clip.clip_id for clip in clips], dtype=np.dtypes.StringDType())
     status = create_array(node, "status", (len(clips),), "uint8", ("clip",))
     status[:] = np.array([STATUSES.index(clip.status) for clip in clips], dtype=np.uint8)
+    texts = [clip.text for clip in clips if clip.text is not None]
+    if texts:
+        text = create_array(node, "text", (len(clips),), "string", ("clip",))
+        text[:] = np.array(texts, dtype=np.dtypes.StringDType())
 
 
 def _consolidate(building: Path, group: str | None) -> None:

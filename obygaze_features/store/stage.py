@@ -14,7 +14,7 @@ from obygaze_features.store.errors import StoreError
 from obygaze_features.store.files import locked
 from obygaze_features.store.journal import JournalEntry, is_done, read_journals, settle
 from obygaze_features.store.layout import JOURNALS, PARTIALS, PLAN, STAGING_SUFFIX
-from obygaze_features.store.provenance import differences, validate_corpus
+from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
 from obygaze_features.store.stage_files import create, read_files, write_plan
 from obygaze_features.store.values import GroupSpec, PlannedClip
 from obygaze_features.store.writer import StageWriter
@@ -76,6 +76,8 @@ class Stage:
         _refuse_twins([group.name for group in kinds], "group")
         if not wanted or not kinds:
             raise StoreError(f"{path}: a stage needs at least one clip and one group")
+        if len({clip.text is None for clip in wanted}) > 1:
+            raise StoreError(f"{path}: some rows have a text and others none; a store has one kind of rows")
         if not path.is_dir() or not any(path.iterdir()):
             create(path, wanted, kinds, about)
         stage = cls._read(path)
@@ -97,10 +99,9 @@ class Stage:
 
     def _compare(self, groups: tuple[GroupSpec, ...], corpus: dict[str, object]) -> None:
         def compare(what: str, here: object, asked: object) -> None:
-            if fields := differences(here, asked):
+            if told := _told(here, asked):
                 raise StoreError(
-                    f"{self.path}: was begun with another {what}: {', '.join(fields)} differ; nothing was "
-                    "changed: "
+                    f"{self.path}: was begun with other settings of {what}: {told}; nothing was changed: "
                     "resume with what it was begun with, or choose another name"
                 )
 
@@ -111,10 +112,9 @@ class Stage:
                 "another name"
             )
         for name, group in here.items():
-            compare(f"shape of group {name}", _shapes(group), _shapes(asked[name]))
-            compare(f"provenance of group {name}", group.provenance, asked[name].provenance)
+            compare(name, _settings(group), _settings(asked[name]))
         neutral = {"manifest_sha256": None}
-        compare("corpus", self.corpus | neutral, corpus | neutral)
+        compare("the corpus", self.corpus | neutral, corpus | neutral)
 
     def _new_clips(self, wanted: tuple[PlannedClip, ...]) -> list[PlannedClip]:
         asked = {clip.clip_id: clip for clip in wanted}
@@ -124,10 +124,9 @@ class Stage:
                     f"{self.path}: clip {clip.clip_id} is planned here but was not asked for; a plan only "
                     "grows"
                 )
-            if fields := differences(asdict(clip), asdict(asked[clip.clip_id])):
+            if told := _told(asdict(clip), asdict(asked[clip.clip_id])):
                 raise StoreError(
-                    f"{self.path}: clip {clip.clip_id} was planned with another {', '.join(fields)}; choose "
-                    "another name"
+                    f"{self.path}: clip {clip.clip_id} was planned otherwise: {told}; choose another name"
                 )
         return [clip for clip in wanted if clip.clip_id not in self.rows]
 
@@ -202,6 +201,13 @@ def _refuse_twins(names: list[str], what: str) -> None:
         seen.add(name)
 
 
-def _shapes(group: GroupSpec) -> dict[str, object]:
-    shapes: dict[str, object] = {"n_frames": group.n_frames}
-    return shapes | {spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays}
+def _settings(group: GroupSpec) -> dict[str, object]:
+    settings: dict[str, object] = {"n_frames": group.n_frames, "provenance": group.provenance}
+    return settings | {spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays}
+
+
+def _told(here: object, asked: object) -> str:
+    """Tell every field in which a stage and what is asked of it differ, with both values."""
+    return "; ".join(
+        f"{field} is {clipped(old)}, not {clipped(new)}" for field, old, new in contrasts(here, asked)
+    )

@@ -19,11 +19,14 @@ from obygaze_features.store.layout import (
     SPEC_VERSION,
     STAGE_ZARR,
     ZARR_METADATA,
+    spec_version,
 )
 from obygaze_features.store.lines import frame, read_lines
 from obygaze_features.store.provenance import validate_corpus
 from obygaze_features.store.rows import arrays_metadata, group_metadata
 from obygaze_features.store.values import ArraySpec, GroupSpec, PlannedClip
+
+KNOWN_VERSIONS = tuple(spec_version(texts=texts) for texts in (False, True))
 
 
 def create(
@@ -63,13 +66,21 @@ def write_plan(
     path: Path, clips: tuple[PlannedClip, ...], groups: tuple[GroupSpec, ...], corpus: dict[str, object]
 ) -> None:
     """Write all that depends on the plan, the plan last: rows without a plan do no harm, the reverse does."""
-    about: dict[str, object] = {ATTRIBUTE: {"spec_version": SPEC_VERSION, "corpus": corpus}}
+    version = spec_version(texts=clips[0].text is not None)
+    about: dict[str, object] = {ATTRIBUTE: {"spec_version": version, "corpus": corpus}}
     metadata = {path / STAGE_ZARR / ZARR_METADATA: group_metadata(about)}
     metadata |= arrays_metadata(path / STAGE_ZARR, groups, len(clips))
     for file, data in metadata.items():
         replace_synced(file, data)
-    lines = (frame({"row": row, **asdict(clip)}) for row, clip in enumerate(clips))
+    lines = (frame({"row": row, **_plan_entry(clip)}) for row, clip in enumerate(clips))
     replace_synced(path / PLAN, b"".join(lines))
+
+
+def _plan_entry(clip: PlannedClip) -> dict[str, object]:
+    entry = asdict(clip)
+    if clip.text is None:
+        del entry["text"]
+    return entry
 
 
 def read_files(path: Path) -> tuple[tuple[PlannedClip, ...], tuple[GroupSpec, ...], dict[str, object]]:
@@ -80,6 +91,8 @@ def read_files(path: Path) -> tuple[tuple[PlannedClip, ...], tuple[GroupSpec, ..
     StoreError
         If there is no stage, it is of another format, or its files are damaged.
     """
+    if not path.exists():
+        raise StoreError(f"{path}: there is no such stage; obygaze extract makes it")
     if not (path / PLAN).is_file() or not (path / STAGE_ZARR).is_dir():
         raise StoreError(f"{path}: not a staging folder (no {PLAN} or {STAGE_ZARR} in it)")
     try:
@@ -87,9 +100,9 @@ def read_files(path: Path) -> tuple[tuple[PlannedClip, ...], tuple[GroupSpec, ..
         names = sorted(node.name for node in (path / STAGE_ZARR).iterdir() if node.is_dir())
         groups = tuple(_read_group(path / STAGE_ZARR / name) for name in names)
         version, corpus = about["spec_version"], validate_corpus(about["corpus"])
-    except (KeyError, TypeError, IndexError) as error:
+    except (KeyError, TypeError, IndexError, RecursionError) as error:
         raise StoreError(f"{path / STAGE_ZARR}: damaged metadata; begin another stage") from error
-    if version != SPEC_VERSION:
+    if version not in KNOWN_VERSIONS:
         raise StoreError(
             f"{path}: a stage of format {version}, this obygaze writes {SPEC_VERSION}; seal it with the "
             "one it is from"
@@ -107,8 +120,14 @@ def _read_plan(path: Path) -> tuple[PlannedClip, ...]:
                 "movie": str(movie),
                 "start_s": start_s,
                 "end_s": end_s,
-            } if row == number - 1 and isinstance(start_s, float | None) and isinstance(end_s, float | None):
-                clips.append(PlannedClip(clip_id, movie, start_s, end_s))
+                **rest,
+            } if (
+                row == number - 1
+                and isinstance(start_s, float | None)
+                and isinstance(end_s, float | None)
+                and isinstance(text := rest.get("text"), str | None)
+            ):
+                clips.append(PlannedClip(clip_id, movie, start_s, end_s, text))
             case _:
                 raise StoreError(
                     f"{path}, line {number}: damaged; rows can no longer be told apart: begin another stage"
@@ -119,7 +138,7 @@ def _read_plan(path: Path) -> tuple[PlannedClip, ...]:
 def _metadata(node: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads((node / ZARR_METADATA).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoreError(f"{node / ZARR_METADATA}: damaged; begin another stage") from error
     return found
 

@@ -20,6 +20,8 @@ COLUMNS = (
     "source_duration_s",
     "source_sha256",
 )
+TEXT_COLUMN = "text"
+"""Follows them in a store of texts."""
 DIGEST_PREFIX = "sha256:"
 """Columns of digests are named `sha256:<group>/<array>`."""
 
@@ -36,6 +38,8 @@ class StoredClip:
         What is known of the file: bytes, duration_s, sha256.
     digests
         `group/array` -> SHA-256 of this row's bytes; empty unless ok or partial.
+    text
+        What the row is the embedding of; None in a store of clips.
     """
 
     clip_id: str
@@ -46,19 +50,23 @@ class StoredClip:
     end_s: float | None
     source: Mapping[str, object] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
+    text: str | None = None
 
 
 def table_bytes(clips: Sequence[StoredClip], arrays: Sequence[str]) -> bytes:
     """Write the table; `arrays` are the `group/array` names whose digests it has."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*COLUMNS, *(DIGEST_PREFIX + name for name in arrays)])
+    lines = io.StringIO(newline="")
+    writer = csv.writer(lines, lineterminator="\n")
+    extra = [TEXT_COLUMN] if any(clip.text is not None for clip in clips) else []
+    writer.writerow([*COLUMNS, *extra, *(DIGEST_PREFIX + name for name in arrays)])
     for row, clip in enumerate(clips):
         source = [_cell(clip.source.get(name)) for name in ("bytes", "duration_s", "sha256")]
         span = [_cell(clip.start_s), _cell(clip.end_s)]
         digests = [clip.digests.get(name, "") for name in arrays]
-        writer.writerow([row, clip.clip_id, clip.status, clip.reason, clip.movie, *span, *source, *digests])
-    return text.getvalue().encode()
+        text = [clip.text or ""] if extra else []
+        told = [clip.clip_id, clip.status, clip.reason, clip.movie]
+        writer.writerow([row, *told, *span, *source, *text, *digests])
+    return lines.getvalue().encode()
 
 
 def _cell(value: object) -> str:
@@ -86,11 +94,12 @@ def parse_table(data: bytes, where: str) -> tuple[StoredClip, ...]:
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = next(lines, [])
-        names = [name.removeprefix(DIGEST_PREFIX) for name in header[len(COLUMNS) :]]
+        has_text = header[len(COLUMNS) :][:1] == [TEXT_COLUMN]
+        names = [name.removeprefix(DIGEST_PREFIX) for name in header[len(COLUMNS) + has_text :]]
         if tuple(header[: len(COLUMNS)]) != COLUMNS:
             raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
         for line in lines:
-            clips.append(_clip(line, names, len(clips)))
+            clips.append(_clip(line, names, len(clips), has_text=has_text))
     except (ValueError, csv.Error) as error:
         if isinstance(error, StoreError):
             raise
@@ -98,10 +107,11 @@ def parse_table(data: bytes, where: str) -> tuple[StoredClip, ...]:
     return tuple(clips)
 
 
-def _clip(cells: list[str], names: list[str], row: int) -> StoredClip:
-    number, clip_id, status, reason, movie, start, end, size, duration, source_digest, *digests = cells
+def _clip(cells: list[str], names: list[str], row: int, *, has_text: bool) -> StoredClip:
+    number, clip_id, status, reason, movie, start, end, size, duration, source_digest, *rest = cells
+    text, digests = (rest[0], rest[1:]) if has_text and rest else (None, rest)
     if number != str(row) or len(digests) != len(names):
-        raise ValueError(f"expected row {row} with {len(COLUMNS) + len(names)} cells")
+        raise ValueError(f"expected row {row} with {len(COLUMNS) + has_text + len(names)} cells")
     known: dict[str, object] = {}
     if size:
         known["bytes"] = int(size)
@@ -111,4 +121,4 @@ def _clip(cells: list[str], names: list[str], row: int) -> StoredClip:
         known["sha256"] = source_digest
     span = (float(start) if start else None, float(end) if end else None)
     given = {name: digest for name, digest in zip(names, digests, strict=True) if digest}
-    return StoredClip(clip_id, status, reason, movie, *span, known, given)
+    return StoredClip(clip_id, status, reason, movie, *span, known, given, text)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.store.layout import TEXTS
 from obygaze_features.store.seal import seal
 from obygaze_features.store.stage import Stage, staging_path
 from obygaze_features.store.values import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
@@ -50,6 +51,7 @@ def seal_arrays(
     n_frames: int = 2,
     failed: Mapping[str, str] | None = None,
     partial: Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
     **changes: object,
 ) -> Path:
     """Seal a store `destination-1.0.0` of given arrays and return its path.
@@ -62,12 +64,17 @@ def seal_arrays(
         Backbone -> array name -> values, a row for each clip.
     failed, partial
         Clip id -> reason; a failed clip's rows are not used.
+    texts
+        Clip id -> what the row is the embedding of, for a store of texts, which have no frames.
     changes
         Fields of the provenance that should differ from `toy_provenance`.
     """
-    failed, partial = failed or {}, partial or {}
+    failed, partial, said = failed or {}, partial or {}, texts or {}
+    if texts:
+        n_frames = 1
+        changes = {"sampling": {"policy": TEXTS, "n": None}, **changes}
     specs = [toy_group(name, arrays, n_frames, **changes) for name, arrays in groups.items()]
-    planned = [PlannedClip(clip_id, movie) for clip_id, movie in movie_of.items()]
+    planned = [PlannedClip(clip_id, movie, text=said.get(clip_id)) for clip_id, movie in movie_of.items()]
     stage = Stage.open(staging_path(destination), planned, specs, {"name": "toy"})
     moments = np.arange(float(n_frames)), np.arange(n_frames)
     results = []

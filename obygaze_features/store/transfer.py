@@ -7,7 +7,6 @@ kill is kept, and nobody ever sees half a store.
 
 import shutil
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from obygaze_features.store.absent import absent_files, fetch_bytes
 from obygaze_features.store.bag import file_digest, parse_info
 from obygaze_features.store.download import download
 from obygaze_features.store.errors import StoreError
-from obygaze_features.store.files import locked, naming, replace_synced, sync, sync_all
+from obygaze_features.store.files import alone_in, naming, replace_synced, sync, sync_all
 from obygaze_features.store.layout import (
     BAG_INFO,
     FETCH,
@@ -31,6 +30,7 @@ from obygaze_features.store.locate import check_version
 from obygaze_features.store.objects import Folder, Objects
 from obygaze_features.store.selection import wanted_files
 from obygaze_features.store.table import parse_table
+from obygaze_features.store.threads import each
 
 Progress = Callable[[int, int, int], None]
 """Called with (files done, files in all, bytes that came)."""
@@ -76,12 +76,8 @@ def bring(
         raise StoreError(f"{objects.where}: a partial copy itself ({FETCH}); copy the whole store")
     _refuse_another(objects, destination, digests[MANIFEST])
     building = destination.with_name(destination.name + PULLING_SUFFIX)
-    with naming(building):
-        building.mkdir(parents=True, exist_ok=True)
-        with locked(building, wait=False) as ours:
-            if not ours:
-                raise StoreError(f"{building}: another process is bringing this store; wait for it")
-            return _Transfer(objects, destination, building, digests, progress).run(arrays, clips)
+    with alone_in(building, "bringing this store"):
+        return _Transfer(objects, destination, building, digests, progress).run(arrays, clips)
 
 
 def _refuse_another(objects: Objects, destination: Path, manifest: str) -> None:
@@ -122,15 +118,7 @@ class _Transfer:
         here = {name for name in self._digests if self._growing and (self._destination / name).is_file()}
         self._total = len(wanted)
         rest = sorted(wanted - {BAG_INFO, TABLE, MANIFEST})
-        with ThreadPoolExecutor(max(4, self._objects.readers)) as threads:
-            running = [threads.submit(self._fetch, name) for name in rest]
-            try:
-                for job in running:
-                    job.result()
-            except BaseException:
-                for job in running:
-                    job.cancel()
-                raise
+        each(self._fetch, rest, max(4, self._objects.readers))
         self._finish(set(self._digests) - wanted - here)
         return Brought(
             self._destination, self._came, self._octets, self._kept, len(self._digests) - len(wanted | here)

@@ -20,6 +20,7 @@ from obygaze_features.store.layout import (
 from obygaze_features.store.provenance import HEX64, NAME, validate_provenance
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029\ud800-\udfff]")
+_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # a text may have several lines
 
 
 def one_line(text: str, what: str) -> str:
@@ -110,17 +111,23 @@ class GroupSpec:
 
 @dataclass(frozen=True, slots=True)
 class PlannedClip:
-    """A clip that a store will have a row for; its span is in seconds, None for the whole file."""
+    """A clip that a store will have a row for; its span is in seconds, None for the whole file.
+
+    In a store of texts a row is a text: it has an id, `text`, and no movie (`""`) and no span.
+    """
 
     clip_id: str
     movie: str
     start_s: float | None = None
     end_s: float | None = None
+    text: str | None = None
 
     def __post_init__(self) -> None:
         if not one_line(self.clip_id, "clip id"):
             raise StoreError("clip id: an empty id")
         one_line(self.movie, f"clip {self.clip_id}, movie")
+        if self.text is not None and (not self.text.strip() or _NO_TEXT.search(self.text)):
+            raise StoreError(f"clip {self.clip_id}, text: {self.text!r} is empty, or no Unicode text")
         for name in ("start_s", "end_s"):
             value = getattr(self, name)
             if value is not None:

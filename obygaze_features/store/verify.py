@@ -18,6 +18,7 @@ from obygaze_features.store.layout import (
     FETCH,
     MANIFEST,
     PAYLOAD,
+    TABLE,
     TAG_MANIFEST,
     ZARR_METADATA,
     block_rows,
@@ -27,6 +28,7 @@ from obygaze_features.store.objects import Objects
 from obygaze_features.store.packed import Packed
 from obygaze_features.store.report import Level, Problem, VerifyReport
 from obygaze_features.store.selection import chunk_of
+from obygaze_features.store.table import parse_table
 
 HASHERS = 4
 """Files digested at a time: hashlib lets other threads run meanwhile."""
@@ -165,16 +167,28 @@ def _compare(
         yield Problem(name, f"missing: {manifest} lists it")
     for name in absent.keys() - said.keys():
         yield Problem(FETCH, f"leaves out {name}, which {manifest} does not list")
-    for name in found.keys() & said.keys():
-        if found[name] != said[name]:
-            yield Problem(name, f"changed: its SHA-256 is not the one in {manifest}{_what_lies_in(name)}")
+    changed = [name for name in found.keys() & said.keys() if found[name] != said[name]]
+    n_clips = _count_clips(objects) if changed else 0
+    for name in changed:
+        lies = _what_lies_in(name, n_clips)
+        yield Problem(name, f"changed: its SHA-256 is not the one in {manifest}{lies}")
 
 
-def _what_lies_in(name: str) -> str:
+def _what_lies_in(name: str, n_clips: int) -> str:
     """Say which array and rows a chunk holds."""
     chunk = chunk_of(name)
     if chunk is None:
         return ""
     group, array, number = chunk
-    size = block_rows(array, 2**31)
-    return f"; it holds rows {number * size} to {(number + 1) * size - 1} of {group}/{array}"
+    first = number * block_rows(array, 2**31)
+    last = min(first + block_rows(array, 2**31), n_clips) - 1
+    rows = f"rows from {first} on" if last < first else f"rows {first} to {last}"
+    return f"; it holds {rows} of {group}/{array}"
+
+
+def _count_clips(objects: Objects) -> int:
+    """Count the clips by the table of them; 0 if that cannot be read."""
+    try:
+        return len(parse_table(objects.read(TABLE), TABLE))
+    except (StoreError, OSError):
+        return 0

@@ -1,13 +1,11 @@
 """A small HTTP server that really answers ranges, and misbehaves where it is told to."""
 
-import hashlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from urllib.parse import unquote, urlsplit
 
 
 class Site(ThreadingHTTPServer):
@@ -23,8 +21,6 @@ class Site(ThreadingHTTPServer):
         Path endings of the files of which one byte is wrong.
     lost
         Path endings of the files that are gone.
-    puts_left
-        How many objects may still be put; -1 for any number.
     asked
         (method, path, range) of every request.
     """
@@ -40,7 +36,6 @@ class Site(ThreadingHTTPServer):
         self.lost: set[str] = set()
         self.asked: list[tuple[str, str, str]] = []
         self.sent = 0
-        self.puts_left = -1
 
     @property
     def url(self) -> str:
@@ -100,54 +95,6 @@ class Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
         self.wfile.write(body)
         site.sent += len(body)
-
-
-class BucketHandler(Handler):
-    """What of S3 a push and a pull need: PUT, GET, HEAD and LIST of objects in `root/BUCKET/`."""
-
-    def do_GET(self) -> None:
-        parts = urlsplit(self.path)
-        asked = parse_qs(parts.query)
-        if "list-type" not in asked:
-            super().do_GET()
-            return
-        self.server.asked.append(("LIST", unquote(parts.path), ""))
-        bucket = self.server.root / unquote(parts.path).strip("/")
-        prefix = asked.get("prefix", [""])[0]
-        objects = [
-            f"<Contents><Key>{escape(key)}</Key><Size>{path.stat().st_size}</Size><ETag>{etag(path)}</ETag>"
-            "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
-            for path in sorted(bucket.rglob("*"))
-            if path.is_file() and (key := path.relative_to(bucket).as_posix()).startswith(prefix)
-        ]
-        self.answer(
-            '<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated>'
-            f"<KeyCount>{len(objects)}</KeyCount>{''.join(objects)}</ListBucketResult>"
-        )
-
-    def do_PUT(self) -> None:
-        path = unquote(urlsplit(self.path).path)
-        data = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.asked.append(("PUT", path, ""))
-        if self.server.puts_left == 0:
-            self.send_error(403)
-            return
-        self.server.puts_left -= 1
-        file = self.server.root / path.lstrip("/")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-        self.answer("", ETag=etag(file))
-
-    def answer(self, body: str, **headers: str) -> None:
-        self.send_response(200)
-        for name, value in {**headers, "Content-Length": str(len(body.encode()))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body.encode())
-
-
-def etag(path: Path) -> str:
-    return f'"{hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()}"'
 
 
 @contextmanager

@@ -80,8 +80,8 @@ def test_provenance_that_forbids_mixing_is_marked(tmp_path):
     device = {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "another"}
     found = diff(store(tmp_path, "a"), store(tmp_path, "b", compute=device, contact="lab b"))
     assert in_words(found, "a", "b") == [
-        "provenance of toy: compute.device differs (so the features must not be mixed)",
-        "provenance of toy: contact differs",
+        'provenance of toy: compute.device is "cpu" in a, "another" in b (so the features must not be mixed)',
+        'provenance of toy: contact is "" in a, "lab b" in b',
     ]
     record = json.loads(json.dumps(found.record(), allow_nan=False))
     assert record["provenance"]["toy"] == [

@@ -95,35 +95,6 @@ def test_four_processes_that_start_at_once_share_one_job_without_a_coordinator(t
     assert tree(one) == tree(sealed(tmp_path / "alone", 60))
 
 
-SEALING = """
-import os, sys
-os.fsync = lambda _descriptor: None
-from obygaze_features.store import seal
-print("up", flush=True)
-seal(None, sys.argv[1], licence="MIT")
-"""
-
-
-def test_kills_of_a_sealing_process_never_show_half_a_store(tmp_path):
-    staged(tmp_path, 60)
-    rng = random.Random(1)
-    final = tmp_path / "toy-1.0.0"
-    for _ in range(6):
-        child = subprocess.Popen(
-            [sys.executable, "-c", SEALING, str(tmp_path / "toy")], stdout=subprocess.PIPE
-        )
-        child.stdout.readline()
-        time.sleep(rng.random() * 0.15)
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
-        if final.exists():
-            break
-    if not final.exists():
-        seal(None, tmp_path / "toy", licence="MIT")
-    assert verify(final, "full").ok
-
-
 class Full:
     """A disk that is full after so many writes."""
 

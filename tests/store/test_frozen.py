@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obygaze_features.store import Stage, open_store, same_numerics, verify
+from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, same_numerics, verify
 
 from .toy_stores import CORPUS, features, group, provenance
 
@@ -39,7 +39,31 @@ def test_the_stage_of_format_1_0_resumes(tmp_path):
     path = shutil.copytree(FROZEN / "format-1.0.staging", tmp_path / "toy.staging")
     for empty in ("journal", "partial"):
         (path / empty).mkdir(exist_ok=True)
-    from .toy_stores import PlannedClip
 
     clips = [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", "c", "b", "a")]
     assert Stage.open(path, clips, [group()], CORPUS).missing() == ["ä"]
+
+
+@pytest.mark.parametrize("level", ["quick", "manifest", "full"])
+def test_the_store_of_format_1_1_verifies(level):
+    report = verify(FROZEN / "format-1.1-1.0.0", level)
+    assert report.ok, report.problems
+    assert report.fingerprint == "e39f7552d4a2e6ac2c0ae736f36a15937a586ffa15d365f076c39b19dd8f0a6a"
+
+
+def test_the_store_of_format_1_1_reads_as_it_was_written():
+    store = open_store(FROZEN / "format-1.1")
+    assert store.attributes["spec_version"] == "1.1"
+    assert [clip.status for clip in store.clips] == ["ok", "partial", "failed", "missing"]
+    found = store["toy"]
+    assert found.clip_ids == ("a", "b", "c", "ä")
+    assert found.text == ("a man,\nriding", "a photo of a man", "a photo of a man", "ein Mädchen")
+    assert found.pooled()[:2].tolist() == [[1, ord("a")], [1, ord("b")]]
+
+
+def test_the_stage_of_format_1_1_resumes(tmp_path):
+    path = shutil.copytree(FROZEN / "format-1.1.staging", tmp_path / "texts.staging")
+    (path / "partial").mkdir(exist_ok=True)
+    stage = read_stage(path)
+    assert stage.clips[2] == PlannedClip("ä", "", text="ein Mädchen")
+    assert Stage.open(path, stage.clips, stage.groups, stage.corpus).missing() == ["ä"]

@@ -1,6 +1,9 @@
 """Whatever a file holds, reading it succeeds or ends in an error for the user; see benchmarks/fuzz.py."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -200,3 +203,10 @@ def test_any_npy_or_hdf5_is_read_or_refused(tmp_path, edits):
                         piece.load()
         except StoreError as error:
             assert name in str(error)  # noqa: PT017
+
+
+def test_hostile_zips_models_and_lists_of_files_do_no_harm():
+    fuzz = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
+    command = [sys.executable, str(fuzz), "zip", "model", "names", "--seconds", "6"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert done.stdout.count(" 0 findings") == 3, done.stdout + done.stderr

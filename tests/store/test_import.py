@@ -59,7 +59,7 @@ def test_every_shape_that_the_original_code_wrote_comes_in_bit_for_bit(
     for clip, values in truth.items():
         assert store["lab"].read(clip, array).tobytes() == values.tobytes()
         assert store["lab"].dtype(array) == dtype
-    assert not list(tmp_path.glob("*.staging"))
+    assert not list(tmp_path.glob("*.importing"))
 
 
 def test_what_is_not_declared_is_said_to_be_unknown(tmp_path):
@@ -137,10 +137,19 @@ def test_values_are_converted_on_purpose_alone(tmp_path):
 
 
 def test_what_a_killed_import_left_is_never_taken_for_what_is_in_the_files(tmp_path):
-    (tmp_path / "films-1.0.0.staging").mkdir()
-    with pytest.raises(StoreError, match=r"films-1\.0\.0\.staging: is in the way"):
-        imported(tmp_path, pieces(a=row("a"), b=row("b"), c=row("c")))
-    assert (tmp_path / "films-1.0.0.staging").is_dir()
+    undisturbed = imported(tmp_path / "undisturbed", pieces(a=row("a"), b=row("b"), c=row("c")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("shutil.rmtree", lambda *_, **__: None)  # a kill leaves everything
+
+        def stop(_done, _total):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            imported(tmp_path, pieces(a=row("b"), b=row("a"), c=row("c")), progress=stop)
+    assert (tmp_path / "films-1.0.0.importing/part/stage/plan.jsonl").is_file()
+    store = imported(tmp_path, pieces(a=row("a"), b=row("b"), c=row("c")))
+    assert store.fingerprint == undisturbed.fingerprint
+    assert not (tmp_path / "films-1.0.0.importing").exists()
 
 
 def test_clips_without_features_are_counted_and_must_be_allowed(tmp_path):

@@ -48,7 +48,7 @@ def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path
     assert {name for name in ours if ours[name] != theirs[name]} == {"features.zarr/zarr.json"}
     assert ours.keys() == theirs.keys()
     assert verify(path, "full").ok
-    assert not (tmp_path / "merged-1.0.0.staging").exists()
+    assert not (tmp_path / "merged-1.0.0.merging").exists()
     card = (path / "README.md").read_text(encoding="utf-8")
     assert first.fingerprint in card
     assert second.fingerprint in card
@@ -66,18 +66,20 @@ def test_the_order_of_work_and_interruptions_do_not_show(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         merge(stores, tmp_path / "cut", progress=stop)
-    assert len(read_stage(tmp_path / "cut-1.0.0.staging").status()) == 14
+    assert len(read_stage(tmp_path / "cut-1.0.0.merging/part/stage").status()) == 14
     assert open_store(merge(stores, tmp_path / "cut")).fingerprint == open_store(whole).fingerprint
 
 
 def test_a_stage_with_other_bytes_is_not_taken_for_a_killed_merge(tmp_path):
     stores = [part(tmp_path, "a", range(8)), part(tmp_path, "b", range(8, N))]
-    stage = Stage.open(tmp_path / "merged-1.0.0.staging", plan(N), [group()], CORPUS)
+    stage = Stage.open(tmp_path / "merged-1.0.0.merging/part/stage", plan(N), [group()], CORPUS)
     other = result(plan(N)[0].clip_id, [group()])
     other.groups["toy"].arrays["pooled"][0] += 1
     with stage.writer() as writer:
         writer.commit([other])
-    refused(stores, tmp_path, r"merged-1\.0\.0\.staging: clip tt0000-é is not what the stores have")
+    refused(
+        stores, tmp_path, r"merged-1\.0\.0\.merging/part/stage: clip tt0000-é is not what the stores have"
+    )
 
 
 def test_provenance_that_differs_is_refused_by_field(tmp_path):

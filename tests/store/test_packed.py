@@ -4,11 +4,7 @@ import copy
 import os
 import random
 import shutil
-import signal
 import stat
-import subprocess
-import sys
-import time
 import zipfile
 
 import numpy as np
@@ -226,37 +222,6 @@ def test_whatever_bytes_come_nothing_but_a_store_error_leaves(packed, tmp_path, 
         verify(path)
     except StoreError:
         pass
-
-
-PACK = """
-import os, sys
-from obygaze_features.store.objects import Folder
-from obygaze_features.store.packed import pack
-print("go", flush=True)
-pack(Folder(Path(sys.argv[1])), Path(sys.argv[2]))
-"""
-
-
-def test_a_killed_pack_leaves_no_zip_and_the_next_one_gives_the_same_bytes(pristine, packed, tmp_path):
-    rng, out, killed = random.Random(7), tmp_path / "out.zip", 0
-    for _ in range(int(os.environ.get("OBYGAZE_KILLS", "3"))):
-        child = subprocess.Popen(
-            [sys.executable, "-c", PACK, str(pristine), str(out)], stdout=subprocess.PIPE
-        )
-        child.stdout.readline()
-        time.sleep(rng.uniform(0, 0.03))
-        child.send_signal(signal.SIGKILL)
-        child.communicate()
-        if out.exists():
-            assert out.read_bytes() == packed.read_bytes()
-            out.unlink()
-        killed += child.returncode == -signal.SIGKILL
-        with pytest.raises(StoreError, match="no such store"):
-            open_store(out)
-        assert pack(Folder(pristine), out).read_bytes() == packed.read_bytes()
-        assert {path.name for path in tmp_path.iterdir()} == {"out.zip"}
-        out.unlink()
-    assert killed
 
 
 def test_zip64_reads_the_same(pristine, tmp_path, monkeypatch):

@@ -95,7 +95,7 @@ def test_a_newer_format_is_refused_and_a_newer_minor_one_read(tmp_path):
     assert open_store(path).attributes["novelty"] == {"kept": True}
     for version in ("2.0", "10.3"):
         respecify(path, spec_version=version)
-        with pytest.raises(StoreError, match=rf"format {version} is newer .*\(1.0\): update obygaze"):
+        with pytest.raises(StoreError, match=rf"format {version} is newer .*: update obygaze"):
             open_store(path)
     for nonsense in ("one", None, 1.0, "1.0.0"):
         respecify(path, spec_version=nonsense)
@@ -112,10 +112,20 @@ def test_what_is_not_a_sealed_store_says_what_to_do(tmp_path):
     for path, message in (
         (tmp_path / "other.building", "being sealed"),
         (tmp_path / "nowhere", "no such store"),
-        (tmp_path, "not a store"),
+        (tmp_path, "not a store \\(no data"),
+        (stage.path / "plan.jsonl", "a file, not a store"),
+        ("ftp://example.org/toy-1.0.0", "ftp://example.org/toy-1.0.0: expected a path, or an address"),
     ):
         with pytest.raises(StoreError, match=message):
             open_store(path)
+
+
+def test_a_place_beside_a_store_names_the_store(tmp_path):
+    path = sealed(tmp_path, 8)
+    with pytest.raises(StoreError, match=r"not a store, but stores are in it; name one: toy-1.0.0"):
+        open_store(tmp_path)
+    with pytest.raises(StoreError, match=rf"data: a part of the store {path}; name that"):
+        open_store(path / "data")
 
 
 def read_all(path):

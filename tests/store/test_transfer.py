@@ -3,12 +3,7 @@
 import errno
 import hashlib
 import os
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -321,41 +316,6 @@ def test_http_is_not_pushed_to(root):
 
 
 # --- kills
-
-PULL = """
-import os, sys
-from pathlib import Path
-from obygaze_features.store.locate import locate
-from obygaze_features.store.transfer import bring
-objects = locate(sys.argv[1])
-print("go", flush=True)
-bring(objects, Path(sys.argv[2]))
-"""
-
-
-def test_a_killed_pull_shows_no_store_and_the_next_one_gives_the_same_bytes(site, whole, tmp_path):
-    rng, killed = random.Random(11), 0
-    for number in range(int(os.environ.get("OBYGAZE_KILLS", "3"))):
-        place = "toy-1.0.0.zip" if number % 3 == 2 else "toy-1.0.0"
-        out = tmp_path / f"copy-{number}"
-        for _ in range(2):
-            child = subprocess.Popen(
-                [sys.executable, "-c", PULL, f"{site.url}/{place}", str(out)], stdout=subprocess.PIPE
-            )
-            child.stdout.readline()
-            time.sleep(rng.uniform(0, 0.12))
-            child.send_signal(signal.SIGKILL)
-            child.communicate()
-            killed += child.returncode == -signal.SIGKILL
-            if out.exists():
-                assert tree(out) == whole
-            else:
-                with pytest.raises(StoreError, match="no such store"):
-                    open_store(out)
-        pull(f"{site.url}/{place}", out)
-        assert tree(out) == whole
-        assert not out.with_name(f"{out.name}.pulling").exists()
-    assert killed
 
 
 def test_unpacking_goes_on_where_it_was(root, whole, tmp_path, monkeypatch):

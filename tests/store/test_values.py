@@ -85,14 +85,22 @@ def test_two_groups_mix_only_if_every_field_that_matters_for_numbers_is_equal():
 @pytest.mark.parametrize(
     "licence", ["CC-BY-4.0", "NOASSERTION", "MIT OR Apache-2.0", "LicenseRef-lab", "(MIT AND 0BSD)"]
 )
-def test_licences_look_like_spdx(licence):
+def test_licences_are_spdx_expressions(licence):
     assert validate_licence(licence) == licence
 
 
-@pytest.mark.parametrize("licence", ["", "free for all", "MIT\n", "MIT OR", "/"])
+@pytest.mark.parametrize(
+    "licence",
+    ["", "free for all", "foo", "MIT\n", "MIT OR", "MIT OR foo", "/", "MIT OR NOASSERTION", "(" * 5000],
+)
 def test_other_licences_are_refused(licence):
-    with pytest.raises(StoreError, match="SPDX"):
+    with pytest.raises(StoreError, match=r"SPDX|spelt"):
         validate_licence(licence)
+
+
+def test_a_licence_is_spelt_as_its_id():
+    with pytest.raises(StoreError, match=r"'cc-by-4\.0' is spelt CC-BY-4\.0"):
+        validate_licence("cc-by-4.0")
 
 
 @pytest.mark.parametrize(

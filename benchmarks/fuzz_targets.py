@@ -1,0 +1,248 @@
+"""What fuzz.py feeds: each reads the bytes of one file as obygaze would."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from obygaze_features.manifest import ManifestError, read_manifest
+from obygaze_features.store import StoreError, open_store, read_stage, seal, verify
+from obygaze_features.store.bag import file_digest, manifest_bytes, parse_manifest, payload_files, tag_files
+from obygaze_features.store.import_sources import hdf5_pieces, read_npy
+from obygaze_features.store.locate import locate
+from obygaze_features.store.objects import Folder
+from obygaze_features.store.packed import pack
+from obygaze_features.store.testing import seal_arrays, toy_provenance
+from obygaze_features.store.transfer import bring
+from obygaze_models.persistence import Card, ModelError, construct, read_model, write_model
+from obygaze_models.persistence.card import family
+from obygaze_models.probes import MLPProbe
+
+Target = Callable[[bytes], None]
+
+
+def make_store(folder: Path) -> Path:
+    """Seal a store with all kinds of arrays, and leave its stage."""
+    rng = np.random.default_rng(0)
+    arrays = {
+        "pooled": rng.standard_normal((5, 4)).astype(np.float32),
+        "frames": rng.standard_normal((5, 2, 4)).astype(np.float16),
+        "tokens": rng.standard_normal((5, 3, 2)).astype(np.float16),
+    }
+    clips = {f"clip-{i}": "m" for i in range(5)}
+    return seal_arrays(folder / "s", clips, {"toy": arrays}, failed={"clip-1": 'no, such "file"'})
+
+
+def read_store(path: Path) -> None:
+    """Open a store, read all of it, verify it."""
+    try:
+        store = open_store(path)
+        assert len(store.clips) >= 0
+        for name in store:
+            group = store[name]
+            for array in (*group.arrays, "time_s", "frame_index"):
+                group.raw(array)
+            for clip in group.clip_ids[:2]:
+                group.read(clip, group.arrays[0])
+    except StoreError:
+        pass
+    verify(path, "full")
+
+
+def copy_store(path: Path) -> None:
+    """Read a store or a zip, and bring it elsewhere."""
+    read_store(path)
+    bring(locate(path), path.with_name("copy"))
+
+
+def rebag(store: Path) -> None:
+    """Make the digests agree with the files, so that what is wrong with them gets further."""
+    payload = {name: file_digest(store / name) for name in payload_files(store)}
+    (store / "manifest-sha256.txt").write_bytes(manifest_bytes(payload))
+    retag(store)
+
+
+def retag(store: Path) -> None:
+    """Make the digests of the files beside `data/` agree with them."""
+    tags = {name: file_digest(store / name) for name in tag_files(store)}
+    (store / "tagmanifest-sha256.txt").write_bytes(manifest_bytes(tags))
+
+
+def copy_listed(store: Path) -> None:
+    """Bring a store elsewhere whose digest manifest says what it likes, written as the format demands."""
+    manifest = store / "manifest-sha256.txt"
+    manifest.write_bytes(manifest_bytes(parse_manifest(manifest.read_bytes())[0]))
+    retag(store)
+    copy_store(store)
+
+
+def copy_rebagged(store: Path) -> None:
+    """Bring a store elsewhere of which one file has other content."""
+    rebag(store)
+    copy_store(store)
+
+
+def make_model(path: Path) -> None:
+    """Write a small model."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3)).astype(np.float32)
+    probe = MLPProbe(2, max_epochs=2).fit(X, (X[:, 0] > 0).astype(np.int64))
+    provenance = toy_provenance("planted", storage={"pooled": "float32"}, source={"name": "planted"})
+    card = Card(
+        estimator="MLPProbe",
+        parameters=probe.get_params(),
+        threshold=0.125,
+        n_epochs=2,
+        backbone="planted",
+        features="pooled",
+        pool="as stored",
+        n_features=3,
+        provenance=provenance,
+        provenance_sha256=family(provenance),
+        store="f" * 64,
+        manifest_sha256="0" * 64,
+        label_policy="raw",
+        train_task="hn_s",
+        test_task="hn_s",
+        protocol="strict: made up",
+        seed=0,
+        movies=("a", "b"),
+        n_clips=40,
+        n_positives=20,
+        metrics=(),
+        versions={"obygaze": "0.1.0"},
+    )
+    write_model(path, probe, card)
+
+
+def use_model(path: Path) -> None:
+    """Read a model and use it."""
+    probe = construct(read_model(path))
+    probe.predict(np.zeros((2, probe.n_features_in_), probe.parameters_.dtype))
+
+
+def read_staging(path: Path) -> None:
+    """Read a stage and seal it."""
+    stage = read_stage(path)
+    stage.status()
+    stage.damage()
+    stage.missing()
+    seal(path, path.with_name("again"), licence="MIT", allow_missing=True)
+
+
+def file_target(path: Path, read: Callable[[], object], undo: Callable[[], object] = lambda: None) -> Target:
+    """Write the bytes to a file, read it, put everything back."""
+    good = path.read_bytes()
+
+    def run(data: bytes) -> None:
+        path.write_bytes(data)
+        try:
+            read()
+        except (StoreError, ManifestError, ModelError):
+            pass
+        finally:
+            path.write_bytes(good)
+            undo()
+
+    return run
+
+
+def zarr_targets(store: Path) -> dict[str, tuple[Path, Target]]:
+    """Damage one file of a store; then with digests that agree with it, which gets further."""
+    zarr = store / "data/features.zarr"
+    paths = {
+        "root": zarr / "zarr.json",
+        "group": zarr / "toy/zarr.json",
+        "array": zarr / "toy/frames/zarr.json",
+        "ids": zarr / "toy/clip/c/0",
+        "shard": zarr / "toy/tokens/c/0/0/0",
+        "clips.csv": store / "data/clips.csv",
+        "bag-info": store / "bag-info.txt",
+        "digests": store / "manifest-sha256.txt",
+    }
+    found = {name: (path, file_target(path, lambda: read_store(store))) for name, path in paths.items()}
+
+    def undo() -> None:
+        rebag(store)
+        forget(store)
+
+    names = paths["digests"]
+    found["names"] = names, file_target(names, lambda: copy_listed(store), undo)
+    for name in ("root", "array", "clips.csv"):
+        run = file_target(paths[name], lambda: copy_rebagged(store), undo)
+        found[f"{name}, rebagged"] = paths[name], run
+    return found
+
+
+def stage_targets(stage: Path) -> dict[str, tuple[Path, Target]]:
+    """Damage one file of a stage."""
+    journal = next((stage / "journal").iterdir())
+
+    def unseal() -> None:
+        for left in stage.parent.glob("again*"):
+            shutil.rmtree(left)
+        for extra in (stage / "journal").iterdir():
+            if extra != journal:
+                extra.unlink()
+
+    paths = {
+        "journal": journal,
+        "plan": stage / "plan.jsonl",
+        "staged": stage / "stage.zarr/toy/pooled/zarr.json",
+    }
+    return {
+        name: (path, file_target(path, lambda: read_staging(stage), unseal)) for name, path in paths.items()
+    }
+
+
+def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
+    """Damage a file that stands alone."""
+    paths = {name: folder / name for name in ("m.csv", "x.npy", "x.h5", "s-1.0.0.zip", "a.model")}
+    paths["m.csv"].write_text(
+        "clip_id,movie,video,start_s,end_s,level,concepts,annotator,note\n"
+        "a-1,a,a/1.mp4,0.0,1.5,S,Look;Body,x,hm\n"
+        'b-2,b,"b, 2.mp4",,,EN,,,"a\n"\n',
+        encoding="utf-8",
+    )
+    np.save(paths["x.npy"], np.ones((3, 4), np.float32))
+    with h5py.File(paths["x.h5"], "w") as file:
+        for clip in "abc":
+            file[f"{clip}/pooled"] = np.ones(4, np.float32)
+    packed = pack(Folder(store), paths["s-1.0.0.zip"])
+    make_model(paths["a.model"])
+
+    def read_hdf5() -> None:
+        with hdf5_pieces(paths["x.h5"]) as (found, _):
+            for piece in found.values():
+                piece.load()
+
+    reads: dict[str, tuple[str, Callable[[], object], Callable[[], object]]] = {
+        "manifest": ("m.csv", lambda: read_manifest(paths["m.csv"]), nothing),
+        "npy": ("x.npy", lambda: read_npy(paths["x.npy"]), nothing),
+        "hdf5": ("x.h5", read_hdf5, nothing),
+        "zip": ("s-1.0.0.zip", lambda: copy_store(packed), lambda: forget(packed)),
+        "model": ("a.model", lambda: use_model(paths["a.model"]), nothing),
+    }
+    return {
+        name: (paths[file], file_target(paths[file], read, undo))
+        for name, (file, read, undo) in reads.items()
+    }
+
+
+def nothing() -> None:
+    """Undo nothing."""
+
+
+def forget(store: Path) -> None:
+    """Remove what was copied."""
+    for left in ("copy", "copy.pulling"):
+        shutil.rmtree(store.with_name(left), ignore_errors=True)
+
+
+def targets(folder: Path) -> dict[str, tuple[bytes, Target]]:
+    """Give name -> (a good file, what reads it)."""
+    store = make_store(folder)
+    found = file_targets(folder, store) | zarr_targets(store) | stage_targets(folder / "s.staging")
+    return {name: (path.read_bytes(), run) for name, (path, run) in found.items()}

@@ -1,0 +1,116 @@
+"""Peak memory while all tokens of a store are read, block by block, here and over loopback HTTP.
+
+The size is simulated: a store whose shards of tokens, 3,137 x 768 float16 a clip, are hard links to one
+valid shard, so that 9 GB need 77 MB of disk and of page cache. Readers cannot tell: every shard is opened,
+read, checked and decoded. Every reading is a process of its own; the server is nginx.
+
+    python benchmarks/stream.py [--gigabytes 1 2 9]
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import zarr
+from store import nginx
+from tabulate import tabulate
+from zarr.storage import LocalStore
+
+from obygaze_features.store import open_store
+from obygaze_features.store.layout import DIMENSIONS, FEATURES, TOKENS_SHARD
+from obygaze_features.store.sealed import create_array
+from obygaze_features.store.testing import seal_arrays
+
+TOKENS, WIDTH = 3137, 768
+CLIP = TOKENS * WIDTH * 2
+
+
+def write(folder: Path, gigabytes: float) -> Path:
+    """Seal pooled vectors, then add tokens of about so many GB, all of them the same shard."""
+    shards = max(1, round(gigabytes * 1e9 / CLIP / TOKENS_SHARD))
+    clips = shards * TOKENS_SHARD
+    ids = {f"clip-{number:05d}": "m" for number in range(clips)}
+    pooled = np.zeros((clips, WIDTH), np.float32)
+    store = seal_arrays(folder / f"films-{shards}", ids, {"toy": {"pooled": pooled}}, n_frames=1)
+    root = LocalStore(store / FEATURES)
+    node = zarr.open_group(root, mode="r+", use_consolidated=False)["toy"]
+    assert isinstance(node, zarr.Group)
+    array = create_array(node, "tokens", (clips, TOKENS, WIDTH), "float16", DIMENSIONS["tokens"])
+    rng = np.random.default_rng(0)
+    array[:TOKENS_SHARD] = rng.standard_normal((TOKENS_SHARD, TOKENS, WIDTH), np.float32)
+    chunks = store / FEATURES / "toy/tokens/c"
+    for number in range(1, shards):
+        (chunks / str(number) / "0").mkdir(parents=True)
+        os.link(chunks / "0/0/0", chunks / str(number) / "0/0")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
+        for path in ("toy", None):
+            zarr.consolidate_metadata(root, path=path)
+    return store
+
+
+def peak() -> float:
+    """Give the most memory that this process has had, in MB; Linux alone tells it apart from its parent's."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024 / 1e6
+
+
+def read(place: str, how: str) -> None:
+    """Read all tokens of a store, and print clips, GB, seconds and MB at the beginning and at most."""
+    group = open_store(place)["toy"]
+    begin, before, clips, size = time.perf_counter(), peak(), 0, 0
+    if how == "blocks":
+        for _, block in group.blocks("tokens"):
+            clips, size = clips + len(block), size + block.nbytes
+    else:
+        for clip in group.clip_ids:
+            clips, size = clips + 1, size + group.read(clip, "tokens").nbytes
+    print(clips, size / 1e9, time.perf_counter() - begin, before, peak())
+
+
+def main() -> None:
+    """Make stores of several sizes, read them, print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gigabytes", type=float, nargs="+", default=[1, 2, 9])
+    parser.add_argument("--read", nargs=2, metavar=("PLACE", "HOW"))
+    asked = parser.parse_args()
+    if asked.read:
+        read(*asked.read)
+        return
+    rows = []
+    with tempfile.TemporaryDirectory() as name, nginx(Path(name)) as url:
+        for gigabytes in asked.gigabytes:
+            store = write(Path(name), gigabytes)
+            for how in ("blocks", "read"):
+                for place in (str(store), f"{url}/{store.name}"):
+                    done = subprocess.run(
+                        [sys.executable, __file__, "--read", place, how],
+                        check=True,
+                        capture_output=True,
+                        text=True,
+                    )
+                    clips, size, seconds, before, most = map(float, done.stdout.split())
+                    where = "URL" if "://" in place else "folder"
+                    rows.append(
+                        (
+                            f"{size:.1f}",
+                            int(clips),
+                            where,
+                            how,
+                            round(before),
+                            round(most),
+                            f"{size / seconds:.1f}",
+                        )
+                    )
+    headers = ("GB", "clips", "from", "by", "MB once open", "MB at most", "GB/s")
+    print(tabulate(rows, headers=headers, disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Commands and readers in processes of their own, which survive.py disturbs."""
+
+import contextlib
+import hashlib
+import importlib
+import io
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from survive_works import serve
+
+from obygaze.cli import main as obygaze
+from obygaze_features.store import StoreError, open_store, verify
+from obygaze_features.store.rows import digest, row_bytes
+
+# What Python imports late, nobody may not read, where Python is root's.
+for module in ("encodings.utf_8_sig", "encodings.cp437"):
+    importlib.import_module(module)
+for module in ("commands.extract", "commands.store_more", "commands.store_transfer", "extract"):
+    importlib.import_module(f"obygaze_features.{module}")
+for module in ("cards", "exporting", "growing", "importing", "merge", "push", "s3"):
+    importlib.import_module(f"obygaze_features.store.{module}")
+
+# Every command runs in a fork of this process, which has imported all and opens no store itself: zarr's
+# threads would not survive a fork. A start costs milliseconds then, and a kill hits work, not imports.
+FORK = multiprocessing.get_context("fork")
+
+
+class Running:
+    """A command in a process of its own, and what it said."""
+
+    def __init__(self, words: list[object], said: Path, first: Callable[[], None] = lambda: None) -> None:
+        self.said = said
+        self.process = FORK.Process(target=self._run, args=([str(word) for word in words], first))
+        self.process.start()
+
+    def _run(self, words: list[str], first: Callable[[], None]) -> None:
+        os.setsid()
+        for stream in (1, 2):
+            os.dup2(os.open(self.said, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
+        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+        first()
+        obygaze(words)
+
+    def finish(self, codes: tuple[int, ...] = (0,)) -> int:
+        """Wait for the end; fail if it ends with another code."""
+        self.process.join()
+        code = self.process.exitcode
+        if code is None or (code not in codes and code != -signal.SIGKILL):
+            raise SystemExit(f"exit code {code}\n{self.said.read_text(encoding='utf-8')}")
+        return code
+
+
+def ask(function: Callable[..., Any], *words: Any) -> Any:
+    """Call a function in a process of its own."""
+    ours, theirs = FORK.Pipe()
+    process = FORK.Process(target=lambda: theirs.send(function(*words)))
+    process.start()
+    theirs.close()
+    try:
+        return ours.recv()
+    except EOFError:
+        raise SystemExit(f"{function.__name__}{words} failed") from None
+    finally:
+        process.join()
+
+
+def undisturbed(words: list[str]) -> None:
+    """Run obygaze in this process."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        obygaze(words)
+
+
+def content(place: str) -> str:
+    """Digest what work made, after checking it in full."""
+    if place.endswith(".h5"):
+        return hashlib.sha256(Path(place).read_bytes()).hexdigest()
+    report = verify(place, "full")
+    assert report.ok, report.problems
+    return report.fingerprint
+
+
+def watch(place: str, truth: str, good: str, stop: Event, seen: Any) -> None:
+    """Open what is there again and again; count what opens, and every clip that is not as in `truth`."""
+    if place.endswith(".h5"):
+        while not stop.is_set():
+            if Path(place).exists():
+                seen[0] += 1
+                seen[1] += content(place) != good
+            time.sleep(0.005)
+        return
+    digests = {clip.clip_id: clip.digests for clip in open_store(truth).clips}
+    while not stop.wait(0.005):
+        try:
+            store = open_store(place)
+        except (StoreError, OSError):
+            continue
+        seen[0] += 1
+        with contextlib.suppress(StoreError, OSError):  # not there yet, and said so
+            seen[1] += store.fingerprint != good
+        for name in store:
+            with contextlib.suppress(StoreError, OSError):
+                group = store[name]
+                for clip in np.array(group.clip_ids)[group.usable].tolist():
+                    for array in group.arrays:
+                        with contextlib.suppress(StoreError, OSError):
+                            found = digest(row_bytes(group.read(clip, array)))
+                            seen[1] += found != digests[clip][f"{name}/{array}"]
+
+
+@contextlib.contextmanager
+def servers(inputs: Path, *, s3: bool) -> Iterator[dict[str, str]]:
+    """Have the inputs served; the environment then says where S3 is."""
+    ours, theirs = FORK.Pipe()
+    server = FORK.Process(target=serve, args=(inputs, theirs), kwargs={"s3": s3})
+    server.start()
+    theirs.close()
+    places: dict[str, str] = ours.recv()
+    os.environ |= {
+        "AWS_ACCESS_KEY_ID": "nobody",
+        "AWS_SECRET_ACCESS_KEY": "nothing",
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": places["s3"],
+        "AWS_ALLOW_HTTP": "true",
+    }
+    try:
+        yield places
+    finally:
+        ours.send("")
+        server.join(5)
+        server.kill()

@@ -1,0 +1,100 @@
+"""moto's S3 server on the loopback device: the requests it got, and a limit to what it lets in."""
+
+import http.client
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from threading import Lock
+
+import pytest
+
+SETTINGS = {
+    "AWS_ACCESS_KEY_ID": "nobody",
+    "AWS_SECRET_ACCESS_KEY": "dont-tell",
+    "AWS_REGION": "us-east-1",
+    "AWS_ALLOW_HTTP": "true",
+}
+
+
+class Endpoint:
+    """Where S3 is, and what was asked of it.
+
+    Attributes
+    ----------
+    url
+        The endpoint; it has a bucket `bucket`.
+    asked
+        (LIST or the HTTP method, path) of every request; empty for a server that is not ours.
+    puts_left
+        How many objects may still be put, by PUT or as the first part of several; -1 for any number.
+    sent
+        Bytes of bodies that answers to GET had.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.asked: list[tuple[str, str]] = []
+        self.puts_left = -1
+        self.sent = 0
+        self._lock = Lock()
+
+    def watching(self, application):
+        """Wrap a server's WSGI application."""
+
+        def answer(environ, start_response):
+            method, path, query = (environ[name] for name in ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))
+            path = path.encode("latin-1").decode()
+            with self._lock:
+                self.asked.append(("LIST" if "list-type" in query else method, path))
+                refused = method == "PUT" and self.puts_left == 0
+                self.puts_left -= method == "PUT" and self.puts_left > 0
+            if refused:
+                start_response("403 Forbidden", [("Content-Type", "application/xml")])
+                return [b"<Error><Code>AccessDenied</Code><Message>no more</Message></Error>"]
+            body = application(environ, start_response)
+            return self._counted(body) if method == "GET" else body
+
+        return answer
+
+    def _counted(self, body):
+        for block in body:
+            self.sent += len(block)
+            yield block
+
+
+@contextmanager
+def s3_server() -> Iterator[Endpoint]:
+    """Start moto's server with a bucket."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(
+        ip_address="127.0.0.1", port=0, verbose=False
+    )
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = Endpoint(f"http://{host}:{port}")
+    server._server.app = endpoint.watching(server._server.app)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    with closing(http.client.HTTPConnection(host, port)) as made:
+        made.request("PUT", "/bucket")
+        assert made.getresponse().status == 200
+    try:
+        yield endpoint
+    finally:
+        server.stop()
+        server._server.server_close()
+
+
+@contextmanager
+def s3_settings(endpoint: Endpoint) -> Iterator[None]:
+    """Point the S3 client at an endpoint, as a user would."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**SETTINGS, "AWS_ENDPOINT_URL": endpoint.url}.items():
+            patch.setenv(name, value)
+        endpoint.asked.clear()
+        endpoint.puts_left, endpoint.sent = -1, 0
+        yield
+
+
+def real_endpoint() -> str | None:
+    """Give the endpoint of another server, with a bucket `bucket`, that tests should run against."""
+    return os.environ.get("OBYGAZE_TEST_S3")

@@ -1,0 +1,131 @@
+"""What fuzzing and bit flips found, once each: see benchmarks/fuzz.py and benchmarks/survive.py."""
+
+import struct
+import zipfile
+import zlib
+
+import pytest
+
+from obygaze_features.store import StoreError, open_store, read_stage, verify
+from obygaze_features.store.bag import file_digest, manifest_bytes, parse_manifest, tag_files
+from obygaze_features.store.objects import Folder
+from obygaze_features.store.packed import open_zip, pack
+from obygaze_features.store.transfer import bring
+
+from .toy_stores import sealed, staged
+
+MANIFEST, TAGS = "manifest-sha256.txt", "tagmanifest-sha256.txt"
+
+
+@pytest.fixture
+def store(tmp_path):
+    return sealed(tmp_path)
+
+
+def retag(store):
+    (store / TAGS).write_bytes(manifest_bytes({name: file_digest(store / name) for name in tag_files(store)}))
+
+
+@pytest.mark.parametrize("name", ["data/clips.csv", "data/features.zarr/zarr.json"])
+def test_a_digest_manifest_must_list_what_every_store_has(store, tmp_path, name):
+    digests, _ = parse_manifest((store / MANIFEST).read_bytes())
+    del digests[name]
+    (store / MANIFEST).write_bytes(manifest_bytes(digests))
+    retag(store)
+    with pytest.raises(StoreError, match=f"{MANIFEST}: does not list {name}"):
+        bring(Folder(store), tmp_path / "copy")
+    assert not (tmp_path / "copy.pulling").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("data/extra", "x" * 64),
+        ("data/extra", "../" * 21 + "x"),
+        ("data/clips.csv/x", "0" * 64),
+        (f"data/{'x' * 190}", "0" * 64),
+        ("data/../../x", "0" * 64),
+    ],
+)
+def test_a_digest_manifest_lists_files_that_can_be_and_digests_that_are_some(store, tmp_path, name, said):
+    digests, _ = parse_manifest((store / MANIFEST).read_bytes())
+    (store / MANIFEST).write_bytes(manifest_bytes(digests | {name: said}))
+    retag(store)
+    with pytest.raises(StoreError, match=f"{MANIFEST}: was changed"):
+        bring(Folder(store), tmp_path / "copy")
+
+
+def test_a_folder_in_place_of_a_listed_file_is_missed_in_words(store, tmp_path):
+    digests, _ = parse_manifest((store / MANIFEST).read_bytes())
+    (store / MANIFEST).write_bytes(manifest_bytes(digests | {"data/empty": "0" * 64}))
+    (store / "data/empty").mkdir()
+    retag(store)
+    with pytest.raises(StoreError, match="data/empty: is listed in the digest manifest, but not there"):
+        bring(Folder(store), tmp_path / "copy")
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("data/clips.csv", lambda store: store.clips),
+        ("bag-info.txt", lambda store: store.version),
+        (MANIFEST, lambda store: store.fingerprint),
+    ],
+)
+def test_a_file_that_every_store_has_is_missed_in_words(store, name, read):
+    (store / name).unlink()
+    with pytest.raises(StoreError, match=f"{name}: missing; this is not a whole store"):
+        read(open_store(store))
+
+
+@pytest.mark.parametrize("place", range(28, 34))
+def test_the_last_record_of_a_zips_directory_may_not_promise_more_than_there_is(store, tmp_path, place):
+    path = pack(Folder(store), tmp_path / "toy-1.0.0.zip")
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        last = archive.infolist()[-1]
+    at = data.rindex(struct.pack("<4s", b"PK\x01\x02"))
+    assert last.filename.encode() in data[at:]
+    for bit in range(8):
+        data[at + place] ^= 1 << bit
+        path.write_bytes(data)
+        with pytest.raises(StoreError, match=r"toy-1\.0\.0\.zip"):
+            open_zip(path)
+        data[at + place] ^= 1 << bit
+
+
+def test_a_damaged_chunk_is_named_with_the_rows_that_there_are(store):
+    chunk = store / "data/features.zarr/toy/pooled/c/0/0"
+    chunk.write_bytes(chunk.read_bytes()[:-1] + b"\x00")
+    whats = [problem.what for problem in verify(store).problems]
+    assert any("rows 0 to 19 of toy/pooled" in what for what in whats)
+    (store / "data/clips.csv").write_text("torn", encoding="utf-8")
+    whats = [problem.what for problem in verify(store).problems]
+    assert any("rows from 0 on of toy/pooled" in what for what in whats)
+
+
+def test_a_stage_says_what_makes_a_store_of_it(tmp_path):
+    stage = staged(tmp_path, 8)
+    with pytest.raises(StoreError, match=r"seal it: obygaze store seal .*toy --licence SPDX"):
+        open_store(tmp_path / "toy")
+    stage.path.joinpath("journal/0001.jsonl").unlink()
+    with pytest.raises(StoreError, match=r"8 of 8 clips are still to do: extract into .*toy again"):
+        open_store(tmp_path / "toy")
+
+
+@pytest.mark.parametrize("nested", ["[" * 100_000, '{"attributes":' * 400 + "0" + "}" * 400])
+def test_a_stage_with_endless_json_is_refused(tmp_path, nested):
+    stage = staged(tmp_path, 8)
+    (stage.path / "stage.zarr/toy/pooled/zarr.json").write_text(nested, encoding="utf-8")
+    with pytest.raises(StoreError, match="damaged"):
+        read_stage(stage.path)
+
+
+def test_a_line_of_endless_json_is_a_damaged_line(tmp_path):
+    stage = staged(tmp_path, 8)
+    text = b"[" * 100_000
+    line = b'{"crc32":"%08x","entry":%b}\n' % (zlib.crc32(text), text)
+    journal = stage.path / "journal/0001.jsonl"
+    journal.write_bytes(line + journal.read_bytes())
+    assert [damage.partition(": ")[0] for damage in stage.damage()] == [f"{journal}, line 1"]
+    assert not stage.missing()

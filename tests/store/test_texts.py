@@ -1,0 +1,190 @@
+"""Stores of texts: a row is a text, which the store carries; everything else is as with clips."""
+
+import csv
+import dataclasses
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from obygaze_features.store import (
+    ArraySpec,
+    ClipFeatures,
+    ClipResult,
+    GroupSpec,
+    PlannedClip,
+    Stage,
+    StoreError,
+    open_store,
+    seal,
+    staging_path,
+    verify,
+)
+from obygaze_features.store.diff import diff, in_words
+from obygaze_features.store.exporting import export_anndata, export_hdf5
+from obygaze_features.store.growing import check_growth
+from obygaze_features.store.merge import merge
+from obygaze_features.store.packed import pack
+from obygaze_features.store.testing import seal_arrays, toy_provenance
+
+TEXTS = {"b-02": "a woman,\nsmiling", "a-01": "a man", "é-03": "ein Mädchen", "c-04": "a man"}
+SAMPLING = {"policy": "texts", "n": None}
+
+
+def vector(text, width=3):
+    return np.random.default_rng(len(text)).normal(size=width).astype(np.float32)
+
+
+def staged(path, texts, failed=()):
+    provenance = toy_provenance("toy", space="toy sha256:0", sampling=SAMPLING)
+    group = GroupSpec("toy", (ArraySpec("pooled", (3,), "float32"),), 1, provenance)
+    planned = [PlannedClip(name, "", text=text) for name, text in texts.items()]
+    stage = Stage.open(staging_path(path), planned, [group], {"name": "prompts"})
+    moment = np.zeros(1), np.zeros(1, np.int64)
+    with stage.writer() as writer:
+        writer.commit(
+            [
+                ClipResult(name, "failed", "no token")
+                if name in failed
+                else ClipResult(name, "ok", groups={"toy": ClipFeatures(*moment, {"pooled": vector(text)})})
+                for name, text in texts.items()
+                if name in stage.missing()
+            ]
+        )
+    return stage
+
+
+def sealed(path, texts=TEXTS, failed=(), **options):
+    staged(path, texts, failed)
+    return seal(None, path, licence="CC0-1.0", **options)
+
+
+def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(tmp_path):
+    store = open_store(sealed(tmp_path / "texts", failed=["c-04"]))
+    assert store.attributes["spec_version"] == "1.1"
+    group = store["toy"]
+    assert group.clip_ids == ("a-01", "b-02", "c-04", "é-03")
+    assert group.text == tuple(TEXTS[name] for name in group.clip_ids)  # a failed row has its text too
+    assert [clip.text for clip in store.clips] == list(group.text)
+    assert np.array_equal(group.read("b-02", "pooled"), vector(TEXTS["b-02"]))
+    assert group.n_frames == 1
+    assert verify(store.path, "full").ok
+
+
+def test_the_table_and_the_card_speak_of_texts(tmp_path):
+    path = sealed(tmp_path / "texts")
+    with (path / "data/clips.csv").open(encoding="utf-8", newline="") as file:
+        assert {line["clip"]: line["text"] for line in csv.DictReader(file)} == TEXTS
+    card = (path / "README.md").read_text(encoding="utf-8")
+    assert "format 1.1: 4 texts" in card
+    assert "Decoded by" not in card
+    fields = json.loads((path / "croissant.json").read_bytes())["recordSet"][0]["field"]
+    assert fields[-1]["name"] == "text"
+
+
+def test_a_store_of_clips_has_no_text_and_stays_what_it_was(tmp_path):
+    store = open_store(
+        seal_arrays(tmp_path / "clips", {"a": "m"}, {"toy": {"pooled": np.ones((1, 2), "f4")}})
+    )
+    assert store.attributes["spec_version"] == "1.0"
+    assert store["toy"].text is None
+    assert "text" not in (store.path / "data/clips.csv").read_text(encoding="utf-8").splitlines()[0]
+
+
+def test_it_opens_in_xarray_by_name(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    path = sealed(tmp_path / "texts") / "data/features.zarr"
+    with xarray.open_zarr(path, group="toy", consolidated=True) as dataset:
+        assert dataset.text.sel(clip="é-03").item() == "ein Mädchen"
+
+
+def test_a_stage_of_texts_resumes_and_keeps_its_texts(tmp_path):
+    some = dict(list(TEXTS.items())[:2])
+    staged(tmp_path / "texts", some)
+    assert [clip.text for clip in staged(tmp_path / "texts", TEXTS).clips] == list(TEXTS.values())
+    at_once = sealed(tmp_path / "once")
+    path = seal(None, tmp_path / "texts", licence="CC0-1.0")
+    assert open_store(path).fingerprint == open_store(at_once).fingerprint
+
+
+def test_another_text_under_the_same_id_is_refused(tmp_path):
+    staged(tmp_path / "texts", TEXTS)
+    with pytest.raises(StoreError, match='clip a-01 was planned otherwise: text is "a man"'):
+        staged(tmp_path / "texts", TEXTS | {"a-01": "a boy"})
+
+
+def test_rows_are_all_texts_or_all_clips(tmp_path):
+    staged(tmp_path / "texts", TEXTS)
+    stage = staging_path(tmp_path / "texts")
+    planned = [*(PlannedClip(name, "", text=text) for name, text in TEXTS.items()), PlannedClip("z", "m")]
+    groups = [GroupSpec("toy", (ArraySpec("pooled", (3,), "float32"),), 1, toy_provenance("toy"))]
+    with pytest.raises(StoreError, match="some rows have a text and others none"):
+        Stage.open(stage, planned, groups, {"name": "prompts"})
+
+
+@pytest.mark.parametrize("text", ["", " \n", "a\0b", "\ud800"])
+def test_what_is_no_text_is_refused(text):
+    with pytest.raises(StoreError, match="clip a, text: "):
+        PlannedClip("a", "", text=text)
+
+
+def test_merged_packed_and_grown_stores_keep_their_texts(tmp_path):
+    items = list(TEXTS.items())
+    whole = open_store(sealed(tmp_path / "whole"))
+    first, second = (
+        sealed(tmp_path / name, dict(some)) for name, some in (("1", items[:2]), ("2", items[1:]))
+    )
+    merged = open_store(merge([open_store(first), open_store(second)], tmp_path / "merged"))
+    assert merged["toy"].text == whole["toy"].text
+    assert verify(merged.path, "full").ok
+    packed = open_store(pack(whole.objects, tmp_path / "whole.zip"))
+    assert packed["toy"].text == whole["toy"].text
+    assert diff(whole, packed).equal
+    grown = staged(tmp_path / "1", TEXTS)
+    assert check_growth(open_store(first), grown, "1.1.0") == open_store(first).fingerprint
+    changed = staged(tmp_path / "3", dict(items[:1]) | {"a-01": "A man"})
+    with pytest.raises(StoreError, match="the text of a-01 is not what it is in"):
+        check_growth(open_store(first), changed, "1.1.0")
+
+
+def test_other_texts_are_a_difference_and_forbid_merging(tmp_path):
+    one = open_store(sealed(tmp_path / "1"))
+    other = open_store(sealed(tmp_path / "2", TEXTS | {"a-01": "a MAN"}))
+    found = diff(one, other)
+    assert found.clips["text"] == ("a-01",)
+    assert "clips: text differs for 1: a-01" in in_words(found, "1", "2")
+    with pytest.raises(StoreError, match="clip a-01: text differs"):
+        merge([one, other], tmp_path / "merged")
+
+
+def test_exports_carry_the_texts(tmp_path):
+    store = open_store(sealed(tmp_path / "texts"))
+    export_hdf5(store, "toy", tmp_path / "t.h5")
+    with h5py.File(tmp_path / "t.h5") as file:
+        assert file["b-02"].attrs["text"] == TEXTS["b-02"]
+    export_anndata(store, "toy", tmp_path / "t.h5ad")
+    with h5py.File(tmp_path / "t.h5ad") as file:
+        assert file["obs/text"].asstr()[:].tolist() == list(store["toy"].text)
+
+
+def test_a_text_that_is_not_the_tables_is_found(tmp_path):
+    path = sealed(tmp_path / "texts")
+    table = path / "data/clips.csv"
+    table.write_text(table.read_text(encoding="utf-8").replace("Mädchen", "Junge"), encoding="utf-8")
+    whats = {problem.file: problem.what for problem in verify(path, "full").problems}
+    assert "clip é-03: 'ein Mädchen', but 'ein Junge'" in whats["data/features.zarr/toy/text"]
+
+
+def test_a_backbone_of_clips_has_no_texts(tmp_path):
+    name = dict.fromkeys(TEXTS, "")
+    rows = {"toy": {"pooled": np.ones((4, 3), np.float32)}}
+    wrong = {"sampling": {"policy": "uniform", "n": 1}}
+    assert verify(seal_arrays(tmp_path / "good", name, rows, texts=TEXTS), "full").ok
+    (problem,) = verify(seal_arrays(tmp_path / "texts", name, rows, texts=TEXTS, **wrong), "full").problems
+    assert problem.what.startswith("'sampling.policy' should be texts")
+
+
+def test_the_row_of_the_table_knows_its_text(tmp_path):
+    clip = open_store(sealed(tmp_path / "texts")).clips[0]
+    assert dataclasses.replace(clip, text=None) != clip
