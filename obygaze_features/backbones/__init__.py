@@ -6,20 +6,25 @@ A backbone of one's own is a function in a package of one's own, named by an ent
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from obygaze_features.backbones.backbone import Backbone, BackboneError, Output
+from obygaze_features.backbones.text_backbone import TextBackbone, Tokens
 
 __all__ = [
     "BACKBONES",
+    "TEXT_BACKBONES",
     "Backbone",
     "BackboneError",
     "Output",
+    "TextBackbone",
+    "Tokens",
     "backbone_names",
     "backbone_options",
     "load_backbone",
+    "load_text_backbone",
 ]
 
 # name -> module:function. Imported only when asked for: networks bring gigabytes along.
@@ -30,6 +35,11 @@ BACKBONES = {
     "xclip": "obygaze_features.backbones.xclip:xclip",
     "xclip-lsmdc": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc",
 }
+TEXT_BACKBONES = {
+    "clip-text": "obygaze_features.backbones.clip_text:clip_text",
+    "sentence": "obygaze_features.backbones.sentence:sentence",
+}
+"""The same for those that read texts in place of frames."""
 GROUP = "obygaze.backbones"
 
 
@@ -48,22 +58,29 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
     BackboneError
         If there is no such backbone, it does not take an option, or cannot be had.
     """
+    if name in TEXT_BACKBONES:
+        raise BackboneError(f"backbone '{name}' reads texts, not frames")
     function = _function(name)
-    taken = _options(function)
-    for option in options:
-        if option not in taken:
-            raise BackboneError(
-                f"backbone '{name}' takes no option '{option}'; it takes {', '.join(taken) or 'none'}"
-            )
+    _check_options(name, function, options)
     backbone = function(**({} if n_frames is None else {"n_frames": n_frames}), **options)
     if not isinstance(backbone, Backbone):
         raise BackboneError(f"backbone '{name}': its function gave {type(backbone).__name__}, not a Backbone")
     return backbone
 
 
+def load_text_backbone(name: str, **options: Any) -> TextBackbone:
+    """Build a backbone that reads texts, by its name; the rest is as for `load_backbone`."""
+    if name not in TEXT_BACKBONES:
+        raise BackboneError(f"no backbone '{name}' reads texts; those that do: {', '.join(TEXT_BACKBONES)}")
+    function = _function(name)
+    _check_options(name, function, options)
+    backbone: TextBackbone = function(**options)
+    return backbone
+
+
 def backbone_names() -> tuple[str, ...]:
     """Name the backbones there are: those of this package, and what others bring along."""
-    return tuple(sorted({*BACKBONES, *(entry.name for entry in entry_points(group=GROUP))}))
+    return tuple(sorted({*BACKBONES, *TEXT_BACKBONES, *(entry.name for entry in entry_points(group=GROUP))}))
 
 
 def backbone_options(name: str) -> tuple[str, ...]:
@@ -79,7 +96,7 @@ def backbone_options(name: str) -> tuple[str, ...]:
 
 def _function(name: str) -> Callable[..., Any]:
     brought = {(entry.name, entry.value): entry for entry in entry_points(group=GROUP) if entry.name == name}
-    ours = BACKBONES.get(name)
+    ours = BACKBONES.get(name) or TEXT_BACKBONES.get(name)
     if len(brought) + (ours is not None) > 1:
         values = sorted([value for _, value in brought] + ([ours] if ours else []))
         raise BackboneError(f"more than one backbone is called '{name}': {', '.join(values)}; uninstall one")
@@ -101,6 +118,15 @@ def _load(entry: EntryPoint) -> Callable[..., Any]:
         raise BackboneError(f"backbone '{entry.name}': {entry.value} is not a function")
     function: Callable[..., Any] = found
     return function
+
+
+def _check_options(name: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    taken = _options(function)
+    for option in options:
+        if option not in taken:
+            raise BackboneError(
+                f"backbone '{name}' takes no option '{option}'; it takes {', '.join(taken) or 'none'}"
+            )
 
 
 def _options(function: Callable[..., Any]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 The shortest of the networks here, and the one to copy for a network of one's own.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from obygaze_features.backbones.checkpoint import check_model_type, load_pretrai
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import choose_preset
+from obygaze_features.backbones.space import space_of
 from obygaze_features.backbones.weights import HUB, Weights, find_weights
 
 TEXT_HALF = (r"text_model\..*", r"text_projection\.weight", r"logit_scale", r"logit_bias")
@@ -53,7 +55,7 @@ def clip(
     model = load_pretrained(cls, found, config, allow_unexpected=TEXT_HALF)
     frames = n_frames or 32
     width = config.projection_dim if family == "clip" else config.hidden_size
-    return network_backbone(
+    backbone = network_backbone(
         "clip",
         FrameByFrame(model, "image_embeds" if family == "clip" else "pooler_output"),
         n_frames=frames,
@@ -70,6 +72,8 @@ def clip(
         architecture={"type": family, **plain_config(config)},
         citation=CITATIONS[family],
     )
+    # Both arrays are in the space that the texts of the same weights are embedded in.
+    return replace(backbone, provenance={**backbone.provenance, "space": space_of(family, found)})
 
 
 def vision_config(weights: Weights) -> tuple[str, Any]:

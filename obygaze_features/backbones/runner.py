@@ -126,7 +126,7 @@ class Runner:
             return torch.from_numpy(clips).pin_memory().to(self.device, non_blocking=True)
 
     def _forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        with torch.inference_mode(), _products(tf32=self.compute.tf32), self._autocast():
+        with torch.inference_mode(), products(tf32=self.compute.tf32), autocast(self.compute, self.device):
             frames = pixels.permute(0, 1, 4, 2, 3).to(torch.float32, memory_format=torch.contiguous_format)
             results = self.network(frames.mul_(self._scale).add_(self._shift))
             return {output.name: self._checked(output, results) for output in self.outputs}
@@ -148,11 +148,6 @@ class Runner:
         event.record(CUDA.current_stream(self.device))
         return event
 
-    def _autocast(self) -> Any:
-        if self.compute.precision == "float32":
-            return nullcontext()
-        return torch.autocast(self.device.type, AUTOCAST[self.compute.precision])
-
     def _halve(self) -> None:
         if self.clips_at_once == 1:
             raise BackboneError(
@@ -163,8 +158,15 @@ class Runner:
             torch.cuda.empty_cache()
 
 
+def autocast(compute: Compute, device: torch.device) -> Any:
+    """Let torch compute in half precision where that was asked for."""
+    if compute.precision == "float32":
+        return nullcontext()
+    return torch.autocast(device.type, AUTOCAST[compute.precision])
+
+
 @contextmanager
-def _products(*, tf32: bool) -> Iterator[None]:
+def products(*, tf32: bool) -> Iterator[None]:
     """Decide whether float32 products may drop mantissa bits; torch allows convolutions that by default."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     before = matmul.allow_tf32, cudnn.allow_tf32

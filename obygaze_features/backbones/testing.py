@@ -4,12 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 
 from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.checkpoint import quiet, untrained
+from obygaze_features.backbones.weights import SINGLE
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, tensors_of
 
 WIDTH = 32
+END = "<|endoftext|>"
 _TRANSFORMER: dict[str, Any] = {
     "hidden_size": WIDTH,
     "intermediate_size": 2 * WIDTH,
@@ -96,3 +99,43 @@ def _tiny_network(name: str) -> Any:
     if name == "siglip":
         return transformers.SiglipModel(transformers.SiglipConfig(text_config=_TEXT, vision_config=_IMAGE))
     raise BackboneError(f"there is no tiny '{name}'")
+
+
+def tiny_language_model(folder: Path, *, seed: int = 0, context: int = 32) -> Path:
+    """Write a tiny untrained GPT-2 as the hub has the real one: its names of tensors, vocab.json, merges.txt.
+
+    Parameters
+    ----------
+    context
+        The most tokens it takes.
+    """
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers  # noqa: PLC0415
+    from transformers import GPT2Config, GPT2LMHeadModel  # noqa: PLC0415
+
+    folder.mkdir(parents=True, exist_ok=True)
+    split: Any = pre_tokenizers.ByteLevel
+    tokenizer: Any = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = split(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=280, special_tokens=[END], initial_alphabet=split.alphabet(), show_progress=False
+    )
+    tokenizer.train_from_iterator(["a man riding a motorcycle", "a woman riding on a road"], trainer)
+    tokenizer.model.save(str(folder))
+    (folder / "tokenizer_config.json").write_text(f'{{"model_max_length": {context}}}', encoding="utf-8")
+    config: Any = GPT2Config(
+        vocab_size=tokenizer.get_vocab_size(),
+        n_positions=context,
+        n_embd=WIDTH,
+        n_layer=2,
+        n_head=2,
+        bos_token_id=0,
+        eos_token_id=0,
+        initializer_range=0.5,  # so that tokens are not all as probable
+    )
+    network = untrained(lambda: GPT2LMHeadModel(config), seed)
+    tensors = {name.removeprefix("transformer."): value for name, value in network.state_dict().items()}
+    del tensors["lm_head.weight"]  # tied to the embedding
+    mask = torch.ones(context, context).tril()[None, None]
+    save_file(tensors | {f"h.{layer}.attn.bias": mask.clone() for layer in range(2)}, folder / SINGLE[0])
+    config.save_pretrained(folder)
+    return folder

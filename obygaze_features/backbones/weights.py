@@ -21,11 +21,41 @@ SINGLE = ("model.safetensors", "pytorch_model.bin")  # in the order of preferenc
 SHARDED = tuple(f"{name}.index.json" for name in SINGLE)
 FILE_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
 
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "vocab.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
+"""All that a tokenizer may be made of."""
+
+SENTENCE_FILES = (
+    "modules.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+    "sentence_bert_config.json",
+    "sentence_roberta_config.json",
+    "sentence_distilbert_config.json",
+    "sentence_camembert_config.json",
+    "sentence_albert_config.json",
+    "sentence_xlm-roberta_config.json",
+    "sentence_xlnet_config.json",
+)
+"""What sentence-transformers says of a sentence encoder."""
+
 HUB: Mapping[str, str] = MappingProxyType(
     {
         "xclip": "microsoft/xclip-base-patch16-zero-shot",
         "vivit": "google/vivit-b-16x2-kinetics400",
         "clip": "openai/clip-vit-base-patch16",
+        "clip-text": "openai/clip-vit-base-patch16",
+        "sentence": "sentence-transformers/all-MiniLM-L6-v2",
     }
 )
 """Backbone -> the repository that it loads unless told otherwise."""
@@ -152,6 +182,20 @@ def fetch(repository: str, revision: str | None = None) -> Weights:
         return Weights(tuple(paths), config.parent, digest(paths), repository, commit)
     where = "the hub's cache, and HF_HUB_OFFLINE is set," if _offline() else "the hub"
     raise BackboneError(f"{repository}@{commit}: {where} has none of {', '.join((*SINGLE, *SHARDED))}")
+
+
+def file_of(weights: Weights, name: str) -> Path | None:
+    """Find another file of a folder or repository, such as a tokenizer's; None where there is none.
+
+    Raises
+    ------
+    BackboneError
+        If the hub cannot be asked.
+    """
+    if weights.repository is not None:
+        return _hub_file_if_any(weights.repository, name, weights.revision)
+    path = None if weights.folder is None else weights.folder / name
+    return path if path is not None and path.is_file() else None
 
 
 def digest(files: Sequence[Path]) -> str:

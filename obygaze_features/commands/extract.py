@@ -1,12 +1,19 @@
-"""`obygaze extract`: a manifest's clips into a store."""
+"""`obygaze extract`: a manifest's clips, or a list of texts, into a store."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from obygaze_features.commands.extract_options import Shard, choose_shard, read_recipes
+from obygaze_features.commands.extract_options import (
+    Shard,
+    choose_shard,
+    read_recipes,
+    what_forbids_writing,
+)
 from obygaze_features.commands.extract_output import (
     note,
     note_samplings,
@@ -14,6 +21,8 @@ from obygaze_features.commands.extract_output import (
     show_estimate,
     show_outcome,
 )
+from obygaze_features.commands.extract_work import TEXTS_AT_ONCE, Work, reads_texts, text_work
+from obygaze_features.commands.places import HERE
 
 if TYPE_CHECKING:
     from obygaze_features.extract import RunReport
@@ -26,7 +35,7 @@ VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # somebody forgot the
 
 @click.command()
 @click.argument("manifest", type=click.Path(path_type=Path))
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=HERE)
 @click.option(
     "--backbone",
     "names",
@@ -35,7 +44,10 @@ VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # somebody forgot the
     help="May be repeated.  [default: descriptors]",
 )
 @click.option(
-    "--n", "n_frames", type=click.IntRange(1), help="Frames of a clip.  [default: what the backbone takes]"
+    "--n",
+    "n_frames",
+    type=click.IntRange(1),
+    help="Frames of a clip.  [default: what the backbone takes; 1 of still images]",
 )
 @click.option(
     "--sampling",
@@ -67,7 +79,7 @@ VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # somebody forgot the
 )
 @click.option("--workers", type=click.IntRange(1), help="Decode processes.  [default: the usable cores]")
 @click.option(
-    "--batch-size", type=click.IntRange(1), default=8, show_default=True, help="Clips encoded together."
+    "--batch-size", type=click.IntRange(1), help="Rows encoded together.  [default: 8 clips or 64 texts]"
 )
 @click.option(
     "--timeout",
@@ -112,7 +124,7 @@ def extract(
     compiled: bool,
     engine: Literal["local", "ray"],
     workers: int | None,
-    batch_size: int,
+    batch_size: int | None,
     timeout: float,
     strict: bool,
     hash_sources: bool,
@@ -127,13 +139,17 @@ def extract(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Extract the clips of MANIFEST into STORE, resuming where it was stopped.
+    """Extract the clips of MANIFEST, or the texts of a list, into STORE, resuming where it was stopped.
 
     Finished clips are safe in STORE.staging at once. When every clip is done, or has failed with a reason,
     the stage is sealed as STORE-VERSION, which nothing changes any more.
 
     With several backbones each clip is decoded once for all of them. Several GPUs: one job each, with --shard
     and CUDA_VISIBLE_DEVICES, or --engine ray. docs/slurm.md has whole job scripts.
+
+    The backbones clip-text and sentence read texts: MANIFEST is then a CSV with text_id and text, or with
+    caption_id and caption, or a .txt with one text a line. What is longer than the backbone takes is cut, and
+    'partial'.
 
     \b
     Exit codes: 0 all done, 1 error, 2 usage, 3 done but some clips failed,
@@ -143,88 +159,117 @@ def extract(
     Examples:
       obygaze extract films.csv stores/films --dry-run
       obygaze extract films.csv stores/films --licence CC-BY-4.0
-      obygaze extract films.csv stores/films --retry-failed
+      obygaze extract films.csv stores/films --retry-failed --store-version 1.1.0
       obygaze extract films.csv stores/films --backbone xclip --backbone vivit --dtype bf16
       obygaze extract films.csv stores/films --backbone xclip-lsmdc --weights pytorch_model.bin.4
       obygaze extract films.csv stores/films --shard 3/8                one of eight jobs
+      obygaze extract stills.csv stores/stills --backbone clip           still images
+      obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
     from obygaze_features.extract import ExtractError, Job, estimate, stop_on_signals, usable_cores
+    from obygaze_features.extract.stills import frames_of
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store import Stage, read_stage, staging_path
     from obygaze_features.store.provenance import validate_licence
+    from obygaze_features.store.seal import versioned
 
-    if manifest.is_dir() or manifest.suffix.lower() in VIDEOS:
-        folder = manifest if manifest.is_dir() else manifest.parent
-        raise ExtractError(
-            f"{manifest} is not a manifest; make one first: "
-            f"obygaze manifest import folder {folder} --out {manifest.stem or 'films'}.csv"
+    called = corpus or manifest.stem
+    if reads_texts(names):
+        work = text_work(
+            ctx,
+            manifest,
+            called,
+            names,
+            weights,
+            device=device,
+            dtype=dtype,
+            batch_size=batch_size or TEXTS_AT_ONCE,
+            as_json=as_json,
         )
-    run = _engine(engine)
-    recipes = read_recipes(
-        names,
-        n_frames,
-        {"weights": weights, "preset": presets, "tokens": tokens},
-        device=device,
-        dtype=dtype,
-        compiled=compiled,
-    )
+    else:
+        _refuse_videos(manifest)
+        run = _engine(engine)
+        clips = read_manifest(manifest)
+        recipes = read_recipes(
+            names,
+            frames_of(clips, n_frames),
+            {"weights": weights, "preset": presets, "tokens": tokens},
+            device=device,
+            dtype=dtype,
+            compiled=compiled,
+        )
+        job = Job(
+            clips,
+            called,
+            tuple(recipe.build() for recipe in recipes),
+            policy,
+            strict,
+            hash_sources,
+            recipes,
+        )
+        note_samplings(job)
+        if not clips:
+            raise ExtractError(f"{manifest}: there is no clip in it, only a header")
+        cores = workers or usable_cores()
+        work = Work(
+            job,
+            partial(run, job, workers=workers, batch_size=batch_size or 8, timeout_s=timeout),
+            lambda todo: show_estimate(estimate(job, todo, cores), cores, as_json=as_json),
+        )
     shard = choose_shard(given_shard)
     no_seal = no_seal or shard[1] > 1
-    job = Job(
-        read_manifest(manifest),
-        corpus or manifest.stem,
-        tuple(recipe.build() for recipe in recipes),
-        policy,
-        strict,
-        hash_sources,
-        recipes,
-    )
     validate_licence(licence)
-    note_samplings(job)
     place = staging_path(store)
-    sealed = store.with_name(f"{store.name}-{store_version}")
+    sealed = versioned(store, store_version)
+    obstacle = what_forbids_writing(place)
     if dry_run:
+        if obstacle:
+            note(obstacle)
         todo = (
             read_stage(place).missing(shard, retry_failed=retry_failed)
             if place.exists()
-            else list(job.manifest.by_id)[shard[0] :: shard[1]]
+            else [clip.clip_id for clip in work.job.planned_clips()][shard[0] :: shard[1]]
         )
-        workers = workers or usable_cores()
-        show_estimate(estimate(job, todo[:limit], workers), workers, as_json=as_json)
+        work.show_cost(todo[:limit])
         return
     _refuse_to_outdate(sealed, place)
-    stage = Stage.open(place, job.planned_clips(), job.groups(), job.corpus_record())
+    if obstacle:
+        raise ExtractError(obstacle)
+    stage = Stage.open(place, work.job.planned_clips(), work.job.groups(), work.job.corpus_record())
     for damage in stage.damage():
         note(damage)
     todo = stage.missing(shard, retry_failed=retry_failed)[:limit]
     if todo and sealed.exists() and not no_seal:
         raise click.UsageError(
-            f"{sealed} is sealed already; {len(todo)} more clips need another --store-version"
+            f"{sealed} is sealed already; {len(todo)} more {work.unit}s need another, such as "
+            "--store-version 1.1.0"
         )
-    with stop_on_signals() as stop, progress(len(todo)) as show:
-        report = run(
-            job,
-            stage,
-            todo,
-            workers=workers,
-            batch_size=batch_size,
-            timeout_s=timeout,
-            stopped=stop,
-            on_commit=show,
-        )
+    with stop_on_signals() as stop, progress(len(todo), work.unit) as show:
+        report = work.run(stage, todo, stopped=stop, on_commit=show)
     path = None
     if not (no_seal or stop() or stage.missing()):
         path = sealed if sealed.exists() else _seal(place, store, store_version, licence, citation)
-    show_outcome(stage, report, path, stop, as_json=as_json)
+    show_outcome(stage, report, path, stop, as_json=as_json, unit=work.unit)
     if shard[1] > 1 and not (stop() or stage.missing(shard)):
         note(
             f"shard {shard[0]}/{shard[1]} is done. "
-            f"Once all are: obygaze store seal {store} --licence {licence}"
+            f"Once all are: obygaze store seal {quote(str(store))} --licence {quote(licence)}"
         )
     failed = any(
         entry.status == "failed" and entry.row % shard[1] == shard[0] for entry in stage.status().values()
     )
     ctx.exit(stop.exit_code or (3 if failed else 0))
+
+
+def _refuse_videos(manifest: Path) -> None:
+    from obygaze_features.extract import ExtractError
+
+    if manifest.is_dir() or manifest.suffix.lower() in VIDEOS:
+        folder = manifest if manifest.is_dir() else manifest.parent
+        raise ExtractError(
+            f"{manifest} is not a manifest; make one first: "
+            f"obygaze manifest import folder {quote(str(folder))} --out {quote(manifest.stem or 'films')}.csv"
+        )
 
 
 def _engine(name: str) -> "Callable[..., RunReport]":
@@ -244,7 +289,7 @@ def _seal(place: Path, store: Path, version: str, licence: str, citation: str) -
     if licence == NO_LICENCE:
         note(
             f"nobody has stated a licence (--licence), and the sealed store says so: {NO_LICENCE}. Before "
-            f"you share it: obygaze store seal {store} --licence SPDX --store-version 1.0.1"
+            f"you share it: obygaze store seal {quote(str(store))} --licence SPDX --store-version 1.0.1"
         )
     return seal(place, store, version=version, licence=licence, citation=citation)
 

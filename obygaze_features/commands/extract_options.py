@@ -101,6 +101,18 @@ def _not_taken(name: str, option: str, value: str, names: Sequence[str]) -> str:
     return f"{told}; write for whom it is, as in --{option} {others[0]}={value}" if others else told
 
 
+def what_forbids_writing(place: Path) -> str | None:
+    """Say why a folder cannot be made or written, before an hour of work finds out; None if it can."""
+    found = place.absolute()
+    while not os.path.lexists(found):
+        found = found.parent
+    if not found.is_dir():
+        return f"{found} is a file, so {place} cannot be a folder; choose another STORE"
+    if not os.access(found, os.W_OK | os.X_OK):
+        return f"{found}: no permission to write there, where {place} is to be; choose another STORE"
+    return None
+
+
 def _absolute(weights: str) -> str:
     """Name weights that are a path so that another process finds them too."""
     path = Path(weights).expanduser()

@@ -11,15 +11,16 @@ from tabulate import tabulate
 
 if TYPE_CHECKING:
     from obygaze_features.extract import Estimate, Job, RunReport, Stop
+    from obygaze_features.extract.texts import TextEstimate
     from obygaze_features.store import ClipResult, Stage
 
 
 @contextmanager
-def progress(n_clips: int) -> "Iterator[Callable[[RunReport, list[ClipResult]], None]]":
+def progress(n_clips: int, unit: str = "clip") -> "Iterator[Callable[[RunReport, list[ClipResult]], None]]":
     """Show a bar on stderr, moved by what this context gives."""
     from tqdm import tqdm
 
-    with tqdm(total=n_clips, unit="clip", disable=None if n_clips else True) as bar:
+    with tqdm(total=n_clips, unit=unit, disable=None if n_clips else True) as bar:
 
         def show(report: "RunReport", results: "list[ClipResult]") -> None:
             bar.set_postfix_str(
@@ -51,10 +52,33 @@ def show_estimate(what: "Estimate", workers: int, *, as_json: bool) -> None:
     click.echo(tabulate(rows, tablefmt="plain"))
 
 
+def show_text_estimate(what: "TextEstimate", *, as_json: bool) -> None:
+    """Say what a dry run found out about texts."""
+    if as_json:
+        click.echo(json.dumps(what.record()))
+        return
+    if what.seconds is None:
+        click.echo("nothing to do: every text is done")
+        return
+    rows = [
+        ("texts to do", what.texts),
+        ("to be cut", f"{what.cut} longer than a backbone takes"),
+        ("feature bytes", f"{what.feature_bytes:,}"),
+        ("time", f"about {_duration(what.seconds)}, from {what.tried} texts tried now"),
+    ]
+    click.echo(tabulate(rows, tablefmt="plain"))
+
+
 def show_outcome(
-    stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Stop", *, as_json: bool
+    stage: "Stage",
+    report: "RunReport",
+    sealed: Path | None,
+    stop: "Stop",
+    *,
+    as_json: bool,
+    unit: str = "clip",
 ) -> None:
-    """Say what became of the clips, in this run and in those before."""
+    """Say what became of the clips, in this run and in those before; `unit` is what a row is."""
     entries = stage.status()
     counts = {
         status: sum(e.status == status for e in entries.values()) for status in ("ok", "partial", "failed")
@@ -77,18 +101,20 @@ def show_outcome(
         if at_fault:
             click.echo(
                 tabulate(
-                    at_fault, headers=["clip", "status", "reason"], tablefmt="simple", disable_numparse=True
+                    at_fault, headers=[unit, "status", "reason"], tablefmt="simple", disable_numparse=True
                 )
             )
         click.echo(
             f"{counts['ok']} ok, {counts['partial']} partial, {counts['failed']} failed, {left} left to do"
         )
         if report.clips:
-            click.echo(report.sentence(), err=True)
+            click.echo(report.sentence(unit), err=True)
         if sealed is not None:
             click.echo(f"sealed: {sealed}" if report.clips else f"nothing to do; sealed: {sealed}")
     if stop():
-        click.echo(f"obygaze: stopped; {left} clips are left. Run the same command again to go on.", err=True)
+        click.echo(
+            f"obygaze: stopped; {left} {unit}s are left. Run the same command again to go on.", err=True
+        )
 
 
 def _duration(seconds: float) -> str:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("video", type=click.Path(path_type=Path))
 @click.option(
-    "--n", type=click.IntRange(min=1), help="Frames spread evenly: number int(i * L / n) of L.  [default: 32]"
+    "--n",
+    type=click.IntRange(min=1),
+    help="Frames spread evenly: number int(i * L / n) of L.  [default: 32; 1 of a still]",
 )
 @click.option(
     "--indices", metavar="LIST", help="Exactly these frames, counted from 0 in the whole video, e.g. 0,5,390."
@@ -34,7 +36,11 @@ if TYPE_CHECKING:
 @click.option(
     "--npz", type=click.Path(path_type=Path), help="Save frames [F,H,W,3] uint8, index and time_s here."
 )
-@click.option("--sheet", type=click.Path(path_type=Path), help="Save a contact sheet here, as PNG.")
+@click.option(
+    "--sheet",
+    type=click.Path(path_type=Path),
+    help="Save a contact sheet here (.png): small pictures, each with its number and time.",
+)
 @click.option("--strict", is_flag=True, help="Refuse a video with any damage seen.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
@@ -54,7 +60,7 @@ def frames(
 ) -> None:
     """Show or save the very frames that an extraction would use.
 
-    Pictures are kept only where --npz or --sheet asks for them.
+    Pictures are kept only where --npz or --sheet asks for them. A still image has one frame, at time 0.
 
     \b
     Examples:
@@ -62,18 +68,19 @@ def frames(
       obygaze frames clip.mp4 --indices 0,5,390 --npz f.npz    these frames at full size
       obygaze frames film.mkv --start 61.5 --end 74 --sheet scene.png
     """
-    from obygaze_features.video import read_frames
+    from obygaze_features.video import is_still, read_frames
     from obygaze_features.video.sheet import contact_sheet
 
-    sampling = chosen_sampling(n, indices, rate, keyframes)
-    for path in (npz, sheet):
-        check_output(path, video, force=force)
+    sampling = chosen_sampling(n, indices, rate, keyframes, default=1 if is_still(video) else 32)
+    check_output(npz, video, ".npz", force=force)
+    check_output(sheet, video, ".png", force=force)
     keep = keeper(full_size=npz is not None, thumbnails=sheet is not None)
     taken = read_frames(video, sampling, start_s=start, end_s=end, strict=strict, each=keep)
     if npz is not None:
         save_npz(npz, video, taken)
     if sheet is not None:
-        png = contact_sheet([small for _, small in taken.images if small is not None])
+        thumbnails = [small for _, small in taken.images if small is not None]
+        png = contact_sheet(thumbnails, taken.index, taken.time_s)
         write_whole(sheet, lambda file: file.write(png))
     click.echo(as_document(video, sampling, start, end, taken) if as_json else as_table(video, taken))
     for path in (npz, sheet):
@@ -82,9 +89,9 @@ def frames(
 
 
 def chosen_sampling(
-    n: int | None, indices: str | None, rate: float | None, keyframes: int | None
+    n: int | None, indices: str | None, rate: float | None, keyframes: int | None, *, default: int
 ) -> "Sampling":
-    """Make the one rule that the options name; 32 even frames where they name none."""
+    """Make the one rule that the options name; so many even frames where they name none."""
     from obygaze_features import video
 
     given = {"--n": n, "--indices": indices, "--fps": rate, "--keyframes": keyframes}
@@ -105,11 +112,11 @@ def chosen_sampling(
             return video.fps(rate)
         except video.VideoError as error:
             raise click.BadParameter(str(error), param_hint="--fps") from None
-    return video.uniform(n or 32) if keyframes is None else video.keyframes(keyframes)
+    return video.uniform(n or default) if keyframes is None else video.keyframes(keyframes)
 
 
-def check_output(path: Path | None, video: Path, *, force: bool) -> None:
-    """Refuse an output that exists, unless it may be replaced, and the video itself always."""
+def check_output(path: Path | None, video: Path, suffix: str, *, force: bool) -> None:
+    """Refuse another suffix, a file that exists unless it may be replaced, and always the video itself."""
     if path is None:
         return
     if not path.parent.is_dir():
@@ -118,8 +125,12 @@ def check_output(path: Path | None, video: Path, *, force: bool) -> None:
         raise IsADirectoryError(errno.EISDIR, "a file is to be saved, but this is a directory", str(path))
     if path.exists() and video.exists() and path.samefile(video):
         raise FileExistsError(errno.EEXIST, "this is the video itself, which stays as it is", str(path))
+    if path.suffix.lower() != suffix:
+        raise click.UsageError(f"--{'npz' if suffix == '.npz' else 'sheet'} {path}: name it {suffix}")
     if path.exists() and not force:
         raise FileExistsError(errno.EEXIST, "the file exists already; --force replaces it", str(path))
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, "no permission to write there", str(path.parent))
 
 
 Kept = tuple["NDArray[np.uint8] | None", "NDArray[np.uint8] | None"]

@@ -28,7 +28,7 @@ videos_option = click.option(
 
 @click.group("import")
 def import_() -> None:
-    """Make a manifest from annotations or from a folder of videos.
+    """Make a manifest from annotations or from a folder of videos or images.
 
     What is left out or missing is counted on stderr. Videos beneath the manifest's folder, or in a folder
     beside it, are kept by relative paths, so that the manifest moves together with its films.
@@ -37,6 +37,7 @@ def import_() -> None:
     Examples:
       obygaze manifest import folder films --out films.csv
       obygaze manifest import folder films --spans scenes.csv --out scenes-of-films.csv
+      obygaze manifest import images stills --out stills.csv
       obygaze manifest import obygaze12 ObyGaze12 --videos clips --out obygaze12.csv
       obygaze manifest import mobygaze MObyGaze --out segments.csv
       obygaze manifest import mediaeval15 MediaEval --videos clips --out mediaeval15.csv
@@ -136,6 +137,27 @@ def import_folder_(source: Path, out: Path, spans: Path | None, force: bool) -> 
 
     _refuse_to_replace(out, force)
     _write(import_folder(source, _folder_of(out), spans), out)
+
+
+@import_.command("images")
+@click.argument("source", type=PATH)
+@out_option
+@force_option
+def import_images_(source: Path, out: Path, force: bool) -> None:
+    """Import a folder of still images, each a clip of one frame.
+
+    A clip for each .jpg, .png, .webp, .bmp or .tif below SOURCE. Its id is its path without suffix,
+    separators turned into "-"; its movie is the first sub-folder, or SOURCE for images at the top.
+
+    \b
+    Examples:
+      obygaze manifest import images stills --out stills.csv
+      obygaze extract stills.csv stores/stills --backbone clip
+    """
+    from obygaze_features.manifest import import_images
+
+    _refuse_to_replace(out, force)
+    _write(import_images(source, _folder_of(out)), out)
 
 
 @click.command()

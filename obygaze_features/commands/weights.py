@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import click
 @click.option("--revision", help="Branch, tag or commit.  [default: main]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def fetch(name: str, revision: str | None, as_json: bool) -> None:
-    """Fetch the weights of NAME, a backbone or a repository, to the hub's cache.
+    """Fetch the weights of NAME, a backbone or a repository, and its tokenizer, to the hub's cache.
 
     Prints the commit: write it after an @ wherever the weights are named, so that they stay these.
 
@@ -22,16 +23,27 @@ def fetch(name: str, revision: str | None, as_json: bool) -> None:
       obygaze weights fetch xclip
       obygaze weights fetch openai/clip-vit-base-patch16 --revision main
     """
-    from obygaze_features.backbones import weights
+    from obygaze_features.backbones import BackboneError, weights
 
-    found = weights.fetch(weights.HUB.get(name, name), revision)
+    repository = weights.HUB.get(name, name)
+    if "/" not in repository:
+        raise BackboneError(
+            f"'{name}': expected a backbone with weights on the hub ({', '.join(weights.HUB)}) or a "
+            "repository OWNER/NAME"
+        )
+    repository, _, named = repository.partition("@")
+    found = weights.fetch(repository, revision or named or None)
+    wanted = (*weights.TOKENIZER_FILES, *weights.SENTENCE_FILES)
+    beside = [name for name in wanted if weights.file_of(found, name)]
     if as_json:
-        click.echo(json.dumps(_record(found), indent=2))
+        click.echo(json.dumps(_record(found) | {"beside": beside}, indent=2))
         return
     click.echo(f"weights   {found.name}")
     click.echo(f"sha256    {found.sha256}")
     for path in found.files:
         click.echo(f"file      {path.name}  {path.stat().st_size} bytes")
+    if beside:
+        click.echo(f"beside    {', '.join(beside)}")
 
 
 @click.command()
@@ -54,10 +66,13 @@ def verify(ctx: click.Context, path: Path, sha256: str, as_json: bool) -> None:
     """
     from obygaze_features.backbones import BackboneError, weights
 
+    expected = sha256.strip().lower()
+    if re.fullmatch("[0-9a-f]{64}", expected) is None:
+        raise click.BadParameter(f"'{sha256}' is not 64 hexadecimal digits", param_hint="--sha256")
     if not path.exists():
         raise BackboneError(f"{path}: there is no such file or folder")
     found = weights.find_weights(os.path.abspath(path))  # noqa: PTH100 - a path, whatever it looks like
-    equal = found.sha256 == sha256.strip().lower()
+    equal = found.sha256 == expected
     if as_json:
         click.echo(json.dumps(_record(found) | {"expected": sha256, "equal": equal}, indent=2))
     else:

@@ -1,7 +1,8 @@
 """The engine for more than one machine: Ray Data, many decoders feeding few encoders that hold the networks.
 
 Ray moves the clips and replaces workers that die. What is done is known by the stage's journal alone, which
-the main process writes: a worker's death costs the clips that it had in its hands, and they are done again.
+the main process writes: a worker's death costs the clips that it had in its hands, and they are done again,
+three times at most.
 """
 
 import queue
@@ -13,6 +14,7 @@ from typing import Any
 
 from obygaze_features.backbones import BackboneError
 from obygaze_features.extract.cluster import cluster, ray
+from obygaze_features.extract.deaths import Ledger, encode_carefully
 from obygaze_features.extract.decode import DecodeTask
 from obygaze_features.extract.encode import encode_batch, gpu_busy_s, uses_gpu
 from obygaze_features.extract.errors import ExtractError
@@ -122,7 +124,8 @@ class Decoder:
 class Encoder:
     """Holds the backbones, built here, and turns batches of decoded clips into features."""
 
-    def __init__(self, job: Job, provenance: Mapping[str, Any]) -> None:
+    def __init__(self, job: Job, provenance: Mapping[str, Any], ledger: Any) -> None:
+        self.ledger = ledger
         try:
             self.job = job.with_backbones()
         except BackboneError as error:
@@ -141,7 +144,7 @@ class Encoder:
         backbones = self.job.backbones
         busy_before = gpu_busy_s(backbones)
         started = time.perf_counter()
-        results = encode_batch(backbones, clips)
+        results = encode_carefully(clips, lambda some: encode_batch(backbones, some), self._ask)
         infer_s = time.perf_counter() - started
         encoded = Encoded(
             results,
@@ -151,6 +154,9 @@ class Encoder:
             sum(clip.n_decoded for clip in clips),
         )
         return {"encoded": [encoded]}
+
+    def _ask(self, method: str, *words: Any) -> Any:
+        return ray.get(getattr(self.ledger, method).remote(*words))
 
 
 def _refusal(fields: list[str], what: str) -> Refusal | None:
@@ -202,6 +208,7 @@ def _pipeline(
         fn_constructor_args=(
             job.without_backbones(),
             {group.name: group.provenance for group in job.groups()},
+            ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Ledger).remote(),
         ),
         batch_size=batch_size,
         batch_format="numpy",

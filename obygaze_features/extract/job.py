@@ -8,6 +8,7 @@ from typing import Any, Literal
 from obygaze_features.backbones import Backbone, load_backbone
 from obygaze_features.extract.decode import DecodeTask
 from obygaze_features.extract.errors import ExtractError
+from obygaze_features.extract.stills import of_stills
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
 from obygaze_features.video import Sampling, decoder_versions, keyframes, uniform
@@ -54,7 +55,7 @@ class Job:
     Raises
     ------
     ExtractError
-        If two backbones have the same name.
+        If two backbones have the same name, or several frames are to be taken of still images.
     """
 
     manifest: Manifest
@@ -69,6 +70,12 @@ class Job:
         names = [backbone.name for backbone in self.backbones]
         if len(set(names)) < len(names):
             raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
+        for backbone in self.backbones if of_stills(self.manifest) else ():
+            if backbone.n_frames != 1:
+                raise ExtractError(
+                    f"backbone '{backbone.name}' is to take {backbone.n_frames} frames of a clip, and the "
+                    "clips are still images, which have one: leave out --n, or give --n 1"
+                )
 
     def sampling(self, backbone: Backbone) -> Sampling:
         """Say which frames a backbone takes."""
@@ -141,7 +148,7 @@ class Job:
             "name": backbone.name,
             **backbone.provenance,
             "sampling": self.sampling(backbone).record(),
-            "decoder": {**decoder_versions(), "on_damage": on_damage},
+            "decoder": {**decoder_versions(stills=of_stills(self.manifest)), "on_damage": on_damage},
             "software": _software(backbone),
             "commit": None,
             "contact": "",

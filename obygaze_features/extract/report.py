@@ -73,16 +73,22 @@ class RunReport:
             "peak_memory_mb": round(peak_memory_mb(), 1),
         }
 
-    def sentence(self) -> str:
-        """Say it in one line."""
-        shares = ", ".join(f"{name} {percent:g} %" for name, percent in self.shares().items())
+    def sentence(self, unit: str = "clip") -> str:
+        """Say it in one line; `unit` is what a row is: a text is not decoded."""
+        speed = [f"{self.clips / max(self.wall_s, 1e-9):.1f} {unit}s/s"]
+        shares = self.shares()
+        if unit == "clip":
+            speed.append(f"{self.n_decoded / max(self.decode_cpu_s, 1e-9):.0f} decoded frames/s per core")
+        else:
+            del shares["decode"]
         idle = self.gpu_idle_percent()
-        gpu = "" if idle is None else f"GPU idle {idle:g} %; "
-        return (
-            f"{self.clips} clips in {self.wall_s:.1f} s ({self.clips / max(self.wall_s, 1e-9):.1f} clips/s, "
-            f"{self.n_decoded / max(self.decode_cpu_s, 1e-9):.0f} decoded frames/s per core; {shares}; "
-            f"{gpu}peak memory {peak_memory_mb():.0f} MB)"
-        )
+        facts = [
+            ", ".join(speed),
+            ", ".join(f"{name} {percent:g} %" for name, percent in shares.items()),
+            *([] if idle is None else [f"GPU idle {idle:g} %"]),
+            f"peak memory {peak_memory_mb():.0f} MB",
+        ]
+        return f"{self.clips} {unit}s in {self.wall_s:.1f} s ({'; '.join(facts)})"
 
 
 def peak_memory_mb() -> float:

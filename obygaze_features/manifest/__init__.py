@@ -3,11 +3,19 @@
 from .agreement import Gamma, PairAgreement, agreement, gamma
 from .clip import FIELDS, Clip
 from .errors import ManifestError
-from .importers import Imported, import_folder, import_mediaeval15, import_mobygaze, import_obygaze12
+from .importers import (
+    Imported,
+    import_folder,
+    import_images,
+    import_mediaeval15,
+    import_mobygaze,
+    import_obygaze12,
+)
 from .manifest import Manifest, read_manifest, write_manifest
 from .policies import LabelPolicy, apply_policy
 from .projection import Label, Projection, merge, project, windows
 from .statistics import Statistics, statistics
+from .texts import TextList, read_texts
 from .thesaurus import Thesaurus, thesaurus
 from .vocabulary import CONCEPTS, LEVELS, NON_VISUAL_CONCEPTS, VISUAL_CONCEPTS, Level
 
@@ -28,17 +36,20 @@ __all__ = [
     "PairAgreement",
     "Projection",
     "Statistics",
+    "TextList",
     "Thesaurus",
     "agreement",
     "apply_policy",
     "gamma",
     "import_folder",
+    "import_images",
     "import_mediaeval15",
     "import_mobygaze",
     "import_obygaze12",
     "merge",
     "project",
     "read_manifest",
+    "read_texts",
     "statistics",
     "thesaurus",
     "windows",

@@ -81,6 +81,9 @@ class Manifest:
         return hashlib.sha256(canonical_bytes(self.clips)).hexdigest()
 
 
+ADVICE = "make a manifest of it with 'obygaze manifest import' (of a table of spans: import folder --spans)"
+
+
 def read_manifest(path: str | Path) -> Manifest:
     """Read and check a manifest file.
 
@@ -90,7 +93,7 @@ def read_manifest(path: str | Path) -> Manifest:
         Naming file, line and column of the first few problems, and how many there are.
     """
     path = Path(path)
-    table = read_table(path, needed=FIELDS)
+    table = read_table(path, needed=FIELDS, advice=ADVICE)
     problems = Problems(path)
     collected = Collected(problems)
     for row in table.rows:

@@ -70,7 +70,9 @@ class Problems:
             raise ManifestError(f"{self.path}: {'; '.join(self.found[:SHOWN_PROBLEMS])}{more}")
 
 
-def read_table(path: Path, needed: Sequence[str], delimiter: str = ",", *, named: bool = True) -> Table:
+def read_table(
+    path: Path, needed: Sequence[str], delimiter: str = ",", *, named: bool = True, advice: str = ""
+) -> Table:
     """Read a UTF-8 text table with a header.
 
     Parameters
@@ -83,6 +85,8 @@ def read_table(path: Path, needed: Sequence[str], delimiter: str = ",", *, named
         What stands between cells.
     named
         Whether every column must have a name (a pandas index has none).
+    advice
+        What to do where a column is missing, for the message.
 
     Raises
     ------
@@ -90,7 +94,7 @@ def read_table(path: Path, needed: Sequence[str], delimiter: str = ",", *, named
         If the file is a folder, empty, not UTF-8, holds a NUL byte or a quote never closed, lacks a column,
         names one twice, or has a row of another length; with the line.
     """
-    reader = csv.reader(io.StringIO(_text(path), newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(io.StringIO(text_of(path), newline=""), delimiter=delimiter, strict=True)
     records: list[tuple[int, list[str]]] = []
     line = 1
     try:
@@ -103,7 +107,7 @@ def read_table(path: Path, needed: Sequence[str], delimiter: str = ",", *, named
     if not records:
         raise ManifestError(f"{path}: nothing but empty lines; a header and rows were expected")
     (first_line, header), *body = records
-    _check_header(path, first_line, header, needed, delimiter, named=named)
+    _check_header(path, first_line, header, needed, delimiter, named=named, advice=advice)
     problems = Problems(path)
     rows = []
     for line, record in body:
@@ -115,7 +119,8 @@ def read_table(path: Path, needed: Sequence[str], delimiter: str = ",", *, named
     return Table(path, tuple(header), tuple(rows))
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """Read a UTF-8 text file, with or without a byte order mark; a ManifestError names what is wrong."""
     if path.is_dir():
         raise ManifestError(f"{path}: is a folder, and a text file was expected")
     content = path.read_bytes()
@@ -141,14 +146,22 @@ def _line_of(content: bytes, offset: int) -> int:
 
 
 def _check_header(
-    path: Path, line: int, header: list[str], needed: Sequence[str], delimiter: str, *, named: bool
+    path: Path,
+    line: int,
+    header: list[str],
+    needed: Sequence[str],
+    delimiter: str,
+    *,
+    named: bool,
+    advice: str,
 ) -> None:
     missing = [column for column in needed if column not in header]
     if missing:
         other = next((sign for sign in ",;\t" if sign != delimiter and sign in header[0]), None)
-        hint = f"; cells seem to be separated by {other!r}, not {delimiter!r}" if other else ""
+        hint = f"cells seem to be separated by {other!r}, not {delimiter!r}" if other else advice
         raise ManifestError(
-            f"{path}: line {line}: no column {', '.join(missing)}; found {', '.join(header)}{hint}"
+            f"{path}: line {line}: no column {', '.join(missing)}; found {', '.join(header)}"
+            + (f"; {hint}" if hint else "")
         )
     for number, column in enumerate(header, start=1):
         if named and not column:

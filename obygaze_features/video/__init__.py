@@ -1,9 +1,10 @@
-"""From a video file to exactly the frames asked for, each with its number and its time."""
+"""From a video file (or a still image) to exactly the frames asked for, each with its number and its time."""
 
 from obygaze_features.video.errors import VideoError
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.read import probe, read_frames, read_samplings
 from obygaze_features.video.sampling import Sampling, at, fps, keyframes, uniform
+from obygaze_features.video.stills import is_still
 from obygaze_features.video.versions import decoder_versions
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "at",
     "decoder_versions",
     "fps",
+    "is_still",
     "keyframes",
     "probe",
     "read_frames",

@@ -27,8 +27,9 @@ class Frames(Generic[T]):
         Sentences for the reader of a store.
     method
         ``sparse``: only the packets needed were decoded. ``sequential``: everything up to the last frame was.
+        ``still``: the file is a still image.
     why_sequential
-        The reason, empty for ``sparse``.
+        The reason, empty for the others.
     width, height
         Size of the upright pictures, in pixels.
     rotation
@@ -48,7 +49,7 @@ class Frames(Generic[T]):
     time_s: NDArray[np.float64]
     status: Literal["ok", "partial"]
     notes: tuple[str, ...]
-    method: Literal["sparse", "sequential"]
+    method: Literal["sparse", "sequential", "still"]
     why_sequential: str
     width: int
     height: int

@@ -1,5 +1,6 @@
 """From a file and a rule to exactly the frames asked for."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,9 @@ from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import PacketTable, index_packets
 from obygaze_features.video.sampling import Sampling, Timeline, choose
 from obygaze_features.video.sequential import decode_sequential, survey
-from obygaze_features.video.source import Tally, opened
+from obygaze_features.video.source import Tally, check_file, opened
 from obygaze_features.video.sparse import NotSafe, decode_sparse
+from obygaze_features.video.stills import is_still, read_still
 from obygaze_features.video.take import Taken, take
 
 T = TypeVar("T")
@@ -56,7 +58,7 @@ def read_frames(
     Parameters
     ----------
     path
-        A video file.
+        A video file, or a still image, which has one frame at time 0.
     sampling
         The rule, e.g. ``uniform(32)``.
     start_s, end_s
@@ -123,6 +125,9 @@ def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None
         The file can't be opened, or the span isn't in it.
     """
     clip = Clipping(Path(path), start_s, end_s)
+    if is_still(clip.path):
+        check_file(clip.path)
+        return Probe(clip.path.stat().st_size, math.nan, 1, "")
     table = index_packets(clip.path)
     frames = clip.within(table.timeline)
     duration_s = float(frames.time_s[-1] - frames.time_s[0]) + table.timeline.step_s
@@ -168,6 +173,9 @@ Wishes = Sequence[tuple[Sampling, Callable[[Pixels], T]]]
 
 
 def _read(clip: Clipping, wishes: Wishes[T]) -> tuple[Frames[T], ...]:
+    if is_still(clip.path):
+        spanned = clip.start_s is not None or clip.end_s is not None
+        return read_still(clip.path, wishes, spanned=spanned, strict=clip.strict)
     table = index_packets(clip.path)
     timeline = table.timeline
     tally = Tally()

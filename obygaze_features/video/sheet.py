@@ -1,11 +1,14 @@
-"""A contact sheet: all sampled frames on one small picture."""
+"""A contact sheet: all sampled frames on one small picture, each with its number and time below it."""
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
 import av
 import numpy as np
 from numpy.typing import NDArray
+
+from obygaze_features.video.label import LINE_HEIGHT, label
 
 THUMBNAIL_WIDTH = 160
 COLUMNS = 8
@@ -20,16 +23,28 @@ def thumbnail(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return small
 
 
-def contact_sheet(thumbnails: Sequence[NDArray[np.uint8]]) -> bytes:
-    """Lay thumbnails [H, W, 3] out in rows, in their order, and encode them as a PNG file."""
-    height, width = (max(picture.shape[axis] for picture in thumbnails) for axis in (0, 1))
+def contact_sheet(
+    thumbnails: Sequence[NDArray[np.uint8]], index: NDArray[np.int64], time_s: NDArray[np.float64]
+) -> bytes:
+    """Lay thumbnails [H, W, 3] out in rows, in their order, and encode them as a PNG file.
+
+    Below each stand its number and, where it is known, its time in seconds: no pixel is written over.
+    """
+    labels = [label(_caption(*frame)) for frame in zip(index.tolist(), time_s.tolist(), strict=True)]
+    height = max(picture.shape[0] for picture in thumbnails)
+    width = max(picture.shape[1] for picture in (*thumbnails, *labels))
     columns = min(COLUMNS, len(thumbnails))
     rows = -(-len(thumbnails) // columns)
-    canvas = np.zeros((rows * height, columns * width, 3), np.uint8)
-    for number, picture in enumerate(thumbnails):
-        top, left = number // columns * height, number % columns * width
+    canvas = np.zeros((rows * (height + LINE_HEIGHT), columns * width, 3), np.uint8)
+    for number, (picture, words) in enumerate(zip(thumbnails, labels, strict=True)):
+        top, left = number // columns * (height + LINE_HEIGHT), number % columns * width
         canvas[top : top + picture.shape[0], left : left + picture.shape[1]] = picture
+        canvas[top + height : top + height + LINE_HEIGHT, left : left + words.shape[1]] = words[..., None]
     return encode_png(canvas)
+
+
+def _caption(index: int, time_s: float) -> str:
+    return str(index) if math.isnan(time_s) else f"{index}  {time_s:.3f} s"
 
 
 def encode_png(picture: NDArray[np.uint8]) -> bytes:

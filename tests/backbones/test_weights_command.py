@@ -36,6 +36,20 @@ def test_fetch_prints_the_commit_and_the_digest(tmp_path, monkeypatch, checkpoin
     assert (document["revision"], document["sha256"]) == (COMMIT, digest)
 
 
+@pytest.mark.parametrize("name", ["descriptors", "xclip-lsmdc", "nonsense"])
+def test_what_has_no_weights_on_the_hub_is_refused_without_asking_it(name):
+    with pytest.raises(
+        BackboneError, match=f"'{name}': expected a backbone .*xclip, vivit, clip.* OWNER/NAME"
+    ):
+        run(fetch, name)
+
+
+def test_a_digest_to_verify_has_64_digits(tmp_path):
+    done = run(verify, tmp_path, "--sha256", "9f86d081")
+    assert done.exit_code == 2
+    assert "'9f86d081' is not 64 hexadecimal digits" in done.stderr
+
+
 def test_verify_agrees_with_a_file_and_with_its_folder(checkpoints, digest):
     for path in (checkpoints["clip"], checkpoints["clip"] / "model.safetensors"):
         done = run(verify, path, "--sha256", digest.upper())

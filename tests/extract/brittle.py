@@ -1,4 +1,4 @@
-"""A lab's own backbone whose frames crash the decoder where a clip is exactly 62 pixels wide."""
+"""A lab's own backbone: a clip 62 pixels wide crashes the decoder, a white one the encoder."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from obygaze_features.backbones.descriptors import descriptors
 
 
 def brittle(n_frames: int = 4):
-    return replace(descriptors(n_frames), name="brittle", prepare=prepare)
+    return replace(descriptors(n_frames), name="brittle", prepare=prepare, encode=encode)
 
 
 def prepare(frame):
@@ -19,3 +19,11 @@ def prepare(frame):
         os.kill(os.getpid(), signal.SIGSEGV)
     time.sleep(0.02)  # so that there is a middle to be disturbed in
     return descriptors().prepare(frame)
+
+
+def encode(batch):
+    if any(clip.min() > 250 for clip in batch):
+        with open(os.environ["BRITTLE_CRASHES"], "a", encoding="utf-8") as crashes:  # noqa: PTH123
+            crashes.write(str(len(batch)))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return descriptors().encode(batch)

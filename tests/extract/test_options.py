@@ -1,6 +1,7 @@
 """What the command makes of its options: recipes of backbones, shares of clips, notes."""
 
 import json
+import os
 import sys
 from types import ModuleType
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.backbones import BACKBONES, BackboneError
-from obygaze_features.commands.extract_options import choose_shard, read_recipes
+from obygaze_features.commands.extract_options import choose_shard, read_recipes, what_forbids_writing
 from obygaze_features.demo.films import write_film
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 
@@ -77,6 +78,35 @@ def test_an_option_that_a_backbone_does_not_take_is_a_usage_error(names, named, 
 def test_an_unknown_backbone_is_named():
     with pytest.raises(BackboneError, match="no backbone is called 'three'"):
         read_recipes(["three"], None, NONE, **PLAIN)
+
+
+def test_a_place_that_cannot_be_written_is_known_before_the_work(tmp_path, monkeypatch):
+    assert what_forbids_writing(tmp_path / "new/deep/films.staging") is None
+    (tmp_path / "file").touch()
+    assert f"{tmp_path / 'file'} is a file, so" in what_forbids_writing(tmp_path / "file/films.staging")
+    monkeypatch.setattr(os, "access", lambda path, _mode: path != tmp_path)
+    told = what_forbids_writing(tmp_path / "new/films.staging")
+    assert told.startswith(f"{tmp_path}: no permission to write there")
+
+
+def test_a_version_that_is_none_is_refused_before_the_work(tmp_path, obygaze):
+    write_manifest(Manifest((Clip("tt1-0", "tt1", "0.mp4"),), tmp_path), tmp_path / "films.csv")
+    said = obygaze(tmp_path, "extract", "films.csv", "films", "--store-version", "2")
+    assert said.returncode == 1
+    assert "store version '2': expected three numbers" in said.stderr
+    assert not (tmp_path / "films.staging").exists()
+
+
+def test_a_dry_run_says_that_nothing_can_be_written_and_goes_on(tmp_path, obygaze):
+    write_manifest(Manifest((Clip("tt1-0", "tt1", "0.mp4"),), tmp_path), tmp_path / "films.csv")
+    (tmp_path / "file").touch()
+    said = obygaze(tmp_path, "extract", "films.csv", "file/films", "--dry-run")
+    assert said.returncode == 0
+    assert "file is a file" in said.stderr
+    assert "clips to do" in said.stdout
+    said = obygaze(tmp_path, "extract", "films.csv", "file/films")
+    assert said.returncode == 1
+    assert said.stderr.startswith("obygaze: error: ")
 
 
 def test_a_share_that_is_given_beats_that_of_a_job_array(monkeypatch, capsys):

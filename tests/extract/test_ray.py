@@ -156,6 +156,35 @@ def test_workers_killed_in_the_middle_cost_nothing(
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 
+def test_a_clip_that_kills_the_encoder_fails_alone_after_three_deaths(environment, holder, tmp_path):
+    clips = []
+    for i in range(4):
+        value = 255 if i == 1 else 40 * i
+        write_film(tmp_path / f"{i}.mp4", (np.full((48, 64, 3), value, np.uint8) for _ in range(8)), 24)
+        clips.append(Clip(f"tt1-{i:03d}", "tt1", f"{i}.mp4"))
+    write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "films.csv")
+    here, crashes = environment | {"RAY_ADDRESS": holder[1]}, Path(environment["BRITTLE_CRASHES"])
+    before = crashes.read_text(encoding="utf-8") if crashes.exists() else ""
+    done = subprocess.run(
+        command(tmp_path, "ray"),
+        cwd=tmp_path,
+        env=here,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 3, done.stderr
+    reason = "the process that held the networks died on this clip 3 times"
+    assert [(clip["clip_id"], clip["reason"]) for clip in json.loads(done.stdout)["not_ok"]] == [
+        ("tt1-001", reason)
+    ]
+    assert crashes.read_text(encoding="utf-8").removeprefix(before) in (
+        "211",
+        "111",
+    )  # once beside another clip, then alone; or alone, if it came last
+
+
 def workers_of(holder: int) -> list[int]:
     """Find the actors of the cluster that a process holds."""
     parents, names = {}, {}

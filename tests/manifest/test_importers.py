@@ -10,6 +10,7 @@ from obygaze_features.manifest import (
     Clip,
     ManifestError,
     import_folder,
+    import_images,
     import_mobygaze,
     import_obygaze12,
     read_manifest,
@@ -84,6 +85,8 @@ def test_the_real_obygaze12_has_1914_clips_with_the_folds_of_every_split_file(sh
     assert manifest.by_id["tt0108160-003"].video == "clips/tt0108160_scene_3.avi"
     assert "left out 1 line of empty cells" in imported.notices
     assert "75 clips have no video_name: no video is known for them" in imported.notices
+    clips = tmp_path / "clips"
+    assert f"0 of 1,839 named videos are in {clips}: there is no such folder" in imported.notices
     for split in SPLIT_FILES:
         with (shared_data / "obygaze12" / split.path).open(encoding="utf-8", newline="") as stream:
             released = {row["id"]: row["fold"] for row in csv.DictReader(stream, delimiter=";")}
@@ -275,6 +278,12 @@ def test_a_folder_without_videos_and_what_is_no_folder_are_refused(films, tmp_pa
         import_folder(tmp_path / "nowhere", tmp_path)
 
 
+def test_a_table_of_no_spans_is_refused(films, tmp_path):
+    (tmp_path / "spans.csv").write_text("video,start_s,end_s\n", encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"spans.csv: names no clip"):
+        import_folder(films, tmp_path, tmp_path / "spans.csv")
+
+
 def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_path):
     spans = tmp_path / "spans.csv"
     spans.write_text(
@@ -301,7 +310,7 @@ def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_
         Clip("gone", "gone", "films/gone.mp4", level=LEVELS[1], extras={"note": ""}),
     )
     assert imported.notices[-2:] == (
-        f"1 named video is missing on disk: {films / 'gone.mp4'}",
+        f"1 of 2 named videos is missing on disk: {films / 'gone.mp4'}",
         "left out 2 videos that spans.csv does not name",
     )
 
@@ -336,3 +345,49 @@ def test_a_wrong_span_is_refused_with_its_line(films, tmp_path, row, what):
 def test_the_same_folder_gives_the_same_bytes(films, tmp_path):
     digests = {import_folder(films, Path(tmp_path)).manifest.digest() for _ in range(2)}
     assert len(digests) == 1
+
+
+# A folder of images
+
+
+@pytest.fixture
+def stills(tmp_path):
+    folder = tmp_path / "stills"
+    for name in ("one.png", "two/a.JPG", "two/deep/b.webp", "c.tiff", "film.mp4", "notes.txt", ".d.png"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
+
+
+def test_every_image_below_a_folder_becomes_a_clip_without_a_span(stills, tmp_path):
+    imported = import_images(stills, tmp_path)
+    assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
+        ("c", "stills", "stills/c.tiff"),
+        ("one", "stills", "stills/one.png"),
+        ("two-a", "two", "stills/two/a.JPG"),
+        ("two-deep-b", "two", "stills/two/deep/b.webp"),
+    ]
+    assert all(clip.duration_s is None for clip in imported.manifest)
+    assert imported.notices == (
+        "left out 2 files that are no image by name: 1 .mp4, 1 .txt",
+        "left out 1 hidden file or folder",
+    )
+
+
+def test_a_folder_of_videos_leaves_images_out_and_counts_them(stills, tmp_path):
+    imported = import_folder(stills, tmp_path)
+    assert [clip.clip_id for clip in imported.manifest] == ["film"]
+    assert "5 files that are no video by name" in imported.notices[0]
+
+
+def test_images_that_would_share_an_id_are_both_named(stills, tmp_path):
+    (stills / "one.jpg").touch()
+    with pytest.raises(ManifestError, match=r"one\.jpg and .*one\.png: both would be clip 'one'"):
+        import_images(stills, tmp_path)
+
+
+def test_a_folder_without_images_and_what_is_no_folder_are_refused(films, tmp_path):
+    with pytest.raises(ManifestError, match=r"no image below this folder \(looked for \.bmp"):
+        import_images(films, tmp_path)
+    with pytest.raises(ManifestError, match="does not exist, and a folder of images was expected"):
+        import_images(tmp_path / "nowhere", tmp_path)

@@ -151,7 +151,7 @@ def test_the_first_problems_are_told_and_the_others_counted(tmp_path):
         (b"\n\n", "nothing but empty lines"),
         (
             b"clip_id,movie\n",
-            "line 1: no column video, start_s, end_s, level, concepts, annotator; found clip_id, movie",
+            "annotator; found clip_id, movie; make a manifest of it with 'obygaze manifest import'",
         ),
         (HEADER.replace(",", ";").encode(), "cells seem to be separated by ';'"),
         (HEADER.encode() + b",\n", "line 1: column 9 has no name"),

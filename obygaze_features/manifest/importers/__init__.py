@@ -1,9 +1,17 @@
-"""From published annotations, or a folder of videos, to a manifest."""
+"""From published annotations, or a folder of videos or images, to a manifest."""
 
 from .folder import import_folder
+from .images import import_images
 from .imported import Imported
 from .mediaeval15 import import_mediaeval15
 from .mobygaze import import_mobygaze
 from .obygaze12 import import_obygaze12
 
-__all__ = ["Imported", "import_folder", "import_mediaeval15", "import_mobygaze", "import_obygaze12"]
+__all__ = [
+    "Imported",
+    "import_folder",
+    "import_images",
+    "import_mediaeval15",
+    "import_mobygaze",
+    "import_obygaze12",
+]

@@ -1,7 +1,7 @@
 """A folder of videos, whole or cut into spans."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -38,9 +38,9 @@ VIDEO_SUFFIXES: frozenset[str] = frozenset(
 
 @dataclass(frozen=True)
 class Listing:
-    """What a folder holds: paths of videos relative to it, sorted; and how much else was passed over."""
+    """What a folder holds: paths of files relative to it, sorted; and how much else was passed over."""
 
-    videos: tuple[PurePosixPath, ...]
+    files: tuple[PurePosixPath, ...]
     hidden: int
     linked_folders: int
     other_suffixes: Mapping[str, int]
@@ -70,21 +70,34 @@ def import_folder(source: Path, root: Path, spans: Path | None = None) -> Import
     ManifestError
         If two files would have the same id, a name cannot be one, a row is broken, or there is no video.
     """
-    if not source.is_dir():
-        found = "is a file" if source.exists() else "does not exist"
-        raise ManifestError(f"{source}: {found}, and a folder of videos was expected")
-    listing = _list(source)
-    notices = list(_passed_over(listing))
+    listing = list_files(source, VIDEO_SUFFIXES, "video")
+    notices = passed_over(listing, "video")
     if spans is None:
-        clips = _whole_files(source, listing.videos, root)
+        refuse_none(source, listing, VIDEO_SUFFIXES, "video")
+        clips = whole_files(source, listing.files, root, _movie)
     else:
-        clips, found_notices = _spans(source, spans, listing.videos, root)
+        clips, found_notices = _spans(source, spans, listing.files, root)
         notices += found_notices
     return Imported(Manifest(tuple(clips), root), tuple(notices))
 
 
-def _list(source: Path) -> Listing:
-    videos: list[PurePosixPath] = []
+def list_files(source: Path, suffixes: frozenset[str], kind: str) -> Listing:
+    """List the files below a folder that have one of these suffixes.
+
+    Parameters
+    ----------
+    kind
+        What they are, for messages: `video` or `image`.
+
+    Raises
+    ------
+    ManifestError
+        If there is no such folder.
+    """
+    if not source.is_dir():
+        found = "is a file" if source.exists() else "does not exist"
+        raise ManifestError(f"{source}: {found}, and a folder of {kind}s was expected")
+    wanted: list[PurePosixPath] = []
     hidden = linked = 0
     others: dict[str, int] = {}
 
@@ -100,14 +113,23 @@ def _list(source: Path) -> Listing:
             if name.startswith("."):
                 continue
             path = Path(folder, name)
-            if path.suffix.lower() in VIDEO_SUFFIXES:
-                videos.append(PurePosixPath(path.relative_to(source).as_posix()))
+            if path.suffix.lower() in suffixes:
+                wanted.append(PurePosixPath(path.relative_to(source).as_posix()))
             else:
                 others[path.suffix.lower()] = others.get(path.suffix.lower(), 0) + 1
-    return Listing(tuple(sorted(videos)), hidden, linked, others)
+    return Listing(tuple(sorted(wanted)), hidden, linked, others)
 
 
-def _passed_over(listing: Listing) -> list[str]:
+def refuse_none(source: Path, listing: Listing, suffixes: frozenset[str], kind: str) -> None:
+    """Refuse a folder without a single file of the kind."""
+    if not listing.files:
+        raise ManifestError(
+            f"{source}: no {kind} below this folder (looked for {' '.join(sorted(suffixes))})"
+        )
+
+
+def passed_over(listing: Listing, kind: str) -> list[str]:
+    """Say what in a folder was left out."""
     notices = []
     if listing.other_suffixes:
         kinds = ", ".join(
@@ -116,7 +138,7 @@ def _passed_over(listing: Listing) -> list[str]:
         )
         total = sum(listing.other_suffixes.values())
         notices.append(
-            f"left out {counted(total, 'file that is', 'files that are')} no video by name: {kinds}"
+            f"left out {counted(total, 'file that is', 'files that are')} no {kind} by name: {kinds}"
         )
     if listing.hidden:
         notices.append(
@@ -127,25 +149,30 @@ def _passed_over(listing: Listing) -> list[str]:
     return notices
 
 
-def _whole_files(source: Path, videos: Sequence[PurePosixPath], root: Path) -> list[Clip]:
-    if not videos:
-        raise ManifestError(
-            f"{source}: no video below this folder (looked for {' '.join(sorted(VIDEO_SUFFIXES))})"
-        )
+def whole_files(
+    source: Path, files: Sequence[PurePosixPath], root: Path, movie: Callable[[PurePosixPath], str]
+) -> list[Clip]:
+    """Make a clip of every file, its id the path without suffix, its movie as the function names it.
+
+    Raises
+    ------
+    ManifestError
+        If two files would have the same id, or a name cannot be one.
+    """
     taken: dict[str, PurePosixPath] = {}
     clips = []
-    for video in videos:
-        name = _name(video)
+    for file in files:
+        name = _name(file)
         if name in taken:
             raise ManifestError(
-                f"{source / taken[name]} and {source / video}: both would be clip {name!r}; rename one"
+                f"{source / taken[name]} and {source / file}: both would be clip {name!r}; rename one"
             )
-        taken[name] = video
+        taken[name] = file
         try:
-            clips.append(Clip(name, _movie(video), stored_path(source / video, root)))
+            clips.append(Clip(name, movie(file), stored_path(source / file, root)))
         except ManifestError as error:
             raise ManifestError(
-                f"file {os.fspath(source / video)!r}: {error}; rename it", error.column
+                f"file {os.fspath(source / file)!r}: {error}; rename it", error.column
             ) from None
     return clips
 
@@ -164,12 +191,15 @@ def _spans(
         else:
             problems.add(row.line, "is empty", "video")
     problems.refuse()
+    if not collected.clips:
+        raise ManifestError(f"{spans}: names no clip; a row for each was expected below the header")
     notices = []
     missing = [path for path in sorted(named) if not path.is_file()]
     if missing:
         shown = ", ".join(str(path) for path in missing[:3]) + (", ..." if len(missing) > 3 else "")
         notices.append(
-            f"{counted(len(missing), 'named video is', 'named videos are')} missing on disk: {shown}"
+            f"{len(missing):,} of {counted(len(named), 'named video')} "
+            f"{'is' if len(missing) == 1 else 'are'} missing on disk: {shown}"
         )
     unnamed = sum(absolute(source / video) not in named for video in videos)
     if unnamed:

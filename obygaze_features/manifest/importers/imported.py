@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.errors import ManifestError
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.vocabulary import concept_spelled
@@ -21,6 +22,17 @@ class Imported:
 def counted(number: int, one: str, many: str = "") -> str:
     """Write a number with its noun."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def videos_found(clips: Sequence[Clip], root: Path, folder: Path) -> str:
+    """Say how many of the videos that the clips name are in the folder where they were looked for."""
+    named = sorted({clip.video for clip in clips if clip.video})
+    missing = [video for video in named if not (root / video).is_file()]
+    here = len(named) - len(missing)
+    words = f"{here:,} of {counted(len(named), 'named video')} {'is' if here == 1 else 'are'} in {folder}"
+    if not folder.is_dir():
+        return f"{words}: there is no such folder"
+    return f"{words}; the first that is not is {Path(missing[0]).name}" if missing else words
 
 
 def text_list(cell: str) -> tuple[str, ...]:

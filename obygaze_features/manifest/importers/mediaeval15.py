@@ -17,7 +17,7 @@ from obygaze_features.manifest.paths import stored_path
 from obygaze_features.manifest.rows import Collected
 from obygaze_features.manifest.table import Problems, Row, read_table
 
-from .imported import Imported, counted, file_in
+from .imported import Imported, counted, file_in, videos_found
 
 FILE_NAME = "clips.csv"
 LISTS: Mapping[str, str] = {"dev": "dev.txt", "test": "test.txt"}
@@ -65,6 +65,8 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
                 problems.add(row.line, f"movie {clip.movie!r} has clips in dev and in test", "split")
     problems.refuse()
     notices = _notices(collected.clips)
+    if videos:
+        notices.append(videos_found(collected.clips, root, videos))
     unread = [column for column in table.columns if column not in {"clip", "movie", *EXTRAS}]
     if unread:
         notices.append(f"left out {counted(len(unread), 'column')}: {', '.join(unread)}")

@@ -12,7 +12,7 @@ from obygaze_features.manifest.rows import Collected
 from obygaze_features.manifest.table import Problems, Row, read_table
 from obygaze_features.manifest.vocabulary import Level, level_spelled, visual
 
-from .imported import Imported, concept_list, counted, file_in, whole_number
+from .imported import Imported, concept_list, counted, file_in, videos_found, whole_number
 
 FILE_NAME = "ObyGaze12_thresh_02.csv"
 COLUMNS = (
@@ -92,6 +92,8 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Im
         notices.append(
             f"{counted(nameless, 'clip has', 'clips have')} no video_name: no video is known for them"
         )
+    if videos:
+        notices.append(videos_found(clips, root, videos))
     if source.is_dir():
         clips, read = _with_folds(clips, source)
         notices += read

@@ -1,0 +1,178 @@
+"""Networks that live Grad-CAM maps: any CLIP of transformers, and image networks made by a function."""
+
+import importlib
+import importlib.metadata
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import CLIPVisionModelWithProjection
+
+from obygaze_features.backbones.backbone import BackboneError
+from obygaze_features.backbones.checkpoint import (
+    check_keys,
+    check_model_type,
+    frozen,
+    load_pretrained,
+    load_state_dict,
+    untrained,
+)
+from obygaze_features.backbones.clip import TEXT_HALF, vision_config
+from obygaze_features.backbones.clip_text import clip_text
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.gradcam import MappedNetwork
+from obygaze_features.backbones.presets import Preset, choose_preset
+from obygaze_features.backbones.space import space_of
+from obygaze_features.backbones.weights import Weights, find_weights
+
+LIBRARIES = ("grad-cam", "torch", "transformers")
+Embed = Callable[[str], torch.Tensor]
+"""From a text to its embedding, [D], not normalised."""
+
+
+class ImageHalf(nn.Module):
+    """The image half of a CLIP: pixels [B, 3, h, w] to embeddings [B, D], not normalised."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Embed pictures."""
+        embeddings: torch.Tensor = self.model(pixel_values=pixels).image_embeds
+        return embeddings
+
+
+def clip_to_map(source: str, compute: Compute) -> tuple[MappedNetwork, Embed]:
+    """Load the image half of a CLIP (Radford et al. 2021), and its text half.
+
+    The layer is the first normalisation in the last block of its vision transformer: the last place where
+    patches still decide the embedding, which only reads the class token after that block.
+
+    Raises
+    ------
+    BackboneError
+        There is no such CLIP, or it lacks its tokenizer. `Embed` raises it of a text that is too long.
+    """
+    weights = find_weights(source)
+    check_model_type(weights, ["clip"])
+    texts = clip_text(weights=source, compute=compute)
+    _, config = vision_config(weights)
+    model = load_pretrained(CLIPVisionModelWithProjection, weights, config, allow_unexpected=TEXT_HALF).to(
+        compute.torch_device()
+    )
+    side = config.image_size // config.patch_size
+    layers = model.vision_model.encoder.layers
+    preset = choose_preset("clip", ("clip",), size=config.image_size)
+    about = {
+        "space": space_of("clip", weights),
+        **_about(weights, f"vision_model.encoder.layers.{len(layers) - 1}.layer_norm1", preset),
+        "tokenizer": texts.provenance["tokenizer"],
+    }
+
+    def places(tokens: torch.Tensor) -> torch.Tensor:
+        return tokens[:, 1:].transpose(1, 2).reshape(len(tokens), -1, side, side)
+
+    def embed(text: str) -> torch.Tensor:
+        (tokens,) = texts.tokenize([text])
+        if tokens.is_cut:
+            raise BackboneError(
+                f"text {text!r} has {tokens.found} tokens; {weights.name} takes {tokens.limit}: shorten it"
+            )
+        return torch.from_numpy(texts.encode(np.array([tokens.ids]))[0]).to(model.device)
+
+    return MappedNetwork(ImageHalf(model), layers[-1].layer_norm1, places, preset, about), embed
+
+
+def classifier_to_map(function: str, source: str, layer: str, compute: Compute) -> MappedNetwork:
+    """Make an image network by a function and load its weights, all of them.
+
+    Parameters
+    ----------
+    function
+        `module:function`, such as `torchvision.models:resnet50`; called without arguments it gives a network
+        from [B, 3, 224, 224], with ImageNet's mean and deviation, to the scores of classes [B, D].
+    source
+        A file of tensors by name, or `random:SEED`.
+    layer
+        The module's name in the network, such as `layer4`.
+
+    Raises
+    ------
+    BackboneError
+        There is no such function or layer, or the weights are not the network's.
+    """
+    weights = find_weights(source)
+    make = _function(function)
+    if weights.seed is not None:
+        network = untrained(lambda: _network(function, make), weights.seed)
+    else:
+        network = _network(function, make)
+        _load(network, weights)
+    network = frozen(network).to(compute.torch_device())
+    try:
+        found = network.get_submodule(layer)
+    except AttributeError:
+        names = ", ".join(name for name, _ in network.named_children())
+        raise BackboneError(f"{function} has no layer '{layer}'; it begins with {names}") from None
+    preset = choose_preset("xclip", ("xclip",))  # the whole square in ImageNet's values
+    about = {"space": None, "function": function, **_about(weights, layer, preset)}
+    return MappedNetwork(network, found, None, preset, about)
+
+
+def _about(weights: Weights, layer: str, preset: Preset) -> dict[str, object]:
+    return {
+        **weights.record(),
+        "layer": layer,
+        "preset": preset.record(),
+        "software": {name: importlib.metadata.version(name) for name in LIBRARIES},
+    }
+
+
+def _function(written: str) -> Callable[[], Any]:
+    module, colon, name = written.partition(":")
+    if not (module and colon and name):
+        raise BackboneError(f"'{written}' is not module:function, as in torchvision.models:resnet50")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise BackboneError(f"{written}: {error}") from None
+    if not callable(found):
+        raise BackboneError(f"{written} is not a function")
+    function: Callable[[], Any] = found
+    return function
+
+
+def _network(written: str, make: Callable[[], Any]) -> nn.Module:
+    network = make()
+    if not isinstance(network, nn.Module):
+        raise BackboneError(f"{written} gave {type(network).__name__}, not a network of torch")
+    return network
+
+
+def _load(network: nn.Module, weights: Weights) -> None:
+    if len(weights.files) != 1:
+        raise BackboneError(f"{weights.name}: its weights are in {len(weights.files)} files, and one is read")
+    tensors, wanted = load_state_dict(weights), network.state_dict()
+    check_keys(
+        weights.name,
+        missing=sorted(name for name in wanted.keys() - tensors.keys() if not _counts_batches(name)),
+        unexpected=sorted(tensors.keys() - wanted.keys()),
+        mismatched=_mismatched(tensors, wanted),
+    )
+    network.load_state_dict(tensors, strict=False)
+
+
+def _counts_batches(name: str) -> bool:
+    """Say whether a tensor only counts the batches of the training; old files lack it."""
+    return name.endswith("num_batches_tracked")
+
+
+def _mismatched(tensors: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Tensor]) -> list[str]:
+    return [
+        f"{name} {list(tensors[name].shape)}, not {list(wanted[name].shape)}"
+        for name in sorted(tensors.keys() & wanted.keys())
+        if tensors[name].shape != wanted[name].shape
+    ]

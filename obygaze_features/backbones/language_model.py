@@ -1,0 +1,191 @@
+"""How probable a causal language model finds a text: the probabilities of its tokens, reduced."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from obygaze_features.backbones.backbone import BackboneError
+from obygaze_features.backbones.checkpoint import ATTENTION, load_pretrained
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.tokenizer import load_tokenizer
+from obygaze_features.backbones.weights import Weights, find_weights
+
+
+@dataclass(frozen=True, slots=True)
+class TokenProbabilities:
+    """The probabilities of a text's n tokens, p_1 to p_n, reduced in four ways.
+
+    Attributes
+    ----------
+    n_tokens : int
+        Of the text and the end token.
+    lm_mean : float
+        (p_1 + ... + p_n) / n, the prior of the Gender Score (Sabir and Padró, 2023).
+    lm_prod : float
+        p_1 ... p_n, the probability of the text; of a long one it may be 0, being too small for a double.
+    lm_gmean : float
+        Its n-th root, one over the perplexity.
+    lm_hmean : float
+        n / (1/p_1 + ... + 1/p_n).
+    """
+
+    n_tokens: int
+    lm_mean: float
+    lm_prod: float
+    lm_gmean: float
+    lm_hmean: float
+
+    def record(self) -> dict[str, int | float]:
+        """Give the numbers by name."""
+        return asdict(self)
+
+
+def reduce(log_probabilities: NDArray[np.float64]) -> TokenProbabilities:
+    """Reduce the log probabilities of a text's tokens, [n]."""
+    n = len(log_probabilities)
+    total = math.fsum(log_probabilities)
+    # 1/p overflows where p is tiny, so the largest is taken out of the sum.
+    least = float(log_probabilities.min())
+    inverse = math.fsum(np.exp(least - log_probabilities))
+    return TokenProbabilities(
+        n,
+        lm_mean=math.fsum(np.exp(log_probabilities)) / n,
+        lm_prod=math.exp(total),
+        lm_gmean=math.exp(total / n),
+        lm_hmean=n * math.exp(least) / inverse,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageModel:
+    """A causal language model with its tokenizer.
+
+    Attributes
+    ----------
+    network, tokenizer
+        Of transformers.
+    tokenizer_sha256 : mapping
+        Digests of the tokenizer's files by name.
+    begin, end : int
+        Token that stands before every text, which only conditions; token after it, which counts.
+    context : int or None
+        The most tokens it takes, the begin token included; None where its configuration names no limit.
+    """
+
+    network: Any
+    tokenizer: Any
+    weights: Weights
+    tokenizer_sha256: Mapping[str, str]
+    compute: Compute
+    begin: int
+    end: int
+    context: int | None
+
+    def tokens(self, text: str) -> tuple[int, ...]:
+        """Split a text into tokens, between the begin and the end token.
+
+        Raises
+        ------
+        BackboneError
+            The text has more tokens than the model takes, or the network has no place for one of them.
+        """
+        inside = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        found = (self.begin, *inside, self.end)
+        # The end token is predicted, never read.
+        if self.context is not None and len(found) - 1 > self.context:
+            raise BackboneError(
+                f"{len(found) - 1} tokens with the begin token; {self.weights.name} takes {self.context}"
+            )
+        known = self.network.get_input_embeddings().num_embeddings
+        if max(found) >= known:
+            raise BackboneError(
+                f"token {max(found)}, and {self.weights.name} has {known}: the tokenizer is of another model"
+            )
+        return found
+
+    def score(self, texts: Sequence[tuple[int, ...]]) -> list[TokenProbabilities]:
+        """Score texts of one length together, each as `tokens` gives it.
+
+        Being of one length, they need no padding. Their number moves what a text gets only as far as the
+        matrix library does: below 1e-5 of the value in float32, and not at all where it is one.
+
+        Raises
+        ------
+        BackboneError
+            The network gave a value that is not finite.
+        """
+        device = self.network.device
+        ids = torch.tensor(texts, dtype=torch.long, device=device)
+        with torch.inference_mode():
+            logits = self.network(input_ids=ids[:, :-1], use_cache=False).logits
+            found = logits.double().log_softmax(dim=-1).gather(2, ids[:, 1:, None])[:, :, 0]
+        if not torch.isfinite(found).all():
+            raise BackboneError(f"{self.weights.name}: a token's probability is not finite")
+        return [reduce(row) for row in found.cpu().numpy()]
+
+    def record(self) -> dict[str, Any]:
+        """Say what decides the numbers."""
+        return {
+            **self.weights.record(),
+            "tokenizer_sha256": dict(self.tokenizer_sha256),
+            "architecture": self.network.config.model_type,
+            "context": self.context,
+            "begin_token": self.tokenizer.convert_ids_to_tokens(self.begin),
+            "end_token": self.tokenizer.convert_ids_to_tokens(self.end),
+            "compute": self.compute.record(ATTENTION),
+        }
+
+
+def language_model(source: str, *, compute: Compute | None = None) -> LanguageModel:
+    """Load a causal language model and its tokenizer: a folder in the hub's format, or a repository.
+
+    A model without a begin token of its own gets the end token in its place, as GPT-2 has it.
+
+    Raises
+    ------
+    BackboneError
+        There is no such model, its weights are not the network's, it has no tokenizer or no end token, or it
+        looks ahead and so is not causal.
+    """
+    compute = compute or Compute()
+    weights = find_weights(source)
+    tokenizer, digests = load_tokenizer(weights)
+    end = tokenizer.eos_token_id
+    if end is None:
+        raise BackboneError(f"{weights.name}: its tokenizer has no end token, and the prior counts it")
+    network = _network(weights).to(compute.torch_device())
+    begin = end if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+    context = getattr(network.config.get_text_config(), "max_position_embeddings", None)
+    model = LanguageModel(network, tokenizer, weights, digests, compute, begin, end, context)
+    _check_causal(model)
+    return model
+
+
+def _network(weights: Weights) -> Any:
+    try:
+        config = AutoConfig.from_pretrained(str(weights.folder), local_files_only=True)
+        cls = AutoModelForCausalLM._model_mapping[type(config)]
+    except (OSError, ValueError, KeyError) as error:
+        found = weights.config().get("model_type")
+        raise BackboneError(
+            f"{weights.name}: transformers has no causal language model of type {found!r}"
+        ) from error
+    return load_pretrained(cls, weights, config)
+
+
+def _check_causal(model: LanguageModel) -> None:
+    """Refuse a network whose prediction of a token depends on what follows it."""
+    last = model.network.get_input_embeddings().num_embeddings - 1
+    ids = torch.tensor([[model.begin, 0], [model.begin, last]], device=model.network.device)
+    with torch.inference_mode():
+        one, other = model.network(input_ids=ids, use_cache=False).logits[:, 0].double()
+    if not torch.allclose(one, other, rtol=1e-3, atol=1e-3 * float(one.abs().max())):
+        raise BackboneError(
+            f"{model.weights.name}: not a causal language model: what follows a token changes its probability"
+        )

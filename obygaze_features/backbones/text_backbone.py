@@ -1,0 +1,61 @@
+"""What a backbone that reads texts is to the rest of the house: one frozen value."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """One text as a network takes it.
+
+    Parameters
+    ----------
+    ids
+        The tokens that go in, begin and end tokens and padding included.
+    found
+        How many tokens the text has, begin and end tokens included, before it was cut or padded.
+    limit
+        How many the network takes.
+    """
+
+    ids: tuple[int, ...]
+    found: int
+    limit: int
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the text is longer than the network takes."""
+        return self.found > self.limit
+
+
+@dataclass(frozen=True)
+class TextBackbone:
+    """A frozen network that turns a text into one vector.
+
+    Parameters
+    ----------
+    name
+        What the group in the store is called.
+    width
+        Length of a vector.
+    tokenize
+        Turns texts into tokens, cut at the limit.
+    encode
+        Turns tokens of one length, int64 `[B, L]`, into vectors, float32 `[B, width]`. Nothing is padded for
+        the sake of a batch, so what a text gets depends on the others only as far as the matrix library does.
+    provenance
+        What a stranger needs to give the same numbers: `space`, hub, architecture, tokenizer, compute.
+    libraries
+        Distributions beside numpy whose versions decide the numbers.
+    """
+
+    name: str
+    width: int
+    tokenize: Callable[[Sequence[str]], list[Tokens]]
+    encode: Callable[[NDArray[np.int64]], NDArray[np.float32]]
+    provenance: Mapping[str, Any]
+    libraries: tuple[str, ...] = ()

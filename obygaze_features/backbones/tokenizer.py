@@ -1,0 +1,106 @@
+"""From texts to tokens, by the tokenizer that lies beside a network's weights."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from transformers import AutoTokenizer
+
+from obygaze_features.backbones.backbone import BackboneError
+from obygaze_features.backbones.checkpoint import quiet
+from obygaze_features.backbones.text_backbone import Tokens
+from obygaze_features.backbones.weights import TOKENIZER_FILES, Weights, digest, file_of
+
+VOCABULARIES = (TOKENIZER_FILES[0], *TOKENIZER_FILES[4:])
+"""It takes one of these: without any, transformers makes an empty tokenizer and says nothing."""
+
+UNLIMITED = 10**6
+"""Tokenizers without a limit say that it is 1e30."""
+
+
+class Tokenizer:
+    """A network's own tokenizer, with the number of tokens that the network takes.
+
+    Parameters
+    ----------
+    limit
+        Tokens of a text that go in; the tokenizer's own limit holds too.
+    lower
+        Lower-case texts first.
+    pad
+        Fill every text up to the limit, as the network was trained.
+
+    Raises
+    ------
+    BackboneError
+        If there is no tokenizer, it cannot be read, or nothing says how long a text may be.
+    """
+
+    def __init__(
+        self, weights: Weights, limit: int | None, *, lower: bool = False, pad: bool = False
+    ) -> None:
+        self.lower = lower
+        self.pad = pad
+        self._tokenizer, self._digests = load_tokenizer(weights)
+        known = [size for size in (limit, self._tokenizer.model_max_length) if size and size < UNLIMITED]
+        if not known:
+            raise BackboneError(f"{weights.name}: nothing says how many tokens a text may have")
+        self.limit = int(min(known))
+
+    def __call__(self, texts: Sequence[str]) -> list[Tokens]:
+        """Turn texts into tokens, cut at the limit."""
+        prepared = [text.lower() for text in texts] if self.lower else list(texts)
+        if not prepared:
+            return []
+        whole = self._ids(prepared)
+        cut = {row for row, ids in enumerate(whole) if len(ids) > self.limit}
+        shortened = iter(
+            self._ids([prepared[row] for row in sorted(cut)], truncation=True, max_length=self.limit)
+            if cut
+            else []
+        )
+        return [
+            Tokens(self._filled(next(shortened) if row in cut else ids), len(ids), self.limit)
+            for row, ids in enumerate(whole)
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """Say what it is, in the store's words: the digests of its files by name, and what is done."""
+        return {
+            "sha256": self._digests,
+            "max_tokens": self.limit,
+            "lower_case": self.lower,
+            "padded": self.pad,
+        }
+
+    def _ids(self, texts: list[str], **how: Any) -> list[list[int]]:
+        with quiet():
+            found: list[list[int]] = self._tokenizer(texts, padding=False, **how)["input_ids"]
+        return found
+
+    def _filled(self, ids: list[int]) -> tuple[int, ...]:
+        return (*ids, *[self._tokenizer.pad_token_id] * (self.limit - len(ids) if self.pad else 0))
+
+
+def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
+    """Load the tokenizer beside some weights, with the digests of its files by name.
+
+    Raises
+    ------
+    BackboneError
+        If there is none, or it cannot be read.
+    """
+    if weights.folder is None:
+        what = "untrained weights have none" if weights.seed is not None else "this is one file"
+        raise BackboneError(f"{weights.name}: a tokenizer is needed, and {what}; name a folder or repository")
+    paths = [path for name in TOKENIZER_FILES if (path := file_of(weights, name))]
+    if not any(path.name in VOCABULARIES for path in paths):
+        raise BackboneError(
+            f"{weights.name}: there is no tokenizer beside the weights ({', '.join(VOCABULARIES)})"
+        )
+    try:
+        with quiet():
+            loaded: Any = AutoTokenizer.from_pretrained(weights.folder, local_files_only=True)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
+        first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise BackboneError(f"{weights.name}: the tokenizer cannot be read: {first}") from None
+    return loaded, {path.name: digest([path]) for path in paths}

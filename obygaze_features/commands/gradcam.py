@@ -1,0 +1,153 @@
+"""`obygaze gradcam`: saliency maps of still images, live from a network."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from obygaze_features.backbones.gradcam import MappedNetwork, Target
+    from obygaze_features.extract.saliency import Pair
+    from obygaze_features.store.maps import Maps
+
+PATH = click.Path(path_type=Path)
+SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a = -0.75"
+
+
+@click.command()
+@click.argument("manifest", type=PATH)
+@click.option("--pairs", type=PATH, help="CSV of what to map: image_id, text, perhaps group.")
+@click.option("--prompts", type=PATH, help="Text file, a text a line: every image is mapped for each.")
+@click.option("--out", type=PATH, required=True, help="Zarr of the maps.")
+@click.option(
+    "--weights", metavar="WEIGHTS", help="A folder, repository[@revision] or file.  [default: CLIP's]"
+)
+@click.option(
+    "--score",
+    type=click.Choice(["cosine", "dot"]),
+    help="What the gradient is of: the cosine of image and text, or their dot product.  [default: cosine]",
+)
+@click.option(
+    "--network",
+    metavar="MODULE:FUNCTION",
+    help="Map an image network that this function makes, in place of a CLIP; a text is then the number of a "
+    "class, from 0. Needs --layer and --weights.",
+)
+@click.option("--layer", help="Layer of --network whose output is weighted, such as layer4.")
+@click.option(
+    "--device", default="auto", show_default=True, metavar="auto|cpu|cuda[:N]", help="Where it runs."
+)
+@click.option("--force", is_flag=True, help="Replace maps that are there already.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def gradcam(
+    manifest: Path,
+    pairs: Path | None,
+    prompts: Path | None,
+    out: Path,
+    weights: str | None,
+    score: Literal["cosine", "dot"] | None,
+    network: str | None,
+    layer: str | None,
+    device: str,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Map what in the still images of MANIFEST a network's similarity to texts comes from.
+
+    Grad-CAM with the network at hand; 'obygaze audit saliency --maps' measures the maps in regions, lays them
+    over pictures and draws their means. An image that cannot be read whole stops it: leave it out of the
+    manifest or the pairs.
+
+    \b
+    Examples:
+      obygaze manifest import images stills --out stills.csv
+      obygaze gradcam stills.csv --prompts prompts.txt --out maps.zarr
+      obygaze gradcam stills.csv --pairs pairs.csv --score dot --weights clip-vit-large-patch14 --out dot.zarr
+      obygaze gradcam stills.csv --pairs classes.csv --network torchvision.models:resnet50 --layer layer4 \\
+        --weights resnet50.pth --out maps.zarr
+    """
+    from tqdm import tqdm
+
+    from obygaze_features.extract import ExtractError
+    from obygaze_features.extract.saliency import every_pair, map_pairs, read_pairs
+    from obygaze_features.extract.stills import of_stills
+    from obygaze_features.manifest import read_manifest
+    from obygaze_features.store.maps import check_maps_free, write_maps
+
+    source = pairs or prompts
+    if source is None or (pairs and prompts):
+        raise click.UsageError("say what to map: either --pairs CSV or --prompts TXT")
+    _check_network(network, layer, weights, score)
+    if out.suffix != ".zarr":
+        raise click.BadParameter(f"'{out}' should end in .zarr", param_hint="'--out'")
+    check_maps_free(out, force=force)
+    images = read_manifest(manifest)
+    if not of_stills(images):
+        raise ExtractError(f"{manifest}: its clips are no still images, and only those are mapped")
+    wanted = (read_pairs if pairs else every_pair)(source, images)
+    mapped, targets = _network(network, layer, weights, score or "cosine", wanted, device)
+    about = {**mapped.about, "score": "class" if network else score or "cosine", "source": SOURCE}
+    with tqdm(total=len(wanted), unit="map") as bar:
+        maps = map_pairs(images, wanted, mapped, targets, about, on_map=bar.update)
+    write_maps(maps, out)
+    _show(maps, out, as_json=as_json)
+
+
+def _check_network(network: str | None, layer: str | None, weights: str | None, score: str | None) -> None:
+    if network is None:
+        if layer is not None:
+            raise click.UsageError("--layer goes with --network: of a CLIP it is known")
+    elif layer is None or weights is None:
+        raise click.UsageError("--network needs --layer and --weights")
+    elif score is not None:
+        raise click.UsageError("--score is of images and texts; with --network it is the score of a class")
+
+
+def _network(
+    network: str | None,
+    layer: str | None,
+    weights: str | None,
+    score: Literal["cosine", "dot"],
+    wanted: "Sequence[Pair]",
+    device: str,
+) -> "tuple[MappedNetwork, Mapping[str, Target]]":
+    """Load the network, and make a target of every text."""
+    import importlib
+
+    from obygaze_features.backbones.compute import Compute
+    from obygaze_features.backbones.gradcam import class_score, similarity
+    from obygaze_features.backbones.gradcam_networks import classifier_to_map, clip_to_map
+    from obygaze_features.backbones.weights import HUB
+    from obygaze_features.extract import ExtractError
+
+    importlib.import_module("pytorch_grad_cam")  # before weights are read: it may be missing
+    compute = Compute(device)
+    texts = dict.fromkeys(pair.text for pair in wanted)
+    if network is None:
+        mapped, embed = clip_to_map(weights or HUB["clip"], compute)
+        return mapped, {text: similarity(embed(text), score) for text in texts}
+    for text in texts:
+        if not (text.isascii() and text.isdigit()):
+            raise ExtractError(f"text {text!r} is not the number of a class, as --network wants")
+    return classifier_to_map(network, weights or "", layer or "", compute), {
+        text: class_score(int(text)) for text in texts
+    }
+
+
+def _show(maps: "Maps", out: Path, *, as_json: bool) -> None:
+    from tabulate import tabulate
+
+    if as_json:
+        document = {"maps": str(out), "about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]}
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    rows = []
+    for group in maps.groups:
+        mine = [pair for pair in maps.pairs if pair["group"] == group]
+        empty = sum(pair["peak"] == 0 for pair in mine)
+        rows.append((group, len(mine), empty, sum(pair["score"] for pair in mine) / len(mine)))
+    headers = ("group", "n_maps", "n_empty", "mean_score")
+    click.echo(tabulate(rows, headers, tablefmt="simple", floatfmt=".4g"))
+    click.echo(f"{len(maps.pairs)} maps kept in {out}", err=True)

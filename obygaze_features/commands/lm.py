@@ -1,0 +1,70 @@
+"""`obygaze lm`: how probable a language model finds captions."""
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("texts", type=click.Path(path_type=Path))
+@click.option(
+    "--model",
+    default="openai-community/gpt2",
+    show_default=True,
+    help="A causal language model: a folder with its weights and its tokenizer, or OWNER/NAME[@REVISION] on "
+    "the hub.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="CSV file; a JSON record goes beside it."
+)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:NUMBER.")
+@click.option("--force", is_flag=True, help="Replace files that are there, and begin anew.")
+@click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON document.")
+def lm(texts: Path, model: str, out: Path, device: str, force: bool, as_json: bool) -> None:
+    """Measure the probabilities that a causal language model gives to texts: priors for Gender Scores.
+
+    TEXTS is a CSV file of text_id and text, as `obygaze audit gender-score --list-texts` writes it, or of
+    caption_id and caption; or a .txt file, one text a line. Every text is scored once; one with [MASK] or
+    <MASK> as two, with man and with woman. lm_mean, what the Gender Score takes, is the arithmetic mean of
+    the probabilities of all tokens and of the end token, each given the begin token and what stands before
+    it; their product, geometric and harmonic mean stand beside it.
+
+    What is done is kept in OUT.partial: the same command goes on where it was stopped. A text that is too
+    long for the model is an error before any work.
+
+    \b
+    Examples:
+      obygaze lm captions.csv --out lm.csv
+      obygaze lm texts.csv --model models/gpt2 --device cuda --out lm.csv
+      obygaze lm texts.csv --model openai-community/gpt2-medium@main --out lm.csv
+    """
+    from tqdm import tqdm
+
+    from obygaze_features.extract import ExtractError
+    from obygaze_features.extract.priors import describe, measure_priors, texts_to_score, write_priors
+
+    if out.suffix.lower() != ".csv":
+        raise click.BadParameter(f"'{out}' should end in .csv; a .json file is written beside it")
+    for path in (out, out.with_suffix(".json")):
+        if path.exists() and not force:
+            raise ExtractError(f"{path} exists already: give --force to replace it, or another --out")
+    wanted = texts_to_score(texts)
+
+    from obygaze_features.backbones.compute import Compute
+    from obygaze_features.backbones.language_model import language_model
+
+    compute = Compute(device)
+    loaded = language_model(model, compute=compute)
+    if loaded.begin == loaded.end and loaded.tokenizer.bos_token_id is None:
+        click.echo(f"{model} has no begin token: its end token stands before every text", err=True)
+    at_once = compute.first_size()
+    journal = out.with_name(f"{out.name}.partial")
+    with tqdm(total=len(wanted.where), unit="text", disable=None) as bar:
+        priors = measure_priors(loaded, wanted, journal, at_once=at_once, restart=force, on_texts=bar.update)
+    record = describe(texts, wanted, loaded, at_once)
+    write_priors(out, priors, record)
+    journal.unlink()
+    if as_json:
+        click.echo(json.dumps(record, indent=2, ensure_ascii=False))
+    click.echo(f"{len(priors):,} texts of {wanted.n_rows:,} rows kept in {out}", err=True)

@@ -1,0 +1,123 @@
+"""Saliency maps of still images: manifest + pairs + network -> maps."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.backbones import BackboneError
+from obygaze_features.backbones.gradcam import MappedNetwork, Target, enlarged, live_map
+from obygaze_features.extract.errors import ExtractError
+from obygaze_features.manifest import Manifest
+from obygaze_features.manifest.table import Problems, read_table
+from obygaze_features.store.maps import SIDE, Maps, with_means
+from obygaze_features.video import read_frames, uniform
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """An image, a text to map it for, and the group that its map is averaged in."""
+
+    image_id: str
+    text: str
+    group: str
+
+
+def read_pairs(path: Path, images: Manifest) -> tuple[Pair, ...]:
+    """Read pairs of image and text, each once: a CSV with image_id, text and perhaps group.
+
+    Raises
+    ------
+    ManifestError
+        Naming the line: the manifest has no such image, the text is empty, the pair comes twice.
+    ExtractError
+        There is no pair.
+    """
+    problems = Problems(path)
+    pairs: dict[tuple[str, str], Pair] = {}
+    for row in read_table(path, needed=("image_id", "text")).rows:
+        image, text = row.cells["image_id"], row.cells["text"]
+        if image not in images.by_id:
+            problems.add(row.line, f"the manifest has no image {image!r}", "image_id")
+        if not text.strip():
+            problems.add(row.line, "is empty", "text")
+        if (image, text) in pairs:
+            problems.add(row.line, f"{image!r} with {text!r} is there twice")
+        pairs[image, text] = Pair(image, text, row.cells.get("group", ""))
+    problems.refuse()
+    if not pairs:
+        raise ExtractError(f"{path}: a header, and no pair to map")
+    return tuple(pairs.values())
+
+
+def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
+    """Pair every image with every line of a text file; the text is the group as well.
+
+    Raises
+    ------
+    ExtractError
+        The file is not UTF-8, has no line, or one twice.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ExtractError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    texts = [line.strip() for line in lines if line.strip()]
+    if not texts or len(set(texts)) < len(texts):
+        found = "a line is there twice" if texts else "there is no line"
+        raise ExtractError(f"{path}: {found}; a text a line is expected, each once")
+    return tuple(Pair(clip.clip_id, text, text) for clip in images for text in texts)
+
+
+def map_pairs(
+    images: Manifest,
+    pairs: Sequence[Pair],
+    mapped: MappedNetwork,
+    targets: Mapping[str, Target],
+    about: Mapping[str, object],
+    *,
+    on_map: Callable[[], object] = lambda: None,
+) -> Maps:
+    """Map every pair of image and text.
+
+    Parameters
+    ----------
+    targets
+        Text -> what is mapped for it.
+    about
+        What is written down about the maps.
+    on_map
+        Called after each.
+
+    Raises
+    ------
+    VideoError
+        An image cannot be read whole.
+    BackboneError
+        The network cannot be mapped; naming image and text.
+    """
+    raw = np.zeros((len(pairs), SIDE, SIDE), np.float32)
+    done = []
+    for place, (pair, frame) in enumerate(_frames(images, pairs)):
+        try:
+            found = live_map(mapped, mapped.pixels(frame), targets[pair.text])
+        except BackboneError as error:
+            raise BackboneError(f"image {pair.image_id}, text {pair.text!r}: {error}") from error
+        raw[place] = enlarged(found.cam, SIDE)
+        done.append({**asdict(pair), "score": found.score})
+        on_map()
+    return with_means(about, done, raw)
+
+
+def _frames(images: Manifest, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, NDArray[np.uint8]]]:
+    """Read the picture of every pair, once for pairs of one image that follow each other."""
+    last, frame = "", None
+    for pair in pairs:
+        if frame is None or pair.image_id != last:
+            path = images.video_path(images.by_id[pair.image_id])
+            if path is None:
+                raise ExtractError(f"clip {pair.image_id}: the manifest names no image for it")
+            frame, last = read_frames(path, uniform(1), strict=True).images[0], pair.image_id
+        yield pair, frame

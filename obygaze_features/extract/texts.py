@@ -1,0 +1,207 @@
+"""Texts into a store: prompts or captions through backbones that read them; no video, no workers."""
+
+import importlib.metadata
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.backbones import TextBackbone, Tokens
+from obygaze_features.extract.recording import OnCommit, Recording
+from obygaze_features.extract.report import RunReport
+from obygaze_features.manifest import TextList
+from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage
+from obygaze_features.store.layout import TEXTS
+
+TRIALS = 16
+_NO_FRAMES: dict[str, Any] = {
+    "preset": {"resize": None, "crop": None, "constants": None, "order": None},
+    "sampling": {"policy": TEXTS, "n": None},
+    "decoder": {"av": "none", "ffmpeg": "none", "on_damage": "none"},
+}
+"""What the store wants to know of frames."""
+
+
+@dataclass(frozen=True)
+class TextJob:
+    """Every choice that decides which numbers end up in a store of texts.
+
+    Parameters
+    ----------
+    corpus
+        What the list of texts is called in the store.
+    """
+
+    texts: TextList
+    corpus: str
+    backbones: tuple[TextBackbone, ...]
+
+    def planned_clips(self) -> list[PlannedClip]:
+        """List the texts as the store's plan wants them."""
+        return [PlannedClip(text_id, "", text=text) for text_id, text in self.texts.rows]
+
+    def groups(self) -> list[GroupSpec]:
+        """Describe one group of the store for each backbone, with its whole provenance."""
+        return [
+            GroupSpec(
+                name=backbone.name,
+                arrays=(ArraySpec("pooled", (backbone.width,), "float32"),),
+                n_frames=1,
+                provenance=_provenance(backbone),
+            )
+            for backbone in self.backbones
+        ]
+
+    def corpus_record(self) -> dict[str, object]:
+        """Name the list of texts."""
+        return {"name": self.corpus, "manifest_sha256": self.texts.digest()}
+
+    def tokens(self, text_ids: Sequence[str]) -> dict[str, dict[str, Tokens]]:
+        """Tokenise some texts: backbone -> text id -> tokens."""
+        texts = dict(self.texts.rows)
+        chosen = [texts[text_id] for text_id in text_ids]
+        return {each.name: dict(zip(text_ids, each.tokenize(chosen), strict=True)) for each in self.backbones}
+
+
+@dataclass(frozen=True, slots=True)
+class TextEstimate:
+    """What is to be done.
+
+    Parameters
+    ----------
+    texts, cut
+        Texts to do, and how many of them are longer than a backbone takes.
+    feature_bytes
+        Size of the vectors.
+    seconds
+        Expected wall time, or None if no text was tried.
+    tried
+        How many texts the expectation rests on.
+    """
+
+    texts: int
+    cut: int
+    feature_bytes: int
+    seconds: float | None
+    tried: int
+
+    def record(self) -> dict[str, object]:
+        """Give everything as plain values, for `--json`."""
+        return asdict(self)
+
+
+def estimate_texts(job: TextJob, text_ids: Sequence[str]) -> TextEstimate:
+    """Encode up to sixteen texts, short and long ones, and scale up."""
+    tokens = job.tokens(text_ids)
+    order = by_length(text_ids, tokens)
+    tried = order[:: max(len(order) // TRIALS, 1)][:TRIALS]
+    before = time.perf_counter()
+    for text_id in tried:
+        encode_texts(job.backbones, [text_id], tokens)
+    seconds = time.perf_counter() - before
+    cut = sum(any(of[text_id].is_cut for of in tokens.values()) for text_id in text_ids)
+    width = sum(backbone.width for backbone in job.backbones)
+    expected = seconds * len(order) / len(tried) if tried else None
+    return TextEstimate(len(order), cut, 4 * width * len(order), expected, len(tried))
+
+
+def run_texts(
+    job: TextJob,
+    stage: Stage,
+    text_ids: Sequence[str],
+    *,
+    batch_size: int,
+    stopped: Callable[[], bool] = lambda: False,
+    on_commit: OnCommit = lambda *_: None,
+) -> RunReport:
+    """Extract some texts into a stage, short ones first: those of a batch have the same length, or nearly.
+
+    Parameters
+    ----------
+    batch_size
+        Texts that are encoded and committed together.
+    stopped
+        Asked after every batch; once true, the run ends.
+    on_commit
+        Called with the report so far and the texts that were just written.
+    """
+    report = RunReport(engine="local")
+    with Recording(stage, report, on_commit) as recording:
+        tokens = job.tokens(text_ids)
+        order = by_length(text_ids, tokens)
+        for start in range(0, len(order), batch_size):
+            if stopped():
+                break
+            before = time.perf_counter()
+            results = encode_texts(job.backbones, order[start : start + batch_size], tokens)
+            report.infer_s += time.perf_counter() - before
+            recording.commit(results)
+    return report
+
+
+def by_length(text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]]) -> list[str]:
+    """Sort texts by their number of tokens; those of the same length stay in their order."""
+    return sorted(text_ids, key=lambda text_id: [len(of[text_id].ids) for of in tokens.values()])
+
+
+def encode_texts(
+    backbones: Sequence[TextBackbone], text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]]
+) -> list[ClipResult]:
+    """Run every backbone over some texts, those of one length together.
+
+    A text that a backbone has no tokens for, or no finite vector, has failed; one that is longer than a
+    backbone takes is partial.
+    """
+    vectors = {each.name: _vectors(each, text_ids, tokens[each.name]) for each in backbones}
+    return [_result(text_id, vectors, tokens) for text_id in text_ids]
+
+
+def _vectors(
+    backbone: TextBackbone, text_ids: Sequence[str], tokens: Mapping[str, Tokens]
+) -> dict[str, NDArray[np.float32]]:
+    def length(text_id: str) -> int:
+        return len(tokens[text_id].ids)
+
+    found: dict[str, NDArray[np.float32]] = {}
+    for size, some in groupby(sorted(text_ids, key=length), length):
+        together = list(some)
+        if size:
+            batch = np.array([tokens[text_id].ids for text_id in together], np.int64)
+            found |= dict(zip(together, backbone.encode(batch), strict=True))
+    return found
+
+
+def _result(
+    text_id: str,
+    vectors: Mapping[str, Mapping[str, NDArray[np.float32]]],
+    tokens: Mapping[str, Mapping[str, Tokens]],
+) -> ClipResult:
+    groups = {}
+    notes = []
+    for name, of_backbone in vectors.items():
+        vector, read = of_backbone.get(text_id), tokens[name][text_id]
+        if vector is None:
+            return ClipResult(text_id, "failed", f"{name} has no token for this text")
+        if not np.isfinite(vector).all():
+            return ClipResult(text_id, "failed", f"{name} gave values that are not finite in 'pooled'")
+        if read.is_cut:
+            for_whom = f"{name}: " if len(vectors) > 1 else ""
+            notes.append(f"{for_whom}cut at {read.limit} of {read.found} tokens")
+        groups[name] = ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": vector})
+    return ClipResult(text_id, "partial" if notes else "ok", "; ".join(notes), groups=groups)
+
+
+def _provenance(backbone: TextBackbone) -> dict[str, Any]:
+    names = ["obygaze", "numpy", *backbone.libraries]
+    return {
+        "name": backbone.name,
+        **backbone.provenance,
+        **_NO_FRAMES,
+        "software": {name: importlib.metadata.version(name) for name in names},
+        "commit": None,
+        "contact": "",
+    }

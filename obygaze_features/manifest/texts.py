@@ -1,0 +1,88 @@
+"""Lists of texts: prompts or captions, each with an id, for the backbones that read texts."""
+
+import csv
+import hashlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import ManifestError
+from .table import Problems, read_table, text_of
+
+COLUMNS = (("text_id", "text"), ("caption_id", "caption"))
+"""The pairs of columns that a table of texts may have; what else it has is for others."""
+LINE_DIGITS = 6
+"""Digits of a line's number, so that ids stay the same when lines are added below."""
+
+
+@dataclass(frozen=True)
+class TextList:
+    """Texts in the order of their file.
+
+    Attributes
+    ----------
+    rows
+        (text id, text); ids are unique, texts need not be.
+    """
+
+    rows: tuple[tuple[str, str], ...]
+
+    def digest(self) -> str:
+        """Hash the rows as a CSV table of text_id and text, whatever the file looked like: SHA-256."""
+        table = io.StringIO(newline="")
+        csv.writer(table, lineterminator="\n").writerows([COLUMNS[0], *self.rows])
+        return hashlib.sha256(table.getvalue().encode()).hexdigest()
+
+
+def read_texts(path: str | Path) -> TextList:
+    """Read a list of texts.
+
+    Parameters
+    ----------
+    path
+        A `.txt` with one text a line, whose ids are the lines' numbers (`000001`), or a CSV with the columns
+        `text_id` and `text`, or `caption_id` and `caption`.
+
+    Raises
+    ------
+    ManifestError
+        Naming file and line: not UTF-8, no such columns, an empty id or text, an id that is there twice.
+    """
+    path = Path(path)
+    found = _lines(path) if path.suffix.lower() == ".txt" else _cells(path)
+    problems = Problems(path)
+    first: dict[str, int] = {}
+    for line, text_id, text in found:
+        if not text.strip():
+            problems.add(line, "the text is empty")
+        if not text_id.strip():
+            problems.add(line, "the id is empty")
+        elif text_id in first:
+            problems.add(line, f"the id {text_id} is there twice, first in line {first[text_id]}")
+        first.setdefault(text_id, line)
+    problems.refuse()
+    if not found:
+        raise ManifestError(f"{path}: there is no text in it")
+    return TextList(tuple((text_id, text) for _, text_id, text in found))
+
+
+def _lines(path: Path) -> list[tuple[int, str, str]]:
+    lines = text_of(path).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return [
+        (number, f"{number:0{LINE_DIGITS}}", line.removesuffix("\r"))
+        for number, line in enumerate(lines, start=1)
+    ]
+
+
+def _cells(path: Path) -> list[tuple[int, str, str]]:
+    table = read_table(path, needed=(), named=False)
+    pairs = [pair for pair in COLUMNS if set(pair) <= set(table.columns)]
+    if len(pairs) != 1:
+        wanted = " or ".join(" and ".join(pair) for pair in COLUMNS)
+        raise ManifestError(
+            f"{path}: a table of texts has the columns {wanted}, not both; found {', '.join(table.columns)}"
+        )
+    text_id, text = pairs[0]
+    return [(row.line, row.cells[text_id], row.cells[text]) for row in table.rows]

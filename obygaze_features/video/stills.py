@@ -1,0 +1,217 @@
+"""A still image: one picture, which is read by Pillow as a video of one frame at time 0."""
+
+import struct
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL.ExifTags import Base
+
+from obygaze_features.video.errors import VideoError
+from obygaze_features.video.frames import Frames
+from obygaze_features.video.sampling import Sampling, Timeline, choose
+from obygaze_features.video.source import check_file
+
+T = TypeVar("T")
+Pixels = NDArray[np.uint8]
+
+STILL_SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+# Pillow knows many more, some of which run other programs.
+FORMATS = ("BMP", "JPEG", "PNG", "TIFF", "WEBP")
+MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
+MOST_PIXELS = 89_478_485  # from here on Pillow warns of decompression bombs
+TIME_S = 0.0
+# EXIF's orientation: degrees clockwise that make a picture upright, and whether it is mirrored after that.
+ORIENTATIONS = {
+    2: (0, True),
+    3: (180, False),
+    4: (180, True),
+    5: (90, True),
+    6: (90, False),
+    7: (270, True),
+    8: (270, False),
+}
+# What Pillow's readers raise on damaged data.
+UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+
+
+def is_still(path: str | PurePath) -> bool:
+    """Say by its suffix whether a file is a still image rather than a video."""
+    return PurePath(path).suffix.lower() in STILL_SUFFIXES
+
+
+@dataclass(frozen=True, slots=True)
+class Still:
+    """A picture, uint8 [H, W, 3], upright; how it was turned; what is wrong with it, what else was done."""
+
+    rgb: Pixels
+    rotation: int
+    mirrored: bool
+    losses: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+def read_still(
+    path: Path,
+    wishes: Sequence[tuple[Sampling, Callable[[Pixels], T]]],
+    *,
+    spanned: bool = False,
+    strict: bool = False,
+) -> tuple[Frames[T], ...]:
+    """Read a still image as `read_samplings` reads a video.
+
+    Parameters
+    ----------
+    path
+        A file that `is_still`.
+    wishes
+        Rules, each with what is applied to the picture; none may spread several frames over it.
+    spanned
+        Whether a span of time is asked for, which no still image has.
+    strict
+        Refuse an image of which Pillow warns.
+
+    Raises
+    ------
+    VideoError
+        The image can't be read whole, or several frames or a span are asked of it.
+    """
+    if spanned:
+        raise VideoError("a still image has no span of time: leave its start and end empty", path)
+    chosen = [_chosen(sampling, path) for sampling, _ in wishes]
+    still = load_still(path)
+    if strict and still.losses:
+        raise VideoError("; ".join(still.losses), path)
+    height, width, _ = still.rgb.shape
+    return tuple(
+        Frames(
+            images=[each(still.rgb) for _ in numbers.tolist()],
+            index=numbers,
+            time_s=np.full(len(numbers), TIME_S),
+            status="partial" if still.losses else "ok",
+            notes=(*still.losses, *still.remarks),
+            method="still",
+            why_sequential="",
+            width=width,
+            height=height,
+            rotation=still.rotation,
+            mirrored=still.mirrored,
+            interlaced=False,
+            total=1,
+            decoded=1,
+        )
+        for numbers, (_, each) in zip(chosen, wishes, strict=True)
+    )
+
+
+def _chosen(sampling: Sampling, path: Path) -> NDArray[np.int64]:
+    if sampling.n is not None and sampling.n > 1:
+        raise VideoError(f"a still image has one frame, and {sampling.n} are asked for: ask for 1", path)
+    frame = Timeline(np.zeros(1, np.int64), np.full(1, TIME_S), np.ones(1, np.bool_))
+    try:
+        return choose(sampling, frame)
+    except VideoError as error:
+        raise VideoError(error.reason, path) from None
+
+
+def load_still(path: Path) -> Still:
+    """Load a still image whole.
+
+    Transparency is laid over white, grey repeated in three channels; of 16 bits the upper 8 are kept, as
+    Pillow does for colours; CMYK is converted without its profile. What moves or has pages is refused, but
+    for the pictures that cameras append to a JPEG.
+
+    Raises
+    ------
+    VideoError
+        The image is missing, damaged, cut off, too large, or of a kind of which no picture can be made.
+    """
+    check_file(path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            image, rotation, mirrored = _load(path)
+        except UnidentifiedImageError:
+            raise VideoError(
+                f"this is no image that can be read ({', '.join(FORMATS)}), or its header is damaged", path
+            ) from None
+        except Image.DecompressionBombError:
+            raise VideoError(_too_large("several times"), path) from None
+        except VideoError:
+            raise
+        except UNREADABLE as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise VideoError(_broken(error), path) from error
+    losses = [
+        f"Pillow warns: {' '.join(str(warning.message).split())}"
+        for warning in caught
+        if issubclass(warning.category, UserWarning)  # the others are not about the file
+    ]
+    rgb, remarks = _rgb(image, path)
+    return Still(rgb, rotation, mirrored, tuple(dict.fromkeys(losses)), remarks)
+
+
+def _load(path: Path) -> tuple[Image.Image, int, bool]:
+    """Decode a picture and turn it upright, with the degrees clockwise and mirroring that did so."""
+    with Image.open(path, formats=FORMATS) as image:
+        width, height = image.size
+        if width * height > MOST_PIXELS:
+            raise VideoError(_too_large(f"{width} x {height}, that is"), path)
+        pages = getattr(image, "n_frames", 1)
+        if pages > 1 and image.format != "MPO":
+            raise VideoError(f"it holds {pages} pictures, and a still image has one: save that one", path)
+        if image.format == "PNG":
+            with Image.open(path, formats=FORMATS) as checked:
+                checked.verify()  # decoding alone passes over wrong checksums
+        # Before decoding: a TIFF is turned as it is decoded, and forgets that it was.
+        rotation, mirrored = ORIENTATIONS.get(image.getexif().get(Base.Orientation, 1), (0, False))
+        image.load()
+        ImageOps.exif_transpose(image, in_place=True)
+        return image, rotation, mirrored
+
+
+def _rgb(image: Image.Image, path: Path) -> tuple[Pixels, tuple[str, ...]]:
+    """Make RGB of any kind of pixels, and say what a reader should know of it."""
+    sixteen = image.mode.startswith("I;16")
+    if (not sixteen and image.mode not in MODES) or (sixteen and "transparency" in image.info):
+        what = "transparency at 16 bits" if sixteen else f"pixels of kind {image.mode!r}"
+        raise VideoError(f"it holds {what}, which no rule here turns into 8-bit RGB: convert it first", path)
+    if sixteen:
+        grey = (np.asarray(image) >> 8).astype(np.uint8)
+        return np.repeat(grey[..., None], 3, axis=2), ("16-bit grey: the upper 8 bits were kept",)
+    if image.has_transparency_data:
+        rgba = image.convert("RGBA")
+        if int(np.asarray(rgba)[..., 3].min()) < 255:
+            paper = Image.new("RGBA", rgba.size, "white")
+            paper.alpha_composite(rgba)
+            return np.array(paper.convert("RGB")), ("its transparent parts were laid over white",)
+    remarks = ("CMYK was converted without a colour profile",) if image.mode == "CMYK" else ()
+    return np.array(image.convert("RGB")), remarks
+
+
+def _too_large(size: str) -> str:
+    return f"it claims {size} more than {MOST_PIXELS:,} pixels (a decompression bomb?): make it smaller"
+
+
+def _broken(error: Exception) -> str:
+    if "truncated" in str(error):
+        return "the image is cut off: it ends before its picture does"
+    return "the image is damaged: its picture cannot be read"

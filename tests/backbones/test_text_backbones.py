@@ -1,0 +1,233 @@
+"""Backbones that read texts: what plain transformers gives, whatever the batch, in the image half's space."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from click.testing import CliRunner
+from huggingface_hub import constants
+
+from obygaze_features.backbones import BackboneError, load_backbone, load_text_backbone
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.text_testing import LIMIT, tiny_text_checkpoint, write_modules
+from obygaze_features.commands.weights import fetch
+
+CPU = Compute(device="cpu")
+TEXTS = ("a", "a photo of a man", "sad man", "A Sad Man")
+LONG = "a sad man of a sad man of a sad man of a sad man"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    return {name: tiny_text_checkpoint(name, folder / name) for name in ("clip", "siglip", "sentence")}
+
+
+def load(name, folder, **options):
+    return load_text_backbone(name, weights=str(folder), compute=CPU, **options)
+
+
+def vectors(backbone, texts):
+    return np.concatenate([backbone.encode(np.array([one.ids])) for one in backbone.tokenize(texts)])
+
+
+def padded(folder, texts, **how):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    return tokenizer(list(texts), return_tensors="pt", truncation=True, **({"padding": True} | how))
+
+
+def test_clip_text_gives_what_transformers_gives(folders):
+    backbone = load("clip-text", folders["clip"])
+    model = transformers.CLIPModel.from_pretrained(folders["clip"]).eval()
+    with torch.inference_mode():
+        batch = padded(folders["clip"], TEXTS)
+        expected = model.text_projection(model.text_model(**batch).pooler_output)
+    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=1e-6)
+    assert backbone.width == 24
+
+
+def test_siglip_text_gives_what_transformers_gives_for_texts_filled_up(folders):
+    backbone = load("clip-text", folders["siglip"])
+    model = transformers.SiglipModel.from_pretrained(folders["siglip"]).eval()
+    with torch.inference_mode():
+        batch = padded(folders["siglip"], TEXTS, padding="max_length")
+        expected = model.text_model(input_ids=batch["input_ids"]).pooler_output
+    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=1e-6)
+    assert {len(one.ids) for one in backbone.tokenize(TEXTS)} == {LIMIT}
+    assert not any(one.is_cut for one in backbone.tokenize(TEXTS))
+
+
+@pytest.mark.parametrize("mode", [None, "mean", "cls"])
+def test_sentence_gives_the_pooling_that_its_files_ask_for(folders, tmp_path, mode):
+    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
+    if mode is not None:
+        write_modules(folder, mode=mode, normalise=mode == "mean")
+    backbone = load("sentence", folder)
+    model = transformers.BertModel.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        batch = padded(folder, TEXTS)
+        layer = model(**batch).last_hidden_state
+        mask = batch["attention_mask"][:, :, None]
+        expected = layer[:, 0] if mode == "cls" else (layer * mask).sum(dim=1) / mask.sum(dim=1)
+        if mode != "cls":
+            expected = torch.nn.functional.normalize(expected, dim=1)
+    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=1e-6)
+    assert backbone.provenance["space"].startswith(f"sentence-{mode or 'mean'} sha256:")
+
+
+@pytest.mark.parametrize(("name", "folder"), [("clip-text", "clip"), ("sentence", "sentence")])
+def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
+    backbone = load(name, folders[folder])
+    ids = np.array([one.ids for one in backbone.tokenize(["a man", "b man", "c man", "d man", "e man"])])
+    alone = np.concatenate([backbone.encode(ids[row : row + 1]) for row in range(len(ids))])
+    assert np.array_equal(backbone.encode(ids), alone)
+    several = load_text_backbone(
+        name, weights=str(folders[folder]), compute=Compute(device="cpu", clips_at_once=3)
+    )
+    np.testing.assert_allclose(several.encode(ids), alone, atol=1e-5)
+
+
+def test_threads_are_as_before(folders):
+    before = torch.get_num_threads()
+    vectors(load("sentence", folders["sentence"]), TEXTS)
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("family", ["clip", "siglip"])
+def test_the_two_halves_of_one_file_have_one_space(folders, family):
+    texts = load("clip-text", folders[family])
+    images = load_backbone("clip", 1, weights=str(folders[family]), compute=CPU)
+    assert texts.provenance["space"] == images.provenance["space"]
+    assert texts.provenance["weights_sha256"] in texts.provenance["space"]
+    assert texts.width == images.outputs[0].shape[-1]
+
+
+@pytest.mark.parametrize(("name", "folder"), [("clip-text", "clip"), ("sentence", "sentence")])
+def test_a_text_that_is_too_long_is_cut_and_says_so(folders, name, folder):
+    backbone = load(name, folders[folder])
+    (cut,), (whole,) = backbone.tokenize([LONG]), backbone.tokenize(["a man"])
+    assert (cut.is_cut, len(cut.ids), cut.limit) == (True, LIMIT, LIMIT)
+    assert cut.found > LIMIT
+    assert cut.ids[-1] == whole.ids[-1]  # the end token is kept
+    assert not whole.is_cut
+
+
+def test_the_files_of_a_sentence_encoder_decide_on_limit_and_case(folders, tmp_path):
+    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
+    write_modules(folder, max_seq_length=5, do_lower_case=True)
+    backbone = load("sentence", folder)
+    assert [one.limit for one in backbone.tokenize(["a b c d e f"])] == [5]
+    assert backbone.provenance["tokenizer"]["lower_case"] is True
+
+
+def test_files_of_newer_and_of_older_versions_say_the_same(folders, tmp_path):
+    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
+    write_modules(folder, mode="cls", max_seq_length=5)
+    older = load("sentence", folder).provenance
+    (folder / "1_Pooling/config.json").write_text('{"embedding_dimension": 32, "pooling_mode": "cls"}')
+    (folder / "sentence_bert_config.json").rename(folder / "sentence_roberta_config.json")
+    module = "sentence_transformers.sentence_transformer.modules.pooling"
+    modules = (folder / "modules.json").read_text(encoding="utf-8")
+    (folder / "modules.json").write_text(modules.replace("sentence_transformers.models", module))
+    assert load("sentence", folder).provenance == older
+    assert older["tokenizer"]["max_tokens"] == 5
+    (folder / "1_Pooling/config.json").write_text('{"pooling_mode": ["cls", "max"]}')
+    with pytest.raises(BackboneError, match="asks for cls, max; one of"):
+        load("sentence", folder)
+
+
+def test_the_tokenizers_files_are_recorded_with_their_digests(folders):
+    recorded = load("clip-text", folders["clip"]).provenance["tokenizer"]
+    assert recorded["sha256"].keys() == {"tokenizer_config.json", "vocab.json", "merges.txt"}
+    assert recorded["max_tokens"] == LIMIT
+
+
+def test_weights_and_tokenizer_come_from_one_commit_of_the_hub(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    repository = tmp_path / "models--lab--net"
+    shutil.copytree(folders["sentence"], repository / "snapshots" / COMMIT)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(COMMIT)
+    backbone = load("sentence", "lab/net")
+    assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": COMMIT}
+    assert backbone.provenance["space"] == load("sentence", folders["sentence"]).provenance["space"]
+    assert "vocab.txt" in backbone.provenance["tokenizer"]["sha256"]
+    shown = CliRunner().invoke(fetch, ["lab/net"], catch_exceptions=False).stdout
+    assert "beside    tokenizer_config.json, vocab.txt\n" in shown
+
+
+def drop_tokenizer(folder):
+    for name in ("vocab.txt", "tokenizer_config.json"):
+        (folder / name).unlink()
+
+
+def ask_for(**changes):
+    return lambda folder: write_modules(folder, **changes)
+
+
+def add_dense(folder):
+    write_modules(folder)
+    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    modules[2] |= {"type": "sentence_transformers.models.Dense", "path": "2_Dense"}
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+
+
+def add_prompt(folder):
+    write_modules(folder)
+    (folder / "config_sentence_transformers.json").write_text('{"default_prompt_name": "query"}')
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (drop_tokenizer, "there is no tokenizer beside the weights"),
+        (ask_for(mode="max"), "asks for pooling_mode_max_tokens; one of pooling_mode_mean_tokens"),
+        (add_dense, "asks for Transformer in '', Pooling in '1_Pooling', Dense in '2_Dense'; only"),
+        (add_prompt, "puts the prompt 'query' first"),
+        (lambda folder: (folder / "config.json").unlink(), "there is no such file"),
+        (lambda folder: (folder / "modules.json").write_text("{"), "not readable as JSON"),
+        (lambda folder: (folder / "modules.json").write_text("[1]"), "expected a list of modules"),
+    ],
+)
+def test_what_a_sentence_encoder_lacks_or_cannot_be_given_is_named(folders, tmp_path, spoil, words):
+    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
+    spoil(folder)
+    with pytest.raises(BackboneError, match=words):
+        load("sentence", folder)
+
+
+def test_a_tokenizer_whose_end_the_network_does_not_know_is_refused(folders, tmp_path):
+    folder = shutil.copytree(folders["clip"], tmp_path / "clip")
+    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    first, last = "<|unused0|>", "<|endoftext|>"
+    vocabulary[first], vocabulary[last] = vocabulary[last], vocabulary[first]
+    (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    with pytest.raises(BackboneError, match="the network reads a text at its end token"):
+        load("clip-text", folder)
+
+
+@pytest.mark.parametrize("name", ["clip-text", "sentence"])
+def test_untrained_weights_have_no_tokenizer(name):
+    with pytest.raises(BackboneError, match="random:0: a text backbone needs a tokenizer"):
+        load(name, "random:0")
+
+
+def test_a_network_of_another_kind_is_refused(folders):
+    with pytest.raises(BackboneError, match="expected a network of type clip"):
+        load("clip-text", folders["sentence"])
+
+
+def test_readers_of_texts_and_of_frames_are_not_mixed_up(folders):
+    with pytest.raises(BackboneError, match="'sentence' reads texts, not frames"):
+        load_backbone("sentence")
+    with pytest.raises(
+        BackboneError, match=r"no backbone 'clip' reads texts; those that do: clip-text, sent"
+    ):
+        load_text_backbone("clip")
+    with pytest.raises(BackboneError, match="takes no option 'preset'; it takes weights, compute"):
+        load("clip-text", folders["clip"], preset="clip")

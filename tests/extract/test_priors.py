@@ -1,0 +1,168 @@
+"""Priors of a table of captions: which texts, in which batches, and how a stopped run is taken up."""
+
+import csv
+import json
+
+import pytest
+
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.language_model import language_model
+from obygaze_features.backbones.testing import tiny_language_model
+from obygaze_features.extract import ExtractError
+from obygaze_features.extract.priors import FILLINGS, MASKS, fillings, measure_priors, texts_to_score
+from obygaze_features.manifest import ManifestError
+from obygaze_models.audits import genders
+from obygaze_models.audits.gender_audit import Labels, Mode, needed_texts
+from obygaze_models.audits.gender_score import read_priors
+
+CAPTIONS = """caption_id,image_id,caption
+c1,i1,a man riding a motorcycle
+c2,i1,"a <MASK>, riding"
+c3,i2,a [MASK] on a road
+c4,i2,a man riding a motorcycle
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return language_model(str(tiny_language_model(tmp_path_factory.mktemp("gpt2"))), compute=Compute("cpu"))
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(text=CAPTIONS):
+        path = tmp_path / "captions.csv"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+class Counted:
+    """The model, counting the texts that it scores and perhaps stopping before one."""
+
+    def __init__(self, model, stop_at=None):
+        self.model, self.stop_at, self.n = model, stop_at, 0
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+    def score(self, texts):
+        if self.n == self.stop_at:
+            raise KeyboardInterrupt
+        self.n += 1
+        return self.model.score(texts)
+
+
+def test_every_text_is_listed_once_and_masks_become_both_genders(table):
+    texts = texts_to_score(table())
+    assert list(texts.where) == [
+        "a man riding a motorcycle",
+        "a man, riding",
+        "a woman, riding",
+        "a man on a road",
+        "a woman on a road",
+    ]
+    assert (texts.n_rows, texts.n_masked) == (4, 2)
+
+
+def test_masks_are_filled_as_the_gender_score_fills_them(table):
+    assert (MASKS, FILLINGS) == (genders.MASKS, genders.GENDERS)
+    for text in ("a [MASK] and a <MASK> man", "a dog"):
+        readings = [genders.filled(text, one) for one in FILLINGS]
+        assert fillings(text) == tuple(dict.fromkeys(readings))
+    with table().open(encoding="utf-8", newline="") as file:
+        masked = [row for row in csv.DictReader(file) if genders.has_mask(row["caption"])]
+    needed = needed_texts(masked, {}, Mode.ESTIMATION, Labels.EACH)
+    assert set(needed) <= set(texts_to_score(table()).where)
+
+
+def test_a_stopped_run_is_taken_up_and_gives_the_same_numbers(model, table, tmp_path):
+    texts = texts_to_score(table())
+    whole = measure_priors(model, texts, tmp_path / "whole")
+    for at_once in (1, 2):
+        journal = tmp_path / f"stopped{at_once}"
+        first = Counted(model, stop_at=2)
+        with pytest.raises(KeyboardInterrupt):
+            measure_priors(first, texts, journal, at_once=at_once)
+        with journal.open("a", encoding="utf-8") as file:
+            file.write('[2, [{"n_tok')  # as a kill may leave it
+        second = Counted(model)
+        found = measure_priors(second, texts, journal, at_once=at_once)
+        assert list(found) == list(texts.where)
+        for text, values in found.items():
+            assert values == pytest.approx(dict(whole[text]), rel=1e-5)
+        if at_once == 1:
+            assert (found, first.n, second.n) == (whole, 2, 3)
+
+
+def test_a_line_that_is_not_the_next_batch_ends_what_is_kept(model, table, tmp_path):
+    texts, journal = texts_to_score(table()), tmp_path / "journal"
+    whole = measure_priors(model, texts, journal)
+    lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
+    journal.write_text("".join([*lines[:2], *lines[3:]]), encoding="utf-8")
+    again = Counted(model)
+    assert measure_priors(again, texts, journal) == whole
+    assert again.n == 4
+
+
+def test_a_journal_of_another_run_is_refused_unless_begun_anew(model, table, tmp_path):
+    journal = tmp_path / "journal"
+    measure_priors(model, texts_to_score(table()), journal)
+    other = texts_to_score(table("text_id,text\nt,a woman\n"))
+    with pytest.raises(ExtractError, match="begun with other texts, another model or other versions"):
+        measure_priors(model, other, journal)
+    assert list(measure_priors(model, other, journal, restart=True)) == ["a woman"]
+
+
+def test_a_text_that_is_too_long_is_named_before_any_work(model, table, tmp_path):
+    path = table(f"caption_id,caption\nc1,a man\nc2,{'a' * 40}\n")
+    counted = Counted(model)
+    with pytest.raises(ExtractError, match=r"captions.csv, c2: 'aaa.* 41 tokens .* takes 32") as raised:
+        measure_priors(counted, texts_to_score(path), tmp_path / "journal")
+    assert "\n" not in str(raised.value)
+    assert counted.n == 0
+    assert not (tmp_path / "journal").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("caption_id,words\nc1,a man\n", "has the columns text_id and text or caption_id and caption"),
+        ("text_id,text\n", "there is no text in it"),
+        ("caption_id,caption\nc1,a\nc2, \n", "line 3: the text is empty"),
+        ("caption_id,caption\nc1,a\nc1,b\n", "the id c1 is there twice"),
+    ],
+)
+def test_a_table_without_texts_is_refused(table, text, words):
+    with pytest.raises(ManifestError, match=words):
+        texts_to_score(table(text))
+
+
+def test_the_command_writes_a_table_that_the_gender_score_reads(table, tmp_path, tmp_path_factory, capsys):
+    from obygaze.cli import main
+
+    folder = tiny_language_model(tmp_path_factory.mktemp("gpt2"))
+    out = tmp_path / "kept/lm.csv"
+    given = ["lm", str(table()), "--model", str(folder), "--device", "cpu", "--out", str(out)]
+    kept = []
+    for more in ([], ["--force", "--json"]):
+        with pytest.raises(SystemExit) as left:
+            main([*given, *more])
+        assert left.value.code == 0, capsys.readouterr().err
+        kept.append((out.read_bytes(), out.with_suffix(".json").read_bytes()))
+    assert kept[0] == kept[1]
+    assert sorted(path.name for path in out.parent.iterdir()) == ["lm.csv", "lm.json"]
+    priors = read_priors(out)
+    assert len(priors) == 5
+    assert all(0 < value < 1 for value in priors.values())
+    record = json.loads(kept[0][1])
+    assert json.loads(capsys.readouterr().out) == record
+    assert len(record["texts"].pop("sha256")) == 64
+    assert record["texts"] == {"name": "captions.csv", "rows": 4, "masked": 2, "distinct": 5}
+    assert len(record["model"]["weights_sha256"]) == 64
+    assert {"torch", "transformers", "tokenizers"} <= set(record["software"])
+    with pytest.raises(SystemExit) as left:
+        main(given)
+    assert left.value.code == 1
+    assert "lm.csv exists already: give --force" in capsys.readouterr().err

@@ -1,0 +1,182 @@
+"""`obygaze extract` of texts: staged, journalled, killed, resumed and sealed as clips are."""
+
+import json
+
+import numpy as np
+import pytest
+
+from obygaze_features.backbones import load_text_backbone
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.text_backbone import TextBackbone, Tokens
+from obygaze_features.backbones.text_testing import LIMIT, tiny_text_checkpoint
+from obygaze_features.extract.texts import TextJob, estimate_texts, run_texts
+from obygaze_features.manifest import TextList
+from obygaze_features.store import Stage, open_store, seal, staging_path, verify
+
+WORDS = ("man", "hat", "sad", "of", "a", "cat")
+LONG = "a sad man of a sad man of a sad man of a sad man"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    return {name: tiny_text_checkpoint(name, folder / name) for name in ("clip", "sentence")}
+
+
+@pytest.fixture(scope="module")
+def sentence(folders):
+    return load_text_backbone("sentence", weights=str(folders["sentence"]), compute=Compute(device="cpu"))
+
+
+def texts(count):
+    """Texts of few lengths in a mixed order, one of them too long."""
+    rng = np.random.default_rng(0)
+    rows = [(f"t{i:03}", " ".join(rng.choice(WORDS, 1 + i % 3))) for i in range(count - 1)]
+    return TextList(((("long", LONG)), *rows))
+
+
+def write(path, found):
+    lines = "".join(f"{name},{text}\n" for name, text in found.rows)
+    path.write_text(f"text_id,text\n{lines}", encoding="utf-8")
+
+
+def extract(job, store, batch_size, **options):
+    stage = Stage.open(staging_path(store), job.planned_clips(), job.groups(), job.corpus_record())
+    return run_texts(job, stage, stage.missing(), batch_size=batch_size, **options)
+
+
+def test_what_a_text_gets_depends_on_neither_batch_nor_order(sentence, tmp_path):
+    found = texts(40)
+    fingerprints = set()
+    for batch_size in (1, 7, 64):
+        job = TextJob(found, "texts", (sentence,))
+        report = extract(job, tmp_path / str(batch_size), batch_size)
+        assert (report.ok, report.partial, report.failed) == (39, 1, 0)
+        fingerprints.add(open_store(seal(None, tmp_path / str(batch_size), licence="CC0-1.0")).fingerprint)
+    turned = TextJob(TextList(found.rows[::-1]), "texts", (sentence,))
+    extract(turned, tmp_path / "turned", 5)
+    store = open_store(seal(None, tmp_path / "turned", licence="CC0-1.0"))
+    assert len(fingerprints) == 1
+    original = open_store(tmp_path / "1")
+    assert np.array_equal(original["sentence"].pooled(), store["sentence"].pooled())
+    for name, text in found.rows:
+        (one,) = sentence.tokenize([text])
+        alone = sentence.encode(np.array([one.ids]))[0]
+        assert np.array_equal(store["sentence"].read(name, "pooled"), alone)
+
+
+def test_two_readers_of_texts_share_a_store_and_a_cut_names_its_reader(folders, sentence, tmp_path):
+    clip = load_text_backbone("clip-text", weights=str(folders["clip"]), compute=Compute(device="cpu"))
+    extract(TextJob(texts(5), "texts", (clip, sentence)), tmp_path / "both", 64)
+    store = open_store(seal(None, tmp_path / "both", licence="CC0-1.0"))
+    assert store.names == ("clip-text", "sentence")
+    assert store["clip-text"].text == store["sentence"].text
+    (clip_cut,), (sentence_cut,) = clip.tokenize([LONG]), sentence.tokenize([LONG])
+    assert store.clips[0].reason == (
+        f"clip-text: cut at {LIMIT} of {clip_cut.found} tokens; "
+        f"sentence: cut at {LIMIT} of {sentence_cut.found} tokens"
+    )
+    assert verify(store.path, "full").ok
+
+
+def test_a_text_without_tokens_or_with_a_broken_vector_has_failed(tmp_path):
+    def tokenize(some):
+        return [Tokens(tuple(range(len(text))) if text != "?" else (), len(text), 9) for text in some]
+
+    def encode(ids):
+        return np.where(ids.shape[1] == 3, np.nan, np.ones((len(ids), 2))).astype(np.float32)
+
+    provenance = load_text_backbone_provenance()
+    odd = TextBackbone("odd", 2, tokenize, encode, provenance)
+    found = TextList((("a", "good"), ("b", "?"), ("c", "bad")))
+    report = extract(TextJob(found, "texts", (odd,)), tmp_path / "odd", 64)
+    assert (report.ok, report.failed) == (1, 2)
+    store = open_store(seal(None, tmp_path / "odd", licence="CC0-1.0"))
+    assert [clip.reason for clip in store.clips] == [
+        "",
+        "odd has no token for this text",
+        "odd gave values that are not finite in 'pooled'",
+    ]
+    assert store["odd"].text == ("good", "?", "bad")
+
+
+def load_text_backbone_provenance():
+    compute = {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"}
+    nothing = dict.fromkeys(("head", "layer", "hub", "weights_sha256"))
+    return {**nothing, "architecture": {}, "compute": compute, "licence": "CC0-1.0", "citation": ""}
+
+
+def test_a_wish_to_stop_ends_it_after_a_batch_and_the_rest_is_left(sentence, tmp_path):
+    job = TextJob(texts(20), "texts", (sentence,))
+    done = []
+    report = extract(
+        job,
+        tmp_path / "s",
+        4,
+        stopped=lambda: len(done) >= 8,
+        on_commit=lambda _, results: done.extend(results),
+    )
+    assert report.clips == 8
+    assert extract(job, tmp_path / "s", 4).clips == 12
+
+
+def test_an_estimate_counts_what_will_be_cut(sentence):
+    job = TextJob(texts(40), "texts", (sentence,))
+    found = estimate_texts(job, [name for name, _ in job.texts.rows])
+    assert (found.texts, found.cut, found.feature_bytes, found.tried) == (40, 1, 40 * 32 * 4, 16)
+    assert found.seconds > 0
+    assert estimate_texts(job, []).seconds is None
+
+
+def test_killed_and_resumed_it_seals_the_same_store(folders, obygaze, kill_after, tree, tmp_path):
+    write(tmp_path / "prompts.csv", texts(300))
+    how = ("--backbone", "sentence", "--weights", folders["sentence"], "--device", "cpu", "--batch-size", 2)
+    how = (*how, "--licence", "CC0-1.0")
+    kill_after(tmp_path, "killed.staging", 20, "extract", "prompts.csv", "killed", *how)
+    done = sum(p.read_bytes().count(b"\n") for p in (tmp_path / "killed.staging/journal").iterdir())
+    assert 20 <= done < 300
+    resumed = obygaze(tmp_path, "extract", "prompts.csv", "killed", *how, "--json")
+    assert resumed.returncode == 0, resumed.stderr
+    outcome = json.loads(resumed.stdout)
+    assert outcome["clips"] == {"ok": 299, "partial": 1, "failed": 0, "left": 0}
+    assert outcome["run"]["clips"] <= 300 - done
+    assert outcome["not_ok"][0]["reason"].startswith(f"cut at {LIMIT} of ")
+    assert obygaze(tmp_path, "extract", "prompts.csv", "whole", *how).returncode == 0
+    assert tree(tmp_path / "killed-1.0.0") == tree(tmp_path / "whole-1.0.0")
+
+
+def test_shards_limits_and_dry_runs_are_as_with_clips(folders, obygaze, tmp_path):
+    (tmp_path / "captions.txt").write_text("a man\na woman\na sad man\n", encoding="utf-8")
+    how = ("extract", "captions.txt", "captions", "--backbone", "clip-text", "--weights", folders["clip"])
+    dry = obygaze(tmp_path, *how, "--shard", "0/2", "--dry-run", "--json")
+    assert json.loads(dry.stdout)["texts"] == 2
+    assert not (tmp_path / "captions.staging").exists()
+    for shard, left in (("1/2", 2), ("0/2", 0)):
+        said = obygaze(tmp_path, *how, "--shard", shard, "--json")
+        assert json.loads(said.stdout)["clips"]["left"] == left, said.stderr
+    assert obygaze(tmp_path, "store", "seal", "captions", "--licence", "CC0-1.0").returncode == 0
+    store = open_store(tmp_path / "captions")
+    assert store["clip-text"].text == ("a man", "a woman", "a sad man")
+    assert store.attributes["corpus"]["name"] == "captions"
+    shown = obygaze(tmp_path, "store", "inspect", "captions").stdout
+    assert "rows                    texts" in shown
+    assert "text         string   3" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--backbone", "clip-text", "--backbone", "clip"), "clip-text reads texts and clip takes frames"),
+        (("--backbone", "sentence", "--n", 3, "--workers", 1), "--n, --workers: about frames, and sentence"),
+        (("--backbone", "sentence", "--engine", "ray"), "--engine: about frames"),
+        (("--backbone", "sentence", "--preset", "clip"), "--preset: about frames"),
+    ],
+)
+def test_what_makes_no_sense_is_a_usage_error_that_says_why(options, words, tmp_path):
+    from click.testing import CliRunner
+
+    from obygaze_features.commands.extract import extract as command
+
+    said = CliRunner().invoke(command, [str(tmp_path / "t.csv"), str(tmp_path / "t"), *map(str, options)])
+    assert said.exit_code == 2
+    assert words in said.output

@@ -1,0 +1,62 @@
+"""Lists of texts: what is read of them, and what is wrong with them, by line."""
+
+import pytest
+
+from obygaze_features.manifest import ManifestError, read_texts
+
+
+def write(path, content):
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def test_a_table_of_prompts_is_read_whatever_else_it_has(tmp_path):
+    content = '\ufefflist,text_id,text\nangry,a-1,"an angry, loud person"\nangry,a-2, a man\n'
+    assert read_texts(write(tmp_path / "p.csv", content)).rows == (
+        ("a-1", "an angry, loud person"),
+        ("a-2", " a man"),
+    )
+
+
+def test_a_table_of_captions_is_read_as_it_is_given_to_audits(tmp_path):
+    content = 'caption_id,image_id,caption\r\nc1,i1,a man\r\nc2,i1,"two\nlines"\r\n'
+    assert read_texts(write(tmp_path / "c.csv", content)).rows == (("c1", "a man"), ("c2", "two\nlines"))
+
+
+def test_lines_of_text_have_their_numbers_for_ids(tmp_path):
+    found = read_texts(write(tmp_path / "t.txt", "a man\r\n  a woman\na man"))
+    assert found.rows == (("000001", "a man"), ("000002", "  a woman"), ("000003", "a man"))
+
+
+def test_the_digest_is_of_the_rows_and_not_of_the_file(tmp_path):
+    table = read_texts(write(tmp_path / "p.csv", 'more,text_id,text\r\nx,000001,"a man"\r\n'))
+    lines = read_texts(write(tmp_path / "t.txt", "a man\n"))
+    assert table.digest() == lines.digest()
+    assert lines.digest() != read_texts(write(tmp_path / "u.txt", "a  man\n")).digest()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("p.csv", "text_id,text\na,x\nb,y\na,z\n", "line 4: the id a is there twice, first in line 2"),
+        ("p.csv", 'text_id,text\na,"x\ny"\nb, \n', "line 4: the text is empty"),
+        ("p.csv", "text_id,text\n,x\n", "line 2: the id is empty"),
+        ("p.csv", "text_id,text\na,x,y\n", "line 2: 3 cells where the header has 2"),
+        ("p.csv", "id,words\na,x\n", "has the columns text_id and text or caption_id and caption"),
+        ("p.csv", "text_id,text,caption_id,caption\na,x,b,y\n", "not both"),
+        ("p.csv", "text_id,text\n", "there is no text in it"),
+        ("p.csv", "", "the file is empty"),
+        ("p.csv", b"text_id,text\na,\xff\n", "line 2: byte 0xff"),
+        ("t.txt", b"a man\n\xe9t\xe9\n", "line 2: byte 0xe9"),
+        ("t.txt", "a man\n\na woman\n", "line 2: the text is empty"),
+        ("t.txt", "\n", "line 1: the text is empty"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path, name, content, words):
+    with pytest.raises(ManifestError, match=words):
+        read_texts(write(tmp_path / name, content))
+
+
+def test_a_folder_is_no_list_of_texts(tmp_path):
+    with pytest.raises(ManifestError, match="is a folder"):
+        read_texts(tmp_path)

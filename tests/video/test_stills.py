@@ -1,0 +1,278 @@
+"""Still images: one upright RGB frame at time 0, or a reason that a person understands."""
+
+import json
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from obygaze.cli import main
+from obygaze_features.manifest.importers.images import IMAGE_SUFFIXES
+from obygaze_features.video import VideoError, at, fps, is_still, keyframes, probe, read_frames, uniform
+from obygaze_features.video.stills import MOST_PIXELS, STILL_SUFFIXES, load_still
+
+ORIENTATION = 0x0112
+# What each EXIF orientation does to the picture that is stored: turns clockwise, mirrored after that.
+TURNS = {1: (0, 0), 2: (0, 1), 3: (2, 0), 4: (2, 1), 5: (1, 1), 6: (1, 0), 7: (3, 1), 8: (3, 0)}
+
+
+@pytest.fixture(scope="module")
+def drawing():
+    """A red disc at the top left and a blue bar at the bottom of a pale sheet, 60 x 40: no symmetry."""
+    image = Image.new("RGB", (60, 40), (230, 230, 200))
+    draw = ImageDraw.Draw(image)
+    draw.ellipse((4, 4, 20, 20), fill=(200, 30, 30))
+    draw.rectangle((10, 30, 55, 36), fill=(20, 40, 180))
+    return image
+
+
+def one(path, **settings):
+    return read_frames(path, uniform(1), **settings)
+
+
+def difference(rgb, image):
+    return np.abs(rgb.astype(int) - np.asarray(image)).mean()
+
+
+def refused(path, sampling=None, **settings):
+    with pytest.raises(VideoError) as caught:
+        read_frames(path, sampling or uniform(1), **settings)
+    assert str(caught.value) == f"{path}: {caught.value.reason}"
+    return caught.value.reason
+
+
+def kept(image, path, **settings) -> Path:
+    image.save(path, **settings)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.png", "b.bmp", "c.tif", "d.TIFF", "e.webp", "f.jpg", "g.JPEG"])
+def test_every_format_gives_one_frame_at_time_0(drawing, tmp_path, name):
+    path = kept(drawing, tmp_path / name, **({"lossless": True} if name.endswith("webp") else {}))
+    frames = one(path)
+    (rgb,) = frames.images
+    assert (rgb.dtype, rgb.shape) == (np.uint8, (40, 60, 3))
+    assert rgb.flags.c_contiguous
+    assert (frames.index.tolist(), frames.time_s.tolist()) == ([0], [0.0])
+    assert (frames.status, frames.notes, frames.method, frames.total) == ("ok", (), "still", 1)
+    lossy = path.suffix.lower() in {".jpg", ".jpeg"}
+    assert difference(rgb, drawing) <= (8 if lossy else 0)
+    assert probe(path).frames == 1
+    assert probe(path).bytes == path.stat().st_size
+
+
+def test_a_still_is_known_by_its_suffix_in_both_rooms():
+    assert is_still("a/B.JPeG")
+    assert not is_still("a.mp4")
+    assert STILL_SUFFIXES == IMAGE_SUFFIXES
+
+
+@pytest.mark.parametrize("orientation", TURNS)
+@pytest.mark.parametrize("suffix", [".png", ".tif", ".webp", ".jpg"])
+def test_exifs_orientation_is_applied_and_recorded(drawing, tmp_path, orientation, suffix):
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    more = {".webp": {"lossless": True}, ".jpg": {"quality": 100, "subsampling": 0}}.get(suffix, {})
+    frames = one(kept(drawing, tmp_path / f"o{suffix}", exif=exif, **more))
+    turns, mirrored = TURNS[orientation]
+    expected = np.rot90(np.asarray(drawing), -turns)
+    expected = expected[:, ::-1] if mirrored else expected
+    assert np.abs(frames.images[0].astype(int) - expected).max() <= (30 if suffix == ".jpg" else 0)
+    assert (frames.rotation, frames.mirrored) == (90 * turns, bool(mirrored))
+    assert (frames.height, frames.width) == expected.shape[:2]
+
+
+def test_grey_is_repeated_in_three_channels(drawing, tmp_path):
+    for mode in ("L", "1"):
+        grey = drawing.convert(mode)
+        (rgb,) = one(kept(grey, tmp_path / "grey.png")).images
+        assert (rgb == np.asarray(grey.convert("L"))[..., None]).all()
+
+
+def test_a_palette_is_looked_up(drawing, tmp_path):
+    palette = drawing.quantize(4)
+    (rgb,) = one(kept(palette, tmp_path / "p.png")).images
+    np.testing.assert_array_equal(rgb, np.asarray(palette.convert("RGB")))
+
+
+@pytest.mark.parametrize("suffix", [".png", ".tif"])
+def test_of_16_bits_the_upper_8_are_kept(tmp_path, suffix):
+    values = np.arange(0, 65536, 7, dtype=np.uint16)[:9000].reshape(90, 100)
+    frames = one(kept(Image.fromarray(values), tmp_path / f"deep{suffix}"))
+    assert (frames.images[0] == (values >> 8)[..., None]).all()
+    assert frames.notes == ("16-bit grey: the upper 8 bits were kept",)
+    assert frames.status == "ok"
+
+
+def test_colours_of_16_bits_follow_the_same_rule(tmp_path):
+    values = np.random.default_rng(0).integers(0, 65536, (5, 7, 3), np.uint16)
+    header = struct.pack(">IIBBBBB", 7, 5, 16, 2, 0, 0, 0)
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    path = tmp_path / "deep.png"
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n"
+        + b"".join(
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+            for kind, data in chunks
+        )
+    )
+    np.testing.assert_array_equal(one(path).images[0], values >> 8)
+
+
+def test_transparency_is_laid_over_white_and_an_opaque_alpha_changes_nothing(drawing, tmp_path):
+    alpha = np.full((40, 60), 255, np.uint8)
+    opaque = Image.fromarray(np.dstack([np.asarray(drawing), alpha]))
+    frames = one(kept(opaque, tmp_path / "opaque.png"))
+    np.testing.assert_array_equal(frames.images[0], np.asarray(drawing))
+    assert frames.notes == ()
+    alpha[:, :30], alpha[:, 30] = 0, 128
+    hidden = Image.fromarray(np.dstack([np.asarray(drawing), alpha]))
+    frames = one(kept(hidden, tmp_path / "hidden.png"))
+    (rgb,) = frames.images
+    assert (rgb[:, :30] == 255).all()
+    np.testing.assert_array_equal(rgb[:, 31:], np.asarray(drawing)[:, 31:])
+    half = np.asarray(drawing)[:, 30] * (128 / 255) + 255 * (127 / 255)
+    assert np.abs(rgb[:, 30] - half).max() <= 1
+    assert frames.notes == ("its transparent parts were laid over white",)
+    assert frames.status == "ok"
+
+
+def test_a_transparent_colour_counts_as_transparency(drawing, tmp_path):
+    palette = drawing.quantize(4)
+    path = kept(palette, tmp_path / "p.png", transparency=palette.getpixel((0, 0)))
+    assert (one(path).images[0][0, 0] == 255).all()
+    grey = kept(Image.new("L", (4, 4), 9), tmp_path / "l.png", transparency=9)
+    assert (one(grey).images[0] == 255).all()
+
+
+def test_cmyk_is_converted_and_said(drawing, tmp_path):
+    frames = one(kept(drawing.convert("CMYK"), tmp_path / "print.tif"))
+    assert np.abs(frames.images[0].astype(int) - np.asarray(drawing)).max() <= 2
+    assert frames.notes == ("CMYK was converted without a colour profile",)
+
+
+def test_pixels_without_a_rule_are_refused(tmp_path):
+    path = kept(Image.fromarray(np.ones((4, 4), np.float32)), tmp_path / "float.tif")
+    assert refused(path).startswith("it holds pixels of kind 'F', which no rule here turns into 8-bit RGB")
+
+
+@pytest.mark.parametrize("name", ["m.png", "m.webp", "m.tif"])
+def test_what_moves_or_has_pages_is_refused(drawing, tmp_path, name):
+    path = kept(
+        drawing, tmp_path / name, save_all=True, append_images=[drawing.rotate(turn) for turn in (90, 180)]
+    )
+    assert refused(path) == "it holds 3 pictures, and a still image has one: save that one"
+
+
+def test_of_a_cameras_jpeg_with_more_pictures_the_first_is_the_image(drawing, tmp_path):
+    path = kept(drawing, tmp_path / "m.mpo", save_all=True, append_images=[Image.new("RGB", (60, 40))])
+    path = path.rename(tmp_path / "m.jpg")
+    with Image.open(path) as image:
+        assert image.format == "MPO"
+    assert difference(one(path).images[0], drawing) <= 8
+
+
+@pytest.mark.parametrize("name", ["cut.png", "cut.bmp", "cut.tif", "cut.webp", "cut.jpg"])
+def test_a_cut_off_image_is_refused_wherever_it_is_cut(tmp_path, name):
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8))
+    data = kept(noise, tmp_path / name).read_bytes()
+    path = tmp_path / name
+    reasons = set()
+    for share in (0.02, 0.3, 0.6, 0.9):
+        path.write_bytes(data[: int(share * len(data))])
+        reasons.add(refused(path))
+    assert all(reason.startswith(("the image is", "this is no image")) for reason in reasons)
+
+
+def test_damage_ends_in_a_frame_or_a_reason(drawing, tmp_path):
+    rng = np.random.default_rng(1)
+    outcomes = set()
+    for name in ("d.png", "d.bmp", "d.tif", "d.webp", "d.jpg"):
+        data = kept(drawing, tmp_path / name, exif=Image.Exif()).read_bytes()
+        for _ in range(60):
+            broken = bytearray(data)
+            for place in rng.integers(0, min(len(data), 400), 4):
+                broken[place] = int(rng.integers(256))
+            (tmp_path / name).write_bytes(broken)
+            try:
+                outcomes.add(one(tmp_path / name).status)
+            except VideoError as error:
+                outcomes.add(error.reason)
+    assert len(outcomes) > 2
+
+
+def test_a_wrong_checksum_in_a_png_is_seen(drawing, tmp_path):
+    path = kept(drawing, tmp_path / "crc.png")
+    data = bytearray(path.read_bytes())
+    data[data.index(b"IEND") - 8 + 3] ^= 1  # in the checksum of the last chunk of pixels
+    path.write_bytes(data)
+    assert refused(path) == "the image is damaged: its picture cannot be read"
+
+
+def test_a_bomb_is_not_opened(tmp_path):
+    for side, words in ((10_000, "10000 x 10000, that is more than"), (60_000, "several times more than")):
+        path = kept(Image.new("1", (8, 8)), tmp_path / "bomb.png")
+        data = bytearray(path.read_bytes())
+        data[16:24] = struct.pack(">II", side, side)
+        data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
+        path.write_bytes(data)
+        assert words in refused(path)
+        assert f"{MOST_PIXELS:,} pixels" in refused(path)
+
+
+def test_what_pillow_warns_of_makes_the_frame_partial_and_strict_refuses_it(drawing, tmp_path):
+    exif = b"Exif\0\0II*\0\x08\0\0\0\x02\0\x0f\x01\x02\0\xff\xff\0\0\x26\0\0\0"
+    path = kept(drawing, tmp_path / "warned.jpg", exif=exif)
+    frames = one(path)
+    assert frames.status == "partial"
+    assert frames.notes[0].startswith("Pillow warns: ")
+    assert refused(path, strict=True) == "; ".join(frames.notes)
+
+
+def test_no_file_text_and_a_film_by_another_name(films, tmp_path):
+    assert refused(tmp_path / "none.png") == "there is no such file"
+    for name, data in (("a.png", b"clip_id,movie\n"), ("b.jpg", films["b1.mp4"].read_bytes())):
+        (tmp_path / name).write_bytes(data)
+        assert refused(tmp_path / name).startswith("this is no image that can be read (BMP, JPEG, PNG")
+    (tmp_path / "empty.png").write_bytes(b"")
+    assert refused(tmp_path / "empty.png") == "the file is empty (0 bytes)"
+
+
+def test_several_frames_or_a_span_are_never_made_of_one_picture(drawing, tmp_path):
+    path = kept(drawing, tmp_path / "a.png")
+    for sampling in (uniform(32), keyframes(2)):
+        assert refused(path, sampling).startswith(f"a still image has one frame, and {sampling.n} are asked")
+    assert "frame 1 is not among" in refused(path, at([1]))
+    assert refused(path, start_s=0.0, end_s=1.0) == (
+        "a still image has no span of time: leave its start and end empty"
+    )
+    for sampling in (at([0]), fps(25), keyframes(1)):
+        assert read_frames(path, sampling).index.tolist() == [0]
+
+
+def test_the_same_file_gives_the_same_picture_and_the_array_is_ones_own(drawing, tmp_path):
+    path = kept(drawing, tmp_path / "a.jpg")
+    first = load_still(path).rgb
+    first[...] = 0
+    assert load_still(path).rgb.any()
+
+
+def test_obygaze_frames_shows_a_still(drawing, tmp_path, capsys):
+    path = kept(drawing, tmp_path / "a.png")
+    for arguments in (["--json"], ["--sheet", str(tmp_path / "sheet.png")]):
+        with pytest.raises(SystemExit) as left:
+            main(["frames", str(path), *arguments])
+        assert left.value.code == 0
+        out = capsys.readouterr().out
+    assert "1 of 1 frames, 60x40" in out
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        assert sheet.size >= (60, 40)
+    with pytest.raises(SystemExit) as left:
+        main(["frames", str(path), "--n", "2"])
+    assert left.value.code == 1
+    assert "a still image has one frame, and 2 are asked for" in capsys.readouterr().err
+    assert json.dumps(one(path).record())
