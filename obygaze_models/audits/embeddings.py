@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.store import Group, Store, open_store
 from obygaze_models.audits.errors import AuditError
-from obygaze_models.audits.tables import refuse_twins
+from obygaze_models.audits.tables import read_text_ids, refuse_twins
 
 SPACE = "space"
 """Field of a group's provenance: model and weights, such as `clip-vit-base-patch32 sha256:…`."""
@@ -100,16 +100,51 @@ def read_embeddings(path: Path, backbone: str | None = None) -> Embeddings:
     """
     store = open_store(path)
     group = choose_group(store, backbone)
-    where = f"{store.path}, group {group.name}"
+    where = f"{store.where}, group {group.name}"
     rows = {name: row for row, name in enumerate(group.clip_ids) if group.usable[row]}
     space = group_space(group, where)
     return Embeddings(where, space, group.pooled(), rows, store.fingerprint)
 
 
+def read_stored_text_ids(
+    path: Path, backbone: str | None = None, table: Path | None = None
+) -> dict[str, str]:
+    """Read which text stands behind which id of a text store: text -> text id.
+
+    Parameters
+    ----------
+    table
+        CSV of text_id and text, for a store that does not carry its texts. Where it does, the two must agree.
+
+    Raises
+    ------
+    AuditError
+        The store carries no texts and there is no table, two ids have the same text, or the table gives an id
+        of the store another text.
+    """
+    store = open_store(path)
+    group = choose_group(store, backbone)
+    where = f"{store.where}, group {group.name}"
+    found = None if table is None else read_text_ids(table)
+    if group.text is None and found is None:
+        raise AuditError(
+            f"{where} does not carry its texts: say in a CSV of text_id, text which stands behind which id "
+            "(--text-items)"
+        )
+    stored = dict(zip(group.clip_ids, group.text or (), strict=group.text is not None))
+    if found is not None:
+        for text, name in found.items():
+            if stored.get(name, text) != text:
+                raise AuditError(f"{table}: {name} is {text!r}, but {stored[name]!r} in {where}")
+        return found
+    refuse_twins((repr(text) for text in stored.values()), f"{where}: two ids for the text")
+    return {text: name for name, text in stored.items()}
+
+
 def choose_group(store: Store, backbone: str | None) -> Group:
     """Open the group asked for, or the only one there is."""
     if backbone is None and len(store.names) != 1:
-        raise AuditError(f"{store.path} has the groups {', '.join(store.names)}: choose one")
+        raise AuditError(f"{store.where} has the groups {', '.join(store.names)}: choose one")
     return store[backbone or store.names[0]]
 
 

@@ -12,6 +12,9 @@ from obygaze_models.audits.published_genders import TOTALS
 from obygaze_models.audits.results import Results
 from obygaze_models.audits.tables import Row
 
+PREDICTIONS = ("n_predicted", "n_correct")
+"""Readings that estimation alone has: captions as they are predict no gender."""
+
 
 class Mode(StrEnum):
     """Direct: the caption as it is. Estimation: man and woman in turn in the place of its gender."""
@@ -30,11 +33,12 @@ class Labels(StrEnum):
 def needed_texts(
     captions: Sequence[Row], objects: Mapping[str, Sequence[Detected]], mode: Mode, labels: Labels
 ) -> tuple[str, ...]:
-    """List every text that needs an embedding: captions or their filled variants, then labels; each once."""
+    """List every text that needs an embedding: captions or their variants, then their images' labels."""
     texts: dict[str, None] = {}
     for row in captions:
         texts |= dict.fromkeys(_variants(row["caption"], mode).values())
-    for found in objects.values():
+    for row in captions:
+        found = objects.get(row["image_id"], ())
         texts |= dict.fromkeys(one.label for one in (joined(found) if labels is Labels.JOINED else found))
     return tuple(texts)
 
@@ -135,23 +139,26 @@ def _row(
 def _summary(rows: Sequence[Mapping[str, object]], mode: Mode, model: str | None) -> dict[str, object]:
     """Count and add up by gender; several readings, since the source does not say what it counts."""
     by_gender: dict[str, dict[str, float | int | None]] = {}
+    estimated = mode is Mode.ESTIMATION
     for gender in GENDERS:
-        column = "gs" if mode is Mode.DIRECT else f"gs_{gender}"
-        of_gender = [row for row in rows if mode is Mode.ESTIMATION or row["gender"] == gender]
+        column = f"gs_{gender}" if estimated else "gs"
+        of_gender = [row for row in rows if estimated or row["gender"] == gender]
         scores = [score for row in of_gender if isinstance(score := row[column], float)]
         by_gender[gender] = {
             "n_captions": sum(row["gender"] == gender for row in rows),
             "n_scored": len(scores),
             "sum": math.fsum(scores),
             "mean": math.fsum(scores) / len(scores) if scores else None,
-            "n_predicted": sum(row["predicted"] == gender for row in rows),
-            "n_correct": sum(row["predicted"] == gender and row["correct"] is True for row in rows),
+            "n_predicted": sum(row["predicted"] == gender for row in rows) if estimated else None,
+            "n_correct": sum(row["predicted"] == gender and row["correct"] is True for row in rows)
+            if estimated
+            else None,
             "published": TOTALS[model].gender_score[gender] if model else None,
         }
     man, woman = by_gender["man"], by_gender["woman"]
     ratios = {
         f"to_man_by_{reading}": share(man[reading] or 0, woman[reading] or 0)
-        for reading in ("sum", "mean", "n_predicted", "n_correct", *(["published"] if model else []))
+        for reading in ("sum", "mean", *(PREDICTIONS if estimated else ()), *(["published"] if model else []))
     }
     return {
         "by_gender": by_gender,

@@ -80,9 +80,3 @@ def gradcam(acts: Array, head: Head, text: Array, score: Score = Score.COSINE) -
         towards = text / (length * text_length) - dot * f / (length**3 * text_length)
     weights = channel_weights(head.backward(acts, towards))
     return Saliency(value, weights, class_activation(acts, weights))
-
-
-def stretched(cam: Array) -> Array:
-    """Scale a map to 0 .. 1, for display; a map without any contrast becomes 0."""
-    span = float(np.ptp(cam))
-    return (cam - cam.min()) / span if span else np.zeros_like(cam)

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
+from obygaze_features.store.maps import SIDE
 from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.heads import Array
 from obygaze_models.audits.tables import read_rows
-
-SIDE = 224
-"""Height and width of the maps in pixels, those of the networks' input."""
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,23 @@
-"""Saliency maps of stored activations, and how much of them lies in regions of interest."""
+"""Saliency maps of stored activations; and how much of any maps lies in regions of interest."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from obygaze_features.store import Group, open_store
+from obygaze_features.store.maps import SIDE, Maps, with_means
 from obygaze_models.audits.embeddings import Embeddings, choose_group, group_space
 from obygaze_models.audits.errors import AuditError
-from obygaze_models.audits.gradcam import Saliency, Score, gradcam, stretched
+from obygaze_models.audits.gradcam import Saliency, Score, gradcam
 from obygaze_models.audits.heads import Array, Head, SpacedHead
-from obygaze_models.audits.regions import SIDE, Region, energy_share, pointing_hit
+from obygaze_models.audits.regions import Region, energy_share, pointing_hit
 from obygaze_models.audits.resampling import enlarge
 from obygaze_models.audits.results import Results
 from obygaze_models.audits.tables import Row
 
+SOURCE = "Grad-CAM (Selvaraju et al., 2017) as in Wolfe et al., FAccT 2023, 4.2; bicubic, a = -0.75"
 GRID = "grid"
 """Field of a group's provenance: [h, w] of the places that its tokens are, row by row."""
 
@@ -57,7 +58,7 @@ def read_activations(path: Path, backbone: str | None = None) -> Activations:
     """
     store = open_store(path)
     group = choose_group(store, backbone)
-    where = f"{store.path}, group {group.name}"
+    where = f"{store.where}, group {group.name}"
     grid = group.provenance.get(GRID)
     n_tokens = group.shape("tokens")[1]
     whole = isinstance(grid, list) and len(grid) == 2 and all(isinstance(side, int) for side in grid)
@@ -69,40 +70,16 @@ def read_activations(path: Path, backbone: str | None = None) -> Activations:
     return Activations(where, group_space(group, where), store.fingerprint, group, (grid[0], grid[1]))
 
 
-@dataclass(frozen=True, eq=False)
-class Maps:
-    """Saliency maps of pairs of image and text, and their means by group.
-
-    Attributes
-    ----------
-    pairs
-        image_id, text and group of every pair.
-    raw : float32 [P, 224, 224]
-        As computed: comparable between images of one text and score.
-    groups
-        Names.
-    mean_raw, mean_stretched : float32 [G, 224, 224]
-        Means of the raw maps, and of the maps each scaled to 0 .. 1 first, where every image counts alike.
-    """
-
-    pairs: tuple[Mapping[str, str], ...]
-    raw: NDArray[np.float32]
-    groups: tuple[str, ...]
-    mean_raw: NDArray[np.float32]
-    mean_stretched: NDArray[np.float32]
-
-
-def audit_saliency(
+def map_pairs(
     activations: Activations,
     head: SpacedHead,
     texts: Embeddings,
     *,
     text_ids: Mapping[str, str],
     pairs: Sequence[Row],
-    regions: Mapping[str, Sequence[Region]] | None = None,
     score: Score = Score.COSINE,
-) -> tuple[Results, Maps]:
-    """Map every pair of image and text, and measure every region.
+) -> Maps:
+    """Map every pair of image and text.
 
     Parameters
     ----------
@@ -112,8 +89,6 @@ def audit_saliency(
         Text -> its id among `texts`.
     pairs
         Rows with image_id, text and perhaps group.
-    regions
-        Image id -> its regions of interest.
 
     Raises
     ------
@@ -121,25 +96,43 @@ def audit_saliency(
         The spaces or sizes don't fit; naming the image or text that is missing.
     """
     _check_spaces(activations, head, texts)
-    rows: list[dict[str, object]] = []
-    named = tuple({"image_id": p["image_id"], "text": p["text"], "group": p.get("group", "")} for p in pairs)
-    raw = np.zeros((len(named), SIDE, SIDE), np.float32)
-    for place, pair in enumerate(named):
+    mapped: list[dict[str, object]] = []
+    raw = np.zeros((len(pairs), SIDE, SIDE), np.float32)
+    for place, pair in enumerate(pairs):
         text = _text(pair, texts, text_ids)
         found = _saliency(pair["image_id"], activations, head.head, text, score)
-        picture = np.maximum(enlarge(found.cam, (SIDE, SIDE)), 0.0)
-        raw[place] = picture
-        about = {**pair, "score": found.score, "peak": float(picture.max()), "empty": not found.cam.any()}
-        rows += [about | measured for measured in _measured(pair["image_id"], picture, regions)]
-    maps = _with_means(named, raw)
-    record: dict[str, object] = {
+        raw[place] = np.maximum(enlarge(found.cam, (SIDE, SIDE)), 0.0)
+        names = {"image_id": pair["image_id"], "text": pair["text"], "group": pair.get("group", "")}
+        mapped.append({**names, "score": found.score})
+    about: dict[str, object] = {
         "space": texts.space,
         "activations": activations.fingerprint,
         "texts": texts.fingerprint,
         "score": str(score),
-        "source": "Grad-CAM (Selvaraju et al., 2017) as in Wolfe et al., FAccT 2023, 4.2; bicubic, a = -0.75",
+        "source": SOURCE,
     }
-    return Results("saliency", record, tuple(rows), {"groups": _by_group(rows)}), maps
+    return with_means(about, mapped, raw)
+
+
+def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None) -> Results:
+    """Measure every map in every region of its image, whatever network the maps were made with.
+
+    Parameters
+    ----------
+    regions
+        Image id -> its regions of interest.
+
+    Raises
+    ------
+    AuditError
+        Naming an image without regions.
+    """
+    rows: list[dict[str, object]] = []
+    for pair, one in zip(maps.pairs, maps.raw, strict=True):
+        picture = one.astype(np.float64)
+        about = {**pair, "empty": not picture.any()}
+        rows += [about | measured for measured in _measured(pair["image_id"], picture, regions)]
+    return Results("saliency", maps.about, tuple(rows), {"groups": _by_group(rows)})
 
 
 def _check_spaces(activations: Activations, head: SpacedHead, texts: Embeddings) -> None:
@@ -181,17 +174,6 @@ def _measured(
         {"roi": one.name, "share": energy_share(picture, one), "hit": pointing_hit(picture, one)}
         for one in regions[image]
     ]
-
-
-def _with_means(pairs: tuple[Mapping[str, str], ...], raw: NDArray[np.float32]) -> Maps:
-    groups = tuple(dict.fromkeys(pair["group"] for pair in pairs))
-    rows = {name: [place for place, pair in enumerate(pairs) if pair["group"] == name] for name in groups}
-    whole = raw.astype(np.float64)
-    mean_raw = np.stack([whole[places].mean(axis=0) for places in rows.values()])
-    mean_stretched = np.stack(
-        [np.mean([stretched(whole[place]) for place in places], axis=0) for places in rows.values()]
-    )
-    return Maps(pairs, raw, groups, mean_raw.astype(np.float32), mean_stretched.astype(np.float32))
 
 
 def _by_group(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:

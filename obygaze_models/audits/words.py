@@ -91,6 +91,7 @@ def audit_words(
     lists: Mapping[str, Sequence[str]] = EMOTION_WORDS,
     min_total: int = 100,
     ratio: tuple[str, str] | None = None,
+    origin: Mapping[str, object] | None = None,
 ) -> Results:
     """Count, by emotion, level and condition, the words of the intended emotion per 1,000 captions.
 
@@ -106,6 +107,8 @@ def audit_words(
         A word with fewer occurrences in all captions is left out.
     ratio
         Two conditions: the rate of the first is divided by that of the second.
+    origin
+        What to record of where the captions came from.
 
     Raises
     ------
@@ -130,6 +133,7 @@ def audit_words(
         "images_without_item": sorted(set(counts) - set(items)),
     }
     record: dict[str, object] = {
+        **(origin or {}),
         "lists": {emotion: list(words) for emotion, words in lists.items()},
         "min_total": min_total,
         "ratio": list(ratio) if ratio else None,

@@ -1,18 +1,35 @@
 """`obygaze audit words`, `alpha`: audits of captions and of ratings, without any embedding."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_models.commands.audit_output import FIGURE, FILE, FORCE, JSON, OUT, check, finish
+from obygaze_models.commands.audit_output import (
+    FIGURE,
+    FILE,
+    FORCE,
+    JSON,
+    OUT,
+    PATH,
+    TEXTS_BACKBONE,
+    check,
+    finish,
+)
 
 if TYPE_CHECKING:
     from obygaze_models.audits.results import Results
 
 
 @click.command()
-@click.option("--captions", type=FILE, required=True, help="CSV of captions: image_id, caption.")
+@click.option(
+    "--captions",
+    type=FILE,
+    required=True,
+    help="CSV of captions: image_id, caption. With --texts: caption_id, image_id.",
+)
+@click.option("--texts", type=PATH, help="Text store to take the captions from, by caption_id.")
+@TEXTS_BACKBONE
 @click.option("--items", type=FILE, required=True, help="CSV of images: image_id, emotion, level, condition.")
 @click.option(
     "--lists", type=FILE, help="JSON object of emotion: words.  [default: anger, sadness, happiness]"
@@ -31,6 +48,8 @@ if TYPE_CHECKING:
 @JSON
 def words(
     captions: Path,
+    texts: Path | None,
+    texts_backbone: str | None,
     items: Path,
     lists: Path | None,
     min_total: int,
@@ -50,15 +69,23 @@ def words(
       obygaze audit words --captions captions.csv --items sobem.csv --out words.csv
       obygaze audit words --captions captions.csv --items sobem.csv --ratio Objectified Nonobjectified \\
         --out words.csv --figure words.png
+      obygaze audit words --texts stores/captions --captions images.csv --items sobem.csv --out words.csv
     """
-    from obygaze_models.audits.tables import read_items, read_rows
+    from obygaze_models.audits.captions import read_captions
+    from obygaze_models.audits.tables import read_items
     from obygaze_models.audits.words import EMOTION_WORDS, audit_words, count_words, read_lists
 
     check(out, figure, force=force)
     chosen = read_lists(lists) if lists else EMOTION_WORDS
-    rows = read_rows(captions, ["image_id", "caption"])
-    counts = count_words(((row["image_id"], row["caption"]) for row in rows), chosen)
-    results = audit_words(counts, read_items(items), lists=chosen, min_total=min_total, ratio=ratio)
+    read = read_captions(captions, texts, texts_backbone)
+    results = audit_words(
+        count_words(read.pairs, chosen),
+        read_items(items),
+        lists=chosen,
+        min_total=min_total,
+        ratio=ratio,
+        origin={"texts": read.fingerprint},
+    )
     columns = ["emotion", "level", "condition", "n_images", "n_captions", "count", "per_1000"]
     columns += ["captions_with_any", *(["ratio"] if ratio else [])]
     finish(results, columns, out, figure, _word_bars, as_json=as_json)
@@ -69,16 +96,18 @@ def words(
         found = results.summary[name]
         if isinstance(found, list) and found:
             click.echo(f"{len(found)} {what}, left out of the rates: {', '.join(found[:5])}", err=True)
+    if read.n_unnamed:
+        click.echo(f"{read.n_unnamed} texts of the store are not in --captions; they count nowhere", err=True)
 
 
 def _word_bars(results: "Results", path: Path) -> None:
     from obygaze_models.figures.audit_bars import draw_bars
 
-    labels = list(dict.fromkeys(f"{row['emotion']} {row['level']}" for row in results.rows))
-    conditions = list(dict.fromkeys(str(row["condition"]) for row in results.rows))
-    rate = {(f"{r['emotion']} {r['level']}", str(r["condition"])): r["per_1000"] for r in results.rows}
+    rows: Any = results.rows
+    rate = {(f"{row['emotion']} {row['level']}", row["condition"]): row["per_1000"] for row in rows}
+    labels, conditions = (list(dict.fromkeys(key[place] for key in rate)) for place in (0, 1))
     series = {one: [rate.get((label, one)) for label in labels] for one in conditions}
-    draw_bars(labels, series, "words of the intended emotion per 1,000 captions", path)  # type: ignore[arg-type]
+    draw_bars(labels, series, "words of the intended emotion per 1,000 captions", path)
 
 
 @click.command()
@@ -110,5 +139,6 @@ def alpha(ratings: Path, pairs: bool, out: Path, figure: Path | None, force: boo
 def _alpha_bars(results: "Results", path: Path) -> None:
     from obygaze_models.figures.audit_bars import draw_bars
 
-    labels = [str(row["raters"]) for row in results.rows]
-    draw_bars(labels, {"alpha": [row["alpha"] for row in results.rows]}, "Cronbach's alpha", path)  # type: ignore[misc]
+    rows: Any = results.rows
+    alphas = {"alpha": [row["alpha"] for row in rows]}
+    draw_bars([row["raters"] for row in rows], alphas, "Cronbach's alpha", path)

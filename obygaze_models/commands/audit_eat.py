@@ -5,19 +5,42 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_models.commands.audit_output import FIGURE, FILE, FORCE, JSON, PATH, check, csv_file, finish
+from obygaze_models.commands.audit_output import (
+    FIGURE,
+    FILE,
+    FORCE,
+    JSON,
+    PATH,
+    TEXTS_BACKBONE,
+    check,
+    csv_file,
+    finish,
+)
 
 if TYPE_CHECKING:
     from obygaze_models.audits.eat_tests import EatTest
     from obygaze_models.audits.results import Results
+
+VARIANT = click.option(
+    "--variant",
+    type=click.Choice(["code", "paper"]),
+    default="code",
+    show_default=True,
+    help="Wording of the prompts. code: of the authors' code, which made the tables ('an angry person'). "
+    "paper: of the paper ('a angry person').",
+)
 
 
 @click.group(invoke_without_command=True)
 @click.option("--images", type=PATH, help="Store of the targets' embeddings.")
 @click.option("--images-backbone", help="Which of its groups; needed when it has several.")
 @click.option("--texts", type=PATH, help="Store of the attributes' embeddings, of the same space.")
-@click.option("--texts-backbone", help="Which of its groups; needed when it has several.")
-@click.option("--text-items", type=FILE, help="CSV of the text store's texts: text_id, text.")
+@TEXTS_BACKBONE
+@click.option(
+    "--text-items",
+    type=FILE,
+    help="CSV of the text store's texts: text_id, text.  [default: the texts that the store carries]",
+)
 @click.option(
     "--items",
     type=FILE,
@@ -29,14 +52,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="table1 or table2, for the tests of those tables, or a JSON file of one's own.",
 )
-@click.option(
-    "--variant",
-    type=click.Choice(["code", "paper"]),
-    default="code",
-    show_default=True,
-    help="Wording of the prompts. code: of the authors' code, which made the tables ('an angry person'). "
-    "paper: of the paper ('a angry person').",
-)
+@VARIANT
 @click.option(
     "--perms",
     type=click.IntRange(min=1),
@@ -79,22 +95,23 @@ def eat(
     \b
     Examples:
       obygaze audit eat prompts --out prompts.csv
-      obygaze audit eat --images stores/sobem --texts stores/prompts --text-items prompts.csv --out eat.csv
-      obygaze audit eat --images stores/jobs --texts stores/prompts --text-items prompts.csv \\
-        --items jobs.csv --tests table2 --published 'CLIP RN50' --out eat.csv --figure eat.png
+      obygaze extract prompts.csv stores/prompts --backbone clip-text
+      obygaze audit eat --images stores/sobem --texts stores/prompts --out eat.csv
+      obygaze audit eat --images stores/jobs --texts stores/prompts --items jobs.csv --tests table2 \\
+        --published 'CLIP RN50' --out eat.csv --figure eat.png
     """
     if ctx.invoked_subcommand is not None:
         return
     # Not required=True: `prompts` below this command needs none of them.
-    if images is None or texts is None or text_items is None or out is None:
-        given = {"images": images, "texts": texts, "text-items": text_items, "out": out}
+    if images is None or texts is None or out is None:
+        given = {"images": images, "texts": texts, "out": out}
         missing = next(name for name, value in given.items() if value is None)
         raise click.UsageError(f"Missing option '--{missing}'.", ctx)
     from obygaze_models.audits.eat_audit import audit_eat
     from obygaze_models.audits.eat_tests import sobem_items
-    from obygaze_models.audits.embeddings import read_embeddings
+    from obygaze_models.audits.embeddings import read_embeddings, read_stored_text_ids
     from obygaze_models.audits.prompts import Variant
-    from obygaze_models.audits.tables import read_items, read_text_ids
+    from obygaze_models.audits.tables import read_items
 
     check(out, figure, force=force)
     chosen = _tests(tests)
@@ -103,7 +120,7 @@ def eat(
         targets,
         read_embeddings(texts, texts_backbone),
         items=read_items(items) if items else sobem_items(tuple(targets.rows)),
-        text_ids=read_text_ids(text_items),
+        text_ids=read_stored_text_ids(texts, texts_backbone, text_items),
         tests=chosen,
         variant=Variant(variant),
         n_perm=perms,
@@ -129,17 +146,11 @@ def _forest(results: "Results", path: Path) -> None:
 
 
 @eat.command()
-@click.option(
-    "--variant",
-    type=click.Choice(["code", "paper"]),
-    default="code",
-    show_default=True,
-    help="Wording: of the authors' code, or of the paper.",
-)
+@VARIANT
 @click.option("--out", type=PATH, required=True, help="CSV file: text_id, text, list.")
 @FORCE
 def prompts(variant: str, out: Path, force: bool) -> None:
-    """Write the prompts of the paper's tests, for whoever embeds them into a text store.
+    """Write the prompts of the paper's tests, for `obygaze extract` to embed into a text store.
 
     \b
     Examples:

@@ -1,11 +1,23 @@
 """`obygaze audit gender-score`, `cooc`: which gender captions go with which objects."""
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_models.commands.audit_output import FIGURE, FILE, FORCE, JSON, OUT, PATH, check, csv_file, finish
+from obygaze_models.commands.audit_output import (
+    FIGURE,
+    FILE,
+    FORCE,
+    JSON,
+    OUT,
+    PATH,
+    TEXTS_BACKBONE,
+    check,
+    csv_file,
+    finish,
+)
 
 if TYPE_CHECKING:
     from obygaze_models.audits.gender_score import Similarity
@@ -19,10 +31,14 @@ PUBLISHED = click.option(
 @click.command("gender-score")
 @click.option("--captions", type=FILE, required=True, help="CSV of captions: caption_id, image_id, caption.")
 @click.option("--objects", type=FILE, required=True, help="CSV of detected objects: image_id, object, p_c.")
-@click.option("--lm", type=FILE, help="CSV of priors: text, lm_mean (mean token probability).")
+@click.option("--lm", type=FILE, help="CSV of priors: text, lm_mean, as `obygaze lm` makes it.")
 @click.option("--texts", type=PATH, help="Store of sentence embeddings of captions and labels.")
-@click.option("--texts-backbone", help="Which of its groups; needed when it has several.")
-@click.option("--text-items", type=FILE, help="CSV of the text store's texts: text_id, text.")
+@TEXTS_BACKBONE
+@click.option(
+    "--text-items",
+    type=FILE,
+    help="CSV of the text store's texts: text_id, text.  [default: the texts that the store carries]",
+)
 @click.option("--sims", type=FILE, help="CSV of similarities in place of --texts: text, object, sim.")
 @click.option(
     "--mode",
@@ -69,15 +85,17 @@ def gender_score(
     """Score how far the objects of an image make a caption's gender more likely.
 
     Revises a language model's prior of the caption by its similarity to the objects' labels (Sabir and Padró,
-    2023). The priors are given: no language model runs here. What lacks a prior, an object or an embedding is
-    listed with its reason, and never counts as 0.
+    2023). The priors are given: no language model runs here, but `obygaze lm` makes them of the texts that
+    --list-texts lists. What lacks a prior, an object or an embedding is listed with its reason, and never
+    counts as 0.
 
     \b
     Examples:
       obygaze audit gender-score --captions captions.csv --objects objects.csv --mode ge \\
         --list-texts texts.csv
+      obygaze extract texts.csv stores/texts --backbone sentence
       obygaze audit gender-score --captions captions.csv --objects objects.csv --mode ge --lm lm.csv \\
-        --texts stores/texts --text-items texts.csv --out ge.csv --figure ge.png
+        --texts stores/texts --out ge.csv --figure ge.png
       obygaze audit gender-score --captions captions.csv --objects objects.csv --lm lm.csv --sims sims.csv \\
         --labels joined --out gs.csv
     """
@@ -105,7 +123,7 @@ def gender_score(
         Scorer(read_priors(lm), similarity),
         mode=Mode(mode),
         labels=Labels(labels),
-        origin=origin,
+        origin={**origin, "priors_sha256": hashlib.sha256(lm.read_bytes()).hexdigest()},
         model=published,
     )
     columns = ["caption_id", "gender"]
@@ -121,17 +139,16 @@ def gender_score(
 def _similarity(
     texts: Path | None, backbone: str | None, text_items: Path | None, sims: Path | None
 ) -> "tuple[Similarity, dict[str, object]]":
-    from obygaze_models.audits.embeddings import read_embeddings
+    from obygaze_models.audits.embeddings import read_embeddings, read_stored_text_ids
     from obygaze_models.audits.gender_score import embedded_similarity, read_similarities
-    from obygaze_models.audits.tables import read_text_ids
 
     if sims is not None and texts is None:
         return read_similarities(sims), {"space": None, "texts": None}
-    if sims is not None or texts is None or text_items is None:
-        raise click.UsageError("Give either --texts with --text-items, or --sims.")
+    if sims is not None or texts is None:
+        raise click.UsageError("Give either --texts or --sims.")
     embedded = read_embeddings(texts, backbone)
     origin: dict[str, object] = {"space": embedded.space, "texts": embedded.fingerprint}
-    return embedded_similarity(embedded, read_text_ids(text_items)), origin
+    return embedded_similarity(embedded, read_stored_text_ids(texts, backbone, text_items)), origin
 
 
 def _echo_summary(results: "Results") -> None:

@@ -34,6 +34,7 @@ OUT = click.option(
     required=True,
     help="CSV file of the results; the JSON goes beside it.",
 )
+TEXTS_BACKBONE = click.option("--texts-backbone", help="Which of its groups; needed when it has several.")
 FIGURE = click.option(
     "--figure", type=PATH, callback=picture_file, help="Draw the results: a .png or .svg file."
 )

@@ -1,61 +1,63 @@
-"""`obygaze audit saliency`: Grad-CAM from stored activations."""
+"""`obygaze audit saliency`: Grad-CAM from stored activations, and regions of any maps."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from obygaze_models.commands.audit_output import FIGURE, FILE, FORCE, JSON, PATH
 
 if TYPE_CHECKING:
+    from obygaze_features.store.maps import Maps
     from obygaze_models.audits.results import Results
-    from obygaze_models.audits.saliency import Maps
 
 
-def _zarr(_: click.Context, __: click.Parameter, value: Path) -> Path:
-    if value.suffix != ".zarr":
-        raise click.BadParameter(
-            f"'{value}' should end in .zarr; a .csv and a .json file are written beside it"
-        )
-    return value
+STORED = ("acts", "head", "texts", "text_items", "pairs")
+"""What maps are made of, and what maps that are there do without."""
 
 
 @click.command()
-@click.option("--acts", type=PATH, required=True, help="Store whose tokens are the images' last activations.")
+@click.option("--maps", "given", type=PATH, help="Maps that 'obygaze gradcam' made, to measure as they are.")
+@click.option("--acts", type=PATH, help="Store whose tokens are the images' last activations.")
 @click.option("--acts-backbone", help="Which of its groups; needed when it has several.")
-@click.option("--head", type=FILE, required=True, help=".npz file of the head's weights, with its space.")
-@click.option("--texts", type=PATH, required=True, help="Store of the texts' embeddings, of the same space.")
+@click.option("--head", type=FILE, help=".npz file of the head's weights, with its space.")
+@click.option("--texts", type=PATH, help="Store of the texts' embeddings, of the same space.")
 @click.option("--texts-backbone", help="Which of its groups; needed when it has several.")
-@click.option("--text-items", type=FILE, required=True, help="CSV of the text store's texts: text_id, text.")
-@click.option("--pairs", type=FILE, required=True, help="CSV of what to map: image_id, text, perhaps group.")
+@click.option("--text-items", type=FILE, help="CSV of the text store's texts: text_id, text.")
+@click.option("--pairs", type=FILE, help="CSV of what to map: image_id, text, perhaps group.")
 @click.option(
     "--score",
     type=click.Choice(["cosine", "dot"]),
-    default="cosine",
-    show_default=True,
-    help="What the gradient is of. cosine: as the paper says. dot: as the authors' code does.",
+    help="What the gradient is of. cosine: as the paper says. dot: as the authors' code does.  "
+    "[default: cosine]",
 )
 @click.option(
     "--roi", type=FILE, help="CSV of regions in pixels of the 224 x 224 map: image_id, roi, y0, x0, y1, x1."
 )
 @click.option("--overlays", type=PATH, help="Folder for the maps laid over their pictures.")
-@click.option("--pictures", type=PATH, help="Folder of the pictures, named by image_id, for --overlays.")
 @click.option(
-    "--out", type=PATH, callback=_zarr, required=True, help="Zarr of the maps; CSV and JSON go beside it."
+    "--pictures", type=PATH, help="For --overlays: folder of pictures named by image_id, or their manifest."
+)
+@click.option(
+    "--out",
+    type=PATH,
+    required=True,
+    help="Zarr of the maps, CSV and JSON go beside it; with --maps the CSV file.",
 )
 @FIGURE
 @FORCE
 @JSON
 def saliency(
-    acts: Path,
+    given: Path | None,
+    acts: Path | None,
     acts_backbone: str | None,
-    head: Path,
-    texts: Path,
+    head: Path | None,
+    texts: Path | None,
     texts_backbone: str | None,
-    text_items: Path,
-    pairs: Path,
-    score: str,
+    text_items: Path | None,
+    pairs: Path | None,
+    score: str | None,
     roi: Path | None,
     overlays: Path | None,
     pictures: Path | None,
@@ -66,54 +68,102 @@ def saliency(
 ) -> None:
     """Map where an image's similarity to a text comes from, and how much of it lies in given regions.
 
-    Grad-CAM from stored activations and the weights of the head; no network runs. A map without any positive
-    value is kept as zeros, marked empty, and left out of means of shares and hits. The figure shows the mean
-    map of every group; pictures are shown only with --overlays.
+    Grad-CAM from stored activations and the weights of the head, where no network runs; or maps that are
+    there already. A map without any positive value is kept as zeros, marked empty, and left out of means of
+    shares and hits. The figure shows the mean map of every group; pictures are shown only with --overlays.
 
     \b
     Examples:
+      obygaze gradcam stills.csv --prompts prompts.txt --out maps.zarr
+      obygaze audit saliency --maps maps.zarr --roi faces.csv --out faces-found.csv --figure maps.png
       obygaze audit saliency --acts stores/acts --head head.npz --texts stores/prompts \\
-        --text-items prompts.csv --pairs pairs.csv --out maps.zarr
-      obygaze audit saliency --acts stores/acts --head head.npz --texts stores/prompts \\
-        --text-items prompts.csv --pairs pairs.csv --roi faces.csv --out maps.zarr --figure maps.png
+        --text-items prompts.csv --pairs pairs.csv --roi faces.csv --out maps.zarr
     """
-    from obygaze_models.audits.embeddings import read_embeddings
+    from obygaze_features.store.maps import check_maps_free, read_maps, write_maps
     from obygaze_models.audits.errors import AuditError
-    from obygaze_models.audits.gradcam import Score
-    from obygaze_models.audits.heads import read_head
-    from obygaze_models.audits.map_store import check_maps_free, write_maps
     from obygaze_models.audits.regions import read_regions
     from obygaze_models.audits.results import write_results
-    from obygaze_models.audits.saliency import audit_saliency, read_activations
-    from obygaze_models.audits.tables import read_rows, read_text_ids
+    from obygaze_models.audits.saliency import audit_maps
+    from obygaze_models.audits.tables import read_rows
     from obygaze_models.commands.audit_output import check
 
+    sources = {"acts": acts, "head": head, "texts": texts, "text_items": text_items, "pairs": pairs}
+    choices = {"acts_backbone": acts_backbone, "texts_backbone": texts_backbone, "score": score}
+    _check_use(given, {**sources, **choices}, out)
     if (overlays is None) != (pictures is None):
         raise click.UsageError("--overlays and --pictures go together.")
     table = out.with_suffix(".csv")
     check(table, figure, force=force)
-    check_maps_free(out, force=force)
+    if given is None:
+        check_maps_free(out, force=force)
     if overlays and overlays.exists() and not force:
         raise AuditError(f"{overlays} exists already: give --force to write into it, or another --overlays")
-    wanted = read_rows(pairs, ["image_id", "text"], unique=["image_id", "text"])
-    files = _pictures([row["image_id"] for row in wanted], pictures) if pictures else {}
-    results, maps = audit_saliency(
-        read_activations(acts, acts_backbone),
-        read_head(head),
-        read_embeddings(texts, texts_backbone),
-        text_ids=read_text_ids(text_items),
-        pairs=wanted,
-        regions=read_regions(roi) if roi else None,
-        score=Score(score),
-    )
-    write_maps(maps, out)
+    regions = read_regions(roi) if roi else None
+    if given is not None:
+        maps = read_maps(given)
+        files = _pictures([pair["image_id"] for pair in maps.pairs], pictures) if pictures else {}
+    else:
+        wanted = read_rows(cast("Path", pairs), ["image_id", "text"], unique=["image_id", "text"])
+        files = _pictures([row["image_id"] for row in wanted], pictures) if pictures else {}
+        maps = _mapped(sources, acts_backbone, texts_backbone, wanted, score or "cosine")
+    results = audit_maps(maps, regions)
+    if given is None:
+        write_maps(maps, out)
     write_results(results, table)
     if figure:
         _mean_maps(results, maps, figure)
     if overlays:
         _overlays(maps, files, overlays)
     _echo(results, as_json=as_json)
-    click.echo(f"{len(maps.pairs)} maps kept in {out}, results in {table}", err=True)
+    kept = f"{len(maps.pairs)} maps kept in {out}, " if given is None else ""
+    click.echo(f"{kept}results in {table}", err=True)
+
+
+def _check_use(given: Path | None, sources: "Mapping[str, object]", out: Path) -> None:
+    """Refuse half of a way to come by maps, and both ways at once."""
+    named = {name: f"--{name.replace('_', '-')}" for name in sources}
+    if given is not None:
+        extra = [named[name] for name, value in sources.items() if value is not None]
+        if extra:
+            raise click.UsageError(f"--maps are made already: leave out {', '.join(extra)}.")
+        if out.suffix.lower() != ".csv":
+            raise click.BadParameter(
+                f"'{out}' should end in .csv: with --maps no maps are written", param_hint="'--out'"
+            )
+        return
+    missing = [named[name] for name in STORED if sources[name] is None]
+    if missing:
+        raise click.UsageError(f"Missing {', '.join(missing)}; or give --maps.")
+    if out.suffix != ".zarr":
+        raise click.BadParameter(
+            f"'{out}' should end in .zarr; a .csv and a .json file are written beside it",
+            param_hint="'--out'",
+        )
+
+
+def _mapped(
+    sources: "Mapping[str, Path | None]",
+    acts_backbone: str | None,
+    texts_backbone: str | None,
+    wanted: "Sequence[Mapping[str, str]]",
+    score: str,
+) -> "Maps":
+    """Make the maps of stored activations."""
+    from obygaze_models.audits.embeddings import read_embeddings
+    from obygaze_models.audits.gradcam import Score
+    from obygaze_models.audits.heads import read_head
+    from obygaze_models.audits.saliency import map_pairs, read_activations
+    from obygaze_models.audits.tables import read_text_ids
+
+    paths = {name: path for name, path in sources.items() if path is not None}
+    return map_pairs(
+        read_activations(paths["acts"], acts_backbone),
+        read_head(paths["head"]),
+        read_embeddings(paths["texts"], texts_backbone),
+        text_ids=read_text_ids(paths["text_items"]),
+        pairs=wanted,
+        score=Score(score),
+    )
 
 
 def _echo(results: "Results", *, as_json: bool) -> None:
@@ -138,18 +188,25 @@ def _mean_maps(results: "Results", maps: "Maps", path: Path) -> None:
     draw_mean_maps(titles, maps.mean_stretched, path)
 
 
-def _pictures(images: list[str], folder: Path) -> dict[str, Path]:
-    """Find the picture of every image before any work."""
+def _pictures(images: list[str], source: Path) -> dict[str, Path]:
+    """Find the picture of every image before any work, in a folder or as a manifest says."""
+    from obygaze_features.manifest import read_manifest
     from obygaze_models.audits.errors import AuditError
 
+    if source.is_dir():
+        endings = ("", ".png", ".jpg", ".jpeg")
+        places = {image: [source / f"{image}{ending}" for ending in endings] for image in images}
+        expected = "with or without .png, .jpg"
+    else:
+        manifest = read_manifest(source)
+        listed = {clip.clip_id: [manifest.root / clip.video] for clip in manifest if clip.video}
+        places = {image: listed.get(image, []) for image in images}
+        expected = "a file that it names and that is there"
     files = {}
-    for image in images:
-        names = [folder / f"{image}{ending}" for ending in ("", ".png", ".jpg", ".jpeg")]
-        found = next((path for path in names if path.is_file()), None)
+    for image, candidates in places.items():
+        found = next((path for path in candidates if path.is_file()), None)
         if found is None:
-            raise AuditError(
-                f"no picture of {image} in {folder}: expected {image}, with or without .png, .jpg"
-            )
+            raise AuditError(f"no picture of {image} in {source}: expected {image}, {expected}")
         files[image] = found
     return files
 

@@ -278,7 +278,8 @@ def check(ctx: click.Context, runs: Path, truth: Path, as_json: bool) -> None:
     """Check a folder of runs against the rules of the task.
 
     Problems: more than five runs of a subtask, a run without the flag external_data, no run without external
-    data, a clip twice or none of the test's, a score that is not finite, a movie in dev and in test.
+    data, a pretrained backbone in a run that claims none, a clip twice or none of the test's, a score that is
+    not finite, a movie in dev and in test.
     Warnings: missing clips, ties. Exit code 3 if there is a problem.
 
     \b
@@ -299,11 +300,17 @@ def check(ctx: click.Context, runs: Path, truth: Path, as_json: bool) -> None:
     else:
         external = {True: "yes", False: "no", None: "not said"}
         rows = [
-            (run.subtask, run.name, external[run.external_data], f"{run.coverage:.1%}", f"{run.ties:.0%}")
+            (run.subtask, run.name, external[run.external_data], _share(run.coverage, 1), _share(run.ties, 0))
             for run in checked.runs
         ]
         headers = ("subtask", "run", "external data", "coverage", "ties")
         click.echo(tabulate(rows, headers, tablefmt="simple", disable_numparse=True))
         for finding in checked.findings:
             click.echo(f"{finding.severity}: {finding.about}: {finding.what}", err=True)
+        if checked.ok:
+            click.echo("no problem found: the folder keeps the rules of the task", err=True)
     ctx.exit(0 if checked.ok else 3)
+
+
+def _share(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}%}"

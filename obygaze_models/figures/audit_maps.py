@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.image import imread
 from numpy.typing import NDArray
+from PIL import Image, ImageOps
 
 from obygaze_models.figures.audit_canvas import draw
 
@@ -45,19 +45,20 @@ def draw_overlay(picture: Path, one: NDArray[np.float32], path: Path) -> None:
     Parameters
     ----------
     picture
-        Any file that matplotlib reads.
+        Any file that Pillow reads, shown upright.
     one : float32 [H, W]
     path
         A .png or .svg file.
     """
-    pixels = imread(picture)
+    with Image.open(picture) as image:
+        pixels = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
     side = min(pixels.shape[:2])
     y, x = ((length - side) // 2 for length in pixels.shape[:2])
     square = pixels[y : y + side, x : x + side]
 
     def fill(_: Figure, axes: Axes) -> None:
         extent = (0, side, side, 0)
-        axes.imshow(square, cmap="gray", extent=extent)
+        axes.imshow(square, extent=extent)
         axes.imshow(one, cmap="jet", alpha=0.45, extent=extent)
         axes.set_axis_off()
 

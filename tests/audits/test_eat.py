@@ -82,13 +82,14 @@ def test_rescaling_vectors_changes_nothing(seed, n, m, power):
 
 
 @settings(max_examples=50, deadline=None)
-@given(SEEDS, st.integers(1, 30))
-def test_d_has_a_bound(seed, n):
-    found = spread(seed, n, n)
-    bound = 2 * math.sqrt((2 * n - 1) / (2 * n))
-    assert abs(effect(found).d) <= bound + 1e-12
-    split = Associations(np.ones(n), np.zeros(n))
-    assert effect(split).d == pytest.approx(bound)
+@given(SEEDS, st.integers(1, 30), st.integers(1, 30))
+def test_d_has_a_bound_that_is_reached_where_each_set_is_of_one_value(seed, n, m):
+    total = n + m
+    bound = math.sqrt(total * (total - 1) / (n * m))
+    if n == m:
+        assert bound == pytest.approx(2 * math.sqrt((total - 1) / total))
+    assert abs(effect(spread(seed, n, m)).d) <= bound + 1e-12
+    assert effect(Associations(np.ones(n), np.zeros(m))).d == pytest.approx(bound)
 
 
 @settings(max_examples=60, deadline=None)

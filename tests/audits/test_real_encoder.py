@@ -1,16 +1,16 @@
 """A real sentence encoder end to end: texts into a store, out of it association tests and Gender Scores."""
 
 import csv
-import hashlib
 import json
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from obygaze_features.store.testing import seal_arrays
+from obygaze_features.commands.extract import extract
 from obygaze_models.audits.eat_audit import audit_eat
 from obygaze_models.audits.eat_tests import EatTest
-from obygaze_models.audits.embeddings import read_embeddings
+from obygaze_models.audits.embeddings import read_embeddings, read_stored_text_ids
 from obygaze_models.audits.gender_audit import Mode, audit_gender_score
 from obygaze_models.audits.gender_score import Detected, Scorer, embedded_similarity, revise
 
@@ -21,27 +21,6 @@ minilm = pytest.importorskip(
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 CLOSE = 1e-4
 N_KARPATHY = 300
-
-
-def embed(texts):
-    """Average the tokens' vectors where the mask is 1 and scale to length 1, [n, 384]."""
-    import torch
-    from transformers import AutoModel, AutoTokenizer
-
-    folder = str(minilm.get_model_path())
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
-    found = np.zeros((len(texts), 384), np.float32)
-    order = np.argsort([len(text) for text in texts], kind="stable")
-    for start in range(0, len(texts), 64):
-        rows = order[start : start + 64]
-        batch = tokenizer([texts[row] for row in rows], padding=True, return_tensors="pt")
-        with torch.inference_mode():
-            hidden = model(**batch).last_hidden_state
-        mask = batch["attention_mask"][:, :, None].to(hidden.dtype)
-        mean = (hidden * mask).sum(dim=1) / mask.sum(dim=1)
-        found[rows] = torch.nn.functional.normalize(mean, dim=1).numpy()
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -58,19 +37,22 @@ def karpathy(shared_data):
 
 @pytest.fixture(scope="module")
 def encoded(tmp_path_factory, oracle, lists, karpathy):
-    """A store of all texts, opened, and text -> id."""
-    weights = (minilm.get_model_path() / "model.safetensors").read_bytes()
-    assert hashlib.sha256(weights).hexdigest() == SHA256
+    """A store of all texts that `obygaze extract` made, opened, and text -> id as the store carries them."""
     wanted = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]
     sets = {one[side] for one in wanted["weat_text_only"] for side in "XYAB"}
     texts = [word for name in sorted(sets) for word in lists[name]]
     texts += [part for pair in wanted["sims"] for part in pair.split("|")]
     texts += [row[column] for row in karpathy for column in ("caption", "visual_context")]
-    ids = {text: f"t{place:04}" for place, text in enumerate(dict.fromkeys(texts))}
-    path = tmp_path_factory.mktemp("real") / "texts"
-    vectors = {"minilm": {"pooled": embed(list(ids))}}
-    seal_arrays(path, dict.fromkeys(ids.values(), "none"), vectors, space=f"all-MiniLM-L6-v2 sha256:{SHA256}")
-    return read_embeddings(path), ids
+    folder = tmp_path_factory.mktemp("real")
+    listed = folder / "texts.txt"
+    listed.write_text("".join(f"{text}\n" for text in dict.fromkeys(texts)), encoding="utf-8")
+    how = ["--backbone", "sentence", "--weights", minilm.get_model_path(), "--device", "cpu"]
+    said = CliRunner().invoke(extract, [str(part) for part in (listed, folder / "texts", *how, "--json")])
+    assert said.exit_code == 0, said.output
+    assert json.loads(said.stdout)["clips"]["partial"] == 0
+    embedded = read_embeddings(folder / "texts")
+    assert embedded.space == f"sentence-mean sha256:{SHA256}"
+    return embedded, read_stored_text_ids(folder / "texts")
 
 
 def test_association_tests_of_word_lists_come_out(encoded, oracle, lists):

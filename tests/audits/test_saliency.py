@@ -1,20 +1,22 @@
 """Grad-CAM from stored activations: autograd's numbers, regions, empty maps, and what is refused."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import zarr
 
+from obygaze_features.store import StoreError
+from obygaze_features.store.maps import SIDE, read_maps, stretched, write_maps
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.audits.embeddings import read_embeddings
 from obygaze_models.audits.errors import AuditError
-from obygaze_models.audits.gradcam import Score, channel_weights, class_activation, gradcam, stretched
+from obygaze_models.audits.gradcam import Score, channel_weights, class_activation, gradcam
 from obygaze_models.audits.heads import AttentionPool, Linear, read_head
-from obygaze_models.audits.map_store import write_maps
-from obygaze_models.audits.regions import SIDE, Region, energy_share, pointing_hit, read_regions
+from obygaze_models.audits.regions import Region, energy_share, pointing_hit, read_regions
 from obygaze_models.audits.resampling import enlarge, linear
-from obygaze_models.audits.saliency import audit_saliency, read_activations
+from obygaze_models.audits.saliency import audit_maps, map_pairs, read_activations
 
 C, D, GRID = 6, 5, (4, 4)
 TIGHT = {"rtol": 1e-9, "atol": 1e-12}
@@ -156,7 +158,9 @@ def planted(tmp_path_factory, keep):
             **changes,
         }
         three = [given.pop(name) for name in ("activations", "head", "texts")]
-        return audit_saliency(*three, **given)
+        regions = given.pop("regions", None)
+        maps = map_pairs(*three, **given)
+        return audit_maps(maps, regions), maps
 
     return run
 
@@ -201,8 +205,37 @@ def test_maps_are_kept_the_same_every_time(planted, tmp_path):
     assert digest(one) == digest(other)
     group = zarr.open_group(str(one), mode="r")
     np.testing.assert_array_equal(group["raw"][...], maps.raw)
-    assert group.attrs["pairs"][1] == {"image_id": "low", "text": "a face", "group": "g"}
+    first = {"image_id": "low", "text": "a face", "group": "g"}
+    assert group.attrs["pairs"][1] == {**first, "score": maps.pairs[1]["score"], "peak": maps.raw[1].max()}
     assert group.attrs["groups"] == ["g"]
+    assert group.attrs["about"]["space"] == "toy-clip sha256:0123"
+
+
+def test_kept_maps_are_audited_as_those_just_made(planted, tmp_path):
+    whole = Region("all", 0, 0, SIDE, SIDE)
+    regions = {one: [whole] for one in ("top", "low", "dark")}
+    results, maps = planted(regions=regions)
+    write_maps(maps, tmp_path / "m.zarr")
+    again = read_maps(tmp_path / "m.zarr")
+    np.testing.assert_array_equal(again.mean_stretched, maps.mean_stretched)
+    assert audit_maps(again, regions).to_json() == results.to_json()
+
+
+def test_maps_that_are_not_whole_are_refused(planted, tmp_path):
+    _, maps = planted()
+    path = tmp_path / "m.zarr"
+    with pytest.raises(StoreError, match="no saliency maps"):
+        read_maps(path)
+    write_maps(maps, path)
+    (path / "raw" / "c" / "1" / "0" / "0").unlink()
+    with pytest.raises(StoreError, match="map 1, of low, is not the one that was written"):
+        read_maps(path)
+    write_maps(replace(maps, raw=-maps.raw), path)
+    with pytest.raises(StoreError, match="map 0, of top, has values below 0 or not finite"):
+        read_maps(path)
+    write_maps(replace(maps, raw=maps.raw[:2]), path)
+    with pytest.raises(StoreError, match=r"array 'raw' should be float32 \[3, 224, 224\]"):
+        read_maps(path)
 
 
 @pytest.mark.parametrize(

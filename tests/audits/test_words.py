@@ -59,6 +59,12 @@ def test_the_published_captions_give_the_published_rates(published, oracle):
         row = found[EMOTIONS[name[:2]], level, "Objectified"]
         assert row["ratio"] == pytest.approx(ratio, rel=1e-12)
         assert row["ratio"] < 0.5, "the paper's claim"
+    assert all(wanted["paper_claims_checked"].values())
+    rate = {group: row["per_1000"] for group, row in found.items()}
+    assert all(rate["anger", level, "Objectified"] < 1 for level in ("low", "high"))
+    for level in ("low", "high"):
+        shown = {emotion: rate[emotion, level, "Nonobjectified"] for emotion in EMOTION_WORDS}
+        assert min(shown, key=shown.get) == "happiness"
 
 
 def test_a_word_that_is_too_rare_is_left_out_and_named(published):

@@ -71,6 +71,10 @@ def test_one_run_of_each_subtask_must_do_without_external_data(runs):
         ("[]", "expected an object"),
         ("nonsense", "no JSON document"),
         (json.dumps({"external_data": False, "dev_movies": ["m0", "m2"]}), "trained on movie 'm2', which is"),
+        (
+            json.dumps({"external_data": False, "pretrained": True}),
+            "its features are of a pretrained backbone",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_record_is_a_problem(runs, record, message):
@@ -108,7 +112,10 @@ def test_coverage_and_ties_are_told(runs, run, severity, message):
 def test_a_run_that_can_not_be_read_is_a_problem(runs, text, message):
     folder, add = runs
     add("b", text)
-    assert any(severity == "problem" and message in what for severity, _, what in problems(folder))
+    ((severity, _, what),) = problems(folder)
+    assert severity == "problem"
+    assert message in what
+    assert [(run.coverage, run.ties) for run in check_runs(folder, CLIPS).runs] == [(1.0, 0.0), (None, None)]
 
 
 def test_a_movie_in_dev_and_test_is_a_problem(runs):

@@ -30,6 +30,7 @@ def test_clips_keep_their_names_and_labels_are_extra_columns(tmp_path):
         "dev: 2 clips of 1 movie; the published corpus has 6,144 of 100",
         "test: 1 clip of 1 movie; the published corpus has 4,756 of 99",
         "1 clip is not named as LIRIS-ACCEDE's (ACCEDE00000.mp4)",
+        f"0 of 3 named videos are in {tmp_path / 'videos'}: there is no such folder",
         "left out 1 column: note",
     )
     write_manifest(imported.manifest, tmp_path / "m.csv")

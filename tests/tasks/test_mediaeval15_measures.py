@@ -21,6 +21,7 @@ from obygaze_models.tasks.mediaeval15 import (
     ranked,
 )
 from obygaze_models.tasks.mediaeval15.run_files import read_qrels, read_trec
+from obygaze_models.tasks.mediaeval15.score import OFFICIAL_TEST_CLIPS, PUBLISHED
 from obygaze_models.tasks.mediaeval15.trec import mean_measures, tie_share
 
 
@@ -152,6 +153,18 @@ def test_accuracies_of_the_synthetic_run_are_as_printed(oracle, synthetic):
         assert matrix.sum(axis=1).tolist() == [counts[name] for name in CLASSES[axis]]
 
 
+def test_published_numbers_are_those_of_the_abstracts(oracle):
+    reference = oracle["reference"]
+    fudan, li = reference["fudan_huawei_2015"], reference["li_2016_subclasses"]
+    assert {on: value for on, (value, _) in PUBLISHED.items()} == {
+        ("violence", "map"): fudan["violence_map"],
+        ("violence", "P_100"): li["p100"],
+        ("valence", "accuracy_all"): fudan["valence_acc"],
+        ("arousal", "accuracy_all"): fudan["arousal_acc"],
+    }
+    assert reference["test_clips"] == OFFICIAL_TEST_CLIPS
+
+
 def test_missing_clips_are_wrong_among_all_and_absent_among_returned():
     result = accuracy({"a": "calm", "b": "calm", "x": "calm"}, {"a": "calm", "b": "active", "c": "calm"})
     assert (result.accuracy_returned, result.accuracy_all, result.coverage) == (1 / 2, 1 / 3, 2 / 3)
@@ -163,6 +176,9 @@ def test_the_expected_average_precision_is_the_mean_over_all_orders(oracle):
     assert expected_average_precision(50, 5) == pytest.approx(
         oracle["expected_random_ap"]["N50_R5"], rel=1e-12
     )
+    # The mean of 40,000 drawn orders; one order's AP has a standard deviation of about .09.
+    simulated = oracle["expected_random_ap"]["simulated_40000"]
+    assert expected_average_precision(50, 5) == pytest.approx(simulated, abs=4 * 0.09 / math.sqrt(40_000))
     for n, n_relevant in ((1, 1), (5, 1), (5, 2), (6, 6), (4, 0)):
         judged = {str(clip): int(clip < n_relevant) for clip in range(n)}
         orders = itertools.permutations(judged)

@@ -36,13 +36,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRun:
-    """A run of the folder: external_data is None where no record says it."""
+    """A run of the folder; what its record or its file does not tell is None."""
 
     subtask: Subtask
     name: str
     external_data: bool | None
-    coverage: float
-    ties: float
+    coverage: float | None
+    ties: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +126,18 @@ def _check_run(file: RunFile, clips: Sequence[Annotated], findings: list[Finding
     leaks = sorted(movies & {str(movie) for movie in seen}) if isinstance(seen, list) else []
     if leaks:
         problem(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")
-    ids, ties = _returned(file, problem)
+    if record.get("pretrained") is True and record.get("external_data") is False:
+        problem("its record says external_data false, and that its features are of a pretrained backbone")
+    returned = _returned(file, problem)
+    if returned is None:
+        return CheckedRun(file.subtask, file.name, record.get("external_data"), None, None)
+    ids, ties = returned
     wanted = {clip.clip_id for clip in clips if clip.split == "test"}
     strange = sorted(ids - wanted)
     if strange:
         problem(f"{len(strange)} clips that are no test clips; the first is {strange[0]!r}")
     coverage = len(ids & wanted) / len(wanted)
-    if ids and coverage < 1:
+    if coverage < 1:
         missing = sorted(wanted - ids)
         what = f"{len(missing)} of {len(wanted)} test clips are missing; the first is {missing[0]!r}"
         findings.append(Finding("warning", about, what))
@@ -156,17 +161,19 @@ def _record(file: RunFile, problem: Any) -> dict[str, Any]:
         return {}
 
 
-def _returned(file: RunFile, problem: Any) -> tuple[set[str], float]:
-    """Read a run's clips and its share of ties; a file that can't be read is a problem and has none."""
+def _returned(file: RunFile, problem: Any) -> tuple[set[str], float] | None:
+    """Read a run's clips and its share of ties; that a file can't be read is a problem."""
     try:
         if file.subtask == "affect":
             return set(read_affect(file.path)["valence"]), 0.0
         topics = read_trec(file.path)
         if set(topics) != {TOPIC}:
             problem(f"its topics are {', '.join(sorted(topics))}; expected {TOPIC} alone")
-        scores = topics.get(TOPIC, {})
+        if TOPIC not in topics:
+            return None
+        scores = topics[TOPIC]
         held_scores(scores)
         return set(scores), tie_share(scores)
     except (TaskError, ManifestError) as error:
         problem(str(error))
-        return set(), 0.0
+        return None

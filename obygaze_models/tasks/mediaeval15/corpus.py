@@ -103,7 +103,8 @@ def load_corpus(
     X = read_features(group, array, pool, rows).astype(np.float64)
     if not np.isfinite(X).all():
         raise TaskError(
-            f"store {store.name}: features of {group.name} are not finite; run: obygaze store verify"
+            f"store {store.name}: features of {group.name} are not finite; "
+            f"run: obygaze store verify --full {store.where}"
         )
     return Corpus(
         dev=Side(dev, X[: len(dev)], dev_excluded),

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from obygaze_models.evaluation.metrics import average_precision
-from obygaze_models.protocol import inner_folds
+from obygaze_models.protocol import ProtocolError, inner_folds
 from obygaze_models.tasks.mediaeval15.corpus import Corpus, Side
 from obygaze_models.tasks.mediaeval15.errors import TaskError
 from obygaze_models.tasks.mediaeval15.labels import AXES, Axis
@@ -62,7 +62,7 @@ def train_violence(corpus: Corpus) -> tuple[dict[str, float], Selected]:
 
     Raises
     ------
-    TaskError, ProtocolError
+    TaskError
         Dev has no labels, or too few movies with violent clips to choose C on.
     """
     selected = _select(
@@ -82,8 +82,8 @@ def train_affect(corpus: Corpus) -> tuple[Calls, dict[Axis, Selected]]:
 
     Raises
     ------
-    TaskError, ProtocolError
-        Dev has no labels, or too few movies with the rarest class to choose C on.
+    TaskError
+        Dev has no labels, or too few movies with the rarest class of an axis to choose C on.
     """
     calls: Calls = {}
     models: dict[Axis, Selected] = {}
@@ -117,7 +117,14 @@ def _select(
         found = f"all {len(y)} are {names[0]}" if len(names) else "none is labelled"
         raise TaskError(f"{what} needs dev clips of two classes at least to learn from: {found}")
     # Folds are balanced by the rarest class: the one that a fold might lack.
-    folds = inner_folds(y == names[np.argmin(counts)], movies)
+    rarest = names[np.argmin(counts)]
+    try:
+        folds = inner_folds(y == rarest, movies)
+    except ProtocolError as error:
+        raise TaskError(
+            f"{what}: C is chosen on folds balanced by the rarest class, {rarest} ({counts.min()} dev clips, "
+            f"called positive here): {error}"
+        ) from error
     measures: dict[float, float] = {}
     for C in CANDIDATES:
         out = None

@@ -1,0 +1,147 @@
+"""Live maps and maps of stored activations are the same maps, and are audited by the same command."""
+
+import csv
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageDraw
+from safetensors.torch import save_file
+from torch import nn
+
+from obygaze.cli import main
+from obygaze_features.backbones.checkpoint import untrained
+from obygaze_features.backbones.gradcam import MappedNetwork, enlarged, live_map, similarity
+from obygaze_features.backbones.presets import PRESETS
+from obygaze_features.store.maps import SIDE, read_maps
+from obygaze_models.audits.gradcam import Score, gradcam
+from obygaze_models.audits.heads import Linear
+from obygaze_models.audits.resampling import enlarge
+
+pytestmark = pytest.mark.usefixtures("grad_cam")
+
+# A network whose only class is red: red over blue in patches of 32 x 32.
+RED = """
+import torch
+from torch import nn
+
+
+def red():
+    stem = nn.Conv2d(3, 1, 32, stride=32, bias=False)
+    with torch.no_grad():
+        stem.weight.zero_()
+        stem.weight[0, 0], stem.weight[0, 2] = 1 / 1024, -1 / 1024
+    pool, head = nn.AdaptiveAvgPool2d(1), nn.Linear(1, 1)
+    nn.init.ones_(head.weight)
+    nn.init.zeros_(head.bias)
+    return nn.Sequential(stem, nn.ReLU(), pool, nn.Flatten(), head)
+"""
+
+
+@pytest.mark.parametrize("score", list(Score))
+def test_live_maps_are_those_of_the_formulas_from_stored_activations(score):
+    network = untrained(
+        lambda: nn.Sequential(
+            nn.Conv2d(3, 6, 8, stride=8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 5)
+        ),
+        seed=3,
+    )
+    rng = np.random.default_rng(4)
+    mapped = MappedNetwork(network, network[1], None, PRESETS["clip"], {})
+    pixels = mapped.pixels(rng.integers(0, 256, (230, 300, 3), np.uint8))
+    text = torch.from_numpy(rng.normal(size=5)).float()
+    live = live_map(mapped, pixels, similarity(text, score.value))
+    with torch.no_grad():
+        acts = network[:2](pixels)[0].double().numpy()
+    head = Linear(*(values.detach().double().numpy() for values in (network[4].weight, network[4].bias)))
+    stored = gradcam(acts, head, text.double().numpy(), score)
+    assert live.score == pytest.approx(stored.score, abs=1e-6)
+    assert stored.cam.max() > 1e-3
+    np.testing.assert_allclose(live.cam, stored.cam, rtol=0, atol=1e-6)
+    expected = np.maximum(enlarge(stored.cam, (SIDE, SIDE)), 0)
+    np.testing.assert_allclose(enlarged(live.cam, SIDE), expected, rtol=0, atol=1e-6)
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    return left.value.code
+
+
+@pytest.fixture
+def mapped(tmp_path, monkeypatch):
+    """Live maps of three drawings: red at the top left, red at the bottom right, and no red at all."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "rednets.py").write_text(RED, encoding="utf-8")
+    sys.modules.pop("rednets", None)
+    import rednets
+
+    save_file(rednets.red().state_dict(), tmp_path / "red.safetensors")
+    folder = tmp_path / "stills" / "shapes"
+    folder.mkdir(parents=True)
+    corner, low = (120, 4, 190, 80), (280, 150, 330, 220)  # networks see the square from 112 to 336
+    drawings = {"top": ("red", corner), "low": ("red", low), "blue": ("blue", corner)}
+    for name, (colour, place) in drawings.items():
+        image = Image.new("RGB", (448, 224), (60, 60, 60))
+        ImageDraw.Draw(image).rectangle(place, fill=colour)
+        image.save(folder / f"{name}.png")
+    (tmp_path / "p.csv").write_text(
+        "image_id,text,group\n" + "".join(f"shapes-{name},0,red\n" for name in drawings), encoding="utf-8"
+    )
+    half = SIDE // 2
+    (tmp_path / "roi.csv").write_text(
+        "image_id,roi,y0,x0,y1,x1\n"
+        + "".join(f"shapes-{name},corner,0,0,{half},{half}\n" for name in drawings),
+        encoding="utf-8",
+    )
+    assert run("manifest", "import", "images", "stills", "--out", "stills.csv") == 0
+    network = ["--network", "rednets:red", "--layer", "1", "--weights", "red.safetensors"]
+    assert run("gradcam", "stills.csv", "--pairs", "p.csv", *network, "--out", "maps.zarr") == 0
+    return tmp_path
+
+
+def test_live_maps_are_measured_drawn_and_laid_over_their_pictures(mapped, capsys):
+    asked = ["audit", "saliency", "--maps", "maps.zarr", "--roi", "roi.csv", "--out", "found.csv"]
+    assert run(*asked, "--figure", "f.svg", "--overlays", "laid", "--pictures", "stills.csv") == 0
+    with (mapped / "found.csv").open(encoding="utf-8", newline="") as file:
+        top, low, blue = csv.DictReader(file)
+    assert (top["image_id"], top["hit"], low["hit"]) == ("shapes-top", "true", "false")
+    assert float(top["share"]) > 0.95
+    assert float(low["share"]) < 0.05
+    assert (blue["empty"], blue["share"], blue["hit"]) == ("true", "", "")
+    document = json.loads((mapped / "found.json").read_text(encoding="utf-8"))
+    (group,) = document["summary"]["groups"]
+    assert (group["group"], group["n_maps"], group["n_empty"], group["share_of_hits"]) == ("red", 3, 1, 0.5)
+    assert document["record"] == dict(read_maps(mapped / "maps.zarr").about)
+    assert document["record"]["layer"] == "1"
+    assert len(list((mapped / "laid").iterdir())) == 3
+    assert (mapped / "f.svg").stat().st_size
+    assert "results in found.csv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--out", "x.zarr"], 2, "Missing --acts, --head, --texts, --text-items, --pairs; or give --maps"),
+        (
+            ["--maps", "maps.zarr", "--out", "x.zarr"],
+            2,
+            "should end in .csv: with --maps no maps are written",
+        ),
+        (["--maps", "maps.zarr", "--pairs", "p.csv", "--out", "x.csv"], 2, "leave out --pairs"),
+        (["--maps", "maps.zarr", "--score", "dot", "--out", "x.csv"], 2, "leave out --score"),
+        (["--maps", "stills", "--out", "x.csv"], 1, "stills: no saliency maps"),
+        (
+            ["--maps", "maps.zarr", "--out", "x.csv", "--overlays", "l", "--pictures", "stills"],
+            1,
+            "no picture of shapes-top in stills",
+        ),
+    ],
+)
+def test_a_wrong_use_is_said(mapped, capsys, arguments, code, words):
+    assert run("audit", "saliency", *arguments) == code
+    assert words in capsys.readouterr().err
+    assert not (mapped / "x.csv").exists()
