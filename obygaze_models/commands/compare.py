@@ -16,11 +16,12 @@ def compare(run_a: Path, run_b: Path, model: str | None, against: str | None, as
 
     Shows, metric by metric, the mean difference over films with its t interval and the p-value of the exact
     sign-flip test, as it is and adjusted for the number of metrics (Holm). The runs must have the same tasks,
-    protocol, label policy and clips; stores and seeds may differ.
+    protocol, label policy and clips; stores and seeds may differ, and so may their number: a film's value is
+    its mean over a run's seeds.
 
     \b
     Examples:
-      obygaze compare runs/xclip-hn_s-hn_s-seed0 runs/descriptors-hn_s-hn_s-seed0
+      obygaze compare runs/xclip runs/descriptors
       obygaze compare runs/films runs/films --model mlp --against movie_prior
       obygaze compare runs/one runs/two --json
     """

@@ -42,9 +42,24 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of every draw.")
 @click.option(
+    "--seeds",
+    "n_seeds",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Train with K seeds from --seed on, all at once; metrics are means over them, their spread beside.",
+)
+@click.option(
+    "--seen",
+    is_flag=True,
+    help="Test blocks of scenes by models that know the rest of their movies, to see how much that helps.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Folder of the run.  [default: runs/STORE-TASK-TEST-seedN in the current folder]",
+    help="Folder of the run.  [default: runs/STORE-VERSION-TASK-TEST-POLICY-seedN-DIGEST in the current "
+    "folder; the digest stands for the store's content, the features read and the manifest]",
 )
 @click.option(
     "--save",
@@ -65,6 +80,8 @@ def evaluate(
     pool: "Pool | None",
     policy: str,
     seed: int,
+    n_seeds: int,
+    seen: bool,
     out: Path | None,
     save: Path | None,
     force: bool,
@@ -75,13 +92,15 @@ def evaluate(
     Every movie is tested once, by models trained on the other movies; threshold and epoch are chosen by an
     inner loop over the training movies. The tasks are en_s (EN vs S), hn_s (HN vs S) and enhn_s ((EN u HN) vs
     S); NS clips are left out. The run folder gets predictions.csv (the one source of every number),
-    metrics.csv, metrics.json and inner_curves.csv. The same command gives the same bytes.
+    metrics.csv, metrics.json and inner_curves.csv; with several seeds also seeds.csv. The same command gives
+    the same bytes.
 
     \b
     Examples:
       obygaze evaluate stores/films films.csv --task hn_s --test enhn_s
       obygaze evaluate stores/obygaze12-xclip obygaze12.csv --task hn_s --policy paper --json
       obygaze evaluate stores/films films.csv --features frames --pool mean --out runs/films-mean
+      obygaze evaluate stores/films films.csv --seeds 5
       obygaze evaluate stores/films films.csv --save models/films.model
     """
     from tqdm import tqdm
@@ -90,13 +109,17 @@ def evaluate(
     from obygaze_features.store import open_store
     from obygaze_models.dataset import load_dataset
     from obygaze_models.experiments.evaluate import evaluate as run_evaluation
-    from obygaze_models.experiments.result_table import caption, result_table
-    from obygaze_models.experiments.run_folder import RunError, check_free, to_json, write_run
+    from obygaze_models.experiments.result_table import caption, result_tables
+    from obygaze_models.experiments.run_folder import run_name, to_json, write_run
     from obygaze_models.protocol import find_task
 
     train_task, test_task = find_task(train), find_task(test or train)
     if manifest.is_dir():
         raise click.UsageError(f"the order is STORE MANIFEST; {manifest} is a folder, not a manifest")
+    if seen and save is not None:
+        raise click.UsageError(
+            "--save keeps the metrics of movies not seen beside the model: leave --seen out"
+        )
     clips = read_manifest(manifest)
     opened = open_store(store)
     labelled = apply_policy(clips, LabelPolicy(policy))
@@ -114,26 +137,36 @@ def evaluate(
         raise click.UsageError(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
         )
-    stem = opened.name if len(opened.names) == 1 else f"{opened.name}-{data.backbone}"
-    folder = out or Path("runs") / f"{stem}-{train_task.name}-{test_task.name}-seed{seed}"
-    # Before the work, so that nobody waits for a refusal.
-    check_free(folder, force=force)
-    if save is not None and save.exists() and not force:
-        raise RunError(f"{save} exists already: give --force to replace it, or another file with --save")
-    origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
+    digest = clips.digest()
+    stem = [opened.name, *([data.backbone] if len(opened.names) > 1 else []), opened.version]
+    seeds = f"seed{seed}" if n_seeds == 1 else f"seeds{seed}to{seed + n_seeds - 1}"
+    tasks = [train_task.name, test_task.name, *(["seen"] if seen else [])]
+    name = run_name(data, *stem, *tasks, policy, seeds, manifest=digest)
+    folder = out or Path("runs") / name
+    _check_free(folder, save, force=force)
+    origin = {"manifest_sha256": digest, "label_policy": policy}
     with tqdm(desc="training", unit="model", leave=False, disable=None) as bar:
 
         def progress(done: int, total: int) -> None:
             bar.total = total
             bar.update(done - bar.n)
 
-        run = run_evaluation(data, train_task, test_task, seed=seed, origin=origin, progress=progress)
+        run = run_evaluation(
+            data,
+            train_task,
+            test_task,
+            seed=seed,
+            n_seeds=n_seeds,
+            seen=seen,
+            origin=origin,
+            progress=progress,
+        )
     write_run(run, folder, force=force)
     if as_json:
         click.echo(to_json(run), nl=False)
     else:
-        click.echo(result_table(run))
-        click.echo()
+        for title, table in result_tables(run):
+            click.echo(f"{title}\n{table}\n")
         for line in caption(run, f"train {train_task.title}, test {test_task.title}"):
             click.echo(line)
         for exclusion in data.excluded:
@@ -142,6 +175,15 @@ def evaluate(
     if save is not None:
         _save_model(save, data, train_task, run, opened[data.backbone])
         click.echo(f"model of all {len(set(data.movies))} movies kept in {save}", err=True)
+
+
+def _check_free(folder: Path, save: Path | None, *, force: bool) -> None:
+    """Refuse what is taken before the work, so that nobody waits for it."""
+    from obygaze_models.experiments.run_folder import RunError, check_free
+
+    check_free(folder, force=force)
+    if save is not None and save.exists() and not force:
+        raise RunError(f"{save} exists already: give --force to replace it, or another file with --save")
 
 
 def _save_model(path: Path, data: "Dataset", train: "Task", run: "Run", group: "Group") -> None:

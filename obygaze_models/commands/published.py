@@ -1,6 +1,6 @@
-"""`obygaze table2`, `table4`, `figure3`, `figure5`, `figure6`, `paper`: the papers redone from stores."""
+"""The papers redone from stores: `table2`, `table4`, `figure2`, `figure3`, `figure5`, `figure6`, `paper`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,11 @@ def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
             "imported from ObyGaze12's folder.",
         ),
         click.option(
-            "--out", required=True, type=click.Path(path_type=Path), help="Folder to make and write into."
+            "--out",
+            required=True,
+            type=click.Path(path_type=Path),
+            help="Folder to make and write into. It has no default: what is printed is a part of what is "
+            "written.",
         ),
         click.option(
             "--policy",
@@ -85,6 +89,31 @@ def table4(**options: Any) -> None:
       obygaze table4 stores/obygaze12-xclip --manifest obygaze12.csv --protocol both --out table4
     """
     _run("table4", **options)
+
+
+@click.command()
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder to make and write into.")
+@click.option("--force", is_flag=True, help="Replace an earlier output in the folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document in place of the tables.")
+def figure2(manifest: Path, out: Path, *, force: bool, as_json: bool) -> None:
+    """Redo Figure 2 and section 3.4 from MANIFEST: levels and concepts, under each label policy.
+
+    It needs no store; `obygaze manifest stats` prints the same numbers and more.
+
+    \b
+    Examples:
+      obygaze figure2 obygaze12.csv --out figure2
+    """
+    from obygaze_features.manifest import read_manifest
+    from obygaze_models.experiments.figure2 import dataset_report
+    from obygaze_models.report import new_folder, write_report
+
+    report = dataset_report(read_manifest(manifest))
+    with new_folder(out, force=force) as folder:
+        write_report(report, folder)
+    _print([report], as_json=as_json)
+    click.echo(f"kept in {out}", err=True)
 
 
 @click.command()
@@ -153,8 +182,6 @@ def _run(
     force: bool,
     as_json: bool,
 ) -> None:
-    import json
-
     from tqdm import tqdm
 
     from obygaze_features.manifest import LabelPolicy, read_manifest
@@ -181,34 +208,24 @@ def _run(
             reports = write_paper(request, protocols, folder, progress=progress)
         else:
             reports, notes = write_experiments(request, [name], protocols, folder, progress=progress)
-    if as_json:
-        document = [{"name": report.name, **_document(report)} for report in reports]
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
-    elif name is None:
+    if name is None and not as_json:
         click.echo(out / "index.md")
     else:
-        for report in reports:
-            _show(report)
+        _print(reports, as_json=as_json)
     for note in notes:
         click.echo(note, err=True)
     click.echo(f"kept in {out}", err=True)
 
 
-def _document(report: "Report") -> dict[str, Any]:
+def _print(reports: "Sequence[Report]", *, as_json: bool) -> None:
+    import json
+
+    from obygaze_models.report import plain
     from obygaze_models.report.write import document
 
-    return document(report)
-
-
-def _show(report: "Report") -> None:
-    from tabulate import tabulate
-
-    click.echo(report.title)
-    for note in report.notes:
-        click.echo(f"  {note}")
-    for block in report.blocks:
-        click.echo(f"\n{block.title}")
-        for note in block.notes:
-            click.echo(f"  {note}")
-        click.echo(tabulate(block.rows, block.headers, tablefmt="simple", disable_numparse=True))
-    click.echo()
+    if as_json:
+        documents = [{"name": report.name, **document(report)} for report in reports]
+        click.echo(json.dumps(documents, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    for report in reports:
+        click.echo(plain(report))

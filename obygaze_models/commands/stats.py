@@ -47,6 +47,12 @@ def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> No
     policies = list(LabelPolicy) if policy == "all" else [LabelPolicy(policy)]
     counted = {str(name): statistics(apply_policy(clips, name)) for name in policies}
     printed = frozenset(clips.movies) == OBYGAZE12_MOVIES
+    if figure is not None:
+        # Before the tables, which would hide why it could not be drawn.
+        from obygaze_models.figures.figure2 import draw_figure2
+
+        draw_figure2(counted, figure)
+        click.echo(f"figure written to {figure}", err=True)
     if as_json:
         document = {
             "manifest": str(manifest),
@@ -57,11 +63,6 @@ def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> No
     else:
         for name, one in counted.items():
             _show(name, one, len(clips), printed=printed)
-    if figure is not None:
-        from obygaze_models.figures.figure2 import draw_figure2
-
-        draw_figure2(counted, figure)
-        click.echo(f"figure written to {figure}", err=True)
 
 
 def _show(policy: str, counted: "Statistics", n_read: int, *, printed: bool) -> None:

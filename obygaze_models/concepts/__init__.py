@@ -7,6 +7,7 @@ from obygaze_models.concepts.errors import ConceptError
 from obygaze_models.concepts.explanation import Contribution, Explanation, Step
 from obygaze_models.concepts.hyperplane import Hyperplanes
 from obygaze_models.concepts.ridge import ridge_hyperplanes, ridge_leave_group_out
+from obygaze_models.concepts.ridge_tuning import Tuned, tuned_ridge
 from obygaze_models.concepts.significance import Significance, permutation_pvalues
 from obygaze_models.concepts.svm import Problem, crossfit_svm, svm_hyperplanes
 
@@ -21,10 +22,12 @@ __all__ = [
     "Problem",
     "Significance",
     "Step",
+    "Tuned",
     "crossfit",
     "crossfit_svm",
     "permutation_pvalues",
     "ridge_hyperplanes",
     "ridge_leave_group_out",
     "svm_hyperplanes",
+    "tuned_ridge",
 ]

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.errors import ConceptError
 from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes
 from obygaze_models.concepts.hyperplane import Floats
@@ -128,7 +128,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
         if self.values == "decision":
-            with threadpool_limits(limits=1, user_api="blas"):
+            with one_blas_thread():
                 return self.hyperplanes_.decisions(features)
         distances = self._distances(features)
         if self.values == "distance":
@@ -143,7 +143,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.concepts_.astype(object)
 
     def _distances(self, X: Floats) -> NDArray[np.float64]:
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             return self.hyperplanes_.distances(X)
 
     def _names(self, n_concepts: int) -> NDArray[np.str_]:

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import ConceptBank, crossfit
 from obygaze_models.concepts.errors import ConceptError
 from obygaze_models.concepts.explanation import Explanation, explain_score
@@ -150,7 +150,7 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             folds = inner_folds(labels, movies, self.inner_folds)
         self.__dict__.pop("inner_losses_", None)
         self.__dict__.pop("inner_scores_", None)
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             values = self._learn_concepts(features, present, folds)
             chosen, self.threshold_ = self._select(features, values, labels, folds)
             self.head_, self.residual_ = self._fit_head(chosen, features, values, labels)
@@ -306,7 +306,7 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return values
 
     def _scores(self, X: Floats, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             return _total(self.head_, self.residual_, X, values)
 
 

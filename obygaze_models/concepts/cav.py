@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes
 from obygaze_models.concepts.hyperplane import Hyperplanes
 from obygaze_models.probes.labels import encode_labels
@@ -94,7 +94,7 @@ class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Compute the signed distance [N] of each clip of X [N, D]."""
         check_is_fitted(self)
         features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             plane = Hyperplanes(self.direction_[None], np.array([self.offset_]))
             return plane.decisions(features)[:, 0]
 

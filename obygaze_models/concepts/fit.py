@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.errors import ConceptError
 from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
 from obygaze_models.concepts.ridge import mean_difference_hyperplanes, ridge_hyperplanes
@@ -55,7 +55,7 @@ def fit_hyperplanes(
             problems.append(Problem(rows, column[rows] == 1, price))
         return svm_hyperplanes(X, problems, balanced=balanced)
     planes = []
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         for column, price in zip(present.T, C, strict=True):
             used = ~np.isnan(column)
             planes.append(_fit_one(X[used], column[used] == 1, kind, price, balanced))

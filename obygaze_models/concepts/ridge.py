@@ -7,8 +7,8 @@ projections, so that a rare concept is not called absent everywhere.
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.errors import ConceptError
 from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
 
@@ -25,9 +25,15 @@ def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperp
         Inverse of the penalty, as in an SVM.
     """
     wide = np.asarray(X, dtype=np.float64)
-    centre = wide.mean(axis=0)
-    inverse, moments = _augmented(wide - centre, present, C)
-    weights = (inverse @ moments)[1:].T
+    centred, y = wide - wide.mean(axis=0), present - present.mean(axis=0)
+    with one_blas_thread():
+        # The smaller of the two systems: of features, or of clips (the push-through identity).
+        if len(centred) < centred.shape[1]:
+            gram = centred @ centred.T
+            weights = linalg.solve(gram + np.eye(len(gram)) / C, y, assume_a="pos").T @ centred
+        else:
+            moments = centred.T @ centred
+            weights = linalg.solve(moments + np.eye(len(moments)) / C, centred.T @ y, assume_a="pos").T
     return Hyperplanes(weights, _midway(weights, wide, present))
 
 
@@ -68,7 +74,7 @@ def ridge_leave_group_out(
             )
         Z = np.column_stack([np.ones(int(out.sum())), centred[out]])
         # One thread: the rounding of a product would depend on their number.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             lifted = inverse @ Z.T
             residuals = present[out] - Z @ whole
             left = whole - lifted @ linalg.solve(np.eye(len(Z)) - Z @ lifted, residuals, assume_a="pos")
@@ -92,7 +98,7 @@ def _augmented(
     Z = np.column_stack([np.ones(len(centred)), centred])
     penalty = np.full(Z.shape[1], 1 / C)
     penalty[0] = 0.0
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         inverse: NDArray[np.float64] = linalg.inv(Z.T @ Z + np.diag(penalty))
         return inverse, Z.T @ present.astype(np.float64)
 

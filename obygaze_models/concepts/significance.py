@@ -16,12 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.errors import ConceptError
 from obygaze_models.evaluation.multiplicity import holm
 
-CHUNK = 64
+CHUNK = 250
+"""Permutations computed at a time, so that memory stays small."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -80,14 +81,15 @@ def permutation_pvalues(
     statistic, p = np.empty(labels.shape[1]), np.empty(labels.shape[1])
     # Concepts that use the same clips share all but their labels.
     patterns, pattern_of = np.unique(~np.isnan(labels), axis=1, return_inverse=True)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         for number, used in enumerate(patterns.T):
             which = np.flatnonzero(pattern_of == number)
             presence = _centred(labels[np.ix_(used, which)], groups[used])
             _check_movies(presence, groups[used], which)
             operator = leave_movie_out_operator(features[used], groups[used], penalty)
+            orders = _orders(groups[used], n_permutations, np.random.default_rng(seed))
             for concept, z in zip(which, np.ascontiguousarray(presence.T), strict=True):
-                statistic[concept], p[concept] = _test(operator, z, groups[used], n_permutations, seed)
+                statistic[concept], p[concept] = _test(operator, z, orders)
     return Significance(statistic, p, holm(p), n_permutations)
 
 
@@ -100,12 +102,17 @@ def leave_movie_out_operator(
     H_g.`` with their own movie's columns 0: the closed form of refitting without g.
     """
     centred = _centred(X, groups)
-    gram = centred @ centred.T
-    n_directions = min(gram.shape[0], centred.shape[1])
-    ridge = penalty * float(np.trace(gram)) / n_directions
+    n_clips, n_features = centred.shape
+    ridge = penalty * float(np.sum(centred * centred)) / min(n_clips, n_features)
     if ridge <= 0:
         raise ConceptError("the features are constant in every movie: nothing can be read from them")
-    hat = linalg.solve(gram + ridge * np.eye(len(gram)), gram, assume_a="pos")
+    # Of the two ways to write H, the one that factors the smaller matrix.
+    if n_features < n_clips:
+        moments = centred.T @ centred + ridge * np.eye(n_features)
+        hat = centred @ linalg.solve(moments, centred.T, assume_a="pos")
+    else:
+        gram = centred @ centred.T
+        hat = linalg.solve(gram + ridge * np.eye(n_clips), gram, assume_a="pos")
     operator = np.empty_like(hat)
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
@@ -116,30 +123,27 @@ def leave_movie_out_operator(
 
 
 def _test(
-    operator: NDArray[np.float64], z: NDArray[np.float64], groups: NDArray[np.intp], n: int, seed: int
+    operator: NDArray[np.float64], z: NDArray[np.float64], orders: NDArray[np.int32]
 ) -> tuple[float, float]:
-    """Give T of the presences z [N], and the share of permutations that reach it."""
+    """Give T of the presences z [N], and the share of permutations [n, N], and of none, that reach it."""
     observed = float(z @ operator @ z)
-    rng = np.random.default_rng(seed)
     reached = 1
     # Rounding parts values that are equal in truth; a permutation that changes nothing must count.
     least = observed - 1e-9 * float(np.abs(z) @ np.abs(operator) @ np.abs(z))
-    for start in range(0, n, CHUNK):
-        drawn = _exchanged(z, groups, min(CHUNK, n - start), rng)
-        reached += int(np.count_nonzero(np.einsum("np,np->p", drawn, operator @ drawn) >= least))
-    return observed, reached / (n + 1)
+    for start in range(0, len(orders), CHUNK):
+        drawn = z[orders[start : start + CHUNK]]
+        reached += int(np.count_nonzero(np.einsum("pn,pn->p", drawn @ operator, drawn) >= least))
+    return observed, reached / (len(orders) + 1)
 
 
-def _exchanged(
-    z: NDArray[np.float64], groups: NDArray[np.intp], n: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Shuffle z [N] within groups n times: [N, n]."""
-    keys = rng.random((n, len(z)))
-    drawn = np.empty((len(z), n))
+def _orders(groups: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    """Draw n permutations of clips [n, N] within their groups."""
+    keys = rng.random((n, len(groups)))
+    orders = np.empty(keys.shape, np.int32)
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
-        drawn[rows] = z[rows[np.argsort(keys[:, rows], axis=1)]].T
-    return drawn
+        orders[:, rows] = rows[np.argsort(keys[:, rows], axis=1)]
+    return orders
 
 
 def _centred(values: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:

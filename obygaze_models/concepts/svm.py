@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.errors import ConceptError
 from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
 
@@ -44,7 +44,7 @@ def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = 
     weights = np.empty((len(problems), wide.shape[1]))
     intercepts = np.empty(len(problems))
     # One thread: the rounding of a product, and so the bytes of a result, would depend on their number.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         gram = wide @ wide.T
         for number, problem in enumerate(problems):
             if problem.present.all() or not problem.present.any():
@@ -98,7 +98,7 @@ def crossfit_svm(
     planes = svm_hyperplanes(X, problems, balanced=balanced)
     distances = np.empty((len(grid), len(X), n_concepts))
     every = np.arange(len(problems)).reshape(len(grid), names.size, n_concepts)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         for place in range(len(grid)):
             for number, fold in enumerate(names):
                 held_out = folds == fold

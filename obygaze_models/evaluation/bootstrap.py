@@ -77,22 +77,25 @@ def _counts(
     return columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3]
 
 
-def _f1_of(y: NDArray[np.bool_], called: NDArray[np.bool_], draws: Draws) -> NDArray[np.float64]:
-    """Compute the F1 of one class."""
-    hits, positives, calls, _ = _counts(y, called, draws)
+def _f1(
+    hits: NDArray[np.float64], positives: NDArray[np.float64], calls: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Compute the F1 of one class; NaN in draws without it."""
     return np.where(positives > 0, _over(2 * hits, positives + calls), np.nan)
 
 
 def _f1_pos(y: NDArray[np.bool_], _: Scores, called: NDArray[np.bool_], draws: Draws) -> NDArray[np.float64]:
-    return _f1_of(y, called, draws)
+    hits, positives, calls, _n = _counts(y, called, draws)
+    return _f1(hits, positives, calls)
 
 
 def _both_f1(
     y: NDArray[np.bool_], called: NDArray[np.bool_], draws: Draws
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Compute the F1 of the positive and of the negative class, and the share of positives."""
-    _, positives, _, n = _counts(y, called, draws)
-    return _f1_of(y, called, draws), _f1_of(~y, ~called, draws), positives / n
+    hits, positives, calls, n = _counts(y, called, draws)
+    rejected = n - positives - (calls - hits)
+    return _f1(hits, positives, calls), _f1(rejected, n - positives, n - calls), positives / n
 
 
 def _f1_weighted(
@@ -125,9 +128,12 @@ def _ranked(
     ranked = scores[order]
     first_of_tie = np.flatnonzero(np.append(True, ranked[1:] != ranked[:-1]))
     sorted_draws, sorted_y = draws[:, order], y[order]
+    positives, negatives = sorted_draws * sorted_y, sorted_draws * ~sorted_y
+    if len(first_of_tie) == len(ranked):
+        return positives, negatives
     return (
-        np.add.reduceat(sorted_draws * sorted_y, first_of_tie, axis=1),
-        np.add.reduceat(sorted_draws * ~sorted_y, first_of_tie, axis=1),
+        np.add.reduceat(positives, first_of_tie, axis=1),
+        np.add.reduceat(negatives, first_of_tie, axis=1),
     )
 
 

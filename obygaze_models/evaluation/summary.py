@@ -1,13 +1,13 @@
 """A table of metrics from a table of predictions: pooled over all clips, and by movie with an interval."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from obygaze_models.blas import one_blas_thread
 from obygaze_models.evaluation import metrics
 from obygaze_models.evaluation.bootstrap import (
     DRAWN_METRICS,
@@ -18,7 +18,7 @@ from obygaze_models.evaluation.bootstrap import (
     within_movie_auc,
 )
 from obygaze_models.evaluation.intervals import t_interval
-from obygaze_models.evaluation.predictions import Predictions
+from obygaze_models.evaluation.predictions import Predictions, PredictionsError
 
 BOOTSTRAP_SEED = 0
 """The same for every table, so that a table's intervals follow from it alone."""
@@ -37,13 +37,18 @@ METRICS: dict[str, Metric] = {
 
 
 def summarise(predictions: Predictions) -> pd.DataFrame:
-    """Compute every metric of every model.
+    """Compute every metric of every model, over its seeds.
+
+    A model of several seeds has the mean of each metric over them: pooled, in each movie, and in each
+    bootstrap draw. Intervals are of that mean, over movies: all seeds have the same ones, so more seeds make
+    them no narrower than movies allow. The spread between seeds stands apart (`by_seed` gives each).
 
     Returns
     -------
     DataFrame
-        A row for each model, task, seed and metric, in the order of the predictions and of `METRICS`:
+        A row for each model, task and metric, in the order of the predictions and of `METRICS`:
 
+        - ``n_seeds``, ``seed_sd``: the seeds, and the standard deviation of the pooled metric between them;
         - ``pooled``: the metric over all out-of-fold predictions. Scores of different folds come from
           different models; metrics that rank (average_precision, auc) compare them all the same;
         - ``pooled_low``, ``pooled_high``: its 95 % interval over `N_DRAWS` two-level bootstrap draws, the
@@ -54,22 +59,64 @@ def summarise(predictions: Predictions) -> pd.DataFrame:
         - ``prevalence``, ``n_clips``.
 
         NaN stands for undefined. The pooled ``within_movie_auc`` is, by definition, its mean over movies.
+
+    Raises
+    ------
+    PredictionsError
+        A model's seeds were tested on different clips.
     """
     rows: list[dict[str, object]] = []
     drawn: dict[tuple[str, ...], Draws] = {}
-    called = pd.Series(predictions.called, index=predictions.table.index)
-    for (model, task, seed), part in predictions.table.groupby(["model", "task", "seed"], sort=False):
-        y, score = part["label"].to_numpy(), part["score"].to_numpy()
-        hits, movies = called.loc[part.index].to_numpy(), part["movie"].to_numpy(dtype=str)
-        clips = (*part["clip_id"], *part["movie"])
-        # Models of one run have the same clips: only the last draws are worth their memory.
-        drawn = {clips: drawn[clips] if clips in drawn else _draws(part)}
-        name: dict[str, object] = {"model": model, "task": task, "seed": seed}
+    for model, task, parts in _models(predictions):
+        first = parts[0]
+        clips = (*first["clip_id"], *first["movie"])
+        # Models of one run have the same clips of a task.
+        if clips not in drawn:
+            drawn[clips] = _draws(first)
+        y, movies = first["label"].to_numpy(), first["movie"].to_numpy(dtype=str)
+        seeds = [(part["score"].to_numpy(), part["called"].to_numpy()) for part in parts]
+        name: dict[str, object] = {"model": model, "task": task, "n_seeds": len(parts)}
         counts = {"prevalence": metrics.prevalence(y), "n_clips": len(y)}
         # The products are too thin for threads to be worth their waking.
-        with threadpool_limits(limits=1, user_api="blas"):
-            rows += [name | row | counts for row in _rows(y, score, hits, movies, drawn[clips])]
+        with one_blas_thread():
+            rows += [name | row | counts for row in _rows(y, seeds, movies, drawn[clips])]
     return pd.DataFrame(rows)
+
+
+def by_seed(predictions: Predictions) -> pd.DataFrame:
+    """Compute every pooled metric of every model and seed.
+
+    Returns
+    -------
+    DataFrame
+        Columns model, task, seed, metric, pooled.
+    """
+    rows: list[dict[str, object]] = []
+    for model, task, parts in _models(predictions):
+        for part in parts:
+            y, score, called = (part[name].to_numpy() for name in ("label", "score", "called"))
+            values = {metric: function(y, score, called) for metric, function in METRICS.items()}
+            values["within_movie_auc"] = metrics.within_movie_auc(y, score, part["movie"].to_numpy(dtype=str))
+            seed = part["seed"].iloc[0]
+            rows += [
+                {"model": model, "task": task, "seed": seed, "metric": metric, "pooled": value}
+                for metric, value in values.items()
+            ]
+    return pd.DataFrame(rows)
+
+
+def _models(predictions: Predictions) -> Iterator[tuple[str, str, list[pd.DataFrame]]]:
+    """Give the rows of each model on each task, calls beside, a part a seed and its clips in one order."""
+    table = predictions.table.assign(called=predictions.called)
+    for (model, task), every in table.groupby(["model", "task"], sort=False):
+        parts = [part for _, part in every.groupby("seed", sort=False)]
+        asked = pd.MultiIndex.from_frame(parts[0][["fold", "clip_id"]])
+        for place, part in enumerate(parts[1:], 1):
+            keyed = part.set_index(["fold", "clip_id"], drop=False)
+            if len(keyed) != len(asked) or not asked.isin(keyed.index).all():
+                raise PredictionsError(f"model {model}: its seeds were tested on different clips")
+            parts[place] = keyed.loc[asked]
+        yield str(model), str(task), parts
 
 
 def _draws(part: pd.DataFrame) -> Draws:
@@ -81,17 +128,19 @@ def _draws(part: pd.DataFrame) -> Draws:
 
 def _rows(
     y: NDArray[np.int64],
-    score: NDArray[np.float64],
-    hits: NDArray[np.int64],
+    seeds: Sequence[tuple[NDArray[np.float64], NDArray[np.int64]]],
     movies: NDArray[np.str_],
     draws: Draws,
 ) -> Iterator[dict[str, object]]:
-    """Compute every metric of one model, its intervals, and what they stand on."""
+    """Compute every metric of one model's scores and calls, its intervals, and what they stand on."""
     members = [np.flatnonzero(movies == movie) for movie in np.unique(movies)]
-    positive, hit = y.astype(bool), hits.astype(bool)
+    positive = y.astype(bool)
     for metric, function in METRICS.items():
-        interval = t_interval([function(y[rows], score[rows], hits[rows]) for rows in members])
-        by_movie = {
+        by_movie = np.array(
+            [[function(y[rows], score[rows], hits[rows]) for rows in members] for score, hits in seeds]
+        )
+        interval = t_interval(by_movie.mean(axis=0))
+        about = {
             "movie_mean": interval.mean,
             "movie_low": interval.low,
             "movie_high": interval.high,
@@ -99,13 +148,28 @@ def _rows(
             "n_undefined": interval.n_undefined,
             "best_constant": best_constant(function, y),
         }
-        low, high = bootstrap_interval(partial(DRAWN_METRICS[metric], positive, score, hit), draws)
-        pooled = {"pooled": function(y, score, hits), "pooled_low": low, "pooled_high": high}
-        yield {"metric": metric, **pooled, **by_movie}
+        drawn = DRAWN_METRICS[metric]
+        each = [partial(drawn, positive, score, hits.astype(bool)) for score, hits in seeds]
+        yield {"metric": metric, **_pooled([function(y, *one) for one in seeds], each, draws), **about}
         if metric == "auc":
-            low, high = bootstrap_interval(partial(within_movie_auc, positive, score, movies), draws)
-            pooled = {"pooled": interval.mean, "pooled_low": low, "pooled_high": high}
-            yield {"metric": "within_movie_auc", **pooled, **by_movie}
+            each = [partial(within_movie_auc, positive, score, movies) for score, _ in seeds]
+            # Which movies define it depends on labels alone: the mean of means is the mean by movie.
+            values = [t_interval(one).mean for one in by_movie]
+            yield {"metric": "within_movie_auc", **_pooled(values, each, draws), **about}
+
+
+def _pooled(
+    values: list[float], each: Sequence[Callable[[Draws], NDArray[np.float64]]], draws: Draws
+) -> dict[str, float]:
+    """Average a metric over seeds, in truth and in every draw."""
+    low, high = bootstrap_interval(lambda some: np.mean([one(some) for one in each], axis=0), draws)
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+    return {
+        "seed_sd": spread,
+        "pooled": float(np.mean(values)),
+        "pooled_low": low,
+        "pooled_high": high,
+    }
 
 
 def best_constant(metric: Metric, y: NDArray[np.int64]) -> float:

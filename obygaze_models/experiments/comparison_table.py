@@ -6,7 +6,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from obygaze_models.evaluation import detectable, smallest_p
-from obygaze_models.experiments.compare import ASKED, Comparison
+from obygaze_models.experiments.compare import ASKED, Comparison, Side
 
 FEW = 30
 """Films below which a comparison is told how few they are."""
@@ -26,7 +26,7 @@ def comparison_table(found: Comparison) -> str:
         ]
         for row in found.metrics.to_dict(orient="records")
     ]
-    headers = ["metric", "A", "B", "A - B by film [95 %]", "p", "p (Holm)", "films"]
+    headers = ["metric", "A", "B", "A - B by film [95 %]", "p", "p Holm", "n"]
     return tabulate(rows, headers=headers, tablefmt="simple", disable_numparse=True)
 
 
@@ -43,25 +43,34 @@ def caption(found: Comparison) -> list[str]:
     kind = (
         "exact sign-flip test over films, all" if all(test["exact"] for test in tests) else "sign-flip test,"
     )
-    few = f"{movies} films are few" if movies < FEW else f"with {movies} films"
+    paired = int(found.metrics["n_movies"].max())
+    few = f"{paired} films are few" if paired < FEW else f"with {paired} films"
     lines = [
-        f"{letter}: {one.model} of {one.run.folder}, store {one.predictions.table['store'].iloc[0][:12]}"
+        f"{letter}: {one.model} of {one.run.folder}, "
+        f"store {one.predictions.table['store'].iloc[0][:12]}{_seeds(one)}"
         for letter, one in (("A", found.a), ("B", found.b))
     ]
     return [
         *lines,
         f"task {about['task']}; labels: {about['label_policy']} policy; protocol {about['protocol']}",
-        f"{about['n_clips']} clips of {movies} films; metrics are means over the films that define them",
+        f"{about['n_clips']} clips of {movies} films; metrics are means over the n films that define them",
         f"p: {kind} {patterns} patterns; Holm over the {len(tests)} metrics",
-        f"{few}: no p can be below {smallest_p(movies):.2g}",
-        f"a difference must be {detectable(movies):.2f} of its SD between films to be found 4 times of 5",
+        f"{few}: no p can be below {smallest_p(paired):.2g}",
+        f"a difference must be {detectable(paired):.2f} of its SD between films to be found 4 times of 5",
     ]
+
+
+def _seeds(one: Side) -> str:
+    """Say that a model's metrics are means, where they are."""
+    n = one.predictions.table["seed"].nunique()
+    return f", mean of {n} seeds" if n > 1 else ""
 
 
 def document(found: Comparison) -> dict[str, object]:
     """Give a comparison as JSON values; undefined numbers are null."""
     record, table = found.a.run.record, found.a.predictions.table
     movies = int(table["movie"].nunique())
+    paired = int(found.metrics["n_movies"].max())
     sides = {
         letter: {
             "run": str(one.run.folder),
@@ -77,8 +86,8 @@ def document(found: Comparison) -> dict[str, object]:
         **{name: record.get(name) for name in ASKED},
         "n_clips": int(table["clip_id"].nunique()),
         "n_movies": movies,
-        "smallest_p": smallest_p(movies),
-        "detectable_sd": _or_null(detectable(movies)),
+        "smallest_p": smallest_p(paired),
+        "detectable_sd": _or_null(detectable(paired)),
         "metrics": _records(found.metrics),
         "films": _records(found.films),
     }

@@ -10,9 +10,10 @@ import pandas as pd
 from obygaze_features.manifest import VISUAL_CONCEPTS
 from obygaze_models.concepts import permutation_pvalues
 from obygaze_models.evaluation.bootstrap import DRAWN_METRICS, N_DRAWS, bootstrap_interval, draw_clips
-from obygaze_models.evaluation.metrics import auc, f1_pos
+from obygaze_models.evaluation.metrics import NAN, auc, f1_pos
 from obygaze_models.evaluation.summary import BOOTSTRAP_SEED
 from obygaze_models.experiments import captions
+from obygaze_models.experiments.material import Source
 from obygaze_models.experiments.paper_protocol import NEGATIVES
 from obygaze_models.experiments.published import FIGURE3_HARD, trivial_f1
 from obygaze_models.experiments.results import PaperResults, StrictResults, one_thread
@@ -27,6 +28,8 @@ PRINTED_NOTE = (
     "printed: bars without numbers; the text calls the hatched bars of "
     f"{', '.join(FIGURE3_HARD)} hard to separate"
 )
+ALPHA = 0.05
+UNDEFINED = Bar(NAN, NAN, NAN, NAN)
 AGAINST = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
 
 
@@ -67,23 +70,16 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             "printed",
         )
         blocks.append(Block(one.source.title, headers, cells, (leak_caption(folds),)))
-        bars = {
-            negatives: [
-                Bar(row["f1_pos"], row["f1_pos_min"], row["f1_pos_max"], row["all_positive"])
-                for row in rows
-                if row["negatives"] == str(negatives)
-            ]
-            for negatives in NEGATIVES
-        }
-        draw = partial(
-            draw_figure3,
-            list(VISUAL_CONCEPTS),
-            bars[Negatives.EN],
-            bars[Negatives.ALL],
-            "least and most of the nine splits",
+        pictures.append(
+            _picture(
+                one.source,
+                "paper",
+                rows,
+                ends=("f1_pos_min", "f1_pos_max"),
+                whisker="least and most of the nine splits",
+                note=f": {leak_caption(folds)}",
+            )
         )
-        caption = f"{TITLE} under the paper protocol, {one.source.title}: {leak_caption(folds)}"
-        pictures.append(Picture(f"figure3-paper-{one.source.label}", caption, draw))
     return Report(
         name="figure3-paper",
         title=f"{TITLE}, paper protocol",
@@ -101,6 +97,39 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         record=material.record() | {"protocol": "paper"},
         pictures=tuple(pictures),
     )
+
+
+def _picture(
+    source: Source,
+    protocol: str,
+    rows: Sequence[dict[str, Any]],
+    *,
+    ends: tuple[str, str],
+    whisker: str,
+    note: str = "",
+) -> Picture:
+    """Draw every concept, those without a row as undefined."""
+    bars = {
+        (row["negatives"], row["concept"]): Bar(
+            row["f1_pos"], row[ends[0]], row[ends[1]], row["all_positive"], _mark(row)
+        )
+        for row in rows
+    }
+    solid, hatched = (
+        [bars.get((str(negatives), concept), UNDEFINED) for concept in VISUAL_CONCEPTS]
+        for negatives in NEGATIVES
+    )
+    return Picture(
+        f"figure3-{protocol}-{source.label}",
+        f"{TITLE} under the {protocol} protocol, {source.title}{note}",
+        partial(draw_figure3, VISUAL_CONCEPTS, solid, hatched, whisker),
+    )
+
+
+def _mark(row: dict[str, Any]) -> str:
+    if "p_holm" not in row:
+        return ""
+    return "*" if row["p_holm"] < ALPHA else "n.s."
 
 
 def _printed(row: dict[str, Any]) -> str:
@@ -140,8 +169,8 @@ def _paper_rows(one: PaperResults) -> list[dict[str, Any]]:
 def strict_report(results: Sequence[StrictResults]) -> Report:
     """Redo Figure 3 under the `strict` protocol: pooled over films, with intervals and permutation tests."""
     material = results[0].material
-    concepts = [VISUAL_CONCEPTS[number] for number in enough(material)]
-    absent = [concept for concept in VISUAL_CONCEPTS if concept not in concepts]
+    kept = enough(material)
+    absent = [concept for number, concept in enumerate(VISUAL_CONCEPTS) if number not in kept]
     blocks, data, pictures = [], [], []
     for one in results:
         rows = one_thread(_strict_rows, one)
@@ -172,38 +201,23 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             "printed",
         )
         blocks.append(Block(one.source.title, headers, cells, ("no clip or film is on two sides",)))
-        bars = {
-            negatives: [
-                Bar(
-                    row["f1_pos"],
-                    row["f1_pos_low"],
-                    row["f1_pos_high"],
-                    row["all_positive"],
-                    "*" if row["p_holm"] < 0.05 else "n.s.",
-                )
-                for row in rows
-                if row["negatives"] == str(negatives)
-            ]
-            for negatives in NEGATIVES
-        }
-        draw = partial(
-            draw_figure3,
-            concepts,
-            bars[Negatives.EN],
-            bars[Negatives.ALL],
-            "95 % two-level bootstrap interval; *: permutation p (Holm) below .05",
+        pictures.append(
+            _picture(
+                one.source,
+                "strict",
+                rows,
+                ends=("f1_pos_low", "f1_pos_high"),
+                whisker="95 % two-level bootstrap interval; *: permutation p (Holm) below .05, n.s.: not",
+            )
         )
-        caption = f"{TITLE} under the strict protocol, {one.source.title}"
-        pictures.append(Picture(f"figure3-strict-{one.source.label}", caption, draw))
     return Report(
         name="figure3-strict",
         title=f"{TITLE}, strict protocol",
         notes=(
             *captions.strict_notes(material),
             (
-                "ridge CAVs, each film's by the other films; nothing of them is selected, their penalty is "
-                "one mean "
-                "variance of the training features"
+                "ridge CAVs, each film's by the other films; each concept's penalty is chosen by leaving "
+                "these out one by one (inner-losses-*.csv)"
             ),
             (
                 f"p: {N_PERMUTATIONS} permutations of the concept within films, of its covariance with the "
@@ -211,7 +225,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 "projection; Holm over the concepts, for each choice of negatives; significant is not "
                 "accurate"
             ),
-            *([f"in too few films to leave one out: {', '.join(absent)}"] if absent else []),
+            *([f"undefined, in too few films to leave one out: {', '.join(absent)}"] if absent else []),
             PRINTED_NOTE,
         ),
         blocks=tuple(blocks),

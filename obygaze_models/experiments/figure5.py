@@ -1,7 +1,7 @@
 """Figure 5: the tree that tells S from EN by concepts, its first four levels drawn."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ import pandas as pd
 from obygaze_features.manifest import VISUAL_CONCEPTS
 from obygaze_models.concepts.heads import node_counts
 from obygaze_models.experiments import captions
+from obygaze_models.experiments.material import Source
 from obygaze_models.experiments.results import PaperResults, StrictResults, one_thread
 from obygaze_models.experiments.strict_concepts import final_tree
 from obygaze_models.figures.figure5 import Node, draw_figure5
@@ -20,6 +21,7 @@ from obygaze_models.report import Block, Picture, Report
 TITLE = "Figure 5"
 TASK = "en_s"
 N_LEVELS = 4
+COLOURS = "blue: more S than EN; orange: more EN; dotted: the tree goes on"
 PRINTED = (
     "printed (000, Appendix 9.1): the root asks for Body; where it is low, Expression of emotion, Look, "
     "Type of "
@@ -55,7 +57,17 @@ def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[Node]:
     return nodes
 
 
-def _block(title: str, nodes: Sequence[Node], notes: tuple[str, ...]) -> Block:
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A source's tree, what to add to its title, and what is to be known of it."""
+
+    source: Source
+    more: str
+    nodes: Sequence[Node]
+    notes: tuple[str, ...]
+
+
+def _block(tree: Tree) -> Block:
     rows = tuple(
         (
             f"{'. ' * node.depth}{node.side or 'all'}",
@@ -64,30 +76,37 @@ def _block(title: str, nodes: Sequence[Node], notes: tuple[str, ...]) -> Block:
             str(node.n_train),
             f"{node.share_positive:.0%}",
         )
-        for node in nodes
+        for node in tree.nodes
         if node.depth < N_LEVELS
     )
-    return Block(title, ("branch", "asks for", "at most", "training clips", "S"), rows, notes)
+    headers = ("branch", "asks for", "at most", "training clips", "S")
+    return Block(tree.source.title + tree.more, headers, rows, tree.notes)
+
+
+def _data(trees: Sequence[Tree]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [{"features": tree.source.title} | asdict(node) for tree in trees for node in tree.nodes]
+    )
+
+
+def _picture(tree: Tree, protocol: str, unit: str, note: str = "") -> Picture:
+    title = f"PCBM-DT, EN vs S, {protocol} protocol; thresholds: {unit}\n{COLOURS}"
+    return Picture(
+        f"figure5-{protocol}-{tree.source.label}",
+        f"{TITLE} under the {protocol} protocol, {tree.source.title}{note}",
+        partial(draw_figure5, tree.nodes, N_LEVELS, title),
+    )
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Redo Figure 5 under the `paper` protocol."""
     material = results[0].material
     fold = head_fold(material.manifest, TASKS[TASK], TASKS[TASK])
-    blocks, data, pictures = [], [], []
+    leaks = (f"{leak_caption([fold])}; its CAVs are fitted on its training clips",)
+    drawn = []
     for one in results:
         nodes = tree_nodes(one.heads.trees[TASK, Negatives.EN], VISUAL_CONCEPTS)
-        leaks = (f"{leak_caption([fold])}; its CAVs are fitted on its training clips",)
-        blocks.append(_block(f"{one.source.title}, depth {max(node.depth for node in nodes)}", nodes, leaks))
-        data += [{"features": one.source.title} | asdict(node) for node in nodes]
-        title = "PCBM-DT, EN vs S, paper protocol; thresholds on raw decision values; low side on the left"
-        pictures.append(
-            Picture(
-                f"figure5-paper-{one.source.label}",
-                f"{TITLE} under the paper protocol, {one.source.title}: {leaks[0]}",
-                partial(draw_figure5, nodes, N_LEVELS, title),
-            )
-        )
+        drawn.append(Tree(one.source, f", depth {max(node.depth for node in nodes)}", nodes, leaks))
     return Report(
         name="figure5-paper",
         title=f"{TITLE}, paper protocol",
@@ -100,31 +119,22 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             ),
             PRINTED,
         ),
-        blocks=tuple(blocks),
-        data=pd.DataFrame(data),
+        blocks=tuple(map(_block, drawn)),
+        data=_data(drawn),
         record=material.record() | {"protocol": "paper", "task": TASK},
-        pictures=tuple(pictures),
+        pictures=tuple(_picture(tree, "paper", "raw decision values", f": {leaks[0]}") for tree in drawn),
     )
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
     """Redo Figure 5 under the `strict` protocol: one tree of all films, its depth chosen by inner folds."""
     material = results[0].material
-    blocks, data, pictures = [], [], []
+    drawn = []
     for one in results:
         model, kept = one_thread(final_tree, material, one.source, TASK, one.seed)
         nodes = tree_nodes(model.head_, [VISUAL_CONCEPTS[concept] for concept in kept])
         losses = ", ".join(f"{name} {loss:.4f}" for name, loss in model.inner_losses_.items())
-        blocks.append(_block(one.source.title, nodes, (f"log loss of the inner loop by depth: {losses}",)))
-        data += [{"features": one.source.title} | asdict(node) for node in nodes]
-        title = "PCBM-DT, EN vs S, strict protocol; thresholds in standard deviations; low side on the left"
-        pictures.append(
-            Picture(
-                f"figure5-strict-{one.source.label}",
-                f"{TITLE} under the strict protocol, {one.source.title}",
-                partial(draw_figure5, nodes, N_LEVELS, title),
-            )
-        )
+        drawn.append(Tree(one.source, "", nodes, (f"log loss of the inner loop by depth: {losses}",)))
     return Report(
         name="figure5-strict",
         title=f"{TITLE}, strict protocol",
@@ -137,8 +147,8 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             ),
             PRINTED,
         ),
-        blocks=tuple(blocks),
-        data=pd.DataFrame(data),
+        blocks=tuple(map(_block, drawn)),
+        data=_data(drawn),
         record=material.record() | {"protocol": "strict", "task": TASK},
-        pictures=tuple(pictures),
+        pictures=tuple(_picture(tree, "strict", "standard deviations") for tree in drawn),
     )

@@ -46,7 +46,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         rows = one_thread(_paper_rows, one)
         data += rows
         films = {row["movie"]: row for row in rows}
-        shown = [movie for movie in FIGURE6_FILMS if movie in films and films[movie]["n_failed"]]
+        shown = [movie for movie in FIGURE6_FILMS if movie in films and not np.isnan(films[movie]["S"])]
         cells = tuple(
             (
                 row["film"],
@@ -56,11 +56,15 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             for row in rows
         )
         blocks.append(Block(one.source.title, ("film", "failed", *FACTORS), cells, (leak_caption(folds),)))
+        unshown = [title_of(movie) for movie in FIGURE6_FILMS if movie in films and movie not in shown]
         if shown:
             panels = {
                 films[movie]["film"]: {factor: films[movie][factor] for factor in FACTORS} for movie in shown
             }
             caption = f"{TITLE} under the paper protocol, {one.source.title}: {leak_caption(folds)}"
+            caption += (
+                f"; not drawn, for want of failures or of successes: {', '.join(unshown)}" if unshown else ""
+            )
             pictures.append(
                 Picture(f"figure6-paper-{one.source.label}", caption, partial(draw_weights, panels))
             )
@@ -141,9 +145,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 )
             )
             panels[f"{kind}: {n_errors} of {n_clips}"] = [
-                Effect(row["factor"], row["effect"], row["low"], row["high"])
-                for row in rows
-                if not np.isnan(row["effect"])
+                Effect(row["factor"], row["effect"], row["low"], row["high"]) for row in rows
             ]
         caption = f"{TITLE} under the strict protocol, {one.source.title}"
         pictures.append(Picture(f"figure6-strict-{one.source.label}", caption, partial(draw_forest, panels)))
@@ -160,7 +162,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             ),
             (
                 "95 % percentile intervals of 1000 draws of films; normal priors of deviation 2.5 keep "
-                "effects finite"
+                "effects finite; undefined: all of these clips have the factor, or none"
             ),
             PRINTED,
         ),

@@ -6,6 +6,7 @@ from typing import Any
 from obygaze_features.store import Group
 from obygaze_models.dataset import Dataset
 from obygaze_models.experiments.evaluate import MODELS, Run, seed_of
+from obygaze_models.experiments.reach import distances
 from obygaze_models.experiments.run_folder import document
 from obygaze_models.persistence import Card
 from obygaze_models.persistence.card import family
@@ -31,8 +32,8 @@ def train_final(data: Dataset, train: Task, run: Run, group: Group) -> tuple[MLP
     """
     record: Mapping[str, Any] = run.record
     rows = train.holds(data.levels)
-    # The folds have the seeds 0, 1, ...; this one comes after them.
-    probe = MODELS[MODEL](seed_of(record["seed"], len(record["folds"])))
+    # A fold's seed is of the film that it leaves out: none here.
+    probe = MODELS[MODEL](seed_of(record["seed"], ""))
     if not isinstance(probe, MLPProbe):
         raise TypeError(f"{MODEL} is not a probe")
     probe.fit(data.X[rows], data.y[rows], groups=data.movies[rows])
@@ -60,5 +61,6 @@ def train_final(data: Dataset, train: Task, run: Run, group: Group) -> tuple[MLP
         n_positives=int(data.y[rows].sum()),
         metrics=tuple(row for row in metrics if row["model"] == MODEL),
         versions=record["versions"],
+        reach=float(distances(probe, data.X[rows]).max()),
     )
     return probe, card

@@ -13,6 +13,7 @@ from obygaze_features.store import Store
 from obygaze_models.experiments.material import load_material
 from obygaze_models.experiments.results import PaperResults, StrictResults
 from obygaze_models.report import Report, write_report
+from obygaze_models.report.write import to_csv
 
 Protocol = Literal["paper", "strict"]
 Progress = Callable[[int, int], None]
@@ -75,6 +76,10 @@ def write_experiments(
         for one in results:
             if one.computed:
                 one.predictions().write(folder / predictions_file(protocol, one.source.label))
+            if isinstance(one, StrictResults):
+                for kind, table in one.selections.items():
+                    path = folder / f"{kind}-strict-{one.source.label}.csv"
+                    path.write_text(to_csv(table), encoding="utf-8", newline="")
     return reports, notes
 
 
@@ -141,6 +146,10 @@ def _index(request: Request, reports: Sequence[Report], notes: Sequence[str], fo
     lines += [
         f"- [{path.name}]({path.name}): every prediction behind these numbers"
         for path in sorted(folder.glob("predictions-*.csv"))
+    ]
+    lines += [
+        f"- [{path.name}]({path.name}): every choice by inner folds behind them"
+        for path in sorted(folder.glob("inner-*.csv"))
     ]
     lines += [
         f"- store {store.name}, {', '.join(store.names)}: {store.fingerprint}" for store in request.stores

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import VISUAL_CONCEPTS
@@ -21,7 +20,7 @@ from obygaze_models.evaluation.metrics import f1_pos
 from obygaze_models.experiments.evaluate import seed_of
 from obygaze_models.experiments.material import Material, Source
 from obygaze_models.experiments.published import CELLS
-from obygaze_models.experiments.rows import gather, predicted
+from obygaze_models.experiments.rows import Rows, gather, predicted
 from obygaze_models.probes import MLPProbe, fit_many
 from obygaze_models.protocol import TASKS
 from obygaze_models.protocol.paper import (
@@ -61,7 +60,8 @@ def classifiers(
     """Train the perceptron on the eight folds of each training task, and test it on both test tasks."""
     folds = cell_folds(material)
     first = {train: folds[train, test] for train, test in CELLS}
-    probes = _probes(material, source, [fold for own in first.values() for fold in own], seed, progress)
+    every = [fold for own in first.values() for fold in own]
+    probes = _probes(material, source, every, [seed_of(seed, place) for place in range(len(every))], progress)
     fitted = iter(probes)
     models = {train: [next(fitted) for _ in own] for train, own in first.items()}
     return gather(
@@ -76,9 +76,15 @@ def classifiers(
 def film_pairs(
     material: Material, source: Source, seed: int, progress: Progress | None = None
 ) -> Predictions:
-    """Train the perceptron for each pair of films; fold i of the table is the i-th pair."""
+    """Train the perceptron for each pair of films; fold i of the table is the i-th pair.
+
+    Testing on film i and validating on j, and the reverse, have the same training clips. They have the same
+    seed too, and so are one training that each validation film stops on its own.
+    """
     folds = pair_folds(material)
-    probes = _probes(material, source, folds, seed, progress)
+    first: dict[tuple[str, ...], int] = {}
+    seeds = [seed_of(seed, first.setdefault(fold.train, place)) for place, fold in enumerate(folds)]
+    probes = _probes(material, source, folds, seeds, progress)
     task = f"films:{'>'.join(FILM_PAIRS)}"
     return gather(
         [
@@ -89,9 +95,13 @@ def film_pairs(
 
 
 def _probes(
-    material: Material, source: Source, folds: Sequence[Fold], seed: int, progress: Progress | None
+    material: Material,
+    source: Source,
+    folds: Sequence[Fold],
+    seeds: Sequence[int],
+    progress: Progress | None,
 ) -> list[MLPProbe]:
-    probes = [MLPProbe(variant="paper", random_state=seed_of(seed, number)) for number, _ in enumerate(folds)]
+    probes = [MLPProbe(variant="paper", random_state=seed) for seed in seeds]
     fit_many(
         probes,
         source.X,
@@ -112,7 +122,7 @@ def _tested(
     task: str,
     number: int,
     seed: int,
-) -> pd.DataFrame:
+) -> Rows:
     rows = material.rows(fold.test)
     score = probe.decision_function(source.X[rows])
     return predicted(

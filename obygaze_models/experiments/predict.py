@@ -11,6 +11,7 @@ import pandas as pd
 
 from obygaze_features.store import Group, Store, same_numerics
 from obygaze_models.dataset import Exclusion, Pool, read_features
+from obygaze_models.experiments.reach import distances
 from obygaze_models.persistence import Card, ModelError, ModelFile, construct
 
 COLUMNS = ("clip_id", "movie", "score", "threshold", "called", "movie_trained_on")
@@ -28,10 +29,14 @@ class Scored:
         prediction.
     excluded : tuple of Exclusion
         Clips without features.
+    n_beyond : int or None
+        Clips that lie farther from the mean of the training clips than any of these; None where the model's
+        card does not say how far they lie.
     """
 
     table: pd.DataFrame
     excluded: tuple[Exclusion, ...]
+    n_beyond: int | None
 
 
 def predict(model: ModelFile, store: Store) -> Scored:
@@ -50,8 +55,9 @@ def predict(model: ModelFile, store: Store) -> Scored:
     pool: Pool = "mean" if card.pool == "mean" else "max"
     array: Any = card.features
     features = read_features(group, array, pool, rows)
+    probe = construct(model)
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = construct(model).decision_function(features).astype(np.float64)
+        scores = probe.decision_function(features).astype(np.float64)
     if not np.isfinite(scores).all():
         raise ModelError(f"the model gives scores of store {store.name} that are not finite: it is of no use")
     clips = [store.clips[row] for row in rows]
@@ -72,7 +78,8 @@ def predict(model: ModelFile, store: Store) -> Scored:
         for row, clip in enumerate(store.clips)
         if not group.usable[row]
     )
-    return Scored(table, excluded)
+    beyond = None if card.reach is None else int((distances(probe, features) > card.reach).sum())
+    return Scored(table, excluded, beyond)
 
 
 def _find_group(card: Card, store: Store) -> Group:
@@ -140,6 +147,7 @@ def document(scored: Scored, card: Card, store: Store) -> dict[str, object]:
         "store": store.fingerprint,
         "backbone": card.backbone,
         "threshold": float(card.threshold),
+        "n_beyond": scored.n_beyond,
         "clips": scored.table.drop(columns="threshold").to_dict(orient="records"),
         "excluded": [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in scored.excluded],
     }

@@ -1,39 +1,78 @@
-"""The table that people read first: a row a model, with what its numbers stand on in the caption."""
+"""The tables that people read first, narrow enough for a terminal, with what they stand on in the caption."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 from tabulate import tabulate
 
 from obygaze_models.experiments.evaluate import Run
+from obygaze_models.report import interval, number
 
-COLUMNS: dict[str, tuple[str, bool]] = {
-    "AP": ("average_precision", False),
-    "f1_pos": ("f1_pos", False),
-    "f1_pos by movie [95 %]": ("f1_pos", True),
-    "f1_weighted": ("f1_weighted", False),
-    "f1_macro": ("f1_macro", False),
-    "balanced_accuracy": ("balanced_accuracy", False),
-    "auc": ("auc", False),
-    "within_movie_auc [95 %]": ("within_movie_auc", True),
+POOLED: Mapping[str, str] = {
+    "AP": "average_precision",
+    "f1_pos": "f1_pos",
+    "f1_weighted": "f1_weighted",
+    "balanced_accuracy": "balanced_accuracy",
+    "auc": "auc",
 }
-"""Heading -> metric, and whether it is shown as its mean by movie with the interval."""
+"""Heading -> metric of the tables of pooled metrics; f1_macro is in the run's files alone."""
+
+BY_MOVIE: Mapping[str, str] = {"f1_pos [95 %]": "f1_pos", "within_movie_auc [95 %]": "within_movie_auc"}
+"""Heading -> metric of the table of means by movie."""
+
+Row = Mapping[Any, Any]
 
 
-def result_table(run: Run) -> str:
-    """Lay out a run's metrics as a plain table; the last row has each column's best constant predictor."""
-    rows: list[list[str]] = []
-    for model, part in run.metrics.groupby("model", sort=False):
-        by_metric = part.set_index("metric").to_dict(orient="index")
-        rows.append(
-            [str(model), *(_cell(by_metric[metric], interval) for metric, interval in COLUMNS.values())]
+def result_tables(run: Run) -> list[tuple[str, str]]:
+    """Lay out a run's metrics as plain tables, each with a title and at most 80 columns wide."""
+    n_seeds = len(run.record["seeds"])  # type: ignore[arg-type]
+    mean = f", mean of {n_seeds} seeds" if n_seeds > 1 else ""
+    models = {
+        str(model): part.set_index("metric").to_dict(orient="index")
+        for model, part in run.metrics.groupby("model", sort=False)
+    }
+    constants = {"(best constant)": next(iter(models.values()))}
+    tables = [
+        (
+            f"all clips pooled{mean}",
+            [
+                *_rows(models, POOLED, lambda row: number(row["pooled"])),
+                *_rows(constants, POOLED, lambda row: number(row["best_constant"])),
+            ],
+            POOLED,
+        ),
+        (f"by movie{mean}", _rows(models, BY_MOVIE, _by_movie), BY_MOVIE),
+    ]
+    if n_seeds > 1:
+        drawn = {name: rows for name, rows in models.items() if rows["auc"]["n_seeds"] > 1}
+        tables.append(
+            (
+                f"standard deviation between {n_seeds} seeds, all clips pooled",
+                _rows(drawn, POOLED, lambda row: number(row["seed_sd"])),
+                POOLED,
+            )
         )
-    rows.append(
-        ["(best constant)", *(_number(by_metric[metric]["best_constant"]) for metric, _ in COLUMNS.values())]
-    )
-    return tabulate(rows, headers=["model", *COLUMNS], tablefmt="simple", disable_numparse=True)
+    return [
+        (title, tabulate(rows, ["model", *headings], tablefmt="simple", disable_numparse=True))
+        for title, rows, headings in tables
+    ]
+
+
+def _rows(
+    models: Mapping[str, Mapping[Any, Any]], headings: Mapping[str, str], cell: Callable[[Row], str]
+) -> list[list[str]]:
+    return [
+        [name, *(cell(by_metric[metric]) for metric in headings.values())]
+        for name, by_metric in models.items()
+    ]
+
+
+def _by_movie(row: Row) -> str:
+    if math.isnan(row["movie_low"]):
+        return number(row["movie_mean"])
+    return interval(row["movie_mean"], row["movie_low"], row["movie_high"])
 
 
 def caption(run: Run, title: str) -> list[str]:
@@ -47,8 +86,8 @@ def caption(run: Run, title: str) -> list[str]:
     more = f"{clips['in_store_only']} more in the store"
     lines = [
         f"{title}; labels: {record['label_policy']} policy; features: {features}",
-        f"protocol {record['protocol']}; seed {record['seed']}",
-        f"{clips['tested']} clips of {movies} movies tested, prevalence {prevalence}; all clips pooled",
+        f"protocol {record['protocol']}; {_seeds(record['seeds'])}",
+        f"{clips['tested']} clips of {movies} movies tested, prevalence {prevalence}",
         f"of {clips['manifest']} clips in the manifest {others}, {left_out}; {more}",
     ]
     if clips["partial"]:
@@ -63,16 +102,13 @@ def caption(run: Run, title: str) -> list[str]:
     return lines
 
 
-def _cell(row: Mapping[Any, Any], interval: bool) -> str:
-    if not interval:
-        return _number(row["pooled"])
-    if math.isnan(row["movie_low"]):
-        return _number(row["movie_mean"])
-    return f"{row['movie_mean']:.3f} [{row['movie_low']:.3f}, {row['movie_high']:.3f}]"
-
-
-def _number(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:.3f}"
+def _seeds(seeds: Sequence[int]) -> str:
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    return (
+        f"seeds {seeds[0]} to {seeds[-1]}; intervals are over movies and of the mean over seeds, whose own "
+        "spread is apart"
+    )
 
 
 def _bootstrap(metrics: pd.DataFrame) -> str:
@@ -80,7 +116,7 @@ def _bootstrap(metrics: pd.DataFrame) -> str:
     model = metrics["model"].iloc[0]
     rows = metrics[metrics["model"] == model].set_index("metric").to_dict(orient="index")
     shown = [
-        f"{heading} {_number(row['pooled'])} [{_number(row['pooled_low'])}, {_number(row['pooled_high'])}]"
+        f"{heading} {interval(row['pooled'], row['pooled_low'], row['pooled_high'])}"
         for heading, row in (("AP", rows["average_precision"]), ("f1_pos", rows["f1_pos"]))
     ]
     return f"{model}, pooled, 95 % bootstrap of movies and of their clips: {', '.join(shown)}"
@@ -88,11 +124,10 @@ def _bootstrap(metrics: pd.DataFrame) -> str:
 
 def _undefined(metrics: pd.DataFrame) -> str:
     """Name the shown intervals that some movies have no part in: which ones depends on labels alone."""
-    shown = [metric for metric, interval in COLUMNS.values() if interval]
     first = metrics[metrics["model"] == metrics["model"].iloc[0]].set_index("metric")
     counts = [
         f"{metric} in {first.loc[metric, 'n_undefined']}"
-        for metric in shown
+        for metric in BY_MOVIE.values()
         if first.loc[metric, "n_undefined"]
     ]
     return (

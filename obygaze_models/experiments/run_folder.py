@@ -1,20 +1,20 @@
 """The folder that keeps a run: the same run, the same bytes."""
 
+import hashlib
 import json
-import math
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from obygaze_models.evaluation import Predictions
+from obygaze_models.dataset import Dataset
+from obygaze_models.evaluation import Predictions, by_seed
 from obygaze_models.experiments.evaluate import Run
+from obygaze_models.report.folder import replaced
+from obygaze_models.report.write import records, to_csv
 
-FILES = ("predictions.csv", "metrics.csv", "inner_curves.csv", "metrics.json")
+FILES = ("predictions.csv", "metrics.csv", "inner_curves.csv", "metrics.json", "seeds.csv")
+"""What a run's folder may hold; the last only where a run has several seeds."""
 
 
 class RunError(ValueError):
@@ -55,19 +55,28 @@ def read_run(folder: Path) -> SavedRun:
 
 def document(run: Run) -> dict[str, object]:
     """Give a run's record and metrics as JSON values; undefined metrics are null."""
-    rows = [
-        {
-            str(key): None if isinstance(value, float) and math.isnan(value) else value
-            for key, value in row.items()
-        }
-        for row in run.metrics.to_dict(orient="records")
-    ]
-    return {"record": run.record, "metrics": rows}
+    return {"record": run.record, "metrics": records(run.metrics)}
 
 
 def to_json(run: Run) -> str:
     """Write a run's record and metrics as JSON text."""
     return json.dumps(document(run), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def run_name(data: Dataset, *asked: str, manifest: str) -> str:
+    """Name a run's folder by what was asked of what, so that runs that differ have folders that do.
+
+    Parameters
+    ----------
+    data : Dataset
+        Its store's content, backbone, array and pooling are in the name's last part, six digits of a digest.
+    *asked : str
+        What people tell runs apart by: store, tasks, policy, seeds.
+    manifest : str
+        The manifest's digest, in the last part too.
+    """
+    rest = f"{data.store}/{data.backbone}/{data.features}/{data.pool}/{manifest}"
+    return "-".join((*asked, hashlib.sha256(rest.encode("utf-8")).hexdigest()[:6]))
 
 
 def check_free(folder: Path, *, force: bool) -> None:
@@ -92,30 +101,17 @@ def check_free(folder: Path, *, force: bool) -> None:
 
 
 def write_run(run: Run, folder: Path, *, force: bool = False) -> None:
-    """Write a run's four files, all or none.
+    """Write a run's files, all or none.
 
     Raises
     ------
     RunError
         The folder is taken.
     """
-    folder = folder.resolve()
-    check_free(folder, force=force)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{state}") for state in ("partial", "old"))
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir()
-        texts = (run.predictions.to_csv(), _csv(run.metrics), _csv(run.inner_curves), to_json(run))
-        for name, text in zip(FILES, texts, strict=True):
+    check_free(folder.resolve(), force=force)
+    with replaced(folder) as partial:
+        texts = [run.predictions.to_csv(), to_csv(run.metrics), to_csv(run.inner_curves), to_json(run)]
+        if run.predictions.table["seed"].nunique() > 1:
+            texts.append(to_csv(by_seed(run.predictions)))
+        for name, text in zip(FILES, texts, strict=False):
             (partial / name).write_text(text, encoding="utf-8", newline="")
-        if folder.exists():
-            folder.replace(old)
-        partial.replace(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def _csv(table: pd.DataFrame) -> str:
-    return table.to_csv(index=False, lineterminator="\n")

@@ -1,24 +1,21 @@
 """Concept directions, and heads that see by them alone, under `strict`: nothing saw its test film.
 
-CAVs are ridge regressions of a concept's presence, of which a movie can be left out in closed form. Their
-penalty is set by the training features alone, one mean variance of their directions, as in the permutation
-test (`obygaze_models.concepts.significance`): nothing of it is selected, so nothing can be selected unfairly.
+CAVs are ridge regressions of a concept's presence. Each film left out has its own, and a penalty for each
+concept chosen by leaving out one by one the films that remain (`obygaze_models.concepts.ridge_tuning`): all
+that is fitted or chosen for a film is handed the clips of the others alone (`film_banks`).
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import VISUAL_CONCEPTS
-from obygaze_models.concepts import (
-    ConceptBottleneck,
-    ConceptError,
-    Hyperplanes,
-    ridge_hyperplanes,
-    ridge_leave_group_out,
-)
+from obygaze_models.concepts import ConceptBottleneck, Hyperplanes, Tuned, ridge_hyperplanes, tuned_ridge
 from obygaze_models.concepts.bottleneck import ABOVE_ZERO
+from obygaze_models.concepts.ridge_tuning import PENALTIES, mean_variance
 from obygaze_models.evaluation import Predictions
 from obygaze_models.experiments.evaluate import seed_of
 from obygaze_models.experiments.material import Material, Source
@@ -57,49 +54,6 @@ def used(material: Material, concept: int, negatives: Negatives) -> Bools:
     return told_from
 
 
-def penalty_of(X: NDArray[np.float32]) -> float:
-    """Give the C of a ridge penalty of one mean variance of the directions of X [N, D]."""
-    centred: Floats = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
-    mean_variance = float(np.sum(centred * centred)) / int(min(X.shape))
-    if mean_variance <= 0:
-        raise ConceptError("the features are constant: no concept can be read from them")
-    return float(1 / mean_variance)
-
-
-def concept_predictions(material: Material, source: Source) -> Predictions:
-    """Predict concepts in each movie by CAVs fitted on the others; tasks are ``concept|negatives``.
-
-    Raises
-    ------
-    ConceptError
-        Without some movie a concept has clips of one class only.
-    """
-    blocks = []
-    labels = presence(material)
-    for negatives in (Negatives.EN, Negatives.ALL):
-        for concept in enough(material):
-            rows = np.flatnonzero(used(material, concept, negatives))
-            X, label, movies = source.X[rows], labels[rows][:, [concept]], material.movies[rows]
-            names, planes = ridge_leave_group_out(X, label, movies, penalty_of(X))
-            for fold, (name, plane) in enumerate(zip(names, planes, strict=True)):
-                out = movies == name
-                blocks.append(
-                    predicted(
-                        material,
-                        source,
-                        rows[out],
-                        model="cav_ridge",
-                        task=f"{VISUAL_CONCEPTS[concept]}|{negatives}",
-                        fold=fold,
-                        seed=0,
-                        score=plane.distances(X[out])[:, 0],
-                        threshold=ABOVE_ZERO,
-                        label=label[out, 0].astype(np.int64),
-                    )
-                )
-    return gather(blocks)
-
-
 @dataclass(frozen=True, eq=False)
 class Bank:
     """Concept values of training clips, cross-fitted, and of any others; both standardised on training.
@@ -109,7 +63,7 @@ class Bank:
     planes : Hyperplanes
         Fitted on all training clips, for new ones.
     train_values : ndarray, shape [N, K]
-        From CAVs fitted without each clip's inner fold of movies.
+        From CAVs fitted without each clip's movie.
     mean, scale : ndarray, shape [K]
         Of the cross-fitted distances.
     """
@@ -124,26 +78,21 @@ class Bank:
         return (self.planes.distances(X) - self.mean) / self.scale
 
 
-def fit_bank(X: NDArray[np.float32], present: Bools, folds: NDArray[np.int64]) -> Bank:
-    """Fit ridge CAVs on training clips, cross-fitted over folds of movies."""
-    C = penalty_of(X)
-    names, planes = ridge_leave_group_out(X, present, folds, C)
-    distances = np.empty(present.shape)
-    for name, plane in zip(names, planes, strict=True):
-        distances[folds == name] = plane.distances(X[folds == name])
-    return _bank(ridge_hyperplanes(X, present, C), distances)
+def _bank(planes: Hyperplanes, distances: Floats) -> Bank:
+    mean, scale = distances.mean(axis=0), distances.std(axis=0)
+    scale = np.where(scale > 1e-12 * (1 + np.abs(mean)), scale, 1.0)
+    return Bank(planes, (distances - mean) / scale, mean, scale)
+
+
+def _tuned_bank(tuned: Tuned, which: slice) -> Bank:
+    planes = Hyperplanes(tuned.planes.weights[which], tuned.planes.intercepts[which])
+    return _bank(planes, tuned.distances[:, which])
 
 
 def random_bank(X: NDArray[np.float32], n: int, rng: np.random.Generator) -> Bank:
     """Take random directions for CAVs."""
     planes = Hyperplanes(rng.normal(size=(n, X.shape[1])), np.zeros(n))
     return _bank(planes, planes.distances(X))
-
-
-def _bank(planes: Hyperplanes, distances: Floats) -> Bank:
-    mean, scale = distances.mean(axis=0), distances.std(axis=0)
-    scale = np.where(scale > 1e-12 * (1 + np.abs(mean)), scale, 1.0)
-    return Bank(planes, (distances - mean) / scale, mean, scale)
 
 
 def shuffled(present: Bools, movies: NDArray[np.str_], rng: np.random.Generator) -> Bools:
@@ -158,61 +107,193 @@ def shuffled(present: Bools, movies: NDArray[np.str_], rng: np.random.Generator)
 CONTROLS = ("random directions", "shuffled concepts")
 
 
-def head_predictions(material: Material, source: Source, seed: int) -> Predictions:
+@dataclass(frozen=True, eq=False)
+class FilmBanks:
+    """What a film left out is tested with: CAVs of the other films' clips, and controls that know nothing.
+
+    Attributes
+    ----------
+    split : Split
+        The film's clips, and the others'.
+    movie : str
+    tuned : Tuned
+        The CAVs of the concepts that are `enough`.
+    banks : mapping of str to Bank
+        Those CAVs under "", and the `CONTROLS`.
+    """
+
+    split: Split
+    movie: str
+    tuned: Tuned
+    banks: Mapping[str, Bank]
+
+
+def film_banks(material: Material, source: Source, seed: int) -> list[FilmBanks]:
+    """Fit each film's banks on the clips of the other films, of all three levels.
+
+    Raises
+    ------
+    ConceptError
+        Without some two movies a concept has clips of one class only.
+    """
+    kept = list(enough(material))
+    present, k = presence(material)[:, kept], len(kept)
+    found = []
+    for fold, movie in enumerate(np.unique(material.movies)):
+        train, out = np.flatnonzero(material.movies != movie), np.flatnonzero(material.movies == movie)
+        split = Split(fold, train, np.empty(0, dtype=np.intp), out)
+        check_split(split, material.clip_ids.tolist(), material.movies.tolist())
+        rng = np.random.default_rng(seed_of(seed, str(movie)))
+        X, movies = source.X[train], material.movies[train]
+        control = shuffled(present[train], movies, rng)
+        # Together: the decomposition is the same for any presences.
+        tuned = tuned_ridge(X, np.column_stack([present[train], control]), movies)
+        banks = {
+            "": _tuned_bank(tuned, slice(0, k)),
+            CONTROLS[0]: random_bank(X, k, rng),
+            CONTROLS[1]: _tuned_bank(tuned, slice(k, 2 * k)),
+        }
+        found.append(FilmBanks(split, str(movie), tuned, banks))
+    return found
+
+
+def concept_predictions(material: Material, source: Source, fitted: Sequence[FilmBanks]) -> Predictions:
+    """Predict concepts in each movie by CAVs fitted on the others; tasks are ``concept|negatives``.
+
+    Against all, they are those of the banks; against EN they are fitted anew on fewer clips, at the penalty
+    that was chosen against all.
+
+    Raises
+    ------
+    ConceptError
+        Without some movie a concept has clips of one class only.
+    """
+    blocks = []
+    labels = presence(material)
+    for negatives in (Negatives.EN, Negatives.ALL):
+        for column, concept in enumerate(enough(material)):
+            told = used(material, concept, negatives)
+            for film in fitted:
+                train, test = (side[told[side]] for side in (film.split.train, film.split.test))
+                if not test.size:
+                    continue
+                plane = Hyperplanes(
+                    film.tuned.planes.weights[[column]], film.tuned.planes.intercepts[[column]]
+                )
+                if negatives is Negatives.EN:
+                    penalty = float(film.tuned.penalties[column]) * mean_variance(source.X[train])
+                    plane = ridge_hyperplanes(source.X[train], labels[train][:, [concept]], 1 / penalty)
+                blocks.append(
+                    predicted(
+                        material,
+                        source,
+                        test,
+                        model="cav_ridge",
+                        task=f"{VISUAL_CONCEPTS[concept]}|{negatives}",
+                        fold=film.split.fold,
+                        seed=0,
+                        score=plane.distances(source.X[test])[:, 0],
+                        threshold=ABOVE_ZERO,
+                        label=labels[test, concept].astype(np.int64),
+                    )
+                )
+    return gather(blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class Heads:
+    """Predictions of the PCBM heads and of their controls, and how each head was chosen.
+
+    Attributes
+    ----------
+    predictions : Predictions
+    selection : DataFrame
+        As `selection` gives it.
+    """
+
+    predictions: Predictions
+    selection: pd.DataFrame
+
+
+def head_predictions(material: Material, source: Source, fitted: Sequence[FilmBanks], seed: int) -> Heads:
     """Fit PCBM-DT and PCBM-LR for each film left out, and PCBM-LR on two banks that know nothing.
 
     CAVs are fitted on the training clips of all three levels; each head on those of its task.
     """
-    kept = list(enough(material))
-    present = presence(material)[:, kept]
-    blocks = []
-    for fold, movie in enumerate(np.unique(material.movies)):
-        train, out = np.flatnonzero(material.movies != movie), np.flatnonzero(material.movies == movie)
-        cut = Split(fold, train, np.empty(0, dtype=np.intp), out)
-        check_split(cut, material.clip_ids.tolist(), material.movies.tolist())
-        rng = np.random.default_rng(seed_of(seed, fold))
-        X, movies = source.X[train], material.movies[train]
-        folds = inner_folds(material.y[train], movies)
-        control = shuffled(present[train], movies, rng)
-        # Together: the factorisation is the same for any presences.
-        both = fit_bank(X, np.column_stack([present[train], control]), folds)
-        k = len(kept)
-        banks = {
-            "": _part(both, slice(0, k)),
-            CONTROLS[0]: random_bank(X, k, rng),
-            CONTROLS[1]: _part(both, slice(k, 2 * k)),
-        }
-        for name, bank in banks.items():
+    blocks, chosen = [], []
+    for film in fitted:
+        train, out = film.split.train, film.split.test
+        for name, bank in film.banks.items():
             values = bank.values(source.X)
             for head in ("tree", "logistic") if not name else ("logistic",):
                 for task in ("en_s", "hn_s"):
                     own = np.flatnonzero(TASKS[task].holds(material.levels[train]))
-                    model = ConceptBottleneck(head, random_state=seed_of(seed, fold))
-                    model.fit(bank.train_values[own], material.y[train][own], movies[own])
+                    model = ConceptBottleneck(head, random_state=seed_of(seed, film.movie))
+                    model.fit(bank.train_values[own], material.y[train][own], material.movies[train][own])
+                    short = "pcbm_dt" if head == "tree" else "pcbm_lr"
+                    called = f"{short}, {name}" if name else short
+                    chosen.append(_selected(called, task, film, model.inner_losses_))
                     for test in ("en_s", "enhn_s"):
                         rows = out[TASKS[test].holds(material.levels[out])]
                         if not rows.size:
                             continue
-                        short = "pcbm_dt" if head == "tree" else "pcbm_lr"
                         blocks.append(
                             predicted(
                                 material,
                                 source,
                                 rows,
-                                model=f"{short}, {name}" if name else short,
+                                model=called,
                                 task=f"{task}>{test}",
-                                fold=fold,
+                                fold=film.split.fold,
                                 seed=seed,
                                 score=model.decision_function(values[rows]),
                                 threshold=model.threshold_,
                             )
                         )
-    return gather(blocks)
+    return Heads(gather(blocks), pd.concat(chosen, ignore_index=True))
 
 
-def _part(bank: Bank, which: slice) -> Bank:
-    planes = Hyperplanes(bank.planes.weights[which], bank.planes.intercepts[which])
-    return Bank(planes, bank.train_values[:, which], bank.mean[which], bank.scale[which])
+def selection(material: Material, fitted: Sequence[FilmBanks]) -> pd.DataFrame:
+    """List the inner losses of every penalty of every concept, film by film.
+
+    Returns
+    -------
+    DataFrame
+        Columns model, task (a concept, or what a head was trained on), fold, movie (the film left out),
+        candidate, inner_loss and chosen (1 or 0).
+    """
+    return pd.concat(
+        [
+            _selected(
+                "cav_ridge",
+                VISUAL_CONCEPTS[concept],
+                film,
+                {
+                    f"penalty={penalty:g}": float(loss)
+                    for penalty, loss in zip(PENALTIES, film.tuned.losses[:, column], strict=True)
+                },
+            )
+            for film in fitted
+            for column, concept in enumerate(enough(material))
+        ],
+        ignore_index=True,
+    )
+
+
+def _selected(model: str, task: str, film: FilmBanks, losses: Mapping[str, float]) -> pd.DataFrame:
+    """List candidates and their inner losses; the first of the lowest was chosen."""
+    values = list(losses.values())
+    return pd.DataFrame(
+        {
+            "model": model,
+            "task": task,
+            "fold": film.split.fold,
+            "movie": film.movie,
+            "candidate": list(losses),
+            "inner_loss": values,
+            "chosen": (np.arange(len(values)) == int(np.argmin(values))).astype(np.int64),
+        }
+    )
 
 
 def final_tree(
@@ -227,8 +308,8 @@ def final_tree(
         The concepts that its columns are.
     """
     kept = enough(material)
-    folds = inner_folds(material.y, material.movies)
-    bank = fit_bank(source.X, presence(material)[:, list(kept)], folds)
+    tuned = tuned_ridge(source.X, presence(material)[:, list(kept)], material.movies)
+    bank = _tuned_bank(tuned, slice(None))
     own = np.flatnonzero(TASKS[task].holds(material.levels))
     model = ConceptBottleneck("tree", random_state=seed)
     model.fit(bank.train_values[own], material.y[own], material.movies[own])

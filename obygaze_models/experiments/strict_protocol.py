@@ -1,11 +1,12 @@
 """Predictions of probe and baselines under the `strict` protocol: each film tested by the others."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-import numpy as np
+import pandas as pd
 
 from obygaze_models.evaluation import Predictions
-from obygaze_models.experiments.evaluate import MODELS, seed_of
+from obygaze_models.experiments.evaluate import CURVE_COLUMNS, MODELS, curves_of, scores_of, seed_of
 from obygaze_models.experiments.material import Material, Source
 from obygaze_models.experiments.rows import gather, predicted
 from obygaze_models.probes import MLPProbe, fit_many
@@ -37,15 +38,31 @@ def film_splits(material: Material, train: str) -> list[Split]:
     return cuts
 
 
+@dataclass(frozen=True, eq=False)
+class Classified:
+    """Predictions of probe and baselines, and the inner curves that chose the probe's epochs.
+
+    Attributes
+    ----------
+    predictions : Predictions
+    inner_curves : DataFrame
+        A row for each training task, film left out, inner fold and epoch.
+    """
+
+    predictions: Predictions
+    inner_curves: pd.DataFrame
+
+
 def classifiers(
     material: Material,
     source: Source,
     seed: int,
     progress: Callable[[int, int], None] | None = None,
-) -> Predictions:
+) -> Classified:
     """Train the probe and the baselines for both training tasks, and test them on both test tasks."""
     cuts = [(train, cut) for train in TRAINED for cut in film_splits(material, train)]
-    models = [{name: make(seed_of(seed, cut.fold)) for name, make in MODELS.items()} for _, cut in cuts]
+    films = [str(material.movies[cut.test[0]]) for _, cut in cuts]
+    models = [{name: make(seed_of(seed, film)) for name, make in MODELS.items()} for film in films]
     probes = [model for fitted in models for model in fitted.values() if isinstance(model, MLPProbe)]
     fit_many(
         probes,
@@ -55,29 +72,29 @@ def classifiers(
         groups=material.movies,
         progress=progress,
     )
-    blocks = []
+    blocks, curves = [], []
     for (train, cut), fitted in zip(cuts, models, strict=True):
         movies = material.movies
         for name, model in fitted.items():
             if isinstance(model, Baseline):
                 model.fit(source.X[cut.train], material.y[cut.train], groups=movies[cut.train])
-                score = model.decision_function(source.X[cut.test], movies[cut.test])
             else:
-                score = model.decision_function(source.X[cut.test]).astype(np.float64)
+                curves.append(curves_of(model).assign(model=name, task=train, fold=cut.fold, seed=seed))
             for test in TESTED:
-                kept = TASKS[test].holds(material.levels[cut.test])
-                if kept.any():
+                rows = cut.test[TASKS[test].holds(material.levels[cut.test])]
+                if rows.size:
                     blocks.append(
                         predicted(
                             material,
                             source,
-                            cut.test[kept],
+                            rows,
                             model=name,
                             task=f"{train}>{test}",
                             fold=cut.fold,
                             seed=seed,
-                            score=score[kept],
+                            score=scores_of(model, source.X[rows], movies[rows]),
                             threshold=float(model.threshold_),
                         )
                     )
-    return gather(blocks)
+    inner_curves = pd.concat(curves, ignore_index=True)
+    return Classified(gather(blocks), inner_curves[["model", "task", *CURVE_COLUMNS[1:]]])

@@ -310,6 +310,8 @@ def _strict_block(results: Sequence[StrictResults], summary: pd.DataFrame, cell:
         ("(best constant)", NOTHING, *(number(float(constants[name])) for name, _ in SHOWN.values()), NOTHING)
     )
     first = part.iloc[0]
+    undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
+    one_class = f"; {undefined} films of one class are not in within_movie_auc" if undefined else ""
     return Block(
         cell_title(cell),
         ("model", "features", *SHOWN, "printed"),
@@ -317,7 +319,7 @@ def _strict_block(results: Sequence[StrictResults], summary: pd.DataFrame, cell:
         (
             (
                 f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}; no clip or film is "
-                "on two sides"
+                f"on two sides{one_class}"
             ),
         ),
     )

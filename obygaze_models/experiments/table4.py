@@ -88,6 +88,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
                 "mean (SD) over the validation films of each test film; the papers do not say which F1 they "
                 "print"
             ),
+            (
+                "the two pairs of two films have the same training clips and the same seed: one training, "
+                "which each validation film stops on its own"
+            ),
             *_printed_note([one.source.printed_row for one in results]),
         ),
         blocks=tuple(blocks),

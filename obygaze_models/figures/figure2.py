@@ -13,24 +13,36 @@ from obygaze_features.manifest import VISUAL_CONCEPTS, Level, Statistics
 COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb", "#332288")
 """One colour a concept; told apart by readers who do not see red or green."""
 
+DARK = {
+    concept
+    for concept, colour in zip(VISUAL_CONCEPTS, COLOURS, strict=True)
+    if colour in {"#4477aa", "#228833", "#aa3377", "#332288"}
+}
+"""Concepts whose colour black can't be read on."""
+ROOM = 0.035
+"""Shares that have room for their number."""
+
 
 def draw_figure2(counted: Mapping[str, Statistics], path: Path) -> None:
-    """Draw, for each label policy, how the visual concepts marked at HN, NS and S are distributed.
+    """Draw, for each reading of the labels, how the visual concepts marked at HN, NS and S are distributed.
 
     The same counts give the same bytes: no date, no version, no random ids.
 
     Parameters
     ----------
     counted
-        Statistics by label policy, a panel each.
+        Statistics by label policy, a panel each; policies with the same numbers share one.
     path
         A .png or .svg file.
     """
+    merged: dict[str, Statistics] = {}
+    for one in counted.values():
+        merged[", ".join(policy for policy, other in counted.items() if other == one)] = one
     with rc_context({"svg.hashsalt": "obygaze", "font.family": "DejaVu Sans", "font.size": 9}):
-        figure = Figure(figsize=(8.5, 0.9 + 1.7 * len(counted)), layout="constrained")
+        figure = Figure(figsize=(8.5, 0.9 + 1.7 * len(merged)), layout="constrained")
         FigureCanvasAgg(figure)
-        panels = figure.subplots(len(counted), 1, sharex=True, squeeze=False)[:, 0]
-        for axes, (policy, one) in zip(panels, counted.items(), strict=True):
+        panels = figure.subplots(len(merged), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, (policy, one) in zip(panels, merged.items(), strict=True):
             _draw_panel(axes, policy, one)
         panels[-1].set_xlabel("share of the visual concepts marked at the level")
         figure.legend(
@@ -45,7 +57,12 @@ def _draw_panel(axes: Axes, policy: str, counted: Statistics) -> None:
     left = [0.0] * len(levels)
     for concept, colour in zip(VISUAL_CONCEPTS, COLOURS, strict=True):
         shares = [counted.share_of_marks(level, concept) or 0.0 for level in levels]
-        axes.barh(range(len(levels)), shares, left=left, color=colour, edgecolor="white", label=concept)
+        bars = axes.barh(
+            range(len(levels)), shares, left=left, color=colour, edgecolor="white", label=concept
+        )
+        written = [f"{share:.0%}" if share >= ROOM else "" for share in shares]
+        ink = "white" if concept in DARK else "black"
+        axes.bar_label(bars, written, label_type="center", fontsize=7, color=ink)
         left = [start + share for start, share in zip(left, shares, strict=True)]
     axes.set_yticks(range(len(levels)), [_title(level, counted) for level in levels])
     axes.set_xlim(0, 1)

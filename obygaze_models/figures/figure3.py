@@ -1,5 +1,6 @@
 """Figure 3 of Tores et al., CVPR 2024: how well each concept is told from clips without it."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -7,12 +8,15 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from obygaze_models.figures.style import BLUE, save
+from obygaze_models.figures.style import BLUE, GREY, save
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: its height, the ends of its whisker, what a constant gives, and a mark above."""
+    """One bar: its height, the ends of its whisker, what a constant gives, and a mark above.
+
+    A height of NaN is drawn as the word "undefined".
+    """
 
     value: float
     low: float
@@ -62,8 +66,15 @@ def _draw(
             label="all positive" if hatch else "_",
         )
         for place, bar in zip(x, bars, strict=True):
-            axes.text(place, max(bar.value, bar.high) + 0.01, bar.mark, ha="center", va="bottom")
+            if math.isnan(bar.value):
+                axes.text(
+                    place, 0.02, "undefined", rotation=90, ha="center", va="bottom", fontsize=7, color=GREY
+                )
+            else:
+                top = max(value for value in (bar.value, bar.high) if not math.isnan(value))
+                axes.text(place, top + 0.01, bar.mark, ha="center", va="bottom")
     axes.set_xticks(range(len(concepts)), [concept.replace(" of ", "\nof ") for concept in concepts])
+    axes.set_xlim(-0.6, len(concepts) - 0.4)
     axes.set_ylim(0, 1)
     axes.set_ylabel("f1_pos")
     axes.set_title(f"whiskers: {whisker}", loc="left", fontsize=8, pad=14)  # marks stand above whiskers

@@ -4,12 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from obygaze_models.figures.style import BLUE, ORANGE, save
+
+MIDDLE: Any = {"ha": "center", "va": "center", "fontsize": 7}
+PAPER: Any = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ def draw_figure5(nodes: Sequence[Node], n_levels: int, title: str, path: Path) -
     """
     shown = [node for node in nodes if node.depth < n_levels]
     depth = max(node.depth for node in shown)
-    size = (max(5.6, 1.6 * 2**depth), 1.3 * (depth + 1))
+    size = (max(5.6, 1.15 * 2**depth), 1.3 * (depth + 1))
     save(path, size, partial(_draw, shown, nodes, title))
 
 
@@ -60,7 +64,9 @@ def _draw(shown: Sequence[Node], nodes: Sequence[Node], title: str, figure: Figu
     for node in shown:
         x, y = places[node.number], float(-node.depth)
         if node.parent in places:
-            axes.plot([places[node.parent], x], [-node.depth + 1, y], color="black", linewidth=0.8, zorder=1)
+            start = places[node.parent]
+            axes.plot([start, x], [y + 1, y], color="black", linewidth=0.8, zorder=1)
+            axes.text((start + x) / 2, y + 0.5, "≤" if node.side == "low" else ">", bbox=PAPER, **MIDDLE)
         if node.depth == depth and node.number in inner:
             axes.plot([x, x], [y, y - 0.45], color="black", linestyle=":", linewidth=0.8, zorder=1)
         _box(axes, node, x, y)
@@ -72,6 +78,7 @@ def _draw(shown: Sequence[Node], nodes: Sequence[Node], title: str, figure: Figu
 
 def _box(axes: Axes, node: Node, x: float, y: float) -> None:
     question = f"{node.concept}\n≤ {node.threshold:.2f}\n" if node.concept else ""
+    question = question.replace(" of ", "\nof ").replace("-", "\N{MINUS SIGN}")
     share = node.share_positive
     # The purer the node, the stronger its colour.
     strength = 0.15 + 0.55 * abs(2 * share - 1)  # black stays readable on it
@@ -80,11 +87,9 @@ def _box(axes: Axes, node: Node, x: float, y: float) -> None:
         x,
         y,
         f"{question}{node.n_train} clips\n{share:.0%} S",
-        ha="center",
-        va="center",
-        fontsize=7,
         bbox={"boxstyle": "round,pad=0.35", "facecolor": colour, "edgecolor": "black", "linewidth": 0.6},
         zorder=2,
+        **MIDDLE,
     )
 
 

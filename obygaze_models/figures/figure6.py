@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from obygaze_models.figures.style import BLUE, GREY, ORANGE, save
+from obygaze_models.figures.style import BLUE, GREY, ORANGE, mark_undefined, save
 
 
 def draw_weights(panels: Mapping[str, Mapping[str, float]], path: Path) -> None:
@@ -20,6 +20,7 @@ def _weights(panels: Mapping[str, Mapping[str, float]], figure: Figure) -> None:
     for axes, (film, weights) in zip(every, panels.items(), strict=True):
         values = list(weights.values())
         axes.barh(range(len(values)), values, color=[BLUE if value >= 0 else ORANGE for value in values])
+        mark_undefined(axes, values)
         axes.set_yticks(range(len(values)), list(weights))
         axes.axvline(0, color=GREY, linewidth=0.8)
         axes.set_title(film, loc="left", fontsize=9)
@@ -30,7 +31,7 @@ def _weights(panels: Mapping[str, Mapping[str, float]], figure: Figure) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A factor's log odds ratio of an error, with its interval."""
+    """A factor's log odds ratio of an error, with its interval; NaN for one that does not vary."""
 
     factor: str
     value: float
@@ -44,14 +45,16 @@ def draw_forest(panels: Mapping[str, Sequence[Effect]], path: Path) -> None:
 
 
 def _forest(panels: Mapping[str, Sequence[Effect]], figure: Figure) -> None:
-    every = figure.subplots(1, len(panels), squeeze=False)[0]
+    every = figure.subplots(1, len(panels), sharex=True, squeeze=False)[0]
     for axes, (title, effects) in zip(every, panels.items(), strict=True):
         y = range(len(effects))
         axes.hlines(
             y, [one.low for one in effects], [one.high for one in effects], color="black", linewidth=1
         )
         axes.plot([one.value for one in effects], y, "o", color=BLUE, markersize=5)
+        mark_undefined(axes, [one.value for one in effects])
         axes.set_yticks(y, [one.factor for one in effects])
+        axes.set_ylim(-0.6, len(effects) - 0.4)
         axes.axvline(0, color=GREY, linewidth=0.8)
         axes.invert_yaxis()
         axes.set_title(title, loc="left", fontsize=9)

@@ -6,12 +6,15 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from obygaze_models.figures.style import save
+from obygaze_models.figures.style import GREY, save
 from obygaze_models.tasks.mediaeval15.labels import CLASSES
 from obygaze_models.tasks.mediaeval15.score import Confusion, Curve
 
-COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
-"""Told apart by readers who do not see red or green; used again from the seventh run on."""
+LOOKS = (
+    *(("#4477aa", "o", "-"), ("#ee6677", "s", "--"), ("#228833", "^", "-.")),
+    *(("#ccbb44", "D", "-"), ("#66ccee", "v", "--"), ("#aa3377", "P", "-.")),
+)
+"""Colour, marker and line: told apart without colours too; used again from the seventh run on."""
 
 
 def draw_curves(curves: Sequence[Curve], path: Path) -> None:
@@ -30,14 +33,24 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> None:
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for place, curve in enumerate(curves):
-            colour = COLOURS[place % len(COLOURS)]
-            axes.plot(curve.recall, curve.precision, color=colour, marker=".", markersize=3, label=curve.name)
-            axes.axhline(curve.prevalence, color=colour, linestyle=":", linewidth=1)
+            colour, marker, line = LOOKS[place % len(LOOKS)]
+            axes.plot(
+                *(curve.recall, curve.precision),
+                color=colour,
+                linestyle=line,
+                marker=marker,
+                markersize=4,
+                markevery=max(1, len(curve.recall) // 12),
+                label=curve.name,
+            )
+        for share in sorted({curve.prevalence for curve in curves}):
+            label = f"share of relevant clips, {share:.3f}"
+            axes.axhline(share, color=GREY, linestyle=":", linewidth=1, label=label)
         axes.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="recall", ylabel="precision")
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
+        figure.legend(loc="outside upper left", frameon=False)  # above: a perfect run fills the corners
 
-    save(path, (5.0, 4.0), draw)
+    save(path, (5.0, 4.0 + 0.2 * len(curves)), draw)
 
 
 def draw_confusions(matrices: Sequence[Confusion], path: Path) -> None:

@@ -12,7 +12,7 @@ from obygaze_features.store.provenance import NOT_NUMERICS
 from obygaze_models.persistence.errors import ModelError
 
 FORMAT = "obygaze model"
-PROTOCOL = 1
+PROTOCOL = 2
 """Number of the format. It grows when a reader of the last one would misread the next; every number that was
 ever written stays readable."""
 
@@ -54,6 +54,9 @@ class Card:
         Out-of-fold metrics of models trained as this one was, each on all movies but one.
     versions : mapping
         Of the software that trained it.
+    reach : float, optional
+        Distance from their mean of the training clip that lies farthest from it
+        (`obygaze_models.experiments.reach`); since format 2.
     """
 
     estimator: str
@@ -78,11 +81,15 @@ class Card:
     n_positives: int
     metrics: tuple[Mapping[str, Any], ...]
     versions: Mapping[str, str]
+    reach: float | None = None
 
     def to_json(self) -> dict[str, object]:
         """Give the card as JSON values, with the format's name and number."""
         fields = asdict(self) | {"movies": list(self.movies), "metrics": list(self.metrics)}
-        return {"format": FORMAT, "protocol_number": PROTOCOL, **fields}
+        if self.reach is None:
+            del fields["reach"]
+        number = 1 if self.reach is None else PROTOCOL
+        return {"format": FORMAT, "protocol_number": number, **fields}
 
 
 def family(provenance: Mapping[str, Any]) -> str:
@@ -160,8 +167,12 @@ FIELDS: dict[str, Rule] = {
     "n_positives": ABOVE_0,
     "metrics": OBJECTS,
     "versions": VERSIONS,
+    "reach": ("a finite number, 0 or more", lambda value: _is_number(value) and value >= 0),
 }
 """Every field of a card of this protocol number."""
+
+ADDED: Mapping[str, int] = {"reach": 2}
+"""The protocol number since which a field is there, where it is not 1."""
 
 
 def parse_card(found: Mapping[str, Any], name: str) -> Card:
@@ -187,10 +198,11 @@ def parse_card(found: Mapping[str, Any], name: str) -> Card:
         raise ModelError(
             f"{name}: model format {number} is newer than this obygaze reads ({PROTOCOL}): update obygaze"
         )
-    unknown = sorted(found.keys() - FIELDS.keys() - {"format", "protocol_number", "arrays"})
+    rules = {field: rule for field, rule in FIELDS.items() if ADDED.get(field, 1) <= number}
+    unknown = sorted(found.keys() - rules.keys() - {"format", "protocol_number", "arrays"})
     if unknown:
         raise ModelError(f"{name}: the card has an unknown field {unknown[0]!r:.80}")
-    for field, (words, test) in FIELDS.items():
+    for field, (words, test) in rules.items():
         if field not in found:
             raise ModelError(f"{name}: the card's field {field!r} is missing; expected {words}")
         if not test(found[field]):
@@ -201,7 +213,7 @@ def parse_card(found: Mapping[str, Any], name: str) -> Card:
         raise ModelError(f"{name}: the card's {error}") from error
     if family(found["provenance"]) != found["provenance_sha256"]:
         raise ModelError(f"{name}: the card's provenance is not what its provenance_sha256 is of")
-    fields = {field: found[field] for field in FIELDS}
+    fields = {field: found[field] for field in rules}
     return Card(
         **fields | {"movies": tuple(found["movies"]), "metrics": tuple(found["metrics"])},
     )

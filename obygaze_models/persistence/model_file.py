@@ -59,7 +59,6 @@ def read_model(path: Path) -> ModelFile:
     if size > MAX_FILE:
         raise ModelError(f"{path}: {size} bytes are more than any model has ({MAX_FILE})")
     found, arrays = unpack_archive(path.read_bytes(), str(path))
-    # An older protocol number would be brought up to date here; 1 is the first.
     card = parse_card(found, str(path))
     _check(card, arrays, str(path))
     return ModelFile(card, arrays)

@@ -17,8 +17,8 @@ from sklearn.utils.validation import (
     check_X_y,
     validate_data,
 )
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from obygaze_models.blas import one_blas_thread
 from obygaze_models.probes.labels import encode_labels
 from obygaze_models.probes.many import Selected, Sides, select_many
 from obygaze_models.probes.network import Floats
@@ -183,7 +183,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
         features = features.astype(self.mean_.dtype, copy=False)
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             return scores(self.parameters_, self.mean_, self.scale_, features, self._settings().n_outputs)
 
     def predict_proba(self, X: ArrayLike) -> Floats:

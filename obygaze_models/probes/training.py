@@ -1,9 +1,7 @@
 """Train many two-layer perceptrons at once: Adam over shuffled batches, each stopped early on its own.
 
-Models are trained in stacks that fit a core's cache, and stacks side by side on the cores there are. A
-model's bytes depend on its own clips and seed alone: every product and sum is made model by model, and a
-batch that an epoch's end leaves short is filled up with rows of weight 0, so that stacked models have batches
-of one shape.
+Models are trained side by side on the cores there are, one at a time on each: what a model touches in a step
+then fits a core's cache. A model's bytes depend on its own clips and seed alone.
 """
 
 import os
@@ -14,12 +12,19 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from obygaze_models.probes.network import Adam, Floats, adam_step, initial, log_loss, logits, loss_and_grad
-
-STACK_BYTES = 4 << 20
-"""Parameters, gradients and Adam's state of a stack take about this much: larger stacks leave the cache."""
+from obygaze_models.blas import one_blas_thread
+from obygaze_models.probes.network import (
+    Adam,
+    Floats,
+    Layers,
+    adam_step,
+    backward,
+    initial,
+    layers,
+    log_loss,
+    logits,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,7 @@ class Trained:
 
 def scores(parameters: Floats, mean: Floats, scale: Floats, X: Floats, n_outputs: int = 1) -> Floats:
     """Compute a model's logit of each row of X [N, D]."""
-    return logits(parameters, standardise(X, mean, scale), n_outputs)
+    return logits(layers(parameters, X.shape[1], n_outputs), standardise(X, mean, scale))
 
 
 def moments(X: Floats) -> tuple[Floats, Floats]:
@@ -136,9 +141,10 @@ def train_many(
 ) -> list[Trained]:
     """Train a model for each job on rows of X [N, D] and y [N] (0. or 1.).
 
-    A model stops after `patience` epochs without a lower validation loss, not before `min_epochs`; the rest
-    of its stack goes on. Of equal losses the first is the lowest. Without validation rows nothing can be
-    chosen: `max_epochs` epochs are run and the last is kept.
+    A model stops after `patience` epochs without a lower validation loss, not before `min_epochs`. Of equal
+    losses the first is the lowest. Without validation rows nothing can be chosen: `max_epochs` epochs are run
+    and the last is kept. Jobs that differ in their validation rows alone are one training, which goes on
+    until the last of them stops.
 
     Parameters
     ----------
@@ -150,19 +156,23 @@ def train_many(
     list of Trained
         In the order of the jobs, and the same bytes as if each were trained alone.
     """
+    alike: dict[tuple[bytes, tuple[int, ...]], list[int]] = {}
+    for place, job in enumerate(jobs):
+        alike.setdefault((job.train.tobytes(), job.seed), []).append(place)
     trained: dict[int, Trained] = {}
     with (
-        threadpool_limits(limits=1, user_api="blas"),
+        one_blas_thread(),
         ThreadPoolExecutor(max_workers=_n_cores()) as pool,
     ):
-        stacks = {
-            pool.submit(_train_stack, X, y, [jobs[place] for place in stack], settings): stack
-            for stack in _stacks(X, jobs, settings)
+        # The longest first, so that no core is left with one at the end.
+        trainings = {
+            pool.submit(_train, X, y, [jobs[place] for place in places], settings): places
+            for places in sorted(alike.values(), key=lambda places: -len(jobs[places[0]].train))
         }
-        for done in as_completed(stacks):
-            trained |= dict(zip(stacks[done], done.result(), strict=True))
+        for done in as_completed(trainings):
+            trained |= dict(zip(trainings[done], done.result(), strict=True))
             if progress is not None:
-                progress(len(stacks[done]))
+                progress(len(trainings[done]))
     return [trained[place] for place in range(len(jobs))]
 
 
@@ -170,131 +180,72 @@ def _n_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _batch_rows(job: Job, settings: Settings) -> int:
-    return min(settings.batch_size, len(job.train))
-
-
-def _stacks(X: Floats, jobs: Sequence[Job], settings: Settings) -> list[list[int]]:
-    """Deal jobs into stacks; jobs of a stack have batches of one size, and about as many of them."""
-    model_bytes = 5 * X.shape[1] * settings.n_hidden * X.dtype.itemsize
-    size = max(1, STACK_BYTES // model_bytes)
-    order = sorted(
-        range(len(jobs)), key=lambda place: (_batch_rows(jobs[place], settings), -len(jobs[place].train))
-    )
-    stacks: list[list[int]] = []
-    for place in order:
-        rows = _batch_rows(jobs[place], settings)
-        if stacks and len(stacks[-1]) < size and _batch_rows(jobs[stacks[-1][0]], settings) == rows:
-            stacks[-1].append(place)
-        else:
-            stacks.append([place])
-    return stacks
-
-
 @dataclass(eq=False)
-class _Learner:
-    """What a model in training has for itself; its parameters are a row of the stack's."""
+class _Watcher:
+    """What says when a job's training ends, and which of its epochs is kept."""
 
-    X: Floats
-    y: Floats
+    job: Job
     held_out: tuple[Floats, Floats] | None
-    mean: Floats
-    scale: Floats
-    rng: np.random.Generator
-    fold: int
-    max_epochs: int
     kept: int = 0
     best: Floats | None = None
     best_loss: float = np.inf
-    train_loss: list[float] = field(default_factory=list)
-    validation_loss: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    ended: tuple[Floats, Curve] | None = None
 
-    @classmethod
-    def of(cls, job: Job, X: Floats, y: Floats, settings: Settings) -> "_Learner":
-        own = X[job.train]
-        mean, scale = np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
-        if settings.standardised:
-            mean, scale = moments(own)
-            own = standardise(own, mean, scale)
-        held_out = None
-        if job.validation is not None:
-            held_out = (standardise(X[job.validation], mean, scale), y[job.validation])
-        rng = np.random.default_rng(job.seed)
-        max_epochs = settings.max_epochs if job.max_epochs is None else job.max_epochs
-        return cls(own, y[job.train], held_out, mean, scale, rng, job.fold, max_epochs)
-
-    def end_epoch(self, parameters: Floats, settings: Settings) -> bool:
-        """Look at the validation clips, and say whether the model is done."""
-        epoch = len(self.train_loss)
+    def look(
+        self, parameters: Floats, layer: Layers, train_loss: Sequence[float], settings: Settings
+    ) -> None:
+        """Look at the validation clips after an epoch; at the end, take the parameters [P] to keep."""
+        epoch = len(train_loss)
+        done = epoch >= (settings.max_epochs if self.job.max_epochs is None else self.job.max_epochs)
         if self.held_out is not None:
             X, y = self.held_out
-            outputs = settings.n_outputs
-            loss = float(log_loss(logits(parameters, X, outputs), y, outputs))
-            self.validation_loss.append(loss)
+            loss = log_loss(logits(layer, X), y, settings.n_outputs)
+            self.losses.append(loss)
             if loss < self.best_loss:
                 self.best_loss, self.kept = loss, epoch
                 self.best = parameters.copy() if settings.keep == "best" else None
-            if epoch >= settings.min_epochs and epoch - self.kept >= settings.patience:
-                return True
-        return epoch >= self.max_epochs
-
-    def end(self, parameters: Floats) -> Trained:
-        last = len(self.train_loss)
-        nothing = [float("nan")] * last
-        curve = Curve(
-            self.fold,
-            np.array(self.train_loss),
-            np.array(self.validation_loss or nothing),
-            last if self.best is None else self.kept,
-        )
-        return Trained(parameters.copy() if self.best is None else self.best, self.mean, self.scale, curve)
-
-
-def _train_stack(X: Floats, y: Floats, jobs: Sequence[Job], settings: Settings) -> list[Trained]:
-    """Train models together, those with most clips first, so that the models of a step are the first rows."""
-    rows, outputs, n_features = _batch_rows(jobs[0], settings), settings.n_outputs, X.shape[1]
-    learners = [_Learner.of(job, X, y, settings) for job in jobs]
-    place = sorted(range(len(jobs)), key=lambda model: -len(jobs[model].train))
-    parameters: Floats = np.stack(
-        [initial(n_features, settings.n_hidden, learners[model].rng, outputs) for model in place]
-    ).astype(X.dtype)
-    state, gradient = Adam.start(parameters), np.empty_like(parameters)
-    batch = np.zeros((len(jobs), rows, n_features), X.dtype)
-    labels, weight = np.zeros((2, len(jobs), rows), X.dtype)
-    trained: dict[int, Trained] = {}
-    while place:
-        live = [learners[model] for model in place]
-        orders = [learner.rng.permutation(len(learner.y)) for learner in live]
-        totals = np.zeros(len(live))
-        for start in range(0, len(orders[0]), rows):
-            k = sum(start < len(order) for order in orders)
-            for model in range(k):
-                own = orders[model][start : start + rows]
-                n = len(own)
-                np.take(live[model].X, own, axis=0, out=batch[model, :n], mode="clip")
-                labels[model, :n], weight[model, :n] = live[model].y[own], 1 / n
-                batch[model, n:], labels[model, n:], weight[model, n:] = 0, 0, 0
-            losses, _ = loss_and_grad(
-                parameters[:k],
-                batch[:k],
-                labels[:k],
-                out=gradient[:k],
-                weight=weight[:k],
-                n_outputs=outputs,
+            done |= epoch >= settings.min_epochs and epoch - self.kept >= settings.patience
+        if done:
+            curve = Curve(
+                self.job.fold,
+                np.array(train_loss),
+                np.array(self.losses or [float("nan")] * epoch),
+                epoch if self.best is None else self.kept,
             )
-            adam_step(parameters[:k], gradient[:k], state[:k], settings.learning_rate)
-            totals[:k] += losses.astype(np.float64) * [
-                len(order[start : start + rows]) for order in orders[:k]
-            ]
-        going = []
-        for model, learner in enumerate(live):
-            learner.train_loss.append(float(totals[model] / len(learner.y)))
-            if learner.end_epoch(parameters[model], settings):
-                trained[place[model]] = learner.end(parameters[model])
-            else:
-                going.append(model)
-        if len(going) < len(live):
-            stay = np.array(going, dtype=np.intp)
-            parameters, state = parameters[stay], state[stay]
-            place = [place[model] for model in going]
-    return [trained[model] for model in range(len(jobs))]
+            self.ended = (parameters.copy() if self.best is None else self.best, curve)
+
+
+def _train(X: Floats, y: Floats, jobs: Sequence[Job], settings: Settings) -> list[Trained]:
+    """Train a model for jobs that differ in nothing but what they watch."""
+    job = jobs[0]
+    own, labels = X[job.train], y[job.train]
+    mean, scale = np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
+    if settings.standardised:
+        mean, scale = moments(own)
+        own = standardise(own, mean, scale)
+    watchers = []
+    for one in jobs:
+        rows = one.validation
+        held_out = None if rows is None else (standardise(X[rows], mean, scale), y[rows])
+        watchers.append(_Watcher(one, held_out))
+    rng = np.random.default_rng(job.seed)
+    parameters: Floats = initial(X.shape[1], settings.n_hidden, rng, settings.n_outputs).astype(X.dtype)
+    state, gradient = Adam.start(parameters), np.empty_like(parameters)
+    layer, slope = (layers(vector, X.shape[1], settings.n_outputs) for vector in (parameters, gradient))
+    shuffled, scores = np.empty_like(own), np.empty_like(labels)
+    train_loss: list[float] = []
+    while any(watcher.ended is None for watcher in watchers):
+        order = rng.permutation(len(labels))
+        targets = labels[order]
+        np.take(own, order, axis=0, out=shuffled, mode="clip")
+        for start in range(0, len(order), settings.batch_size):
+            batch = slice(start, start + settings.batch_size)
+            scores[batch] = backward(layer, shuffled[batch], targets[batch], slope)
+            adam_step(parameters, gradient, state, settings.learning_rate)
+        train_loss.append(log_loss(scores, targets, settings.n_outputs))
+        for watcher in watchers:
+            if watcher.ended is None:
+                watcher.look(parameters, layer, train_loss, settings)
+    ends = [watcher.ended for watcher in watchers if watcher.ended is not None]
+    return [Trained(kept, mean, scale, curve) for kept, curve in ends]

@@ -2,6 +2,7 @@
 
 from obygaze_models.protocol.errors import ProtocolError
 from obygaze_models.protocol.folds import FoldTable, Split, check_split, leave_one_movie_out, splits
+from obygaze_models.protocol.seen import scene_blocks, seen_splits
 from obygaze_models.protocol.selection import best_threshold, inner_folds
 from obygaze_models.protocol.tasks import TASKS, Task, find_task
 
@@ -16,5 +17,7 @@ __all__ = [
     "find_task",
     "inner_folds",
     "leave_one_movie_out",
+    "scene_blocks",
+    "seen_splits",
     "splits",
 ]

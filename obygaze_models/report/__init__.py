@@ -2,6 +2,7 @@
 
 from obygaze_models.report.folder import CONTENTS, OutputError, new_folder
 from obygaze_models.report.format import interval, mean_sd, number
+from obygaze_models.report.plain import plain
 from obygaze_models.report.report import Block, Picture, Report
 from obygaze_models.report.write import markdown, write_report
 
@@ -16,5 +17,6 @@ __all__ = [
     "mean_sd",
     "new_folder",
     "number",
+    "plain",
     "write_report",
 ]

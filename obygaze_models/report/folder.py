@@ -59,15 +59,22 @@ def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
     OutputError
         The folder is taken.
     """
-    folder = folder.resolve()
     check_folder(folder, force=force)
+    with replaced(folder) as partial:
+        yield partial
+        _list_files(partial)
+
+
+@contextmanager
+def replaced(folder: Path) -> Iterator[Path]:
+    """Give an empty folder to write into, which takes the place of `folder` when all is written."""
+    folder = folder.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{state}") for state in ("partial", "old"))
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir()
         yield partial
-        _list_files(partial)
         if folder.exists():
             folder.replace(old)
         partial.replace(folder)

@@ -30,7 +30,7 @@ _TEX = {
 def write_report(report: Report, folder: Path) -> list[str]:
     """Write a report's files into a folder, and name them."""
     texts = {
-        "csv": report.data.to_csv(index=False, lineterminator="\n"),
+        "csv": to_csv(report.data),
         "json": _json(report),
         "md": markdown(report),
         "tex": latex(report),
@@ -44,6 +44,11 @@ def write_report(report: Report, folder: Path) -> list[str]:
             names.append(f"{picture.name}.{suffix}")
             picture.draw(folder / names[-1])
     return names
+
+
+def to_csv(table: pd.DataFrame) -> str:
+    """Write a table as CSV text; floats in the shortest form that reads back as the same number."""
+    return table.to_csv(index=False, lineterminator="\n")
 
 
 def markdown(report: Report) -> str:

@@ -1,6 +1,7 @@
 """`obygaze evaluate` from a sealed store and a manifest file to a table and a run folder."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -63,8 +64,8 @@ def test_a_table_is_printed_and_a_run_kept(obygaze, shelf, tmp_path):
         "evaluate", shelf / "films", shelf / "films.csv", "--task", "hn_s", "--test", "enhn_s"
     )
     assert code == 0
-    assert out.splitlines()[0].split()[:3] == ["model", "AP", "f1_pos"]
-    f1_pos = {line.split()[0]: line.split()[2] for line in out.splitlines()[2:8]}
+    assert out.splitlines()[1].split()[:3] == ["model", "AP", "f1_pos"]
+    f1_pos = {line.split()[0]: line.split()[2] for line in out.splitlines()[3:9]}
     assert float(f1_pos["mlp"]) > 0.9
     assert all(float(value) < float(f1_pos["mlp"]) for model, value in f1_pos.items() if model != "mlp")
     for said in (
@@ -75,7 +76,8 @@ def test_a_table_is_printed_and_a_run_kept(obygaze, shelf, tmp_path):
     ):
         assert said in out
     assert f"excluded {BROKEN}: failed: the file is empty (0 bytes)" in err
-    folder = Path("runs") / "films-hn_s-enhn_s-seed0"
+    (folder,) = Path("runs").iterdir()
+    assert re.fullmatch("films-1.0.0-hn_s-enhn_s-raw-seed0-[0-9a-f]{6}", folder.name)
     assert f"run kept in {folder}" in err
     assert sorted(path.name for path in (tmp_path / folder).iterdir()) == [
         "inner_curves.csv",
@@ -136,7 +138,46 @@ def test_one_of_several_backbones_is_named_in_the_runs_folder(obygaze, tmp_path)
     assert code == 1
     assert "has several backbones (descriptors, xclip): name one" in err
     assert obygaze("evaluate", "films", "films.csv", "--backbone", "xclip")[0] == 0
-    assert (tmp_path / "runs" / "films-xclip-hn_s-hn_s-seed0").is_dir()
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("films-xclip-1.0.0-hn_s-hn_s-raw-seed0-")
+
+
+def test_runs_that_differ_have_folders_that_do(obygaze, shelf, tmp_path):
+    films(tmp_path, ("descriptors",))
+    other = tmp_path / "other.csv"
+    other.write_text((shelf / "films.csv").read_text("utf-8").replace("m3-29,m3,", "m3-29,m2,"), "utf-8")
+    for more in (
+        (),
+        ("--features", "frames"),
+        ("--features", "frames", "--pool", "mean"),
+        ("--policy", "paper"),
+        ("--seed", "1"),
+        ("--seeds", "2"),
+    ):
+        assert obygaze("evaluate", shelf / "films", shelf / "films.csv", *more)[0] == 0
+    assert obygaze("evaluate", shelf / "films", other)[0] == 0
+    assert len(list((tmp_path / "runs").iterdir())) == 7
+    code, _, err = obygaze("evaluate", shelf / "films", shelf / "films.csv")
+    assert code == 1
+    assert "holds a run already" in err
+
+
+def test_seeds_are_trained_together_and_compared_by_film(obygaze, shelf, tmp_path):
+    for name, seeds in (("three", 3), ("one", 1)):
+        code, out, _ = obygaze(
+            "evaluate", shelf / "films", shelf / "films.csv", "--seeds", seeds, "--out", name
+        )
+        assert code == 0
+        assert max(map(len, out[: out.index("train HN")].splitlines())) <= 80
+        assert ("standard deviation between 3 seeds" in out) == (seeds == 3)
+    assert (tmp_path / "three" / "seeds.csv").is_file()
+    code, out, _ = obygaze("compare", "three", "one", "--json")
+    document = json.loads(out)
+    assert (document["a"]["seeds"], document["b"]["seeds"]) == ([0, 1, 2], [0])
+    assert document["n_movies"] == 4
+    code, out, _ = obygaze("compare", "three", "one")
+    assert ", mean of 3 seeds" in out
+    assert max(map(len, out.split("\n\n")[0].splitlines())) <= 80
 
 
 def write_levels(path: Path, levels: dict[str, list[str]]) -> Path:

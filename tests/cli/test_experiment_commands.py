@@ -63,11 +63,15 @@ def test_table2_leaves_four_formats_predictions_and_a_list(corpus, tmp_path):
     assert names == sorted(
         [
             CONTENTS,
-            "predictions-strict-xclip.csv",
+            *(f"{what}-strict-xclip.csv" for what in ("inner-curves", "inner-losses", "predictions")),
             *(f"table2-strict.{suffix}" for suffix in ("csv", "json", "md", "tex")),
         ]
     )
     assert "protocol strict" in done.stdout
+    tables = [
+        line for line in done.stdout.splitlines() if line[:1] not in {"", " "} and "protocol" not in line
+    ]
+    assert max(map(len, tables)) <= 80
     # With 5 films no exact test of four comparisons can reach 5 %.
     assert "too few films to tell" in done.stdout
     assert "0.82 (0.03)" in done.stdout
@@ -90,6 +94,15 @@ def test_one_command_redoes_everything_from_two_stores_and_leaves_one_index(corp
             assert "vivit (untrained)" in text
             # A clip that one store lacks is left out of both.
             assert "199 clips of 5 films; 1 excluded for want of features, from all models alike" in text
+
+
+def test_figure2_needs_a_manifest_alone(corpus, tmp_path):
+    done = CliRunner().invoke(published.figure2, [str(corpus / "films.csv"), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0
+    assert "label policy raw, 200 clips" in done.stdout
+    assert {"figure2.png", "figure2.svg", "figure2.tex"} <= {
+        path.name for path in (tmp_path / "out").iterdir()
+    }
 
 
 def test_json_is_one_document_on_stdout(corpus, tmp_path):
@@ -137,7 +150,7 @@ def test_the_same_store_twice_is_refused(corpus, tmp_path):
 
 
 def test_every_command_shows_how_it_is_used():
-    for name in ("table2", "table4", "figure3", "figure5", "figure6", "paper"):
+    for name in ("table2", "table4", "figure2", "figure3", "figure5", "figure6", "paper"):
         shown = CliRunner().invoke(getattr(published, name), ["--help"])
         assert "Examples:" in shown.output
         assert f"obygaze {name} " in shown.output

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from obygaze_features.commands.frames import frames
+from obygaze_features.video.label import LINE_HEIGHT, label
 
 GREYS = 20  # frame number n is grey of level 10 n
 
@@ -104,15 +105,30 @@ def test_the_npz_holds_full_size_pixels_and_is_the_same_twice(film, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "b.npz"]
 
 
-def test_the_sheet_is_a_png_of_thumbnails_in_order(film, tmp_path):
+def test_the_sheet_is_a_png_of_thumbnails_in_order_each_with_its_number_and_time(film, tmp_path):
     sheet = tmp_path / "sheet.png"
     assert run(film, "--n", 10, "--sheet", sheet).exit_code == 0
     assert sheet.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     with av.open(str(sheet)) as container:
         picture = next(container.decode(video=0)).to_ndarray(format="rgb24")
-    assert picture.shape == (2 * 32, 8 * 64, 3)
-    greys = picture.reshape(2, 32, 8, 64, 3).mean(axis=(1, 3, 4)).ravel()
+    width = label("18  1.800 s").shape[1]
+    cells = picture.reshape(2, 32 + LINE_HEIGHT, 8, width, 3)
+    greys = cells[:, :32, :, :64].mean(axis=(1, 3, 4)).ravel()
     assert np.abs(greys - [*range(0, 200, 20), *[0] * 6]).max() < 3
+    assert (cells[1, 32:, 1, :, 0] == label("18  1.800 s")).all()
+    assert not cells[1, :, 2:].any()
+
+
+def test_no_two_signs_of_a_label_look_alike():
+    assert len({label(sign).tobytes() for sign in "0123456789.-s "}) == 14
+
+
+@pytest.mark.parametrize(("option", "name"), [("--sheet", "sheet.jpg"), ("--npz", "frames.npy")])
+def test_an_output_is_named_for_what_it_is(film, tmp_path, option, name):
+    result = run(film, option, tmp_path / name)
+    assert result.exit_code == 2
+    assert f"{name}: name it ." in result.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_files_that_exist_are_kept_unless_forced(film, tmp_path):

@@ -1,6 +1,7 @@
 """`obygaze manifest ...` as a user meets it."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,14 @@ def test_the_figure_is_the_same_bytes_twice(run, segments, name):
     assert run("stats", segments, "--figure", name)[0] == 0
     assert Path(name).read_bytes() == first
     assert len(first) > 1000
+
+
+def test_a_figure_that_cannot_be_drawn_is_known_before_the_tables(run, segments, monkeypatch):
+    monkeypatch.delitem(sys.modules, "obygaze_models.figures.figure2", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, out, err = run("stats", segments, "--figure", "figure.svg")
+    assert (code, out) == (1, "")
+    assert "obygaze[figures]" in err
 
 
 def test_a_figure_of_another_kind_is_refused(run, segments):

@@ -16,7 +16,14 @@ D = 6
 
 
 def films(
-    folder: Path, name: str, movies: tuple[str, ...], *, seed: int = 0, n_features: int = D, **changed
+    folder: Path,
+    name: str,
+    movies: tuple[str, ...],
+    *,
+    seed: int = 0,
+    n_features: int = D,
+    shift: float = 0.0,
+    **changed,
 ) -> Path:
     """Keep NAME.csv and the store NAME-1.0.0: S clips lie 4 deviations away; the first clip failed."""
     rng = np.random.default_rng(seed)
@@ -25,7 +32,7 @@ def films(
         for place in range(20):
             level = LEVELS[place % 5]
             clips.append(Clip(f"{movie}-{place:02}", movie, level=level))
-            pooled = rng.normal(size=n_features).astype(np.float32)
+            pooled = (rng.normal(size=n_features) + shift).astype(np.float32)
             pooled[0] += 4.0 * (level is Level.S)
             rows.append(pooled)
     write_manifest(Manifest(tuple(clips), folder), folder / f"{name}.csv")
@@ -81,6 +88,22 @@ def test_a_saved_model_scores_the_clips_of_another_store(obygaze, shelf):
     assert "MLPProbe trained for hn_s on 47 clips of 4 movies (raw labels)" in err
     assert "19 clips are of movies that the model was trained on: their scores are no predictions" in err
     assert "excluded m3-00: failed: the file is empty (0 bytes)" in err
+    command = ("predict", shelf / "films.model", shelf / "more", "--out", "scores.csv")
+    code, _, err = obygaze(*command)
+    assert code == 1
+    assert err.startswith("obygaze: error: scores.csv exists already")
+    assert obygaze(*command, "--force")[0] == 0
+
+
+def test_clips_unlike_any_that_the_model_was_trained_on_are_counted(obygaze, shelf, tmp_path):
+    """Features of another store 20 deviations away; those of the store trained on lie where they did."""
+    _, out, _ = obygaze("predict", shelf / "films.model", shelf / "films", "--json")
+    # Of the 79 clips 32 are EN, which a model of HN vs S was not trained on.
+    assert json.loads(out)["n_beyond"] < 5
+    films(tmp_path, "far", ("m8", "m9"), shift=20.0)
+    _, out, err = obygaze("predict", shelf / "films.model", tmp_path / "far", "--json")
+    assert json.loads(out)["n_beyond"] == 39
+    assert "39 of 39 clips lie farther from the mean of the clips trained on than any of these did" in err
 
 
 def test_scores_are_printed_as_a_table_or_as_one_json_document(obygaze, shelf):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from obygaze.cli import main
+from obygaze_features.commands.store import _flat
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, open_store, staging_path
 from obygaze_features.store.testing import toy_group
 
@@ -80,6 +81,17 @@ def test_ls_tells_stores_and_stages_and_damaged_ones_apart(staged, run):
     assert lines[3] == ["late.staging", "staging", "3", "1", "0", "0", "2", "toy"]
     assert lines[0][0] == "broken-1.0.0"
     assert "missing" in " ".join(lines[0])
+    rows = json.loads(run("ls", "--json")[1])
+    assert [row["name"] for row in rows] == [line[0] for line in lines]
+    assert (rows[1]["clips"], rows[1]["failed"], rows[1]["features"]) == (3, 1, "toy")
+
+
+@pytest.mark.usefixtures("staged")
+def test_ls_shows_packed_stores_too(run):
+    run("seal", "stores/films", "--licence", "MIT")
+    run("pack", "stores/films")
+    folder, packed = (line.split() for line in run("ls")[1].splitlines()[2:4])
+    assert packed == ["films-1.0.0.zip", *folder[1:]]
 
 
 def test_ls_of_an_empty_or_absent_folder(tmp_path, run):
@@ -102,6 +114,11 @@ def test_inspect_shows_clips_arrays_and_provenance(run):
     assert code == 0
     for words in ("fingerprint", record["fingerprint"], "clips.failed", "3 x 2", "decoder.on_damage"):
         assert words in out
+
+
+def test_a_long_list_is_shown_by_its_length_and_its_ends():
+    shown = dict(_flat({"features": [f"f{i}" for i in range(103)], "order": ["crop", "resize"]}))
+    assert shown == {"features": "103 values: f0, f1, ... f102", "order": '["crop", "resize"]'}
 
 
 @pytest.mark.parametrize("flag", ["--quick", "--full", None])

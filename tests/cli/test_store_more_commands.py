@@ -193,7 +193,7 @@ def test_a_store_goes_out_as_hdf5_and_comes_back(here, run):
     code, out, _ = run("diff", "films", "back")
     assert code == 3
     assert "values" not in out
-    assert "provenance of toy: imported differs (so the features must not be mixed)" in out
+    assert "provenance of toy: imported is nothing in films, true in back (so the features" in out
     code, out, _ = run("export", "films", "films.h5ad", "--to", "h5ad")
     assert out == "films.h5ad: 2 clips of toy; 1 without features left out\n"
     with h5py.File(here / "films.h5ad") as file:
@@ -210,6 +210,10 @@ def test_card_is_printed_or_written_beside_the_store(here, run):
     assert out == (here / "films-1.0.0/README.md").read_text(encoding="utf-8")
     code, out, _ = run("card", "films", "--out", "shared", "--url", "https://example.org/films")
     assert (code, out) == (0, "shared/README.md\nshared/croissant.json\n")
+    code, _, err = run("card", "films", "--out", "shared")
+    assert code == 1
+    assert "shared/README.md and shared/croissant.json: there already" in err
+    assert run("card", "films", "--out", "shared", "--force")[0] == 0
     code, _, err = run("card", "films", "--out", "films-1.0.0/data")
     assert code == 2
     assert "never changes" in err

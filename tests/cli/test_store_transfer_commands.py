@@ -150,6 +150,19 @@ def test_without_the_extra_the_message_says_what_to_install(run, monkeypatch):
     assert "obygaze[remote]" in err
 
 
+def test_a_zip_in_place_of_a_folder_or_the_reverse_is_one_line(run):
+    run("pack", "stores/films")
+    for arguments, words in (
+        (["pack", "stores/films-1.0.0.zip"], "films-1.0.0.zip: a packed store, and its folder is needed"),
+        (["push", "stores/films-1.0.0.zip", "b"], "obygaze store unpack stores/films-1.0.0.zip"),
+        (["unpack", "stores/films-1.0.0"], "stores/films-1.0.0: a folder; expected a zip"),
+    ):
+        code, _, err = run(*arguments)
+        assert code == 1
+        assert words in err
+        assert err.count("\n") == 1
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_shows_examples(run, command):
     code, out, _ = run(command, "--help")

@@ -104,6 +104,8 @@ def test_a_film_without_positives_is_left_out_of_what_it_does_not_define(tmp_pat
         tables.append(saved(tmp_path, table))
     found = compare(side(tables[0]), side(tables[1]))
     assert (found.metrics["n_movies"] == 11).all()
+    assert document(found)["smallest_p"] == 2 / 2048
+    assert "11 films are few: no p can be below 0.00098" in "\n".join(caption(found))
     assert document(found)["films"][0]["a"] is None
 
 

@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from obygaze_models.evaluation import Predictions, PredictionsError, by_seed, summarise, t_interval
+from obygaze_models.experiments.compare import by_film
 from obygaze_models.experiments.evaluate import MODELS, evaluate, seed_of
-from obygaze_models.experiments.result_table import caption, result_table
+from obygaze_models.experiments.result_table import caption, result_tables
 from obygaze_models.experiments.run_folder import FILES, RunError, document, to_json, write_run
 from obygaze_models.protocol import TASKS, ProtocolError
 
@@ -80,6 +82,55 @@ def test_clips_outside_the_training_task_are_not_learnt_from(learnable):
     pd.testing.assert_frame_equal(same[0], same[1])
 
 
+@pytest.fixture(scope="module")
+def three(learnable):
+    return evaluate(learnable, HN_S, ENHN_S, n_seeds=3, origin=ORIGIN)
+
+
+def test_seeds_trained_together_are_those_trained_one_by_one(run, three, learnable):
+    table = three.predictions.table
+    assert three.record["seeds"] == [0, 1, 2]
+    for seed, alone in ((0, run), (2, evaluate(learnable, HN_S, ENHN_S, seed=2))):
+        for model in ("mlp", "random_half"):
+            own = table[(table["model"] == model) & (table["seed"] == seed)].reset_index(drop=True)
+            single = alone.predictions.table
+            pd.testing.assert_frame_equal(own, single[single["model"] == model].reset_index(drop=True))
+    # What draws nothing is the same for every seed, and there once.
+    assert set(table.loc[table["model"] == "movie_prior", "seed"]) == {0}
+    assert len(three.inner_curves[three.inner_curves["kept"] == 1]) == 3 * 6 * 4
+
+
+def test_metrics_are_means_over_seeds_with_their_spread_beside_and_intervals_over_films(three):
+    rows = three.metrics.set_index(["model", "metric"])
+    each = by_seed(three.predictions).groupby(["model", "metric"])["pooled"]
+    for metric in ("average_precision", "f1_pos", "auc", "within_movie_auc"):
+        row = rows.loc[("mlp", metric)]
+        values = each.get_group(("mlp", metric))
+        assert (row["n_seeds"], len(values)) == (3, 3)
+        assert row["pooled"] == pytest.approx(values.mean())
+        assert row["seed_sd"] == pytest.approx(values.std())
+        # Six films, not eighteen: the t interval is that of the films' means over seeds.
+        assert row["n_movies"] == 6
+    films = by_film(Predictions(three.predictions.table.query("model == 'mlp'").reset_index(drop=True)))
+    found = t_interval(films.loc[films["metric"] == "f1_pos", "value"])
+    row = rows.loc[("mlp", "f1_pos")]
+    assert (row["movie_mean"], row["movie_low"]) == pytest.approx((found.mean, found.low))
+    assert np.isnan(rows.loc[("movie_prior", "auc"), "seed_sd"])
+    tables = dict(result_tables(three))
+    assert list(tables)[2] == "standard deviation between 3 seeds, all clips pooled"
+    assert "movie_prior" not in list(tables.values())[2]
+    assert "seeds 0 to 2" in "\n".join(caption(three, "HN vs S"))
+
+
+def test_a_bootstrap_interval_of_seeds_alike_is_that_of_one(run):
+    table = run.predictions.table
+    twin = pd.concat([table, table.assign(seed=1)], ignore_index=True)
+    columns = ["model", "metric", "pooled", "pooled_low", "pooled_high", "movie_low", "movie_high"]
+    pd.testing.assert_frame_equal(summarise(Predictions(twin))[columns], run.metrics[columns])
+    with pytest.raises(PredictionsError, match="its seeds were tested on different clips"):
+        summarise(Predictions(twin.iloc[:-1]))
+
+
 def test_the_test_movie_influences_neither_model_nor_threshold_nor_epoch(learnable, run):
     """Other features and labels in one movie change nothing of what is selected for its own fold."""
     movie = learnable.movies[0]
@@ -104,6 +155,7 @@ def test_random_baselines_draw_anew_in_every_fold(run):
     draws = table[table["model"] == "random_half"]["score"]
     assert draws.nunique() == len(draws)
     assert seed_of(0, 1) != seed_of(0, 2) != seed_of(1, 2)
+    assert seed_of(0, "m1") != seed_of(0, "m2") != seed_of(1, "m2")
 
 
 def test_the_inner_curves_show_every_selection(run):
@@ -144,14 +196,12 @@ def test_positives_of_one_movie_alone_are_refused_by_its_name(learnable, wrap_ar
 def test_the_same_run_leaves_the_same_bytes(run, learnable, tmp_path):
     write_run(run, tmp_path / "first")
     write_run(evaluate(learnable, HN_S, ENHN_S, origin=ORIGIN), tmp_path / "second")
-    assert sorted(path.name for path in (tmp_path / "first").iterdir()) == sorted(FILES)
-    for name in FILES:
+    assert sorted(path.name for path in (tmp_path / "first").iterdir()) == sorted(set(FILES) - {"seeds.csv"})
+    for name in set(FILES) - {"seeds.csv"}:
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
 
 
 def test_metrics_follow_from_the_predictions_file_alone(run, tmp_path):
-    from obygaze_models.evaluation import Predictions, summarise
-
     write_run(run, tmp_path / "run")
     again = summarise(Predictions.read(tmp_path / "run" / "predictions.csv"))
     assert again.to_csv(index=False, lineterminator="\n") == (tmp_path / "run" / "metrics.csv").read_text(
@@ -181,6 +231,14 @@ def test_a_run_is_replaced_only_when_forced_and_nothing_else_ever(run, tmp_path)
         write_run(run, tmp_path / "file", force=True)
 
 
+def test_several_seeds_leave_each_seeds_metrics_too(three, tmp_path):
+    write_run(three, tmp_path / "run")
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(FILES)
+    each = pd.read_csv(tmp_path / "run" / "seeds.csv")
+    assert each.groupby("model")["seed"].nunique().to_dict()["mlp"] == 3
+    write_run(three, tmp_path / "run", force=True)
+
+
 def test_a_failed_write_leaves_no_half_run(run, tmp_path, monkeypatch):
     def full(*_args, **_kwargs):
         raise OSError(28, "No space left on device")
@@ -192,10 +250,13 @@ def test_a_failed_write_leaves_no_half_run(run, tmp_path, monkeypatch):
 
 
 def test_the_table_names_averages_and_ends_with_the_best_constant(run):
-    lines = result_table(run).splitlines()
-    assert lines[0].split()[:4] == ["model", "AP", "f1_pos", "f1_pos"]
+    (_, pooled_table), (_, movie_table) = result_tables(run)
+    lines = pooled_table.splitlines()
+    assert lines[0].split() == ["model", "AP", "f1_pos", "f1_weighted", "balanced_accuracy", "auc"]
     assert [line.split()[0] for line in lines[2:-1]] == list(MODELS)
     assert lines[-1].startswith("(best constant)")
+    assert [line.split()[0] for line in movie_table.splitlines()[2:]] == list(MODELS)
+    assert max(map(len, (pooled_table + "\n" + movie_table).splitlines())) <= 80
     text = "\n".join(caption(run, "HN vs S"))
     for said in (
         "raw policy",

@@ -4,15 +4,28 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
 from obygaze_features.manifest import VISUAL_CONCEPTS, Clip, LabelPolicy, Level, Manifest
+from obygaze_models.concepts import tuned_ridge
+from obygaze_models.concepts.ridge_tuning import PENALTIES
 from obygaze_models.evaluation.metrics import auc
-from obygaze_models.experiments import figure3, figure5, figure6, table2, table4
+from obygaze_models.experiments import (
+    figure3,
+    figure5,
+    figure6,
+    strict_concepts,
+    strict_protocol,
+    table2,
+    table4,
+)
 from obygaze_models.experiments.error_factors import error_factors
+from obygaze_models.experiments.evaluate import evaluate
 from obygaze_models.experiments.material import Material, Source
 from obygaze_models.experiments.results import StrictResults
+from obygaze_models.protocol import TASKS
 from obygaze_models.report import markdown, write_report
 
 N_MOVIES, N_PER_MOVIE, D = 8, 36, 32
@@ -155,6 +168,68 @@ def test_cavs_never_see_the_film_they_are_tested_on():
     ]
     assert fitted[0].equals(fitted[1])
     assert not tables[0]["score"].reset_index(drop=True).equals(tables[1]["score"].reset_index(drop=True))
+
+
+def test_nothing_that_chooses_a_penalty_or_a_head_is_handed_the_film_it_is_tested_on(monkeypatch):
+    """Features and presences of one film that would break any fit break none of its own."""
+    material = planted(direction=1.0, concept=1.0, n_movies=4)
+    film = material.movies[0]
+    seen = []
+
+    def watched(X, present, movies):
+        seen.append((frozenset(movies.tolist()), len(X), len(present)))
+        return tuned_ridge(X, present, movies)
+
+    monkeypatch.setattr(strict_concepts, "tuned_ridge", watched)
+    banks = strict_concepts.film_banks(material, material.sources[0], 0)
+    assert [movies for movies, *_ in seen] == [
+        frozenset(material.movies.tolist()) - {movie} for movie in np.unique(material.movies)
+    ]
+    assert all(sizes == [3 * N_PER_MOVIE] * 2 for _, *sizes in seen)
+    broken = np.where((material.movies == film)[:, None], np.nan, material.sources[0].X).astype(np.float32)
+    kept = np.flatnonzero(material.movies != film)
+    own = next(one for one in banks if one.movie == film)
+    again = tuned_ridge(broken[kept], strict_concepts.presence(material)[kept], material.movies[kept])
+    k = len(VISUAL_CONCEPTS)
+    assert np.array_equal(own.tuned.losses[:, :k], again.losses)
+    assert np.array_equal(own.tuned.planes.weights[:k], again.planes.weights)
+
+
+def test_every_choice_is_listed_with_its_inner_losses(learnable):
+    assert all(len(one.table) for one in (learnable.concepts, learnable.heads, learnable.classifiers))
+    listed = learnable.selections
+    losses = listed["inner-losses"]
+    assert (losses.groupby(["model", "task", "movie"])["chosen"].sum() == 1).all()
+    lowest = losses.groupby(["model", "task", "movie"])["inner_loss"].transform("min")
+    assert (losses.loc[losses["chosen"] == 1, "inner_loss"] == lowest[losses["chosen"] == 1]).all()
+    assert set(losses["model"]) == {
+        "cav_ridge",
+        "pcbm_dt",
+        "pcbm_lr",
+        "pcbm_lr, random directions",
+        "pcbm_lr, shuffled concepts",
+    }
+    cavs = losses[losses["model"] == "cav_ridge"]
+    assert len(cavs) == N_MOVIES * len(VISUAL_CONCEPTS) * len(PENALTIES)
+    curves = listed["inner-curves"]
+    assert set(curves["task"]) == {"en_s", "hn_s"}
+    assert (curves.groupby(["task", "fold", "inner_fold"])["kept"].sum() == 1).all()
+
+
+def test_the_same_film_task_and_seed_give_the_same_predictions_in_evaluate_and_table_2(wrap_arrays):
+    """Also where a film has no clip of a task, so that its folds are numbered otherwise."""
+    material = planted(direction=1.0, marked=False, n_movies=4)
+    levels = np.where(material.movies == material.movies[0], "HN", material.levels)
+    material = dataclasses.replace(material, levels=levels)
+    whole = strict_protocol.classifiers(material, material.sources[0], 3).predictions.table
+    for train, test in (("en_s", "en_s"), ("hn_s", "enhn_s")):
+        rows = TASKS[train].holds(levels) | TASKS[test].holds(levels)
+        data = wrap_arrays(material.sources[0].X[rows], levels[rows], material.movies[rows])
+        data = dataclasses.replace(data, clip_ids=material.clip_ids[rows])
+        alone = evaluate(data, TASKS[train], TASKS[test], seed=3).predictions.table
+        compared = ["model", "clip_id", "movie", "label", "score", "threshold"]
+        own = whole[whole["task"] == f"{train}>{test}"]
+        pd.testing.assert_frame_equal(alone[compared], own[compared].reset_index(drop=True)[compared])
 
 
 def test_table_4_tests_every_film_once(learnable):

@@ -57,6 +57,7 @@ def card_of(probe):
         n_positives=12,
         metrics=({"metric": "auc", "pooled": 0.5, "movie_low": None},),
         versions={"obygaze": "0.1.0"},
+        reach=1.5,
     )
 
 
@@ -155,6 +156,13 @@ def test_every_protocol_number_ever_written_is_still_read():
         scores = construct(model).decision_function(np.array(expected["X"], dtype=np.float32))
         np.testing.assert_allclose(scores, expected["scores"], rtol=1e-6)
         assert (model.card.backbone, model.card.threshold) == (expected["backbone"], expected["threshold"])
+
+
+def test_a_file_of_the_first_number_says_nothing_of_its_reach_and_is_written_as_it_was():
+    old = read_model(FROZEN / "protocol_1.model")
+    assert old.card.reach is None
+    assert pack(construct(old), old.card) == (FROZEN / "protocol_1.model").read_bytes()
+    assert read_model(FROZEN / "protocol_2.model").card.reach == 1.5
 
 
 # What was tampered with is refused, with one line.
@@ -263,6 +271,8 @@ TAMPERED = {
     "a field more": (edited(hook="rm"), "unknown field 'hook'"),
     "a wrong digest": (edited(provenance_sha256="a" * 64), "is not what its provenance_sha256 is of"),
     "a broken provenance": (edited(provenance={}), "the card's provenance: 'name' is missing"),
+    "a reach in the first format": (edited(protocol_number=1), "unknown field 'reach'"),
+    "a negative reach": (edited(reach=-1), "'reach' should be a finite number, 0 or more"),
     "a threshold in words": (edited(threshold="high"), "'threshold' should be a finite number"),
     "a card that is a list": (parts_with(**{CARD: b"[]"}), "is not an object but list"),
     "a card that is not JSON": (parts_with(**{CARD: b"{"}), "its card is not JSON"),

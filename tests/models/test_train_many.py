@@ -1,4 +1,4 @@
-"""Models trained together have, each, the bytes they'd have alone: whatever company, stacks, threads."""
+"""Models trained together have, each, the bytes they'd have alone: whatever company and threads."""
 
 import numpy as np
 import pytest
@@ -37,8 +37,8 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("stack", "cores"), [(1, 1), (1, 2), (100_000, 2), (1 << 30, 1), (1 << 30, 2)])
-def test_inner_selections_together_equal_one_by_one(learnable, monkeypatch, stack, cores, dtype):
+@pytest.mark.parametrize("cores", [1, 2, 5])
+def test_inner_selections_together_equal_one_by_one(learnable, monkeypatch, cores, dtype):
     X = learnable.X.astype(dtype)
     sides = leave_out(learnable)
     alone = [
@@ -47,7 +47,6 @@ def test_inner_selections_together_equal_one_by_one(learnable, monkeypatch, stac
         )
         for seed, rows in enumerate(sides)
     ]
-    monkeypatch.setattr(training, "STACK_BYTES", stack)
     monkeypatch.setattr(training, "_n_cores", lambda: cores)
     together = [MLPProbe(16, max_epochs=12, random_state=seed) for seed in range(len(sides))]
     fit_many(together, X, learnable.y, sides, groups=learnable.movies)
@@ -71,9 +70,32 @@ def test_models_that_stop_at_different_epochs_don_t_disturb_one_another(learnabl
     assert all(same(*pair) for pair in zip(alone, together, strict=True))
 
 
+@pytest.mark.parametrize("variant", ["strict", "paper"])
+def test_models_that_differ_in_what_they_are_validated_on_alone_are_trained_once(
+    learnable, monkeypatch, variant
+):
+    rows = np.flatnonzero(np.isin(learnable.movies, np.unique(learnable.movies)[:3]))
+    held_out = [np.flatnonzero(learnable.movies == movie) for movie in np.unique(learnable.movies)[3:]]
+    settings = {"n_hidden": 16, "variant": variant, "learning_rate": 0.004, "max_epochs": 40}
+    alone = [
+        MLPProbe(**settings).fit(
+            learnable.X[rows], learnable.y[rows], X_val=learnable.X[out], y_val=learnable.y[out]
+        )
+        for out in held_out
+    ]
+    trainings = []
+    train = training._train
+    monkeypatch.setattr(training, "_train", lambda *given: trainings.append(given[2]) or train(*given))
+    together = [MLPProbe(**settings) for _ in held_out]
+    fit_many(together, learnable.X, learnable.y, [rows] * len(held_out), validation=held_out)
+    assert [len(jobs) for jobs in trainings] == [len(held_out)]
+    assert len({len(probe.curves_[0].validation_loss) for probe in together}) > 1
+    assert all(same(*pair) for pair in zip(alone, together, strict=True))
+
+
 def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learnable):
     """21 clips in batches of 16: the second step's gradient is the mean over 5 clips, not over 16."""
-    from obygaze_models.probes.network import Adam, adam_step, initial, loss_and_grad
+    from obygaze_models.probes.network import Adam, adam_step, backward, initial, layers
 
     X, y = learnable.X[:21].astype(np.float64), learnable.y[:21].copy()
     y[:4] = [0, 1, 0, 1]
@@ -82,8 +104,11 @@ def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learna
     parameters = initial(X.shape[1], 8, rng)
     order, state = rng.permutation(21), Adam.start(parameters)
     standard = (X - probe.mean_) / probe.scale_
+    gradient = np.empty_like(parameters)
+    layer, slope = layers(parameters, X.shape[1]), layers(gradient, X.shape[1])
     for rows in (order[:16], order[16:]):
-        adam_step(parameters, loss_and_grad(parameters, standard[rows], y[rows] * 1.0)[1], state, 1e-3)
+        backward(layer, standard[rows], y[rows] * 1.0, slope)
+        adam_step(parameters, gradient, state, 1e-3)
     np.testing.assert_allclose(probe.parameters_, parameters, atol=1e-12)
 
 

@@ -1,0 +1,63 @@
+"""Seen movies: blocks of scenes, a gap around what is tested, and a caption that says so."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from obygaze_models.experiments.compare import CompareError, compare, side
+from obygaze_models.experiments.evaluate import evaluate
+from obygaze_models.experiments.result_table import caption
+from obygaze_models.experiments.run_folder import SavedRun
+from obygaze_models.protocol import TASKS, scene_blocks, seen_splits
+
+
+def test_every_clip_is_tested_once_and_its_neighbours_are_on_no_side():
+    movies = np.repeat(["a", "b", "c"], [10, 12, 3])
+    table = scene_blocks([f"{movie}-{place}" for place, movie in enumerate(movies)], movies.tolist())
+    every = np.ones(25, dtype=bool)
+    tested = []
+    for split in seen_splits(table, every, every):
+        tested += split.test.tolist()
+        for movie in "abc":
+            own = np.flatnonzero(movies == movie)
+            block = split.test[movies[split.test] == movie]
+            if not block.size:
+                continue
+            assert np.array_equal(block, np.arange(block[0], block[-1] + 1))
+            around = {block[0] - 1, block[-1] + 1} & set(own)
+            left = set(own) - set(block) - around
+            assert set(split.train[movies[split.train] == movie]) == left
+    assert sorted(tested) == list(range(25))
+
+
+def test_a_task_is_a_filter_on_the_blocks():
+    movies = ["a"] * 20
+    table = scene_blocks([str(place) for place in range(20)], movies)
+    train, test = np.arange(20) % 2 == 0, np.arange(20) % 3 == 0
+    for split in seen_splits(table, train, test):
+        assert train[split.train].all()
+        assert test[split.test].all()
+
+
+def test_of_films_alone_seen_movies_flatter_and_the_caption_says_that_they_were_seen(make_planted, tmp_path):
+    data = make_planted(film=6.0)
+    task = TASKS["enhn_s"]
+    runs = {
+        seen: dataclasses.replace(found, record=found.record | {"label_policy": "raw"})
+        for seen in (True, False)
+        for found in (evaluate(data, task, task, seen=seen),)
+    }
+    pooled = {
+        seen: run.metrics.set_index(["model", "metric"])["pooled"].loc["movie_prior"]
+        for seen, run in runs.items()
+    }
+    assert pooled[True]["auc"] > 0.55
+    assert pooled[False]["auc"] < 0.5
+    assert "SEEN MOVIES" in "\n".join(caption(runs[True], "title"))
+    assert "SEEN" not in "\n".join(caption(runs[False], "title"))
+    assert [fold["movie"] for fold in runs[True].record["folds"]] == [f"block {fold}" for fold in range(5)]
+    assert runs[True].record["movies_tested"] == 6
+    sides = [side(SavedRun(tmp_path / str(seen), run.record, run.predictions)) for seen, run in runs.items()]
+    with pytest.raises(CompareError, match="protocol differs"):
+        compare(*sides)
