@@ -1,6 +1,9 @@
 """What every test may ask for."""
 
+import importlib
 import os
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,3 +23,21 @@ def shared_data() -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def grad_cam() -> None:
+    """Import the package grad-cam; where torchvision is not installed, beside a stand-in that goes again."""
+    pytest.importorskip("transformers")  # first, so that it never sees the stand-in
+    if find_spec("pytorch_grad_cam") is None:
+        pytest.skip("no grad-cam: it is in the extra `saliency`")
+    if find_spec("torchvision") is not None:
+        return
+    standins = str(Path(__file__).parent / "backbones" / "standins")
+    sys.path.insert(0, standins)
+    try:
+        importlib.import_module("pytorch_grad_cam")
+    finally:
+        sys.path.remove(standins)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
