@@ -10,12 +10,12 @@ import numpy as np
 from obygaze_features.manifest import ManifestError, read_manifest
 from obygaze_features.store import StoreError, open_store, read_stage, seal, verify
 from obygaze_features.store.bag import file_digest, manifest_bytes, parse_manifest, payload_files, tag_files
-from obygaze_features.store.import_sources import hdf5_pieces, read_npy
-from obygaze_features.store.locate import locate
-from obygaze_features.store.objects import Folder
-from obygaze_features.store.packed import pack
+from obygaze_features.store.exchange.import_sources import hdf5_pieces, read_npy
+from obygaze_features.store.reading.locate import locate
+from obygaze_features.store.reading.objects import Folder
+from obygaze_features.store.sharing.pack import pack
+from obygaze_features.store.sharing.transfer import bring
 from obygaze_features.store.testing import seal_arrays, toy_provenance
-from obygaze_features.store.transfer import bring
 from obygaze_models.persistence import Card, ModelError, construct, read_model, write_model
 from obygaze_models.persistence.card import family
 from obygaze_models.probes import MLPProbe

@@ -30,8 +30,8 @@ from obygaze_features.store import (
     seal,
     staging_path,
 )
-from obygaze_features.store.objects import Folder
-from obygaze_features.store.packed import pack
+from obygaze_features.store.reading.objects import Folder
+from obygaze_features.store.sharing.pack import pack
 from obygaze_features.store.testing import toy_group
 
 SLOW_REPEATS = 5

@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from tabulate import tabulate
 
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.locate import locate
-from obygaze_features.store.objects import Folder
-from obygaze_features.store.packed import pack
+from obygaze_features.store.reading.locate import locate
+from obygaze_features.store.reading.objects import Folder
+from obygaze_features.store.sharing.pack import pack
+from obygaze_features.store.sharing.transfer import bring
 from obygaze_features.store.testing import seal_arrays
-from obygaze_features.store.transfer import bring
 
 NGINX = """
 daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log; worker_processes 1;

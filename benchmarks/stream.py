@@ -23,8 +23,8 @@ from tabulate import tabulate
 from zarr.storage import LocalStore
 
 from obygaze_features.store import open_store
+from obygaze_features.store.arrays import create_array
 from obygaze_features.store.layout import DIMENSIONS, FEATURES, TOKENS_SHARD
-from obygaze_features.store.sealed import create_array
 from obygaze_features.store.testing import seal_arrays
 
 TOKENS, WIDTH = 3137, 768

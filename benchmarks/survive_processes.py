@@ -19,15 +19,20 @@ from survive_works import serve
 
 from obygaze.cli import main as obygaze
 from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store.rows import digest, row_bytes
+from obygaze_features.store.canonical import digest, row_bytes
 
 # What Python imports late, nobody may not read, where Python is root's.
 for module in ("encodings.utf_8_sig", "encodings.cp437"):
     importlib.import_module(module)
-for module in ("commands.extract", "commands.store_more", "commands.store_transfer", "extract"):
+COMMANDS = ("extract", "store_combine", "store_exchange", "store_transfer")
+EXCHANGE, SHARING = ("exporting", "growing", "importing", "merge"), ("card", "push", "s3")
+for module in (
+    "extract",
+    *(f"commands.{name}" for name in COMMANDS),
+    *(f"store.exchange.{name}" for name in EXCHANGE),
+    *(f"store.sharing.{name}" for name in SHARING),
+):
     importlib.import_module(f"obygaze_features.{module}")
-for module in ("cards", "exporting", "growing", "importing", "merge", "push", "s3"):
-    importlib.import_module(f"obygaze_features.store.{module}")
 
 # Every command runs in a fork of this process, which has imported all and opens no store itself: zarr's
 # threads would not survive a fork. A start costs milliseconds then, and a kill hits work, not imports.

@@ -46,11 +46,11 @@ CONTENTS: dict[str, Entry] = {
             "inspect": Entry("Show what a store holds and its provenance.", f"{FEATURES}.store:inspect"),
             "seal": Entry("Make an immutable store of a staging folder.", f"{FEATURES}.store:seal"),
             "verify": Entry("Check a store against its digests.", f"{FEATURES}.store:verify"),
-            "diff": Entry("Say what differs between two stores.", f"{FEATURES}.store_more:diff"),
-            "merge": Entry("Make one store of the clips of several.", f"{FEATURES}.store_more:merge"),
-            "import": Entry("Take in features that others made.", f"{FEATURES}.store_more:import_"),
-            "export": Entry("Write features as HDF5 or AnnData.", f"{FEATURES}.store_more:export"),
-            "card": Entry("Write a store's dataset card anew.", f"{FEATURES}.store_more:card"),
+            "diff": Entry("Say what differs between two stores.", f"{FEATURES}.store_combine:diff"),
+            "merge": Entry("Make one store of the clips of several.", f"{FEATURES}.store_combine:merge"),
+            "import": Entry("Take in features that others made.", f"{FEATURES}.store_exchange:import_"),
+            "export": Entry("Write features as HDF5 or AnnData.", f"{FEATURES}.store_exchange:export"),
+            "card": Entry("Write a store's dataset card anew.", f"{FEATURES}.store_exchange:card"),
             "pack": Entry("Put a store into one zip.", f"{FEATURES}.store_transfer:pack"),
             "unpack": Entry("Make a folder of a zip.", f"{FEATURES}.store_transfer:unpack"),
             "pull": Entry("Bring a store here, or a part of it.", f"{FEATURES}.store_transfer:pull"),
@@ -108,6 +108,7 @@ CONTENTS: dict[str, Entry] = {
     "predict": Entry("Score a store's clips with a saved model.", f"{MODELS}.predict:predict"),
 }
 
+SIGPIPE = 13  # its number everywhere; Windows lacks signal.SIGPIPE
 EXTRAS = {
     "av": "video",
     "PIL": "video",
@@ -211,7 +212,8 @@ def words_for_the_user(error: Exception) -> str | None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line.
 
-    Exit codes: 0 done, 1 error, 2 usage, 3 done with failed clips or problems found, 130 stopped.
+    Exit codes: 0 done, 1 error, 2 usage, 3 done with failed clips or problems found, 130 stopped, 141 the
+    reader of its output has left, as in `obygaze store ls | head -1`: what a shell says of other programs.
     """
     code: object
     try:
@@ -222,10 +224,9 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("obygaze: stopped", err=True)
         code = 130
-    except BrokenPipeError:
-        # Whoever read our output has left; without this, Python complains again when it flushes at exit.
-        sys.stdout = sys.stderr
-        code = 0
+    except SystemExit:
+        # click's answer, with code 1, when whoever read our output has left; our commands never leave so.
+        code = 128 + SIGPIPE
     except Exception as error:
         words = words_for_the_user(error)
         if words is None:

@@ -24,6 +24,22 @@ BREACHES = {
         "import obygaze_features.video",
     ),
     "3. a room knows the engine": ("obygaze_features/video/sampling.py", "import obygaze_features.extract"),
+    "3b. the format knows how stores are read": (
+        "obygaze_features/store/layout.py",
+        "import obygaze_features.store.reading",
+    ),
+    "3b. sealing reads a store": (
+        "obygaze_features/store/staging/seal.py",
+        "import obygaze_features.store.reading.store",
+    ),
+    "3b. reading shares": (
+        "obygaze_features/store/reading/store.py",
+        "import obygaze_features.store.sharing.pack",
+    ),
+    "3b. sharing exchanges": (
+        "obygaze_features/store/sharing/push.py",
+        "import obygaze_features.store.exchange.merge",
+    ),
     "4. the manifest needs pandas": ("obygaze_features/manifest/clip.py", "import pandas"),
     "4. the zoo needs torch": ("obygaze_models/dataset.py", "import torch"),
     "5. the contents load numpy": ("obygaze/cli.py", "import numpy"),

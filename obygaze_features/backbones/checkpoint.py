@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from transformers import AutoConfig
 from transformers.utils import logging as transformers_logging
 
 from obygaze_features.backbones.backbone import BackboneError
@@ -127,6 +128,26 @@ def check_model_type(weights: Weights, wanted: Sequence[str]) -> dict[str, Any]:
             f"{weights.name}: expected a network of type {' or '.join(wanted)}, found {found!r}"
         )
     return config
+
+
+def auto_config(weights: Weights) -> Any:
+    """Read the configuration of a folder of whatever kind transformers knows by itself.
+
+    Code that lies in the folder is not run; left to itself, transformers asks the user whether it may be.
+
+    Raises
+    ------
+    BackboneError
+        If there is none, or transformers does not know the kind.
+    """
+    kind = weights.config().get("model_type")  # which says in better words that there is none
+    try:
+        return AutoConfig.from_pretrained(str(weights.folder), local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        first = str(error).splitlines()[0]
+        raise BackboneError(
+            f"{weights.name}: transformers has no network of type {kind!r}: {first}"
+        ) from None
 
 
 def untrained(make: Any, seed: int) -> Any:

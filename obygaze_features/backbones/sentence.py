@@ -5,11 +5,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoConfig
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from obygaze_features.backbones.backbone import BackboneError
-from obygaze_features.backbones.checkpoint import ATTENTION, load_pretrained, plain_config
+from obygaze_features.backbones.checkpoint import ATTENTION, auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.sentence_files import Pooling, read_pooling
 from obygaze_features.backbones.space import space_of
@@ -60,12 +59,9 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
 def _config(weights: Weights) -> Any:
     if weights.seed is not None:
         raise BackboneError(f"{weights.name}: a text backbone needs a tokenizer; name a folder or repository")
-    weights.config()  # which says in better words that there is none
-    try:
-        config: Any = AutoConfig.from_pretrained(str(weights.folder), local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
-        raise BackboneError(f"{weights.name}: {str(error).splitlines()[0]}") from None
-    if type(config) not in MODEL_MAPPING or config.is_encoder_decoder:
+    config = auto_config(weights)
+    reads = hasattr(config, "vocab_size") and hasattr(config, "hidden_size")  # and not images, or both
+    if type(config) not in MODEL_MAPPING or config.is_encoder_decoder or not reads:
         raise BackboneError(f"{weights.name}: a network of type {config.model_type!r} is no sentence encoder")
     return config
 

@@ -79,8 +79,17 @@ def read_pooling(weights: Weights) -> Pooling:
         _mode(weights, steps[1][1]),
         normalise="Normalize" in kinds,
         lower_case=bool(limits.get("do_lower_case")),
-        max_tokens=limits.get("max_seq_length"),
+        max_tokens=_limit(weights, limits),
     )
+
+
+def _limit(weights: Weights, limits: dict[str, Any]) -> int | None:
+    found = limits.get("max_seq_length")
+    if found is not None and (type(found) is not int or found < 1):
+        raise BackboneError(
+            f"{weights.name}: max_seq_length should be a whole number of tokens, found {found!r}"
+        )
+    return found
 
 
 def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
@@ -88,13 +97,13 @@ def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
     found = _object(weights, name)
     newer = found.get("pooling_mode")  # one name or several, where older versions have a flag for each
     flags = [key for key, value in found.items() if key.startswith("pooling_mode_") and value is True]
-    asked = [newer] if isinstance(newer, str) else newer or flags
-    if len(asked) != 1 or asked[0] not in MODES:
+    asked = newer if isinstance(newer, list) else [newer] if newer else flags
+    if len(asked) != 1 or str(asked[0]) not in MODES:
         raise BackboneError(
             f"{weights.name}/{name}: asks for {', '.join(map(str, asked)) or 'no pooling'}; one of "
             f"{', '.join(MODES)} is supported"
         )
-    return MODES[asked[0]]
+    return MODES[str(asked[0])]
 
 
 def _object(weights: Weights, name: str) -> dict[str, Any]:

@@ -32,7 +32,8 @@ class Tokenizer:
     Raises
     ------
     BackboneError
-        If there is no tokenizer, it cannot be read, or nothing says how long a text may be.
+        If there is no tokenizer, it cannot be read or cannot fill texts up, or nothing says how long a text
+        may be.
     """
 
     def __init__(
@@ -45,6 +46,12 @@ class Tokenizer:
         if not known:
             raise BackboneError(f"{weights.name}: nothing says how many tokens a text may have")
         self.limit = int(min(known))
+        if self.limit <= (added := self._tokenizer.num_special_tokens_to_add()):
+            raise BackboneError(
+                f"{weights.name}: a text may have {self.limit} tokens, and begin and end alone are {added}"
+            )
+        if pad and self._tokenizer.pad_token_id is None:
+            raise BackboneError(f"{weights.name}: its tokenizer has no token to fill texts up with")
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
         """Turn texts into tokens, cut at the limit."""
@@ -52,16 +59,9 @@ class Tokenizer:
         if not prepared:
             return []
         whole = self._ids(prepared)
-        cut = {row for row, ids in enumerate(whole) if len(ids) > self.limit}
-        shortened = iter(
-            self._ids([prepared[row] for row in sorted(cut)], truncation=True, max_length=self.limit)
-            if cut
-            else []
-        )
-        return [
-            Tokens(self._filled(next(shortened) if row in cut else ids), len(ids), self.limit)
-            for row, ids in enumerate(whole)
-        ]
+        filling = "max_length" if self.pad else False
+        taken = self._ids(prepared, truncation=True, max_length=self.limit, padding=filling)
+        return [Tokens(tuple(ids), len(found), self.limit) for ids, found in zip(taken, whole, strict=True)]
 
     def record(self) -> dict[str, Any]:
         """Say what it is, in the store's words: the digests of its files by name, and what is done."""
@@ -74,11 +74,8 @@ class Tokenizer:
 
     def _ids(self, texts: list[str], **how: Any) -> list[list[int]]:
         with quiet():
-            found: list[list[int]] = self._tokenizer(texts, padding=False, **how)["input_ids"]
+            found: list[list[int]] = self._tokenizer(texts, **how)["input_ids"]
         return found
-
-    def _filled(self, ids: list[int]) -> tuple[int, ...]:
-        return (*ids, *[self._tokenizer.pad_token_id] * (self.limit - len(ids) if self.pad else 0))
 
 
 def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
@@ -99,8 +96,10 @@ def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
         )
     try:
         with quiet():
-            loaded: Any = AutoTokenizer.from_pretrained(weights.folder, local_files_only=True)
+            loaded: Any = AutoTokenizer.from_pretrained(
+                weights.folder, local_files_only=True, trust_remote_code=False
+            )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
-        first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise BackboneError(f"{weights.name}: the tokenizer cannot be read: {first}") from None
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise BackboneError(f"{weights.name}: the tokenizer cannot be read: {said}") from None
     return loaded, {path.name: digest([path]) for path in paths}

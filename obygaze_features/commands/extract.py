@@ -1,36 +1,25 @@
 """`obygaze extract`: a manifest's clips, or a list of texts, into a store."""
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Literal
+from typing import Any
 
 import click
 
 from obygaze_features.commands.extract_options import (
     Shard,
     choose_shard,
-    read_recipes,
     what_forbids_writing,
 )
 from obygaze_features.commands.extract_output import (
     note,
-    note_samplings,
     progress,
-    show_estimate,
     show_outcome,
 )
-from obygaze_features.commands.extract_work import TEXTS_AT_ONCE, Work, reads_texts, text_work
+from obygaze_features.commands.extract_work import clip_work, reads_texts, text_work
 from obygaze_features.commands.places import HERE
 
-if TYPE_CHECKING:
-    from obygaze_features.extract import RunReport
-
 NO_LICENCE = "NOASSERTION"  # SPDX's word for: nobody has said
-
-
-VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # somebody forgot the manifest
 
 
 @click.command()
@@ -111,23 +100,10 @@ VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # somebody forgot the
 @click.pass_context
 def extract(
     ctx: click.Context,
+    /,
     manifest: Path,
     store: Path,
     names: tuple[str, ...],
-    n_frames: int | None,
-    policy: Literal["uniform", "keyframes"],
-    weights: tuple[str, ...],
-    presets: tuple[str, ...],
-    tokens: tuple[str, ...],
-    device: str | None,
-    dtype: str | None,
-    compiled: bool,
-    engine: Literal["local", "ray"],
-    workers: int | None,
-    batch_size: int | None,
-    timeout: float,
-    strict: bool,
-    hash_sources: bool,
     limit: int | None,
     given_shard: tuple[int, int] | None,
     retry_failed: bool,
@@ -138,6 +114,7 @@ def extract(
     no_seal: bool,
     dry_run: bool,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """Extract the clips of MANIFEST, or the texts of a list, into STORE, resuming where it was stopped.
 
@@ -166,56 +143,13 @@ def extract(
       obygaze extract stills.csv stores/stills --backbone clip           still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
-    from obygaze_features.extract import ExtractError, Job, estimate, stop_on_signals, usable_cores
-    from obygaze_features.extract.stills import frames_of
-    from obygaze_features.manifest import read_manifest
+    from obygaze_features.extract import ExtractError, stop_on_signals
     from obygaze_features.store import Stage, read_stage, staging_path
     from obygaze_features.store.provenance import validate_licence
-    from obygaze_features.store.seal import versioned
+    from obygaze_features.store.staging.seal import versioned
 
-    called = corpus or manifest.stem
-    if reads_texts(names):
-        work = text_work(
-            ctx,
-            manifest,
-            called,
-            names,
-            weights,
-            device=device,
-            dtype=dtype,
-            batch_size=batch_size or TEXTS_AT_ONCE,
-            as_json=as_json,
-        )
-    else:
-        _refuse_videos(manifest)
-        run = _engine(engine)
-        clips = read_manifest(manifest)
-        recipes = read_recipes(
-            names,
-            frames_of(clips, n_frames),
-            {"weights": weights, "preset": presets, "tokens": tokens},
-            device=device,
-            dtype=dtype,
-            compiled=compiled,
-        )
-        job = Job(
-            clips,
-            called,
-            tuple(recipe.build() for recipe in recipes),
-            policy,
-            strict,
-            hash_sources,
-            recipes,
-        )
-        note_samplings(job)
-        if not clips:
-            raise ExtractError(f"{manifest}: there is no clip in it, only a header")
-        cores = workers or usable_cores()
-        work = Work(
-            job,
-            partial(run, job, workers=workers, batch_size=batch_size or 8, timeout_s=timeout),
-            lambda todo: show_estimate(estimate(job, todo, cores), cores, as_json=as_json),
-        )
+    make = text_work if reads_texts(names) else clip_work  # each names what it takes of `how`
+    work = make(ctx, manifest, corpus or manifest.stem, names, as_json=as_json, **how)
     shard = choose_shard(given_shard)
     no_seal = no_seal or shard[1] > 1
     validate_licence(licence)
@@ -239,6 +173,11 @@ def extract(
     for damage in stage.damage():
         note(damage)
     todo = stage.missing(shard, retry_failed=retry_failed)[:limit]
+    if todo and shard[1] == 1 and (others := stage.n_writers()):
+        note(
+            f"{others} other process(es) write to {place} now and may do the same {work.unit}s: that harms "
+            "nothing but costs twice; --shard shares the work"
+        )
     if todo and sealed.exists() and not no_seal:
         raise click.UsageError(
             f"{sealed} is sealed already; {len(todo)} more {work.unit}s need another, such as "
@@ -251,36 +190,15 @@ def extract(
         path = sealed if sealed.exists() else _seal(place, store, store_version, licence, citation)
     show_outcome(stage, report, path, stop, as_json=as_json, unit=work.unit)
     if shard[1] > 1 and not (stop() or stage.missing(shard)):
+        stated = "SPDX" if licence == NO_LICENCE else quote(licence)
         note(
             f"shard {shard[0]}/{shard[1]} is done. "
-            f"Once all are: obygaze store seal {quote(str(store))} --licence {quote(licence)}"
+            f"Once all are: obygaze store seal {quote(str(store))} --licence {stated}"
         )
     failed = any(
         entry.status == "failed" and entry.row % shard[1] == shard[0] for entry in stage.status().values()
     )
     ctx.exit(stop.exit_code or (3 if failed else 0))
-
-
-def _refuse_videos(manifest: Path) -> None:
-    from obygaze_features.extract import ExtractError
-
-    if manifest.is_dir() or manifest.suffix.lower() in VIDEOS:
-        folder = manifest if manifest.is_dir() else manifest.parent
-        raise ExtractError(
-            f"{manifest} is not a manifest; make one first: "
-            f"obygaze manifest import folder {quote(str(folder))} --out {quote(manifest.stem or 'films')}.csv"
-        )
-
-
-def _engine(name: str) -> "Callable[..., RunReport]":
-    """Import an engine, before anything else is done that its absence would waste."""
-    if name == "ray":
-        from obygaze_features.extract.distributed import run_ray
-
-        return run_ray
-    from obygaze_features.extract import run_local
-
-    return run_local
 
 
 def _seal(place: Path, store: Path, version: str, licence: str, citation: str) -> Path:

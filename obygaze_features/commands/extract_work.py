@@ -4,19 +4,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
 
 from obygaze_features.commands.extract_options import read_recipes
-from obygaze_features.commands.extract_output import show_text_estimate
+from obygaze_features.commands.extract_output import note_samplings, show_estimate, show_text_estimate
 
 if TYPE_CHECKING:
     from obygaze_features.extract import Job, RunReport
     from obygaze_features.extract.texts import TextJob
+    from obygaze_features.manifest import Manifest
 
-TEXTS_AT_ONCE = 64
+CLIPS_AT_ONCE, TEXTS_AT_ONCE = 8, 64
+VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # somebody forgot the manifest
 OF_FRAMES = {
     "n_frames": "--n",
     "policy": "--sampling",
@@ -74,17 +77,76 @@ def reads_texts(names: Sequence[str]) -> bool:
     return bool(texts)
 
 
+def clip_work(
+    _: click.Context,
+    manifest: Path,
+    corpus: str,
+    names: Sequence[str],
+    *,
+    n_frames: int | None,
+    policy: Literal["uniform", "keyframes"],
+    weights: tuple[str, ...],
+    presets: tuple[str, ...],
+    tokens: tuple[str, ...],
+    device: str | None,
+    dtype: str | None,
+    compiled: bool,
+    engine: Literal["local", "ray"],
+    workers: int | None,
+    batch_size: int | None,
+    timeout: float,
+    strict: bool,
+    hash_sources: bool,
+    as_json: bool,
+) -> Work:
+    """Read a manifest and build the backbones that take frames of its clips.
+
+    Raises
+    ------
+    ManifestError
+        It cannot be read.
+    ExtractError
+        It is a video, a folder or a list of texts, or has no clip.
+    """
+    from obygaze_features.extract import ExtractError, Job, estimate, usable_cores
+    from obygaze_features.extract.stills import frames_of
+
+    _refuse_videos(manifest)
+    run = _engine(engine)
+    clips = _read_clips(manifest, names)
+    recipes = read_recipes(
+        names,
+        frames_of(clips, n_frames),
+        {"weights": weights, "preset": presets, "tokens": tokens},
+        device=device,
+        dtype=dtype,
+        compiled=compiled,
+    )
+    backbones = tuple(recipe.build() for recipe in recipes)
+    job = Job(clips, corpus, backbones, policy, strict, hash_sources, recipes)
+    note_samplings(job)
+    if not clips:
+        raise ExtractError(f"{manifest}: there is no clip in it, only a header")
+    cores = workers or usable_cores()
+    return Work(
+        job,
+        partial(run, job, workers=workers, batch_size=batch_size or CLIPS_AT_ONCE, timeout_s=timeout),
+        lambda todo: show_estimate(estimate(job, todo, cores), cores, as_json=as_json),
+    )
+
+
 def text_work(
     ctx: click.Context,
     texts: Path,
     corpus: str,
     names: Sequence[str],
-    weights: tuple[str, ...],
     *,
+    weights: tuple[str, ...],
     device: str | None,
     dtype: str | None,
-    batch_size: int,
+    batch_size: int | None,
     as_json: bool,
+    **_of_frames: Any,
 ) -> Work:
     """Read a list of texts and build the backbones that read them.
 
@@ -113,7 +175,55 @@ def text_work(
     job = TextJob(found, corpus, backbones)
     return Work(
         job,
-        partial(run_texts, job, batch_size=batch_size),
+        partial(run_texts, job, batch_size=batch_size or TEXTS_AT_ONCE),
         lambda todo: show_text_estimate(estimate_texts(job, todo), as_json=as_json),
         "text",
     )
+
+
+def _refuse_videos(manifest: Path) -> None:
+    from obygaze_features.extract import ExtractError
+
+    if manifest.is_dir() or manifest.suffix.lower() in VIDEOS:
+        folder = manifest if manifest.is_dir() else manifest.parent
+        raise ExtractError(
+            f"{manifest} is not a manifest; make one first: "
+            f"obygaze manifest import folder {quote(str(folder))} --out {quote(manifest.stem or 'films')}.csv"
+        )
+
+
+def _engine(name: str) -> "Callable[..., RunReport]":
+    """Import an engine, before anything else is done that its absence would waste."""
+    if name == "ray":
+        from obygaze_features.extract.distributed import run_ray
+
+        return run_ray
+    from obygaze_features.extract import run_local
+
+    return run_local
+
+
+def _read_clips(path: Path, names: Sequence[str]) -> "Manifest":
+    """Read a manifest of clips for backbones that take frames.
+
+    Raises
+    ------
+    ManifestError
+        It cannot be read.
+    ExtractError
+        It is a list of texts.
+    """
+    from obygaze_features.extract import ExtractError
+    from obygaze_features.manifest import ManifestError, read_manifest, read_texts
+
+    try:
+        return read_manifest(path)
+    except ManifestError as error:
+        try:
+            read_texts(path)
+        except ManifestError:
+            raise error from None
+        raise ExtractError(
+            f"{path} is a list of texts, and what takes frames ({', '.join(names)}) reads none; "
+            "give --backbone clip-text or --backbone sentence"
+        ) from error

@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from obygaze_features.backbones.gradcam import MappedNetwork, Target
     from obygaze_features.extract.saliency import Pair
-    from obygaze_features.store.maps import Maps
+    from obygaze_features.store.saliency_maps import Maps
 
 PATH = click.Path(path_type=Path)
 SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a = -0.75"
@@ -19,7 +19,7 @@ SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a =
 @click.command()
 @click.argument("manifest", type=PATH)
 @click.option("--pairs", type=PATH, help="CSV of what to map: image_id, text, perhaps group.")
-@click.option("--prompts", type=PATH, help="Text file, a text a line: every image is mapped for each.")
+@click.option("--prompts", type=PATH, help="List of texts, as for extract: every image is mapped for each.")
 @click.option("--out", type=PATH, required=True, help="Zarr of the maps.")
 @click.option(
     "--weights", metavar="WEIGHTS", help="A folder, repository[@revision] or file.  [default: CLIP's]"
@@ -74,7 +74,7 @@ def gradcam(
     from obygaze_features.extract.saliency import every_pair, map_pairs, read_pairs
     from obygaze_features.extract.stills import of_stills
     from obygaze_features.manifest import read_manifest
-    from obygaze_features.store.maps import check_maps_free, write_maps
+    from obygaze_features.store.saliency_maps import check_maps_free, write_maps
 
     source = pairs or prompts
     if source is None or (pairs and prompts):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sized
 
     from obygaze_features.manifest import Imported, Manifest
 
@@ -270,7 +270,12 @@ def _write(imported: "Imported", out: Path) -> None:
     written = write_manifest(imported.manifest, out)
     for notice in imported.notices:
         click.echo(notice, err=True)
-    click.echo(f"{out}: {len(written):,} clips of {len(written.movies):,} movies ({_levels(written)})")
+    clips, movies = _count(written, "clip"), _count(written.movies, "movie")
+    click.echo(f"{out}: {clips} of {movies} ({_levels(written)})")
+
+
+def _count(things: "Sized", noun: str) -> str:
+    return f"{len(things):,} {noun}{'' if len(things) == 1 else 's'}"
 
 
 def _levels(manifest: "Manifest") -> str:

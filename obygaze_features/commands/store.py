@@ -176,7 +176,7 @@ def seal(
     """
     from obygaze_features.store import open_store, read_stage, staging_path
     from obygaze_features.store import seal as seal_stage
-    from obygaze_features.store.growing import check_growth
+    from obygaze_features.store.exchange.growing import check_growth
 
     grown_from = (
         None if parent is None else check_growth(open_store(parent), read_stage(staging_path(name)), version)

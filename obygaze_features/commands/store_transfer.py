@@ -10,7 +10,7 @@ from obygaze_features.commands.places import HERE
 from obygaze_features.commands.store_output import bar, files_bar, fingerprint
 
 if TYPE_CHECKING:
-    from obygaze_features.store.transfer import Brought
+    from obygaze_features.store.sharing.transfer import Brought
 
 
 @click.command()
@@ -26,8 +26,8 @@ def pack(store: Path, out: Path | None) -> None:
       obygaze store pack stores/films-1.0.0
       obygaze store pack stores/films --out /share/films.zip
     """
-    from obygaze_features.store.objects import Folder
-    from obygaze_features.store.packed import pack as pack_store
+    from obygaze_features.store.reading.objects import Folder
+    from obygaze_features.store.sharing.pack import pack as pack_store
 
     folder = _unpacked(store)
     with bar("pack", "B", scaled=True) as progress:
@@ -46,8 +46,8 @@ def unpack(packed: Path, out: Path | None) -> None:
       obygaze store unpack films-1.0.0.zip
       obygaze store unpack films-1.0.0.zip --out stores/films-1.0.0
     """
-    from obygaze_features.store.packed import open_zip
-    from obygaze_features.store.transfer import bring
+    from obygaze_features.store.reading.packed import open_zip
+    from obygaze_features.store.sharing.transfer import bring
 
     objects = open_zip(packed)
     with files_bar("unpack") as progress:
@@ -83,8 +83,8 @@ def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | N
       obygaze store pull s3://bucket/films-1.0.0 stores/films-1.0.0 --arrays frames --clips few.txt
       obygaze store pull hf://datasets/lab/films@v1 stores/films-1.0.0
     """
-    from obygaze_features.store.locate import locate
-    from obygaze_features.store.transfer import bring
+    from obygaze_features.store.reading.locate import locate
+    from obygaze_features.store.sharing.transfer import bring
 
     wanted = None if clips is None else _read_ids(clips)
     objects = locate(place)
@@ -108,8 +108,8 @@ def push(store: Path, destination: str) -> None:
       obygaze store push stores/films-1.0.0 s3://bucket/films-1.0.0
       obygaze store push stores/films-1.0.0 hf://datasets/lab/films
     """
-    from obygaze_features.store.objects import Folder
-    from obygaze_features.store.push import push as push_store
+    from obygaze_features.store.reading.objects import Folder
+    from obygaze_features.store.sharing.push import push as push_store
 
     folder = _unpacked(store)
     with files_bar("push") as progress:
@@ -120,7 +120,7 @@ def push(store: Path, destination: str) -> None:
 def _unpacked(store: Path) -> Path:
     """Find the folder of a store, which its zip will not do for."""
     from obygaze_features.store import StoreError
-    from obygaze_features.store.locate import resolve
+    from obygaze_features.store.reading.locate import resolve
 
     folder = resolve(store)
     if folder.is_file():

@@ -1,9 +1,7 @@
 """Priors of texts: a table of captions and a language model -> lm.csv, taken up where it was stopped."""
 
-import csv
 import hashlib
 import importlib.metadata
-import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from obygaze_features.extract.errors import ExtractError
+from obygaze_features.manifest.rows import table_line
 from obygaze_features.manifest.texts import read_texts
 from obygaze_features.store.files import replace_synced
 
@@ -197,14 +196,12 @@ def software() -> dict[str, str]:
 
 def write_priors(out: Path, priors: Mapping[str, Values], record: Mapping[str, Any]) -> None:
     """Write the table, text and numbers, and its record beside it as JSON."""
-    text = io.StringIO(newline="")
-    columns = ["text", *next(iter(priors.values()))]
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({"text": one, **values} for one, values in priors.items())
+    columns = list(next(iter(priors.values())))
+    lines = [table_line(("text", *columns))]
+    lines += [table_line((text, *(str(of[each]) for each in columns))) for text, of in priors.items()]
     document = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     replace_synced(out.with_suffix(".json"), document.encode())
-    replace_synced(out, text.getvalue().encode())
+    replace_synced(out, "".join(lines).encode())
 
 
 def describe(path: Path, texts: Texts, model: "LanguageModel", at_once: int) -> dict[str, Any]:

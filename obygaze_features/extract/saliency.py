@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from obygaze_features.backbones import BackboneError
 from obygaze_features.backbones.gradcam import MappedNetwork, Target, enlarged, live_map
 from obygaze_features.extract.errors import ExtractError
-from obygaze_features.manifest import Manifest
+from obygaze_features.manifest import Manifest, read_texts
 from obygaze_features.manifest.table import Problems, read_table
-from obygaze_features.store.maps import SIDE, Maps, with_means
+from obygaze_features.store.saliency_maps import SIDE, Maps, with_means
 from obygaze_features.video import read_frames, uniform
 
 
@@ -53,21 +53,19 @@ def read_pairs(path: Path, images: Manifest) -> tuple[Pair, ...]:
 
 
 def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
-    """Pair every image with every line of a text file; the text is the group as well.
+    """Pair every image with every text of a list, as `read_texts` takes it; the text is the group as well.
 
     Raises
     ------
+    ManifestError
+        The file is no list of texts; naming the line.
     ExtractError
-        The file is not UTF-8, has no line, or one twice.
+        A text is there twice.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise ExtractError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
-    texts = [line.strip() for line in lines if line.strip()]
-    if not texts or len(set(texts)) < len(texts):
-        found = "a line is there twice" if texts else "there is no line"
-        raise ExtractError(f"{path}: {found}; a text a line is expected, each once")
+    texts = [text for _, text in read_texts(path).rows]
+    for place, text in enumerate(texts):
+        if text in texts[:place]:
+            raise ExtractError(f"{path}: the text {text!r} is there twice; each is mapped once")
     return tuple(Pair(clip.clip_id, text, text) for clip in images for text in texts)
 
 

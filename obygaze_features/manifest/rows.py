@@ -12,14 +12,10 @@ CONCEPT_SEPARATOR = ";"
 
 
 def canonical_bytes(clips: Sequence[Clip]) -> bytes:
-    """Write clips as the one CSV that stands for them: UTF-8, comma, line feed, quotes only where needed.
-
-    Written by hand, since what the csv module quotes has changed between Python versions, and a digest
-    must not.
-    """
+    """Write clips as the one CSV that stands for them: UTF-8, comma, line feed, quotes only where needed."""
     extras = tuple(clips[0].extras) if clips else ()
-    lines = [_line((*FIELDS, *extras))]
-    lines += [_line((*_cells(clip), *(clip.extras[column] for column in extras))) for clip in clips]
+    lines = [table_line((*FIELDS, *extras))]
+    lines += [table_line((*_cells(clip), *(clip.extras[column] for column in extras))) for clip in clips]
     return "".join(lines).encode("utf-8")
 
 
@@ -122,7 +118,12 @@ def _cells(clip: Clip) -> tuple[str, ...]:
     )
 
 
-def _line(cells: Iterable[str]) -> str:
+def table_line(cells: Iterable[str]) -> str:
+    """Write one line of a CSV.
+
+    By hand, since what the csv module quotes has changed between Python versions, and a digest must not: up
+    to 3.12 it leaves a lone carriage return bare, which no reader takes for part of a cell.
+    """
     return ",".join(_quoted(cell) for cell in cells) + "\n"
 
 

@@ -1,12 +1,12 @@
 """Lists of texts: prompts or captions, each with an id, for the backbones that read texts."""
 
-import csv
 import hashlib
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
+from .clip import is_printable
 from .errors import ManifestError
+from .rows import table_line
 from .table import Problems, read_table, text_of
 
 COLUMNS = (("text_id", "text"), ("caption_id", "caption"))
@@ -29,9 +29,8 @@ class TextList:
 
     def digest(self) -> str:
         """Hash the rows as a CSV table of text_id and text, whatever the file looked like: SHA-256."""
-        table = io.StringIO(newline="")
-        csv.writer(table, lineterminator="\n").writerows([COLUMNS[0], *self.rows])
-        return hashlib.sha256(table.getvalue().encode()).hexdigest()
+        lines = (table_line(row) for row in (COLUMNS[0], *self.rows))
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def read_texts(path: str | Path) -> TextList:
@@ -46,7 +45,8 @@ def read_texts(path: str | Path) -> TextList:
     Raises
     ------
     ManifestError
-        Naming file and line: not UTF-8, no such columns, an empty id or text, an id that is there twice.
+        Naming file and line: not UTF-8, no such columns, an empty id or text, an id that is there twice or
+        cannot be printed.
     """
     path = Path(path)
     found = _lines(path) if path.suffix.lower() == ".txt" else _cells(path)
@@ -57,8 +57,10 @@ def read_texts(path: str | Path) -> TextList:
             problems.add(line, "the text is empty")
         if not text_id.strip():
             problems.add(line, "the id is empty")
+        elif not is_printable(text_id):
+            problems.add(line, f"the id {text_id!r} holds a character that cannot be printed")
         elif text_id in first:
-            problems.add(line, f"the id {text_id} is there twice, first in line {first[text_id]}")
+            problems.add(line, f"the id {text_id!r} is there twice, first in line {first[text_id]}")
         first.setdefault(text_id, line)
     problems.refuse()
     if not found:

@@ -5,9 +5,9 @@ No reader of Croissant decodes Zarr, so it describes the table of clips, and nam
 
 import re
 
-from obygaze_features.store.card import NOBODY_SAID, Facts
+from obygaze_features.store.canonical import json_bytes
 from obygaze_features.store.layout import TABLE, TEXTS
-from obygaze_features.store.rows import json_bytes
+from obygaze_features.store.readme import NOBODY_SAID, Facts
 from obygaze_features.store.table import COLUMNS, TEXT_COLUMN
 
 _TYPES = {

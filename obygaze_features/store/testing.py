@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store.layout import TEXTS
-from obygaze_features.store.seal import seal
-from obygaze_features.store.stage import Stage, staging_path
-from obygaze_features.store.values import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
+from obygaze_features.store.staging.seal import seal
+from obygaze_features.store.staging.stage import Stage, staging_path
+from obygaze_features.store.staging.values import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
 
 
 def toy_provenance(name: str, n_frames: int = 2, **changes: object) -> dict[str, object]:

@@ -68,6 +68,7 @@ def audit_eat(
         "space": images.space,
         "images": images.fingerprint,
         "texts": texts.fingerprint,
+        "n_partial": {"images": len(images.partial), "texts": len(texts.partial)},
         "variant": str(variant),
         "tests": [{"name": one.name, "X": one.x, "Y": one.y, "A": one.a, "B": one.b} for one in tests],
         "published_model": model,

@@ -30,6 +30,8 @@ class Embeddings:
         Item id -> row of `vectors`; an id without features has none.
     fingerprint : str
         Of the store.
+    partial
+        Item id -> why its embedding is of a part alone: a text that was cut, an image not read whole.
     """
 
     where: str
@@ -37,6 +39,7 @@ class Embeddings:
     vectors: NDArray[np.float32]
     rows: Mapping[str, int]
     fingerprint: str
+    partial: Mapping[str, str]
 
     @property
     def n_features(self) -> int:
@@ -103,7 +106,8 @@ def read_embeddings(path: Path, backbone: str | None = None) -> Embeddings:
     where = f"{store.where}, group {group.name}"
     rows = {name: row for row, name in enumerate(group.clip_ids) if group.usable[row]}
     space = group_space(group, where)
-    return Embeddings(where, space, group.pooled(), rows, store.fingerprint)
+    partial = {clip.clip_id: clip.reason for clip in store.clips if clip.status == "partial"}
+    return Embeddings(where, space, group.pooled(), rows, store.fingerprint, partial)
 
 
 def read_stored_text_ids(

@@ -1,13 +1,12 @@
 """One format of results: a tidy CSV, and a JSON document with the record beside it."""
 
-import csv
-import io
 import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from obygaze_features.manifest.rows import table_line
 from obygaze_models.audits.errors import AuditError
 
 
@@ -49,15 +48,12 @@ class Results:
 
 def rows_to_csv(rows: Sequence[Mapping[str, object]]) -> str:
     """Write rows as CSV: None as an empty cell, true and false in small letters."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    return text.getvalue()
+    names = list(rows[0])
+    return table_line(names) + "".join(table_line(_cell(row[name]) for name in names) for row in rows)
 
 
-def _cell(value: object) -> object:
-    return str(value).lower() if isinstance(value, bool) else value
+def _cell(value: object) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def beside(out: Path) -> Path:

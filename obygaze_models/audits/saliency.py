@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from obygaze_features.store import Group, open_store
-from obygaze_features.store.maps import SIDE, Maps, with_means
+from obygaze_features.store.saliency_maps import SIDE, Maps, with_means
 from obygaze_models.audits.embeddings import Embeddings, choose_group, group_space
 from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.gradcam import Saliency, Score, gradcam
@@ -117,6 +117,8 @@ def map_pairs(
 def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None) -> Results:
     """Measure every map in every region of its image, whatever network the maps were made with.
 
+    Regions of images without a map are counted, and measured nowhere.
+
     Parameters
     ----------
     regions
@@ -132,7 +134,9 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
         picture = one.astype(np.float64)
         about = {**pair, "empty": not picture.any()}
         rows += [about | measured for measured in _measured(pair["image_id"], picture, regions)]
-    return Results("saliency", maps.about, tuple(rows), {"groups": _by_group(rows)})
+    unmapped = set(regions or ()) - {pair["image_id"] for pair in maps.pairs}
+    summary = {"groups": _by_group(rows), "n_images_with_regions_only": len(unmapped)}
+    return Results("saliency", maps.about, tuple(rows), summary)
 
 
 def _check_spaces(activations: Activations, head: SpacedHead, texts: Embeddings) -> None:

@@ -19,7 +19,7 @@ def read_text(path: Path) -> str:
         The file is not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")  # line ends in a cell as they are: texts are compared
     except UnicodeDecodeError as error:
         raise AuditError(f"{path} is not UTF-8 text: byte {error.start} can't be read") from error
 

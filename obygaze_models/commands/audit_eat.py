@@ -15,6 +15,7 @@ from obygaze_models.commands.audit_output import (
     check,
     csv_file,
     finish,
+    tell_partial,
 )
 
 if TYPE_CHECKING:
@@ -116,9 +117,12 @@ def eat(
     check(out, figure, force=force)
     chosen = _tests(tests)
     targets = read_embeddings(images, images_backbone)
+    attributes = read_embeddings(texts, texts_backbone)
+    for embedded in (targets, attributes):
+        tell_partial(embedded)
     results = audit_eat(
         targets,
-        read_embeddings(texts, texts_backbone),
+        attributes,
         items=read_items(items) if items else sobem_items(tuple(targets.rows)),
         text_ids=read_stored_text_ids(texts, texts_backbone, text_items),
         tests=chosen,

@@ -17,6 +17,7 @@ from obygaze_models.commands.audit_output import (
     check,
     csv_file,
     finish,
+    tell_partial,
 )
 
 if TYPE_CHECKING:
@@ -143,11 +144,16 @@ def _similarity(
     from obygaze_models.audits.gender_score import embedded_similarity, read_similarities
 
     if sims is not None and texts is None:
-        return read_similarities(sims), {"space": None, "texts": None}
+        return read_similarities(sims), {"space": None, "texts": None, "n_partial": None}
     if sims is not None or texts is None:
         raise click.UsageError("Give either --texts or --sims.")
     embedded = read_embeddings(texts, backbone)
-    origin: dict[str, object] = {"space": embedded.space, "texts": embedded.fingerprint}
+    tell_partial(embedded)
+    origin: dict[str, object] = {
+        "space": embedded.space,
+        "texts": embedded.fingerprint,
+        "n_partial": len(embedded.partial),
+    }
     return embedded_similarity(embedded, read_stored_text_ids(texts, backbone, text_items)), origin
 
 

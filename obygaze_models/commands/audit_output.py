@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from obygaze_models.audits.embeddings import Embeddings
     from obygaze_models.audits.results import Results
 
 PATH = click.Path(path_type=Path)
@@ -49,6 +50,14 @@ def check(out: Path, figure: Path | None, *, force: bool) -> None:
     check_free(out, beside(out), *([figure] if figure else []), force=force)
     if figure:
         import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
+
+
+def tell_partial(embedded: "Embeddings") -> None:
+    """Say how many embeddings are of a part alone: they are used, and nobody should have to guess it."""
+    if embedded.partial:
+        name, reason = next(iter(embedded.partial.items()))
+        n = f"{len(embedded.partial)} of {len(embedded.rows)} embeddings"
+        click.echo(f"{embedded.where}: {n} are partial, such as {name}: {reason}", err=True)
 
 
 def finish(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from obygaze_models.commands.audit_output import FIGURE, FILE, FORCE, JSON, PATH
+from obygaze_models.commands.audit_output import FIGURE, FILE, FORCE, JSON, PATH, tell_partial
 
 if TYPE_CHECKING:
-    from obygaze_features.store.maps import Maps
+    from obygaze_features.store.saliency_maps import Maps
     from obygaze_models.audits.results import Results
 
 
@@ -79,7 +79,7 @@ def saliency(
       obygaze audit saliency --acts stores/acts --head head.npz --texts stores/prompts \\
         --text-items prompts.csv --pairs pairs.csv --roi faces.csv --out maps.zarr
     """
-    from obygaze_features.store.maps import check_maps_free, read_maps, write_maps
+    from obygaze_features.store.saliency_maps import check_maps_free, read_maps, write_maps
     from obygaze_models.audits.errors import AuditError
     from obygaze_models.audits.regions import read_regions
     from obygaze_models.audits.results import write_results
@@ -115,6 +115,8 @@ def saliency(
     if overlays:
         _overlays(maps, files, overlays)
     _echo(results, as_json=as_json)
+    if unmapped := results.summary["n_images_with_regions_only"]:
+        click.echo(f"{roi}: regions of {unmapped} images that have no map were not used", err=True)
     kept = f"{len(maps.pairs)} maps kept in {out}, " if given is None else ""
     click.echo(f"{kept}results in {table}", err=True)
 
@@ -156,10 +158,12 @@ def _mapped(
     from obygaze_models.audits.tables import read_text_ids
 
     paths = {name: path for name, path in sources.items() if path is not None}
+    embedded = read_embeddings(paths["texts"], texts_backbone)
+    tell_partial(embedded)
     return map_pairs(
         read_activations(paths["acts"], acts_backbone),
         read_head(paths["head"]),
-        read_embeddings(paths["texts"], texts_backbone),
+        embedded,
         text_ids=read_text_ids(paths["text_items"]),
         pairs=wanted,
         score=Score(score),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from obygaze_features.store import Group
     from obygaze_models.dataset import Dataset, Features, Pool
     from obygaze_models.experiments.evaluate import Run
+    from obygaze_models.probes import Imbalance
     from obygaze_models.protocol import Task
 
 
@@ -56,10 +57,19 @@ if TYPE_CHECKING:
     help="Test blocks of scenes by models that know the rest of their movies, to see how much that helps.",
 )
 @click.option(
+    "--imbalance",
+    type=click.Choice(["none", "weights", "subsample"]),
+    default="none",
+    show_default=True,
+    help="What the probe does about the larger class in the clips it is trained on, never in others. none: "
+    "nothing, its threshold is tuned. weights: losses weigh n / (2 n_class), scikit-learn's 'balanced'. "
+    "subsample: as many clips drawn as the smaller class has.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="Folder of the run.  [default: runs/STORE-VERSION-TASK-TEST-POLICY-seedN-DIGEST in the current "
-    "folder; the digest stands for the store's content, the features read and the manifest]",
+    "folder; the digest stands for the store's content, the features read, the manifest and --imbalance]",
 )
 @click.option(
     "--save",
@@ -82,6 +92,7 @@ def evaluate(
     seed: int,
     n_seeds: int,
     seen: bool,
+    imbalance: "Imbalance",
     out: Path | None,
     save: Path | None,
     force: bool,
@@ -101,6 +112,7 @@ def evaluate(
       obygaze evaluate stores/obygaze12-xclip obygaze12.csv --task hn_s --policy paper --json
       obygaze evaluate stores/films films.csv --features frames --pool mean --out runs/films-mean
       obygaze evaluate stores/films films.csv --seeds 5
+      obygaze evaluate stores/films films.csv --imbalance weights
       obygaze evaluate stores/films films.csv --save models/films.model
     """
     from tqdm import tqdm
@@ -141,7 +153,8 @@ def evaluate(
     stem = [opened.name, *([data.backbone] if len(opened.names) > 1 else []), opened.version]
     seeds = f"seed{seed}" if n_seeds == 1 else f"seeds{seed}to{seed + n_seeds - 1}"
     tasks = [train_task.name, test_task.name, *(["seen"] if seen else [])]
-    name = run_name(data, *stem, *tasks, policy, seeds, manifest=digest)
+    tasks += [] if imbalance == "none" else [imbalance]
+    name = run_name(data, *stem, *tasks, policy, seeds, manifest=digest, imbalance=imbalance)
     folder = out or Path("runs") / name
     _check_free(folder, save, force=force)
     origin = {"manifest_sha256": digest, "label_policy": policy}
@@ -158,6 +171,7 @@ def evaluate(
             seed=seed,
             n_seeds=n_seeds,
             seen=seen,
+            imbalance=imbalance,
             origin=origin,
             progress=progress,
         )

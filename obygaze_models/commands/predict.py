@@ -71,6 +71,8 @@ def _notices(scored: "Scored", card: "Card") -> list[str]:
         notices.append(
             f"{seen} clips are of movies that the model was trained on: their scores are no predictions"
         )
+    if scored.n_partial:
+        notices.append(f"{scored.n_partial} clips are partial: a part of their video could not be read")
     if scored.n_beyond:
         notices.append(
             f"{scored.n_beyond} of {len(table)} clips lie farther from the mean of the clips trained on than "

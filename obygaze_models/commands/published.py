@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from obygaze_features.manifest import LabelPolicy, Manifest
     from obygaze_models.report import Report
 
 
@@ -193,6 +194,8 @@ def _run(
     request = Request(
         tuple(open_store(store) for store in stores), read_manifest(manifest), LabelPolicy(policy), seed
     )
+    if "strict" in protocols:
+        _notice_policy(request.manifest, request.policy)
     notes: list[str] = []
     with (
         new_folder(out, force=force) as folder,
@@ -215,6 +218,21 @@ def _run(
     for note in notes:
         click.echo(note, err=True)
     click.echo(f"kept in {out}", err=True)
+
+
+def _notice_policy(clips: "Manifest", policy: "LabelPolicy") -> None:
+    """Say on stderr how many labels the strict protocol reads otherwise than they are annotated."""
+    from obygaze_features.manifest import apply_policy
+
+    labelled = apply_policy(clips, policy)
+    changed = sum(clips.by_id[clip.clip_id].level is not clip.level for clip in labelled)
+    left_out = len(clips) - len(labelled)
+    if changed or left_out:
+        click.echo(
+            f"label policy {policy}: {changed} of {len(clips)} clips changed level, {left_out} left out; "
+            "--policy raw takes levels as annotated",
+            err=True,
+        )
 
 
 def _print(reports: "Sequence[Report]", *, as_json: bool) -> None:

@@ -1,18 +1,24 @@
 """What every caption says, whichever table it is under."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from obygaze_models.experiments.material import Material, count_absent
+from obygaze_models.probes import Imbalance
 from obygaze_models.protocol.paper import Fold
 
 PAPER = (
-    "protocol paper: a reconstruction of the published folds, to compare with published numbers; its folds "
-    "leak (see docs/leak.md)"
+    "protocol paper: a reconstruction of the published folds, to compare with published numbers; whether the "
+    "folds leak is told by table and cell (see docs/leak.md)"
 )
 STRICT = (
     "protocol strict: each film tested by models of the other films; epoch, threshold, depth and penalty "
     "chosen by inner folds of films"
 )
+IMBALANCE: Mapping[Imbalance, str] = {
+    "none": "imbalance none: the mlp trained on classes as they are, its threshold tuned",
+    "weights": "imbalance weights: the mlp trained with losses in which both classes weigh the same",
+    "subsample": "imbalance subsample: the mlp trained on as many clips of the larger class as of the other",
+}
 POLICIES = {
     "raw": "labels: raw policy, as annotated",
     "paper": "labels: paper policy, a clip without a visual concept is EN",

@@ -47,7 +47,7 @@ def caption(found: Comparison) -> list[str]:
     few = f"{paired} films are few" if paired < FEW else f"with {paired} films"
     lines = [
         f"{letter}: {one.model} of {one.run.folder}, "
-        f"store {one.predictions.table['store'].iloc[0][:12]}{_seeds(one)}"
+        f"store {one.predictions.table['store'].iloc[0][:12]}{_seeds(one)}{_remedy(one)}"
         for letter, one in (("A", found.a), ("B", found.b))
     ]
     return [
@@ -66,6 +66,17 @@ def _seeds(one: Side) -> str:
     return f", mean of {n} seeds" if n > 1 else ""
 
 
+def _imbalance(one: Side) -> str:
+    """Name what a model does about the larger class; only a probe can, and older runs did nothing."""
+    settings = one.run.record.get("models", {}).get(one.model, {})
+    return str(settings.get("imbalance", "none"))
+
+
+def _remedy(one: Side) -> str:
+    imbalance = _imbalance(one)
+    return "" if imbalance == "none" else f", imbalance {imbalance}"
+
+
 def document(found: Comparison) -> dict[str, object]:
     """Give a comparison as JSON values; undefined numbers are null."""
     record, table = found.a.run.record, found.a.predictions.table
@@ -77,6 +88,7 @@ def document(found: Comparison) -> dict[str, object]:
             "model": one.model,
             "store": one.predictions.table["store"].iloc[0],
             "seeds": sorted(set(one.predictions.table["seed"].tolist())),
+            "imbalance": _imbalance(one),
         }
         for letter, one in (("a", found.a), ("b", found.b))
     }

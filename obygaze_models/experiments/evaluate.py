@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import COLUMNS, Predictions, summarise
 from obygaze_models.evaluation.metrics import prevalence
-from obygaze_models.probes import AlwaysNegative, AlwaysPositive, MLPProbe, MoviePrior, RandomGuess, fit_many
+from obygaze_models.probes import (
+    AlwaysNegative,
+    AlwaysPositive,
+    Imbalance,
+    MLPProbe,
+    MoviePrior,
+    RandomGuess,
+    fit_many,
+)
 from obygaze_models.probes.baselines import Baseline
 from obygaze_models.protocol import (
     ProtocolError,
@@ -45,6 +53,11 @@ MODELS: dict[str, Callable[[int], Model]] = {
 """The models of every evaluation, from a fold's seed."""
 
 
+def models_with(imbalance: Imbalance) -> Mapping[str, Callable[[int], Model]]:
+    """Give the models of an evaluation whose probe does something about the larger class."""
+    return MODELS | {"mlp": lambda seed: MLPProbe(imbalance=imbalance, random_state=seed)}
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """What an evaluation leaves: predictions, everything computed from them, and how they came about.
@@ -74,6 +87,7 @@ def evaluate(
     seed: int = 0,
     n_seeds: int = 1,
     seen: bool = False,
+    imbalance: Imbalance = "none",
     origin: Mapping[str, object] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
@@ -91,6 +105,8 @@ def evaluate(
         With the name of the film left out, or the block, it seeds every draw.
     n_seeds : int
         How many seeds, from `seed` on, every model that draws is trained with, all in one computation.
+    imbalance : {"none", "weights", "subsample"}
+        Of the probe, as `MLPProbe` has it: a matter of training clips alone.
     origin : mapping, optional
         JSON values to record of where the labels come from, e.g. the manifest's digest and the label policy.
     progress : callable, optional
@@ -108,7 +124,7 @@ def evaluate(
     for name, split in cuts:
         _check_training(data.y[split.train], name if seen else f"movie {name}", train)
     asked = [Asked(one, name, split) for one in range(seed, seed + n_seeds) for name, split in cuts]
-    models = _fit(data, asked, seed, progress)
+    models = _fit(data, asked, models_with(imbalance), progress)
     blocks: list[pd.DataFrame] = []
     curves: list[pd.DataFrame] = []
     folds: list[dict[str, object]] = []
@@ -126,7 +142,13 @@ def evaluate(
     predictions = Predictions(stacked[list(COLUMNS)])
     inner_curves = pd.concat(curves, ignore_index=True)[CURVE_COLUMNS]
     record = dict(origin or {}) | _record(
-        data, train=train, test=test, seeds=range(seed, seed + n_seeds), folds=folds, testable=testable
+        data,
+        train=train,
+        test=test,
+        seeds=range(seed, seed + n_seeds),
+        imbalance=imbalance,
+        folds=folds,
+        testable=testable,
     )
     if seen:
         record["protocol"] = SEEN
@@ -157,13 +179,13 @@ def _cuts(
 def _fit(
     data: Dataset,
     asked: Sequence[Asked],
-    first: int,
+    makers: Mapping[str, Callable[[int], Model]],
     progress: Callable[[int, int], None] | None,
 ) -> list[dict[str, Model]]:
     """Fit every model of every seed and fold, all probes at once; what draws nothing has the first seed."""
-    models = []
+    models, first = [], asked[0].seed
     for one in asked:
-        made = {name: make(seed_of(one.seed, one.name)) for name, make in MODELS.items()}
+        made = {name: make(seed_of(one.seed, one.name)) for name, make in makers.items()}
         models.append(
             {
                 name: model
@@ -276,6 +298,7 @@ def _record(
     train: Task,
     test: Task,
     seeds: Sequence[int],
+    imbalance: Imbalance,
     folds: list[dict[str, object]],
     testable: NDArray[np.bool_],
 ) -> dict[str, object]:
@@ -285,6 +308,7 @@ def _record(
         "test_task": test.name,
         "seed": seeds[0],
         "seeds": list(seeds),
+        "imbalance": imbalance,
         "store": data.store,
         "backbone": data.backbone,
         "features": data.features,
@@ -302,7 +326,7 @@ def _record(
         "prevalence": prevalence(data.y[testable]),
         "excluded": [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in data.excluded],
         "folds": folds,
-        "models": {name: _settings(make(seeds[0])) for name, make in MODELS.items()},
+        "models": {name: _settings(make(seeds[0])) for name, make in models_with(imbalance).items()},
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("obygaze", "numpy", "scikit-learn")},

@@ -154,6 +154,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         title=f"{TITLE}, strict protocol",
         notes=(
             *captions.strict_notes(material),
+            captions.IMBALANCE["none"],
             "train HN vs S, test (EN u HN) vs S; the mlp's out-of-fold calls at its tuned threshold",
             (
                 "false alarms among EN and HN clips, HN against EN as reference; misses among S clips; an "

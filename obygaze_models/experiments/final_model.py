@@ -5,7 +5,7 @@ from typing import Any
 
 from obygaze_features.store import Group
 from obygaze_models.dataset import Dataset
-from obygaze_models.experiments.evaluate import MODELS, Run, seed_of
+from obygaze_models.experiments.evaluate import Run, models_with, seed_of
 from obygaze_models.experiments.reach import distances
 from obygaze_models.experiments.run_folder import document
 from obygaze_models.persistence import Card
@@ -33,7 +33,7 @@ def train_final(data: Dataset, train: Task, run: Run, group: Group) -> tuple[MLP
     record: Mapping[str, Any] = run.record
     rows = train.holds(data.levels)
     # A fold's seed is of the film that it leaves out: none here.
-    probe = MODELS[MODEL](seed_of(record["seed"], ""))
+    probe = models_with(record["imbalance"])[MODEL](seed_of(record["seed"], ""))
     if not isinstance(probe, MLPProbe):
         raise TypeError(f"{MODEL} is not a probe")
     probe.fit(data.X[rows], data.y[rows], groups=data.movies[rows])

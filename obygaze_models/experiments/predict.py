@@ -29,6 +29,8 @@ class Scored:
         prediction.
     excluded : tuple of Exclusion
         Clips without features.
+    n_partial : int
+        Clips scored of which a part of the video could not be read.
     n_beyond : int or None
         Clips that lie farther from the mean of the training clips than any of these; None where the model's
         card does not say how far they lie.
@@ -36,6 +38,7 @@ class Scored:
 
     table: pd.DataFrame
     excluded: tuple[Exclusion, ...]
+    n_partial: int
     n_beyond: int | None
 
 
@@ -79,7 +82,7 @@ def predict(model: ModelFile, store: Store) -> Scored:
         if not group.usable[row]
     )
     beyond = None if card.reach is None else int((distances(probe, features) > card.reach).sum())
-    return Scored(table, excluded, beyond)
+    return Scored(table, excluded, sum(clip.status == "partial" for clip in clips), beyond)
 
 
 def _find_group(card: Card, store: Store) -> Group:
@@ -147,6 +150,7 @@ def document(scored: Scored, card: Card, store: Store) -> dict[str, object]:
         "store": store.fingerprint,
         "backbone": card.backbone,
         "threshold": float(card.threshold),
+        "n_partial": scored.n_partial,
         "n_beyond": scored.n_beyond,
         "clips": scored.table.drop(columns="threshold").to_dict(orient="records"),
         "excluded": [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in scored.excluded],

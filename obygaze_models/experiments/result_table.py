@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
+from obygaze_models.experiments.captions import IMBALANCE
 from obygaze_models.experiments.evaluate import Run
 from obygaze_models.report import interval, number
 
@@ -87,6 +88,7 @@ def caption(run: Run, title: str) -> list[str]:
     lines = [
         f"{title}; labels: {record['label_policy']} policy; features: {features}",
         f"protocol {record['protocol']}; {_seeds(record['seeds'])}",
+        IMBALANCE[record["imbalance"]],
         f"{clips['tested']} clips of {movies} movies tested, prevalence {prevalence}",
         f"of {clips['manifest']} clips in the manifest {others}, {left_out}; {more}",
     ]

@@ -63,7 +63,7 @@ def to_json(run: Run) -> str:
     return json.dumps(document(run), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def run_name(data: Dataset, *asked: str, manifest: str) -> str:
+def run_name(data: Dataset, *asked: str, manifest: str, imbalance: str) -> str:
     """Name a run's folder by what was asked of what, so that runs that differ have folders that do.
 
     Parameters
@@ -72,10 +72,10 @@ def run_name(data: Dataset, *asked: str, manifest: str) -> str:
         Its store's content, backbone, array and pooling are in the name's last part, six digits of a digest.
     *asked : str
         What people tell runs apart by: store, tasks, policy, seeds.
-    manifest : str
-        The manifest's digest, in the last part too.
+    manifest, imbalance : str
+        The manifest's digest, and what is done about the larger class: in the last part too.
     """
-    rest = f"{data.store}/{data.backbone}/{data.features}/{data.pool}/{manifest}"
+    rest = f"{data.store}/{data.backbone}/{data.features}/{data.pool}/{manifest}/{imbalance}"
     return "-".join((*asked, hashlib.sha256(rest.encode("utf-8")).hexdigest()[:6]))
 
 

@@ -268,6 +268,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         title=f"{TITLE}, strict protocol",
         notes=(
             *captions.strict_notes(material),
+            captions.IMBALANCE["none"],
             "pooled over all out-of-fold predictions; intervals: two-level bootstrap over films and clips",
             (
                 "pcbm: ridge CAVs of the training films, cross-fitted; the last two rows are the same "
@@ -311,7 +312,7 @@ def _strict_block(results: Sequence[StrictResults], summary: pd.DataFrame, cell:
     )
     first = part.iloc[0]
     undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
-    one_class = f"; {undefined} films of one class are not in within_movie_auc" if undefined else ""
+    one_class = f"; films of one class, not in within_movie_auc: {undefined}" if undefined else ""
     return Block(
         cell_title(cell),
         ("model", "features", *SHOWN, "printed"),

@@ -185,6 +185,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         title=f"{TITLE}, strict protocol",
         notes=(
             *captions.strict_notes(material),
+            captions.IMBALANCE["none"],
             (
                 "train HN vs S, test (EN u HN) vs S; AP of a model that knows nothing is the prevalence, "
                 "its auc 0.5"

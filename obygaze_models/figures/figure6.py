@@ -58,5 +58,5 @@ def _forest(panels: Mapping[str, Sequence[Effect]], figure: Figure) -> None:
         axes.axvline(0, color=GREY, linewidth=0.8)
         axes.invert_yaxis()
         axes.set_title(title, loc="left", fontsize=9)
-        axes.set_xlabel("log odds ratio of an error")
+        axes.set_xlabel("log odds ratio of an error, 95 % interval")
         axes.spines[["top", "right"]].set_visible(False)

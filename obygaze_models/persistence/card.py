@@ -26,7 +26,7 @@ class Card:
     estimator : str
         ``MLPProbe``.
     parameters : mapping
-        Its constructor's parameters.
+        Its constructor's parameters; a file that names no `imbalance` is older than it, and had none.
     threshold : float
         The logit from which on a clip is called positive.
     n_epochs : int
@@ -89,6 +89,12 @@ class Card:
         if self.reach is None:
             del fields["reach"]
         number = 1 if self.reach is None else PROTOCOL
+        if number == 1:
+            if self.parameters["imbalance"] != "none":
+                raise ValueError("the first format can't say that an imbalance was not 'none'")
+            fields["parameters"] = {
+                name: value for name, value in self.parameters.items() if name != "imbalance"
+            }
         return {"format": FORMAT, "protocol_number": number, **fields}
 
 
@@ -215,5 +221,7 @@ def parse_card(found: Mapping[str, Any], name: str) -> Card:
         raise ModelError(f"{name}: the card's provenance is not what its provenance_sha256 is of")
     fields = {field: found[field] for field in rules}
     return Card(
-        **fields | {"movies": tuple(found["movies"]), "metrics": tuple(found["metrics"])},
+        **fields
+        | {"parameters": {"imbalance": "none"} | found["parameters"]}
+        | {"movies": tuple(found["movies"]), "metrics": tuple(found["metrics"])},
     )

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from obygaze_models.blas import one_blas_thread
+from obygaze_models.probes.imbalance import IMBALANCES, Imbalance
 from obygaze_models.probes.labels import encode_labels
 from obygaze_models.probes.many import Selected, Sides, select_many
 from obygaze_models.probes.network import Floats
@@ -42,7 +43,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     The ``paper`` variant is the published model, with what there is to be said against it: two softmax
     neurons whose probabilities cross-entropy takes for logits, so that the loss is flat wherever the model is
     sure; features as they are; and the epoch that training ended with, `patience` epochs past the best. It
-    takes no ``groups``.
+    takes no ``groups`` and no `imbalance`: its classes are balanced by the folds drawn.
 
     Parameters
     ----------
@@ -58,12 +59,16 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Fewest and most epochs. `max_epochs` wins where it is the smaller.
     patience : int
         Epochs without a lower validation loss after which training stops.
+    imbalance : {"none", "weights", "subsample"}
+        What is done about the larger class, in the clips a model is trained on and in no others: nothing but
+        the threshold; losses weighed by n / (2 n_class), scikit-learn's ``"balanced"``; or clips of the
+        larger class drawn, as many as the smaller has, anew for each inner model, from `random_state`.
     inner_folds : int
         Inner folds when movies are given; fewer where there are fewer movies.
     random_state : int
-        Seed of the initialisation and of the order of clips: the same seed gives the same bytes, whatever the
-        number of threads (training and prediction hold BLAS to one; the products are too small to gain from
-        more).
+        Seed of the initialisation, of the order of clips and of a subsample: the same seed gives the same
+        bytes, whatever the number of threads (training and prediction hold BLAS to one; the products are too
+        small to gain from more).
 
     Attributes
     ----------
@@ -93,6 +98,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "min_epochs": [Interval(Integral, 1, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "patience": [Interval(Integral, 1, None, closed="left")],
+        "imbalance": [StrOptions(set(IMBALANCES))],
         "inner_folds": [Interval(Integral, 2, None, closed="left")],
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
@@ -107,6 +113,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         min_epochs: int = 5,
         max_epochs: int = 100,
         patience: int = 5,
+        imbalance: Imbalance = "none",
         inner_folds: int = 4,
         random_state: int = 0,
     ) -> None:
@@ -117,6 +124,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.min_epochs = min_epochs
         self.max_epochs = max_epochs
         self.patience = patience
+        self.imbalance = imbalance
         self.inner_folds = inner_folds
         self.random_state = random_state
 
@@ -151,8 +159,8 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            One of X_val and y_val is missing, or both they and groups are given, or groups to the paper
-            variant.
+            One of X_val and y_val is missing, or both they and groups are given, or groups or an imbalance
+            to the paper variant.
         ProtocolError
             The movies don't allow an inner selection.
         """
@@ -209,6 +217,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             max_epochs=self.max_epochs,
             patience=self.patience,
             standardised=not paper,
+            imbalance=self.imbalance,
             keep="last" if paper else "best",
         )
 
@@ -300,6 +309,11 @@ def _fit(
     if groups is not None and first.variant == "paper":
         raise ValueError(
             "the paper variant chooses nothing by inner folds: give validation clips, not groups"
+        )
+    if first.imbalance != "none" and first.variant == "paper":
+        raise ValueError(
+            "the paper variant balances classes by its folds: imbalance must be 'none', "
+            f"not {first.imbalance!r}"
         )
     movies = None
     if groups is not None:

@@ -90,8 +90,8 @@ def log_loss(scores: Floats, y: Floats, n_outputs: int = 1) -> float:
     return float((np.logaddexp(0, scores) - y * scores).mean())
 
 
-def backward(layer: Layers, X: Floats, y: Floats, slope: Layers) -> Floats:
-    """Compute the logits of a batch, and write into `slope` the gradient of their mean loss.
+def backward(layer: Layers, X: Floats, y: Floats, slope: Layers, weights: Floats | float = 1.0) -> Floats:
+    """Compute the logits of a batch, and write into `slope` the gradient of their mean weighted loss.
 
     Parameters
     ----------
@@ -101,6 +101,8 @@ def backward(layer: Layers, X: Floats, y: Floats, slope: Layers) -> Floats:
         Labels 0 or 1, as floats.
     slope : Layers
         Views of the gradient [P].
+    weights : ndarray, shape [B], or float
+        Of each clip's loss, whose sum is divided by B, not by the weights'.
 
     Returns
     -------
@@ -113,6 +115,7 @@ def backward(layer: Layers, X: Floats, y: Floats, slope: Layers) -> Floats:
         squashed = np.tanh(scores / 2)
         # d tanh(s / 2) / ds = (1 - tanh(s / 2)^2) / 2.
         pull = (expit(squashed) - y) * (1 - squashed * squashed) / (2 * len(y))
+    pull *= weights
     slope.output_weight[:, -1] = pull @ hidden
     slope.output_bias[-1] = pull.sum()
     if len(layer.output_bias) == 2:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_models.blas import one_blas_thread
+from obygaze_models.probes.imbalance import Imbalance, balanced_weights, even_rows
 from obygaze_models.probes.network import (
     Adam,
     Floats,
@@ -37,6 +38,8 @@ class Settings:
         1: a logit; 2: the paper's two softmax neurons (`obygaze_models.probes.network`).
     standardised : bool
         Whether features are standardised by the moments of the clips trained on.
+    imbalance : {"none", "weights", "subsample"}
+        What is done to the clips trained on, and to no others (`obygaze_models.probes.imbalance`).
     keep : {"best", "last"}
         The epoch whose parameters are kept: that of the lowest validation loss, or the one training ended
         with.
@@ -50,6 +53,7 @@ class Settings:
     max_epochs: int
     patience: int
     standardised: bool
+    imbalance: Imbalance
     keep: Literal["best", "last"]
 
 
@@ -87,7 +91,7 @@ class Curve:
     fold : int
         The inner fold held out; -1 where there was none.
     train_loss : ndarray of float64, shape [E]
-        Mean of the clips' losses while the epoch ran.
+        Mean of the clips' losses while the epoch ran, none weighted.
     validation_loss : ndarray of float64, shape [E]
         Loss after the epoch; NaN where there was nothing to validate on.
     kept : int
@@ -219,17 +223,21 @@ class _Watcher:
 def _train(X: Floats, y: Floats, jobs: Sequence[Job], settings: Settings) -> list[Trained]:
     """Train a model for jobs that differ in nothing but what they watch."""
     job = jobs[0]
-    own, labels = X[job.train], y[job.train]
+    rng, rows = np.random.default_rng(job.seed), job.train
+    if settings.imbalance == "subsample":
+        # From a stream of its own: the rest is as if the clips drawn were all there are.
+        rows = rows[even_rows(y[rows], rng.spawn(1)[0])]
+    own, labels = X[rows], y[rows]
+    weights = balanced_weights(labels) if settings.imbalance == "weights" else np.ones_like(labels)
     mean, scale = np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
     if settings.standardised:
         mean, scale = moments(own)
         own = standardise(own, mean, scale)
     watchers = []
     for one in jobs:
-        rows = one.validation
-        held_out = None if rows is None else (standardise(X[rows], mean, scale), y[rows])
+        seen = one.validation
+        held_out = None if seen is None else (standardise(X[seen], mean, scale), y[seen])
         watchers.append(_Watcher(one, held_out))
-    rng = np.random.default_rng(job.seed)
     parameters: Floats = initial(X.shape[1], settings.n_hidden, rng, settings.n_outputs).astype(X.dtype)
     state, gradient = Adam.start(parameters), np.empty_like(parameters)
     layer, slope = (layers(vector, X.shape[1], settings.n_outputs) for vector in (parameters, gradient))
@@ -237,11 +245,11 @@ def _train(X: Floats, y: Floats, jobs: Sequence[Job], settings: Settings) -> lis
     train_loss: list[float] = []
     while any(watcher.ended is None for watcher in watchers):
         order = rng.permutation(len(labels))
-        targets = labels[order]
+        targets, shares = labels[order], weights[order]
         np.take(own, order, axis=0, out=shuffled, mode="clip")
         for start in range(0, len(order), settings.batch_size):
             batch = slice(start, start + settings.batch_size)
-            scores[batch] = backward(layer, shuffled[batch], targets[batch], slope)
+            scores[batch] = backward(layer, shuffled[batch], targets[batch], slope, shares[batch])
             adam_step(parameters, gradient, state, settings.learning_rate)
         train_loss.append(log_loss(scores, targets, settings.n_outputs))
         for watcher in watchers:

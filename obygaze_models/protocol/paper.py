@@ -79,11 +79,15 @@ def count_leaks(fold: Fold) -> Leaks:
     return Leaks(len(test & set(fold.train)), len(test & set(fold.validation)), len(fold.test))
 
 
+CLEAN = "no test clip is in training or validation"
+"""What `leak_caption` says of folds without a leak; of others it says how much was seen."""
+
+
 def leak_caption(folds: Sequence[Fold]) -> str:
     """Say how much of the test sides was seen in training and validation: for the caption of every table."""
     leaks = [count_leaks(fold) for fold in folds]
     if not any(leak.in_training or leak.in_validation for leak in leaks):
-        return "no test clip is in training or validation"
+        return CLEAN
     trained = [leak.in_training for leak in leaks]
     validated = [leak.in_validation for leak in leaks]
     tested = sorted({leak.n_test for leak in leaks})
@@ -272,7 +276,7 @@ def _with_folds(manifest: Manifest, column: str) -> list[tuple[Clip, int]]:
             if without_video
             else f"the manifest has no folds in a column {column}, and the paper protocol's are those of the "
             "released split files: import it with `obygaze manifest import obygaze12 FOLDER`, where FOLDER "
-            "holds balanced_level/ and movieset/; or use the strict protocol"
+            "holds balanced_level/ and movieset/; or use the strict protocol (--protocol strict)"
         )
     return [(clip, _fold_number(clip, column, text)) for clip, text in texts]
 

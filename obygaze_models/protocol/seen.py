@@ -18,7 +18,10 @@ GAP = 1
 
 
 def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str], n_blocks: int = N_BLOCKS) -> FoldTable:
-    """Cut each movie's clips, in the order given, into blocks of about as many; fold k tests block k."""
+    """Cut each movie's clips, in the order given, into blocks of about as many; fold k tests block k.
+
+    The order must be that of the film, as the manifest's is meant to be: nothing here can tell.
+    """
     folds = np.empty(len(clip_ids), dtype=np.int64)
     of = np.asarray(movies)
     for movie in np.unique(of):

@@ -38,7 +38,7 @@ def check_folder(folder: Path, *, force: bool) -> None:
     try:
         listed = json.loads((folder / CONTENTS).read_text(encoding="utf-8"))
         strangers = sorted(present - set(listed) - {CONTENTS})
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise OutputError(f"{folder / CONTENTS} is not the list of an output's files: {error}") from error
     if strangers:
         raise OutputError(

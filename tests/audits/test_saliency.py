@@ -8,7 +8,7 @@ import pytest
 import zarr
 
 from obygaze_features.store import StoreError
-from obygaze_features.store.maps import SIDE, read_maps, stretched, write_maps
+from obygaze_features.store.saliency_maps import SIDE, read_maps, stretched, write_maps
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.audits.embeddings import read_embeddings
 from obygaze_models.audits.errors import AuditError

@@ -15,7 +15,7 @@ from obygaze.cli import main
 from obygaze_features.backbones.checkpoint import untrained
 from obygaze_features.backbones.gradcam import MappedNetwork, enlarged, live_map, similarity
 from obygaze_features.backbones.presets import PRESETS
-from obygaze_features.store.maps import SIDE, read_maps
+from obygaze_features.store.saliency_maps import SIDE, read_maps
 from obygaze_models.audits.gradcam import Score, gradcam
 from obygaze_models.audits.heads import Linear
 from obygaze_models.audits.resampling import enlarge
@@ -119,7 +119,21 @@ def test_live_maps_are_measured_drawn_and_laid_over_their_pictures(mapped, capsy
     assert document["record"]["layer"] == "1"
     assert len(list((mapped / "laid").iterdir())) == 3
     assert (mapped / "f.svg").stat().st_size
+    assert document["summary"]["n_images_with_regions_only"] == 0
     assert "results in found.csv" in capsys.readouterr().err
+
+
+def test_regions_and_maps_of_different_images_are_said(mapped, capsys):
+    asked = ["audit", "saliency", "--maps", "maps.zarr", "--out", "found.csv", "--roi"]
+    boxes = (mapped / "roi.csv").read_text(encoding="utf-8")
+    (mapped / "more.csv").write_text(f"{boxes}other,face,0,0,9,9\nother,chest,9,9,20,20\n", encoding="utf-8")
+    assert run(*asked, "more.csv") == 0
+    assert "more.csv: regions of 1 images that have no map were not used" in capsys.readouterr().err
+    document = json.loads((mapped / "found.json").read_text(encoding="utf-8"))
+    assert document["summary"]["n_images_with_regions_only"] == 1
+    (mapped / "fewer.csv").write_text(boxes.replace("shapes-low", "shapes-high"), encoding="utf-8")
+    assert run(*asked, "fewer.csv", "--force") == 1
+    assert "image shapes-low has no region of interest" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Live Grad-CAM: the numbers of autograd and of the published rules, and light where it was planted."""
 
 import json
-import subprocess
 import sys
 from contextlib import suppress
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageDraw
+from PIL.ExifTags import Base
 from safetensors.torch import save_file
 from torch import nn
 from transformers import AutoTokenizer, CLIPModel
@@ -21,7 +21,7 @@ from obygaze_features.backbones.gradcam import MappedNetwork, class_score, enlar
 from obygaze_features.backbones.gradcam_networks import clip_to_map
 from obygaze_features.backbones.presets import PRESETS
 from obygaze_features.backbones.testing import tiny_checkpoint
-from obygaze_features.store.maps import read_maps
+from obygaze_features.store.saliency_maps import read_maps
 
 pytestmark = pytest.mark.usefixtures("grad_cam")
 
@@ -269,7 +269,7 @@ def test_a_planted_detector_lights_up_where_its_colour_is(detecting, lab, capsys
 
 
 def test_a_clip_maps_every_image_for_every_prompt_the_same_every_time(clip_folder, lab, capsys):
-    (lab / "prompts.txt").write_text("\ufeffa cat\n\na dog \n", encoding="utf-8")
+    (lab / "prompts.txt").write_text("\ufeffa cat\r\na dog\r\n", encoding="utf-8")
     asked = ["gradcam", "stills.csv", "--prompts", "prompts.txt", "--weights", clip_folder]
     for name in ("one.zarr", "two.zarr"):
         assert run(*asked, "--out", name) == 0
@@ -297,13 +297,15 @@ def test_a_clip_maps_every_image_for_every_prompt_the_same_every_time(clip_folde
         (["--prompts", "p.txt", "--out", "m.csv"], 2, "should end in .zarr"),
         (["--pairs", "gone.csv"], 1, "line 2, column image_id: the manifest has no image 'gone'"),
         (["--pairs", "twice.csv"], 1, "line 3: 'warm' with '0' is there twice"),
-        (["--prompts", "empty.txt"], 1, "there is no line; a text a line is expected"),
+        (["--prompts", "empty.txt"], 1, "empty.txt: line 1: the text is empty"),
+        (["--prompts", "twice.txt"], 1, "twice.txt: the text 'a man' is there twice"),
         (["--prompts", "p.txt", "--out", "stills.zarr"], 1, "holds something else than saliency maps"),
     ],
 )
 def test_a_wrong_use_is_said_before_any_work(lab, capsys, arguments, code, words):
     (lab / "p.txt").write_text("0\n", encoding="utf-8")
     (lab / "empty.txt").write_text("\n", encoding="utf-8")
+    (lab / "twice.txt").write_text("a man\na man\n", encoding="utf-8")
     (lab / "gone.csv").write_text("image_id,text\ngone,0\n", encoding="utf-8")
     (lab / "twice.csv").write_text("image_id,text\nwarm,0\nwarm,0\n", encoding="utf-8")
     (lab / "stills.zarr").mkdir()
@@ -343,6 +345,23 @@ def test_a_network_that_cannot_be_had_is_one_line(lab, detecting, capsys, change
     assert "Traceback" not in err
 
 
+def test_a_picture_is_mapped_as_it_is_seen_upright_and_in_three_channels(lab, detecting):
+    upright = Image.open(lab / "stills" / "warm.png")
+    turned = Image.Exif()
+    turned[Base.Orientation] = 6  # to be turned by 90 degrees clockwise
+    upright.transpose(Image.Transpose.ROTATE_90).save(lab / "stills" / "turned.png", exif=turned)
+    upright.convert("L").save(lab / "stills" / "grey.png")
+    upright.convert("L").convert("RGB").save(lab / "stills" / "three.png")
+    assert run("manifest", "import", "images", "stills", "--out", "more.csv") == 0
+    (lab / "p.csv").write_text("text_id,text\nred,0\n", encoding="utf-8")
+    assert run("gradcam", "more.csv", "--prompts", "p.csv", *detecting, "--out", "m.zarr") == 0
+    maps = read_maps(lab / "m.zarr")
+    found = {pair["image_id"]: one for pair, one in zip(maps.pairs, maps.raw, strict=True)}
+    assert found["warm"].any()
+    assert np.array_equal(found["warm"], found["turned"])
+    assert np.array_equal(found["grey"], found["three"])
+
+
 def test_a_damaged_image_stops_the_maps_with_its_name(lab, detecting, capsys):
     data = (lab / "stills" / "warm.png").read_bytes()
     (lab / "stills" / "warm.png").write_bytes(data[: len(data) // 2])
@@ -364,17 +383,11 @@ def test_videos_are_not_mapped_and_a_random_network_is_called_untrained(lab, det
     assert read_maps(lab / "m.zarr").about["untrained"] is True
 
 
-def test_without_the_package_one_sentence_says_what_to_install(lab, detecting):
+def test_without_the_package_one_sentence_says_what_to_install(lab, detecting, monkeypatch, capsys):
     (lab / "p.txt").write_text("0\n", encoding="utf-8")
-    code = (
-        "import sys; sys.modules['pytorch_grad_cam'] = None; from obygaze.cli import main; main(sys.argv[1:])"
-    )
-    asked = ["gradcam", "stills.csv", "--prompts", "p.txt", *detecting, "--out", "m.zarr"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *asked], cwd=lab, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert done.stderr == (
+    monkeypatch.setitem(sys.modules, "pytorch_grad_cam", None)
+    assert run("gradcam", "stills.csv", "--prompts", "p.txt", *detecting, "--out", "m.zarr") == 1
+    assert capsys.readouterr().err == (
         "obygaze: error: this needs pytorch_grad_cam; install it with: pip install 'obygaze[saliency]'\n"
     )
 

@@ -2,13 +2,20 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+import tokenizers
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from obygaze_features.backbones import BackboneError
+from obygaze_features.backbones.checkpoint import untrained
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.language_model import language_model, reduce
 from obygaze_features.backbones.testing import tiny_language_model
@@ -134,13 +141,39 @@ def test_the_end_token_stands_in_for_a_begin_token_that_is_missing(copied, model
     assert other.score([other.tokens("a man")]) == model.score([model.tokens("a man")])
 
 
+def test_a_tokenizer_that_adds_begin_and_end_itself_adds_none_twice(tmp_path):
+    special = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+    words = {"<unk>": 0, "<s>": 1, "</s>": 2, "a": 3, "man": 4}
+    tokenizer = tokenizers.Tokenizer(WordLevel(words, unk_token=special["unk_token"]))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.post_processor = TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+    )
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+    fast.save_pretrained(tmp_path)
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    untrained(lambda: LlamaForCausalLM(LlamaConfig(vocab_size=5, **sizes)), 0).save_pretrained(tmp_path)
+    model = language_model(str(tmp_path), compute=CPU)
+    assert model.tokenizer("a man")["input_ids"] == [1, 3, 4, 2]
+    assert model.tokens("a man") == (1, 3, 4, 2)
+    assert model.score([model.tokens("a man")])[0].n_tokens == 3
+
+
+def test_code_that_lies_beside_a_model_is_not_even_offered_to_be_run(copied):
+    auto = {"AutoConfig": "labnet.Config", "AutoModelForCausalLM": "labnet.Model"}
+    path = copied(config=json.dumps({"model_type": "labnet", "auto_map": auto}))
+    (Path(path) / "labnet.py").write_text("raise SystemExit('it was run')\n", encoding="utf-8")
+    with pytest.raises(BackboneError, match=r"no network of type 'labnet'|the tokenizer cannot be read"):
+        language_model(path, compute=CPU)
+
+
 def test_a_network_that_looks_ahead_is_refused(tmp_path, folder):
     from transformers import BertConfig, BertLMHeadModel
 
     config = BertConfig(
         vocab_size=280, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
     )
-    BertLMHeadModel(config).save_pretrained(tmp_path)
+    untrained(lambda: BertLMHeadModel(config), 0).save_pretrained(tmp_path)
     for name in ("vocab.json", "merges.txt"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "GPT2Tokenizer"}', encoding="utf-8")

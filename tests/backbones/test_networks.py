@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from transformers import CLIPModel, SiglipModel, VivitModel, XCLIPModel
+from PIL import Image
+from transformers import CLIPImageProcessorPil, CLIPModel, SiglipModel, VivitModel, XCLIPModel
 
 from obygaze_features.backbones import BackboneError, load_backbone
 from obygaze_features.backbones.checkpoint import quiet, untrained
 from obygaze_features.backbones.compute import Compute
+from obygaze_features.video import read_frames, uniform
 
 TOLERANCE = 1e-5  # of the largest value
 
@@ -77,6 +79,20 @@ def test_clip_is_the_image_embedding_of_every_frame(checkpoints, clips, family, 
     close(found["frames"], expected)
     close(found["pooled"], expected.mean(dim=1))
     assert backbone.provenance["preset"]["name"] == family
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_clip_sees_a_real_picture_as_its_own_processor_does(checkpoints, shared_data, tmp_path, mode):
+    frame = read_frames(shared_data / "videos" / "arm_wrestling.mp4", uniform(1)).images[0]
+    Image.fromarray(frame).convert(mode).save(tmp_path / "frame.jpg")
+    backbone = load_backbone("clip", 1, weights=str(checkpoints["clip"]))
+    (seen,) = read_frames(tmp_path / "frame.jpg", uniform(1)).images
+    found = backbone.encode(backbone.prepare(seen)[None, None])["pooled"]
+    processor = CLIPImageProcessorPil()
+    batch = processor(images=[Image.open(tmp_path / "frame.jpg").convert("RGB")], return_tensors="pt")
+    expected = plain(CLIPModel, checkpoints["clip"]).get_image_features(**batch).pooler_output
+    close(found, expected)
 
 
 @pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc"])

@@ -35,27 +35,39 @@ def vectors(backbone, texts):
     return np.concatenate([backbone.encode(np.array([one.ids])) for one in backbone.tokenize(texts)])
 
 
+def rewrite(path, change):
+    """Change a JSON file in place."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
 def padded(folder, texts, **how):
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     return tokenizer(list(texts), return_tensors="pt", truncation=True, **({"padding": True} | how))
 
 
-def test_clip_text_gives_what_transformers_gives(folders):
-    backbone = load("clip-text", folders["clip"])
-    model = transformers.CLIPModel.from_pretrained(folders["clip"]).eval()
+@pytest.mark.parametrize("end", [2, 98])
+def test_clip_text_gives_what_transformers_gives_whatever_it_takes_for_the_end(folders, tmp_path, end):
+    folder = shutil.copytree(folders["clip"], tmp_path / "clip")
+    rewrite(folder / "config.json", lambda config: config["text_config"].update(eos_token_id=end))
+    backbone = load("clip-text", folder)
+    model = transformers.CLIPModel.from_pretrained(folder).eval()
     with torch.inference_mode():
-        batch = padded(folders["clip"], TEXTS)
-        expected = model.text_projection(model.text_model(**batch).pooler_output)
-    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=1e-6)
+        expected = model.get_text_features(**padded(folder, (*TEXTS, LONG))).pooler_output
+    np.testing.assert_allclose(vectors(backbone, (*TEXTS, LONG)), expected, atol=2e-6)
     assert backbone.width == 24
 
 
-def test_siglip_text_gives_what_transformers_gives_for_texts_filled_up(folders):
-    backbone = load("clip-text", folders["siglip"])
-    model = transformers.SiglipModel.from_pretrained(folders["siglip"]).eval()
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_siglip_text_gives_what_transformers_gives_for_texts_filled_up(folders, tmp_path, side):
+    folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
+    rewrite(folder / "tokenizer_config.json", lambda config: config.update(padding_side=side))
+    backbone = load("clip-text", folder)
+    model = transformers.SiglipModel.from_pretrained(folder).eval()
     with torch.inference_mode():
-        batch = padded(folders["siglip"], TEXTS, padding="max_length")
-        expected = model.text_model(input_ids=batch["input_ids"]).pooler_output
+        batch = padded(folder, TEXTS, padding="max_length")
+        expected = model.get_text_features(input_ids=batch["input_ids"]).pooler_output
     np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=1e-6)
     assert {len(one.ids) for one in backbone.tokenize(TEXTS)} == {LIMIT}
     assert not any(one.is_cut for one in backbone.tokenize(TEXTS))
@@ -170,6 +182,21 @@ def ask_for(**changes):
     return lambda folder: write_modules(folder, **changes)
 
 
+def pool_by(what):
+    def spoil(folder):
+        write_modules(folder)
+        (folder / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode": what}))
+
+    return spoil
+
+
+def bring_code(folder):
+    """Bring code along, which must not even be offered to be run."""
+    auto = {"AutoConfig": "labnet.Config", "AutoModel": "labnet.Model"}
+    rewrite(folder / "config.json", lambda config: config.update(model_type="labnet", auto_map=auto))
+    (folder / "labnet.py").write_text("raise SystemExit('it was run')\n")
+
+
 def add_dense(folder):
     write_modules(folder)
     modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
@@ -192,6 +219,12 @@ def add_prompt(folder):
         (lambda folder: (folder / "config.json").unlink(), "there is no such file"),
         (lambda folder: (folder / "modules.json").write_text("{"), "not readable as JSON"),
         (lambda folder: (folder / "modules.json").write_text("[1]"), "expected a list of modules"),
+        (ask_for(max_seq_length="5"), "max_seq_length should be a whole number of tokens, found '5'"),
+        (ask_for(max_seq_length=0), "max_seq_length should be a whole number of tokens, found 0"),
+        (ask_for(max_seq_length=2), "a text may have 2 tokens, and begin and end alone are 2"),
+        (pool_by(5), "asks for 5; one of"),
+        (pool_by([["mean"]]), r"asks for \['mean'\]; one of"),
+        (bring_code, "transformers has no network of type 'labnet': .* contains custom code"),
     ],
 )
 def test_what_a_sentence_encoder_lacks_or_cannot_be_given_is_named(folders, tmp_path, spoil, words):
@@ -211,6 +244,13 @@ def test_a_tokenizer_whose_end_the_network_does_not_know_is_refused(folders, tmp
         load("clip-text", folder)
 
 
+def test_texts_that_cannot_be_filled_up_are_refused(folders, tmp_path):
+    folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
+    rewrite(folder / "tokenizer_config.json", lambda config: config.update(pad_token=None))
+    with pytest.raises(BackboneError, match="its tokenizer has no token to fill texts up with"):
+        load("clip-text", folder)
+
+
 @pytest.mark.parametrize("name", ["clip-text", "sentence"])
 def test_untrained_weights_have_no_tokenizer(name):
     with pytest.raises(BackboneError, match="random:0: a text backbone needs a tokenizer"):
@@ -220,6 +260,9 @@ def test_untrained_weights_have_no_tokenizer(name):
 def test_a_network_of_another_kind_is_refused(folders):
     with pytest.raises(BackboneError, match="expected a network of type clip"):
         load("clip-text", folders["sentence"])
+    for both in ("clip", "siglip"):
+        with pytest.raises(BackboneError, match=f"a network of type '{both}' is no sentence encoder"):
+            load("sentence", folders[both])
 
 
 def test_readers_of_texts_and_of_frames_are_not_mixed_up(folders):

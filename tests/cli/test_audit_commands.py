@@ -138,6 +138,19 @@ def test_results_are_replaced_only_by_force(audit, commands):
     assert audit(*alpha, "--force")[0] == 0
 
 
+def test_embeddings_of_a_part_alone_are_used_and_counted(audit, commands, shelf, tmp_path):
+    with (shelf / "prompts.csv").open(encoding="utf-8", newline="") as file:
+        ids = [row["text_id"] for row in csv.DictReader(file)]
+    vectors = np.random.default_rng(1).normal(size=(len(ids), 4)).astype(np.float32)
+    keep(tmp_path / "cut", ids, {"pooled": vectors}, partial={ids[0]: "cut at 77 of 90 tokens"})
+    eat = [tmp_path / "cut" if word == shelf / "texts" else word for word in commands["eat"]]
+    code, _, err = audit(*eat, "--out", "eat.csv")
+    assert code == 0
+    assert f"group toy: 1 of 240 embeddings are partial, such as {ids[0]}: cut at 77 of 90 tokens" in err
+    record = json.loads((tmp_path / "eat.json").read_text(encoding="utf-8"))["record"]
+    assert record["n_partial"] == {"images": 0, "texts": 1}
+
+
 def test_the_tests_of_table_1_run_on_sobem_names(audit, commands, tmp_path):
     code, _, err = audit(*commands["eat"], "--out", "eat.csv")
     assert code == 0, err

@@ -10,6 +10,7 @@ import pytest
 from obygaze.cli import main
 from obygaze_features.manifest import Clip, Level, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
+from obygaze_models.persistence import read_model
 
 N_MOVIES, N_CLIPS, D = 4, 30, 6
 BROKEN = "m1-07"
@@ -153,13 +154,28 @@ def test_runs_that_differ_have_folders_that_do(obygaze, shelf, tmp_path):
         ("--policy", "paper"),
         ("--seed", "1"),
         ("--seeds", "2"),
+        ("--imbalance", "weights"),
+        ("--imbalance", "subsample"),
     ):
         assert obygaze("evaluate", shelf / "films", shelf / "films.csv", *more)[0] == 0
     assert obygaze("evaluate", shelf / "films", other)[0] == 0
-    assert len(list((tmp_path / "runs").iterdir())) == 7
+    assert len(list((tmp_path / "runs").iterdir())) == 9
     code, _, err = obygaze("evaluate", shelf / "films", shelf / "films.csv")
     assert code == 1
     assert "holds a run already" in err
+
+
+def test_what_is_done_about_the_larger_class_is_in_run_model_and_folder(obygaze, shelf, tmp_path):
+    command = ("evaluate", shelf / "films", shelf / "films.csv", "--imbalance", "subsample")
+    code, out, _ = obygaze(*command, "--save", "a.model")
+    assert code == 0
+    assert "imbalance subsample: the mlp trained on as many clips" in out
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("films-1.0.0-hn_s-hn_s-subsample-raw-seed0-")
+    assert read_model(tmp_path / "a.model").card.parameters["imbalance"] == "subsample"
+    code, out, err = obygaze(*command[:3], "--imbalance", "smote")
+    assert (code, out) == (2, "")
+    assert "'none', 'weights', 'subsample'" in err
 
 
 def test_seeds_are_trained_together_and_compared_by_film(obygaze, shelf, tmp_path):

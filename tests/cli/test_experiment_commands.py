@@ -11,7 +11,7 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.commands import published
 from obygaze_models.experiments.material import DatasetError
 from obygaze_models.protocol import ProtocolError
-from obygaze_models.report import CONTENTS, OutputError
+from obygaze_models.report import CONTENTS, OutputError, new_folder
 
 N_MOVIES, N_CLIPS, D = 5, 40, 6
 BROKEN = "m1-07"
@@ -121,9 +121,21 @@ def test_without_concepts_the_probe_is_tested_and_the_rest_is_said_to_be_missing
 
 
 def test_a_manifest_without_the_released_folds_has_no_paper_protocol(corpus, tmp_path):
-    with pytest.raises(ProtocolError, match=r"no folds in a column.*or use the strict protocol"):
+    with pytest.raises(
+        ProtocolError, match=r"no folds in a column.*or use the strict protocol \(--protocol strict\)"
+    ):
         run("table2", corpus, tmp_path / "out", "--protocol", "paper")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_it_is_said_how_many_labels_the_policy_reads_otherwise(corpus, tmp_path):
+    unmarked = ["--manifest", str(corpus / "unmarked.csv"), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(published.table4, [str(corpus / "good"), *unmarked])
+    assert isinstance(done.exception, ProtocolError)
+    told = "label policy paper: 130 of 200 clips changed level, 0 left out; --policy raw takes levels as"
+    assert done.stderr == f"{told} annotated\n"
+    done = run("table4", corpus, tmp_path / "out", "--policy", "raw", manifest="unmarked.csv")
+    assert "label policy" not in done.stderr
 
 
 def test_an_output_is_replaced_only_when_forced_and_nothing_else_ever(corpus, tmp_path):
@@ -142,6 +154,17 @@ def test_an_output_is_replaced_only_when_forced_and_nothing_else_ever(corpus, tm
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="is a file"):
         run("table4", corpus, tmp_path / "file", "--force")
+
+
+@pytest.mark.parametrize("contents", ["[" * 100_000, "{", "1"], ids=["nested", "torn", "no list"])
+def test_a_folder_whose_list_of_files_is_none_is_not_replaced(tmp_path, contents):
+    (tmp_path / CONTENTS).write_text(contents)
+    with (
+        pytest.raises(OutputError, match=f"{CONTENTS} is not the list of an output's files"),
+        new_folder(tmp_path, force=True),
+    ):
+        pass
+    assert (tmp_path / CONTENTS).read_text() == contents
 
 
 def test_the_same_store_twice_is_refused(corpus, tmp_path):

@@ -106,6 +106,14 @@ def test_clips_unlike_any_that_the_model_was_trained_on_are_counted(obygaze, she
     assert "39 of 39 clips lie farther from the mean of the clips trained on than any of these did" in err
 
 
+def test_scores_of_clips_that_are_damaged_are_counted(obygaze, shelf, tmp_path):
+    damaged = {"m8-03": "the decoder refused 1 packet on the way"}
+    films(tmp_path, "damaged", ("m8",), partial=damaged)
+    _, out, err = obygaze("predict", shelf / "films.model", tmp_path / "damaged", "--json")
+    assert json.loads(out)["n_partial"] == 1
+    assert "1 clips are partial: a part of their video could not be read" in err
+
+
 def test_scores_are_printed_as_a_table_or_as_one_json_document(obygaze, shelf):
     code, out, _ = obygaze("predict", shelf / "films.model", shelf / "more")
     assert code == 0

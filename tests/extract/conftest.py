@@ -1,15 +1,20 @@
 """Helpers for extractions that are run, killed and compared as a whole."""
 
+import contextlib
 import hashlib
+import io
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+
+from obygaze.cli import main
 
 
 @pytest.fixture(scope="session")
@@ -27,11 +32,19 @@ def tree() -> Callable[[Path], dict[str, str]]:
 
 @pytest.fixture(scope="session")
 def obygaze() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the command as a user would."""
+    """Run the command in a folder as a user would, but in this process, which has imported all it needs."""
 
     def run(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "obygaze", *map(str, arguments)]
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        words = [str(argument) for argument in arguments]
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            contextlib.chdir(folder),
+            redirect_stdout(out),
+            redirect_stderr(err),
+            pytest.raises(SystemExit) as left,
+        ):
+            main(words)
+        return subprocess.CompletedProcess(words, left.value.code, out.getvalue(), err.getvalue())
 
     return run
 

@@ -9,7 +9,14 @@ from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.language_model import language_model
 from obygaze_features.backbones.testing import tiny_language_model
 from obygaze_features.extract import ExtractError
-from obygaze_features.extract.priors import FILLINGS, MASKS, fillings, measure_priors, texts_to_score
+from obygaze_features.extract.priors import (
+    FILLINGS,
+    MASKS,
+    fillings,
+    measure_priors,
+    texts_to_score,
+    write_priors,
+)
 from obygaze_features.manifest import ManifestError
 from obygaze_models.audits import genders
 from obygaze_models.audits.gender_audit import Labels, Mode, needed_texts
@@ -131,12 +138,19 @@ def test_a_text_that_is_too_long_is_named_before_any_work(model, table, tmp_path
         ("caption_id,words\nc1,a man\n", "has the columns text_id and text or caption_id and caption"),
         ("text_id,text\n", "there is no text in it"),
         ("caption_id,caption\nc1,a\nc2, \n", "line 3: the text is empty"),
-        ("caption_id,caption\nc1,a\nc1,b\n", "the id c1 is there twice"),
+        ("caption_id,caption\nc1,a\nc1,b\n", "the id 'c1' is there twice"),
     ],
 )
 def test_a_table_without_texts_is_refused(table, text, words):
     with pytest.raises(ManifestError, match=words):
         texts_to_score(table(text))
+
+
+def test_a_table_of_priors_is_read_as_it_was_written_whatever_the_texts(tmp_path):
+    texts = ("plain", 'a "b", c', "two\nlines", "two\r\nlines", "a\rb", " x ", "x\u2028y")
+    priors = {text: {"n_tokens": place, "lm_mean": 1 / (3 + place)} for place, text in enumerate(texts)}
+    write_priors(tmp_path / "lm.csv", priors, {})
+    assert read_priors(tmp_path / "lm.csv") == {text: of["lm_mean"] for text, of in priors.items()}
 
 
 def test_the_command_writes_a_table_that_the_gender_score_reads(table, tmp_path, tmp_path_factory, capsys):

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.compute import Compute
@@ -128,20 +129,28 @@ def test_an_estimate_counts_what_will_be_cut(sentence):
     assert estimate_texts(job, []).seconds is None
 
 
-def test_killed_and_resumed_it_seals_the_same_store(folders, obygaze, kill_after, tree, tmp_path):
+def test_killed_and_resumed_it_seals_the_same_store(
+    folders, obygaze, kill_after, tree, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("os.fsync", lambda _descriptor: None)  # a kill is not a power cut
     write(tmp_path / "prompts.csv", texts(300))
-    how = ("--backbone", "sentence", "--weights", folders["sentence"], "--device", "cpu", "--batch-size", 2)
-    how = (*how, "--licence", "CC0-1.0")
-    kill_after(tmp_path, "killed.staging", 20, "extract", "prompts.csv", "killed", *how)
+    how = ("--backbone", "sentence", "--weights", folders["sentence"], "--device", "cpu")
+    how = (*how, "--licence", "CC0-1.0", "--batch-size")
+    kill_after(tmp_path, "killed.staging", 20, "extract", "prompts.csv", "killed", *how, 2)
     done = sum(p.read_bytes().count(b"\n") for p in (tmp_path / "killed.staging/journal").iterdir())
     assert 20 <= done < 300
-    resumed = obygaze(tmp_path, "extract", "prompts.csv", "killed", *how, "--json")
+    resumed = obygaze(tmp_path, "extract", "prompts.csv", "killed", *how, 7, "--json")
     assert resumed.returncode == 0, resumed.stderr
     outcome = json.loads(resumed.stdout)
     assert outcome["clips"] == {"ok": 299, "partial": 1, "failed": 0, "left": 0}
     assert outcome["run"]["clips"] <= 300 - done
     assert outcome["not_ok"][0]["reason"].startswith(f"cut at {LIMIT} of ")
-    assert obygaze(tmp_path, "extract", "prompts.csv", "whole", *how).returncode == 0
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        assert obygaze(tmp_path, "extract", "prompts.csv", "whole", *how, 64).returncode == 0
+    finally:
+        torch.set_num_threads(threads)
     assert tree(tmp_path / "killed-1.0.0") == tree(tmp_path / "whole-1.0.0")
 
 

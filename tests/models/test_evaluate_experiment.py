@@ -8,10 +8,19 @@ import pandas as pd
 import pytest
 
 from obygaze_models.evaluation import Predictions, PredictionsError, by_seed, summarise, t_interval
-from obygaze_models.experiments.compare import by_film
+from obygaze_models.experiments.compare import by_film, compare, side
+from obygaze_models.experiments.comparison_table import caption as comparison_caption
+from obygaze_models.experiments.comparison_table import document as comparison_document
 from obygaze_models.experiments.evaluate import MODELS, evaluate, seed_of
 from obygaze_models.experiments.result_table import caption, result_tables
-from obygaze_models.experiments.run_folder import FILES, RunError, document, to_json, write_run
+from obygaze_models.experiments.run_folder import (
+    FILES,
+    RunError,
+    SavedRun,
+    document,
+    to_json,
+    write_run,
+)
 from obygaze_models.protocol import TASKS, ProtocolError
 
 EN_S, HN_S, ENHN_S = TASKS["en_s"], TASKS["hn_s"], TASKS["enhn_s"]
@@ -129,6 +138,45 @@ def test_a_bootstrap_interval_of_seeds_alike_is_that_of_one(run):
     pd.testing.assert_frame_equal(summarise(Predictions(twin))[columns], run.metrics[columns])
     with pytest.raises(PredictionsError, match="its seeds were tested on different clips"):
         summarise(Predictions(twin.iloc[:-1]))
+
+
+@pytest.fixture(scope="module")
+def balanced(learnable):
+    return {
+        remedy: evaluate(learnable, HN_S, ENHN_S, imbalance=remedy, origin=ORIGIN)
+        for remedy in ("weights", "subsample")
+    }
+
+
+@pytest.mark.parametrize("remedy", ["weights", "subsample"])
+def test_what_is_done_about_the_larger_class_is_recorded_told_and_a_matter_of_the_probe_alone(
+    run, balanced, remedy
+):
+    found = balanced[remedy]
+    assert (run.record["imbalance"], found.record["imbalance"]) == ("none", remedy)
+    assert found.record["models"]["mlp"]["imbalance"] == remedy
+    assert f"imbalance {remedy}: " in "\n".join(caption(found, "title"))
+    assert "imbalance none: " in "\n".join(caption(run, "title"))
+    tables = [one.predictions.table for one in (run, found)]
+    baselines = [table[table["model"] != "mlp"].reset_index(drop=True) for table in tables]
+    pd.testing.assert_frame_equal(*baselines)
+    assert pooled(found, "within_movie_auc")["mlp"] > 0.9
+    assert (tables[0]["score"] != tables[1]["score"]).any()
+    # Every clip is tested all the same.
+    assert tables[0]["clip_id"].tolist() == tables[1]["clip_id"].tolist()
+
+
+def test_runs_that_differ_in_what_is_done_about_the_larger_class_can_be_compared(run, balanced, tmp_path):
+    sides = [
+        side(SavedRun(tmp_path / str(place), one.record, one.predictions))
+        for place, one in enumerate((run, balanced["weights"]))
+    ]
+    found = compare(*sides)
+    lines = comparison_caption(found)
+    assert "imbalance" not in lines[0]
+    assert lines[1].endswith(", imbalance weights")
+    told = comparison_document(found)
+    assert [told[letter]["imbalance"] for letter in "ab"] == ["none", "weights"]
 
 
 def test_the_test_movie_influences_neither_model_nor_threshold_nor_epoch(learnable, run):

@@ -9,10 +9,13 @@ import pytest
 from obygaze_features.manifest import LabelPolicy, import_obygaze12
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.experiments import figure3, figure5, figure6, table2, table4
+from obygaze_models.experiments import figure3, figure5, figure6, paper_protocol, table2, table4
+from obygaze_models.experiments.evaluate import seed_of
 from obygaze_models.experiments.material import load_material
+from obygaze_models.experiments.paper import leak_notes
 from obygaze_models.experiments.published import CELLS
 from obygaze_models.experiments.results import PaperResults
+from obygaze_models.probes import MLPProbe
 from obygaze_models.protocol.paper import Negatives
 from obygaze_models.report import markdown
 
@@ -121,6 +124,12 @@ def test_table_2_prints_every_cells_leak_and_the_published_figures_beside_ours(r
     assert "leak" in report.notes[0]
 
 
+def test_the_index_says_of_every_cell_whether_it_leaks(results):
+    said = dict(leak_notes(table2.paper_report([results]))[::2])
+    for cell, words in LEAKS.items():
+        assert words in said[table2.cell_title(cell)]
+
+
 def test_all_positive_at_the_released_prevalence_is_not_the_printed_row(results):
     """The released test sides hold 41 % and 30 % positive clips, not the printed 23 % and 19 %."""
     data = table2.paper_report([results]).data
@@ -145,6 +154,21 @@ def test_table_4_has_ten_films_of_nine_pairs_each_and_no_leak(narrow):
     assert report.blocks[0].notes[0].startswith("90 film pairs; no test clip is in training or validation")
     assert report.data.set_index("film").loc["Pulp Fiction", "printed"] == 0.29
     assert report.blocks[0].rows[-1][4] == "0.53"
+
+
+def test_a_film_pair_is_what_it_would_be_trained_alone(narrow):
+    """Of films 0 and 1, and 0 and 2, both ways: two trainings, each stopped on its own by four films."""
+    folds = paper_protocol.pair_folds(narrow.material)
+    table, X, y = narrow.film_pairs.table, narrow.source.X, narrow.material.y
+    for place, twin in ((0, 9), (9, 0), (1, 18), (18, 1)):
+        train, validation, test = (
+            narrow.material.rows(getattr(folds[place], side)) for side in ("train", "validation", "test")
+        )
+        assert set(folds[place].train) == set(folds[twin].train)
+        alone = MLPProbe(variant="paper", random_state=seed_of(0, min(place, twin)))
+        alone.fit(X[train], y[train], X_val=X[validation], y_val=y[validation])
+        scores = table.loc[table["fold"] == place, "score"].to_numpy()
+        assert np.array_equal(scores, alone.decision_function(X[test]).astype(np.float64))
 
 
 def test_figure_6_explains_success_film_by_film(narrow):

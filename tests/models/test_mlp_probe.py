@@ -17,6 +17,8 @@ from obygaze_models.protocol import ProtocolError, inner_folds
 ESTIMATORS = [
     MLPProbe(max_epochs=20),
     MLPProbe(variant="paper"),
+    MLPProbe(max_epochs=20, imbalance="weights"),
+    MLPProbe(max_epochs=20, imbalance="subsample"),
     AlwaysPositive(),
     AlwaysNegative(),
     RandomGuess(),

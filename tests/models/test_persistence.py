@@ -165,6 +165,25 @@ def test_a_file_of_the_first_number_says_nothing_of_its_reach_and_is_written_as_
     assert read_model(FROZEN / "protocol_2.model").card.reach == 1.5
 
 
+@pytest.mark.parametrize("name", ["protocol_1.model", "protocol_2.model"])
+def test_files_older_than_the_choice_of_imbalance_had_none(name):
+    with zipfile.ZipFile(FROZEN / name) as archive:
+        assert "imbalance" not in json.loads(archive.read(CARD))["parameters"]
+    assert construct(read_model(FROZEN / name)).imbalance == "none"
+
+
+def test_a_card_says_what_was_done_about_the_larger_class(tmp_path):
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(40, 3)), np.arange(40) % 4 == 0
+    probe = MLPProbe(2, max_epochs=2, imbalance="weights").fit(rows, y)
+    again = read(tmp_path, pack(probe, card_of(probe)))
+    assert again.card.parameters["imbalance"] == "weights"
+    assert construct(again).imbalance == "weights"
+    old = dataclasses.replace(card_of(probe), reach=None)
+    with pytest.raises(ValueError, match="the first format can't say"):
+        pack(probe, old)
+
+
 # What was tampered with is refused, with one line.
 
 

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 import pytest
 
 from obygaze_features.store import StoreError, open_store, seal, staging_path
-from obygaze_features.store.card import HUB_LICENCES
-from obygaze_features.store.cards import cards
-from obygaze_features.store.rows import digest
+from obygaze_features.store.canonical import digest
+from obygaze_features.store.readme import HUB_LICENCES
+from obygaze_features.store.sharing.card import card_files
 
 from .toy_stores import group, sealed, staged, tree
 
@@ -59,7 +59,7 @@ def test_the_card_and_croissant_are_the_same_bytes_every_time(path, tmp_path):
     again = sealed(tmp_path, 20)
     for name in ("README.md", "croissant.json"):
         assert (again / name).read_bytes() == (path / name).read_bytes()
-    assert cards(open_store(path)) == {
+    assert card_files(open_store(path)) == {
         name: (path / name).read_bytes() for name in ("README.md", "croissant.json")
     }
 
@@ -87,8 +87,8 @@ def test_mlcroissant_accepts_it(path):
 def test_a_card_beside_the_store_needs_a_licence_and_keeps_the_stores_own(path, tmp_path):
     before = tree(path)
     with pytest.raises(StoreError, match=r"sealed under CC-BY-4\.0, not MIT"):
-        cards(open_store(path), licence="MIT")
-    made = cards(open_store(path), citation="Them, 2027", url="https://example.org/toy-1.0.0/")
+        card_files(open_store(path), licence="MIT")
+    made = card_files(open_store(path), citation="Them, 2027", url="https://example.org/toy-1.0.0/")
     assert b"Citation: Them, 2027" in made["README.md"]
     found = json.loads(made["croissant.json"])
     assert found["distribution"][0]["contentUrl"] == "https://example.org/toy-1.0.0/data/clips.csv"
@@ -97,8 +97,8 @@ def test_a_card_beside_the_store_needs_a_licence_and_keeps_the_stores_own(path, 
     staged(tmp_path, 2)
     nobody = open_store(seal(None, tmp_path / "toy", licence="NOASSERTION"))
     with pytest.raises(StoreError, match="nobody has stated a licence"):
-        cards(nobody)
-    assert b"license: mit" in cards(nobody, licence="MIT")["README.md"]
+        card_files(nobody)
+    assert b"license: mit" in card_files(nobody, licence="MIT")["README.md"]
 
 
 def test_untrained_and_imported_features_say_so_first(tmp_path):

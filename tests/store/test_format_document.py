@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from obygaze_features.store import SPEC_VERSION, STATUSES
-from obygaze_features.store.journal import entry_of
+from obygaze_features.store.arrays import array_layout
 from obygaze_features.store.layout import ATTRIBUTE, DIMENSIONS, DTYPES, FILLS, block_rows
 from obygaze_features.store.lines import unframe
-from obygaze_features.store.locate import check_version
 from obygaze_features.store.provenance import validate_corpus, validate_licence, validate_provenance
-from obygaze_features.store.sealed import array_layout
+from obygaze_features.store.reading.locate import check_version
+from obygaze_features.store.staging.journal import entry_of
 from obygaze_features.store.table import COLUMNS
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "store-format.md").read_text(encoding="utf-8")

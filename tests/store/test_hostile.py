@@ -8,9 +8,10 @@ import pytest
 
 from obygaze_features.store import StoreError, open_store, read_stage, verify
 from obygaze_features.store.bag import file_digest, manifest_bytes, parse_manifest, tag_files
-from obygaze_features.store.objects import Folder
-from obygaze_features.store.packed import open_zip, pack
-from obygaze_features.store.transfer import bring
+from obygaze_features.store.reading.objects import Folder
+from obygaze_features.store.reading.packed import open_zip
+from obygaze_features.store.sharing.pack import pack
+from obygaze_features.store.sharing.transfer import bring
 
 from .toy_stores import sealed, staged
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from obygaze_features.store import StoreError, open_store
-from obygaze_features.store.locate import locate
+from obygaze_features.store.reading.locate import locate
 
 from .serving import Handler, serving
 from .toy_stores import sealed, tree
@@ -94,10 +94,10 @@ CLIENT = """
 import sys
 from pathlib import Path
 from obygaze_features.store import StoreError, open_store
-from obygaze_features.store.locate import locate
-from obygaze_features.store.objects import Folder
-from obygaze_features.store.push import push
-from obygaze_features.store.transfer import bring
+from obygaze_features.store.reading.locate import locate
+from obygaze_features.store.reading.objects import Folder
+from obygaze_features.store.sharing.push import push
+from obygaze_features.store.sharing.transfer import bring
 store, copy = Path(sys.argv[1]), Path(sys.argv[2])
 print(push(Folder(store), "hf://datasets/lab/films"))
 bring(locate("hf://datasets/lab/films@v1"), copy)

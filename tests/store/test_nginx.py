@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store import download as downloading
-from obygaze_features.store.locate import locate
-from obygaze_features.store.objects import Folder
-from obygaze_features.store.packed import pack
+from obygaze_features.store.reading.locate import locate
+from obygaze_features.store.reading.objects import Folder
+from obygaze_features.store.sharing import download as downloading
+from obygaze_features.store.sharing.pack import pack
+from obygaze_features.store.sharing.transfer import bring
 from obygaze_features.store.testing import seal_arrays
-from obygaze_features.store.transfer import bring
 
 from .nginx_server import NGINX, meddling, nginx
 from .toy_stores import tree
@@ -153,8 +153,8 @@ def test_a_wrong_byte_in_a_zip_never_arrives(proxy, tmp_path):
 PULL = """
 import sys
 from pathlib import Path
-from obygaze_features.store.locate import locate
-from obygaze_features.store.transfer import bring
+from obygaze_features.store.reading.locate import locate
+from obygaze_features.store.sharing.transfer import bring
 bring(locate(sys.argv[1]), Path(sys.argv[2]))
 """
 

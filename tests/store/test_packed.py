@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store.objects import Folder
-from obygaze_features.store.packed import open_zip, pack
-from obygaze_features.store.transfer import bring
+from obygaze_features.store.reading.objects import Folder
+from obygaze_features.store.reading.packed import open_zip
+from obygaze_features.store.sharing.pack import pack
+from obygaze_features.store.sharing.transfer import bring
 
 from .toy_stores import group, sealed, tree
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store.locate import locate
-from obygaze_features.store.objects import Folder
-from obygaze_features.store.packed import pack
-from obygaze_features.store.remote import as_url
+from obygaze_features.store.reading.locate import locate
+from obygaze_features.store.reading.objects import Folder
+from obygaze_features.store.reading.remote import as_url
+from obygaze_features.store.sharing.pack import pack
 
 from .serving import serving
 from .toy_stores import group, sealed
@@ -156,7 +156,7 @@ def test_pythons_own_server_which_ignores_ranges_gives_no_wrong_bytes(root):
 
 def test_what_is_not_there_or_cannot_be_is_one_clear_line(site):
     for place, message in (
-        (f"{site.url}/nothing", "nothing/data/features.zarr/zarr.json: missing; this is not a whole store"),
+        (f"{site.url}/nothing", "zarr.json: missing; this is not a whole store, or not at this URL"),
         (f"{site.url}/nothing.zip", "nothing.zip"),
         (f"{site.url}/toy-1.0.0/README.md", "not a whole store"),
         ("http://127.0.0.1:9/toy", "127.0.0.1:9"),

@@ -6,9 +6,9 @@ import pytest
 from obygaze.cli import main
 from obygaze_features.manifest import VISUAL_CONCEPTS, Clip, Level, Manifest, write_manifest
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.objects import Folder
-from obygaze_features.store.packed import pack
-from obygaze_features.store.remote import connect
+from obygaze_features.store.reading.objects import Folder
+from obygaze_features.store.reading.remote import connect
+from obygaze_features.store.sharing.pack import pack
 from obygaze_features.store.testing import seal_arrays
 
 from .serving import serving

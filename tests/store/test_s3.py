@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store.locate import locate
-from obygaze_features.store.objects import Folder
-from obygaze_features.store.push import push
-from obygaze_features.store.remote import connect
-from obygaze_features.store.s3 import journal_path
-from obygaze_features.store.transfer import bring
+from obygaze_features.store.reading.locate import locate
+from obygaze_features.store.reading.objects import Folder
+from obygaze_features.store.reading.remote import connect
+from obygaze_features.store.sharing.push import push
+from obygaze_features.store.sharing.s3 import journal_path
+from obygaze_features.store.sharing.transfer import bring
 
 from .s3_server import real_endpoint
 from .toy_stores import sealed, tree

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from obygaze_features.store import StoreError, open_store, validate_provenance
-from obygaze_features.store.import_sources import Piece
-from obygaze_features.store.importing import Declared, import_features
+from obygaze_features.store.exchange.import_sources import Piece
+from obygaze_features.store.exchange.importing import Declared, import_features
+from obygaze_features.store.exchange.merge import merge
 from obygaze_features.store.layout import DIMENSIONS
-from obygaze_features.store.merge import merge
 from obygaze_features.store.table import COLUMNS
 from obygaze_features.store.testing import seal_arrays
 

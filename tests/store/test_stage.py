@@ -71,6 +71,15 @@ def test_writers_never_share_a_journal(stage):
         assert three.name not in (one.name, two.name)
 
 
+def test_writers_at_work_are_counted_until_they_end(stage):
+    assert stage.n_writers() == 0
+    with stage.writer() as first, stage.writer():
+        assert stage.n_writers() == 2
+        first.commit([result(clip_ids(stage)[0], [TOY])])
+    assert stage.n_writers() == 0
+    assert stage.missing() == clip_ids(stage)[1:]
+
+
 def test_staged_arrays_open_in_zarr_one_clip_a_chunk(stage):
     clip = clip_ids(stage)[5]
     with stage.writer() as writer:

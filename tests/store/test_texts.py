@@ -21,11 +21,11 @@ from obygaze_features.store import (
     staging_path,
     verify,
 )
-from obygaze_features.store.diff import diff, in_words
-from obygaze_features.store.exporting import export_anndata, export_hdf5
-from obygaze_features.store.growing import check_growth
-from obygaze_features.store.merge import merge
-from obygaze_features.store.packed import pack
+from obygaze_features.store.exchange.diff import diff, in_words
+from obygaze_features.store.exchange.exporting import export_anndata, export_hdf5
+from obygaze_features.store.exchange.growing import check_growth
+from obygaze_features.store.exchange.merge import merge
+from obygaze_features.store.sharing.pack import pack
 from obygaze_features.store.testing import seal_arrays, toy_provenance
 
 TEXTS = {"b-02": "a woman,\nsmiling", "a-01": "a man", "é-03": "ein Mädchen", "c-04": "a man"}
@@ -81,6 +81,15 @@ def test_the_table_and_the_card_speak_of_texts(tmp_path):
     assert "Decoded by" not in card
     fields = json.loads((path / "croissant.json").read_bytes())["recordSet"][0]["field"]
     assert fields[-1]["name"] == "text"
+
+
+@pytest.mark.parametrize("odd", ["x\ry", "\rz", 'say "a\r\nb"', "a,b\nc", " a ", "a\u2028\vb", "'"])
+def test_whatever_signs_a_text_has_its_store_verifies_and_gives_them_back(odd, tmp_path):
+    path = sealed(tmp_path / "texts", {"odd": odd, "plain": "a man"})
+    assert open_store(path)["toy"].text == (odd, "a man")
+    assert verify(path, "full").ok
+    with (path / "data/clips.csv").open(encoding="utf-8", newline="") as file:
+        assert [line["text"] for line in csv.DictReader(file)] == [odd, "a man"]
 
 
 def test_a_store_of_clips_has_no_text_and_stays_what_it_was(tmp_path):

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from obygaze_features.store import StoreError, open_store, seal, verify
-from obygaze_features.store import transfer as transferring
-from obygaze_features.store.absent import absent_files
-from obygaze_features.store.download import download
-from obygaze_features.store.locate import locate
-from obygaze_features.store.objects import Folder
-from obygaze_features.store.packed import open_zip, pack
-from obygaze_features.store.push import push
-from obygaze_features.store.transfer import bring
+from obygaze_features.store.reading.absent import absent_files
+from obygaze_features.store.reading.locate import locate
+from obygaze_features.store.reading.objects import Folder
+from obygaze_features.store.reading.packed import open_zip
+from obygaze_features.store.sharing import transfer as transferring
+from obygaze_features.store.sharing.download import download
+from obygaze_features.store.sharing.pack import pack
+from obygaze_features.store.sharing.push import push
+from obygaze_features.store.sharing.transfer import bring
 
 from .serving import serving
 from .toy_stores import group, sealed, staged, tree
@@ -34,7 +35,7 @@ def root(tmp_path_factory):
 
 @pytest.fixture
 def site(root, monkeypatch):
-    monkeypatch.setattr("obygaze_features.store.download.FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("obygaze_features.store.sharing.download.FIRST_WAIT_S", 0.0)
     with serving(root) as site:
         yield site
 
@@ -304,7 +305,8 @@ def test_a_store_without_a_licence_is_not_pushed(tmp_path):
     store = seal(None, tmp_path / "toy", licence="NOASSERTION")
     for there in (tmp_path / "there", "s3://bucket/toy", "hf://datasets/me/toy"):
         with pytest.raises(
-            StoreError, match=r"licence is NOASSERTION.*obygaze store seal NAME --licence SPDX"
+            StoreError,
+            match=r"licence is NOASSERTION.*obygaze store seal NAME --licence CC-BY-4.0.*--store-version",
         ):
             push(Folder(store), str(there))
     assert not (tmp_path / "there").exists()

@@ -1,0 +1,98 @@
+"""`obygaze store`: compare stores, and merge them."""
+
+import json
+from pathlib import Path
+
+import click
+
+from obygaze_features.commands.places import HERE
+from obygaze_features.commands.store_output import bar, say_sealed
+
+DIFFERS = 3
+SHOWN = 5
+
+
+@click.command()
+@click.argument("first")
+@click.argument("second")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with every clip.")
+@click.pass_context
+def diff(context: click.Context, first: str, second: str, as_json: bool) -> None:
+    """Say in words what differs between two stores: clips, provenance, values; exit with 3 if anything does.
+
+    Values are compared over the clips that both stores have features of: the largest absolute difference, and
+    the smallest cosine of two corresponding vectors.
+
+    \b
+    Examples:
+      obygaze store diff stores/ours stores/theirs
+      obygaze store diff stores/films-1.0.0 stores/films-1.1.0 --json
+    """
+    from obygaze_features.store import open_store
+    from obygaze_features.store.exchange.diff import diff as compare
+    from obygaze_features.store.exchange.diff import in_words
+
+    found = compare(open_store(first), open_store(second))
+    if as_json:
+        click.echo(json.dumps(found.record(), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        for line in in_words(found, first, second, most=SHOWN):
+            click.echo(line)
+        if found.equal:
+            click.echo("nothing differs")
+    if not found.equal:
+        context.exit(DIFFERS)
+
+
+@click.command()
+@click.argument("stores", nargs=-1, required=True)
+@click.option("--out", required=True, type=HERE, help="Name of the result.")
+@click.option("--store-version", "version", default="1.0.0", show_default=True, help="Version of the result.")
+@click.option("--licence", help="SPDX expression; needed if the stores' licences differ.")
+@click.option("--citation", help="Needed if the stores' citations differ.")
+@click.option("--corpus", help="What the corpus is called; needed if the stores' differ.")
+def merge(
+    stores: tuple[str, ...],
+    out: Path,
+    version: str,
+    licence: str | None,
+    citation: str | None,
+    corpus: str | None,
+) -> None:
+    """Make one store of the clips of several, which is what extracting all of them at once would have given.
+
+    Refused if their provenance differs, or a clip is in two of them and not equal. The result names its
+    parent, the first store, and those it was merged with.
+
+    \b
+    Examples:
+      obygaze store merge stores/films stores/more-films --out stores/films --store-version 1.1.0
+      obygaze store merge stores/a stores/b --out stores/both --licence CC-BY-4.0 --corpus "A and B"
+    """
+    from obygaze_features.store import open_store
+    from obygaze_features.store.exchange.merge import merge as merge_stores
+
+    opened = [open_store(store) for store in stores]
+    with bar("merge") as progress:
+        path = merge_stores(
+            opened,
+            out,
+            version=version,
+            licence=licence,
+            citation=citation,
+            corpus=corpus,
+            progress=progress,
+        )
+    result = open_store(path)
+    for field in sorted({field for store in opened for field in store.attributes["corpus"]}):
+        if field not in result.attributes["corpus"]:
+            click.echo(f"left out: the stores' corpus.{field} differs, so the result has none", err=True)
+    for name in result:
+        for field in ("hub", "commit"):
+            if result[name].provenance[field] is None and any(
+                store[name].provenance[field] for store in opened
+            ):
+                click.echo(
+                    f"left out: the stores' {field} of {name} differs, so the result has none", err=True
+                )
+    say_sealed(path)

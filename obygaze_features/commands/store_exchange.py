@@ -1,0 +1,185 @@
+"""`obygaze store`: import and export features, write cards for others."""
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from obygaze_features.commands.places import HERE, Here
+from obygaze_features.commands.store_output import bar, say_sealed
+from obygaze_features.commands.store_sources import names_of, open_source, parse_declared, read_declared
+
+SHOWN = 5
+
+
+@click.command("import")
+@click.argument("source", type=Here(exists=True, path_type=Path))
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("name", type=HERE)
+@click.option(
+    "--from",
+    "kind",
+    type=click.Choice(["pth", "npy", "hdf5"]),
+    required=True,
+    help="Folders of .pth or .npy, one file a clip, or an HDF5 file with a group a clip.",
+)
+@click.option("--backbone", help="What the features are called in the store; an exported file knows.")
+@click.option(
+    "--array",
+    type=click.Choice(["pooled", "frames", "tokens"]),
+    default="pooled",
+    show_default=True,
+    help="What the array of a clip is: pooled [D], frames [F, D] or tokens [T, D].",
+)
+@click.option(
+    "--pattern",
+    help="How the files or groups are called, without suffix, from the manifest's columns; {video} is the "
+    "video's name without folder and suffix.  [default: {video}; for HDF5 {clip_id}]",
+)
+@click.option(
+    "--declared", type=click.Path(path_type=Path), help="JSON: the fields of provenance that are known."
+)
+@click.option("--dtype", type=click.Choice(["float16", "float32"]), help="Convert the values on purpose.")
+@click.option("--licence", required=True, help="SPDX expression of the features, or NOASSERTION.")
+@click.option("--citation", default="", help="How to cite the store, one line.")
+@click.option("--corpus", help="What the corpus is called.  [default: the manifest's name]")
+@click.option("--store-version", "version", default="1.0.0", show_default=True, help="Version of the store.")
+@click.option("--allow-missing", is_flag=True, help="Seal although clips have no features.")
+def import_(
+    source: Path,
+    manifest: Path,
+    name: Path,
+    kind: str,
+    backbone: str | None,
+    array: Literal["pooled", "frames", "tokens"],
+    pattern: str | None,
+    declared: Path | None,
+    dtype: Literal["float16", "float32"] | None,
+    licence: str,
+    citation: str,
+    corpus: str | None,
+    version: str,
+    allow_missing: bool,
+) -> None:
+    """Take features that others made into a store, marked as imported: their provenance is as declared.
+
+    Whose features a file holds is decided by its name and the MANIFEST alone. What is not declared is
+    unknown, when the frames were included.
+
+    \b
+    Examples:
+      obygaze store import XCLIP/ films.csv stores/xclip --from pth --backbone xclip --licence NOASSERTION
+      obygaze store import vivit/ films.csv stores/vivit --from npy --backbone vivit --array tokens \\
+          --dtype float16 --pattern {movie}/{video} --declared vivit.json --licence CC-BY-4.0
+      obygaze store import films.h5 films.csv stores/films --from hdf5 --licence CC-BY-4.0
+    """
+    from obygaze_features.manifest import read_manifest
+    from obygaze_features.store import PlannedClip
+    from obygaze_features.store.exchange.import_sources import match
+    from obygaze_features.store.exchange.importing import Declared, import_features
+
+    table = read_manifest(manifest)
+    wanted = names_of(table, pattern or ("{clip_id}" if kind == "hdf5" else "{video}"))
+    with open_source(source, kind) as (found, said), bar("import") as progress:
+        known = (
+            parse_declared(said["provenance"], f"{source}, provenance")
+            if declared is None and said.get("provenance")
+            else read_declared(declared)
+        )
+        called = backbone or said.get("backbone")
+        if not called:
+            raise click.UsageError("say what the features are called: --backbone")
+        matched = match(found, wanted)
+        _say_unknown(matched.unknown)
+        path = import_features(
+            matched.pieces,
+            [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
+            Declared(called, array, known, dtype),
+            name,
+            corpus={"name": corpus or manifest.stem, "manifest_sha256": table.digest()},
+            licence=licence,
+            citation=citation,
+            version=version,
+            allow_missing=allow_missing,
+            progress=progress,
+        )
+    say_sealed(path)
+
+
+def _say_unknown(names: tuple[str, ...]) -> None:
+    if names:
+        some = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+        click.echo(f"left out: {len(names)} that belong to no clip of the manifest: {some}", err=True)
+
+
+@click.command()
+@click.argument("store")
+@click.argument("file", type=HERE)
+@click.option("--backbone", help="Whose features; needed if the store has several.")
+@click.option(
+    "--to",
+    "kind",
+    type=click.Choice(["hdf5", "h5ad"]),
+    required=True,
+    help="HDF5 with a group a clip and all arrays, or AnnData with the pooled features.",
+)
+def export(store: str, file: Path, backbone: str | None, kind: str) -> None:
+    """Write a store's features as HDF5 or AnnData, for programs that read no Zarr.
+
+    \b
+    Examples:
+      obygaze store export stores/films films.h5 --to hdf5
+      obygaze store export stores/films films.h5ad --to h5ad --backbone xclip-base-patch16
+    """
+    from obygaze_features.store import open_store
+    from obygaze_features.store.exchange.exporting import export_anndata, export_hdf5
+
+    opened = open_store(store)
+    if backbone is None:
+        if len(opened) != 1:
+            raise click.UsageError(f"--backbone: choose one of {', '.join(opened)}")
+        backbone = opened.names[0]
+    written, left_out = (export_hdf5 if kind == "hdf5" else export_anndata)(opened, backbone, file)
+    click.echo(f"{file}: {written} clips of {backbone}; {left_out} without features left out")
+
+
+@click.command()
+@click.argument("store")
+@click.option("--out", type=HERE, help="Folder for README.md and croissant.json, not the store's.")
+@click.option("--licence", help="SPDX expression; needed if the store was sealed without one.")
+@click.option("--citation", help="How to cite the store, if not as it says itself.")
+@click.option("--url", help="Where the store's folder is served, for croissant.json.")
+@click.option("--force", is_flag=True, help="Replace these files if they are there.")
+def card(
+    store: str, out: Path | None, licence: str | None, citation: str | None, url: str | None, force: bool
+) -> None:
+    """Write a store's dataset card anew, and croissant.json, beside the store: a sealed store never changes.
+
+    Without --out the card is printed.
+
+    \b
+    Examples:
+      obygaze store card stores/films
+      obygaze store card stores/films --out shared --licence CC-BY-4.0 --url https://example.org/films-1.0.0
+    """
+    from obygaze_features.store import StoreError, open_store
+    from obygaze_features.store.files import replace_synced
+    from obygaze_features.store.sharing.card import card_files
+
+    files = card_files(open_store(store), licence=licence, citation=citation, url=url)
+    if out is None:
+        click.echo(files["README.md"].decode(), nl=False)
+        return
+    if any((folder / "bagit.txt").exists() for folder in (out.resolve(), *out.resolve().parents)):
+        raise click.UsageError(
+            f"--out {out}: inside a sealed store, which never changes; choose a folder beside it"
+        )
+    there = [str(out / name) for name in files if (out / name).exists()]
+    if there and not force:
+        raise StoreError(
+            f"{' and '.join(there)}: there already; choose another --out, or replace it with --force"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        replace_synced(out / name, data)
+        click.echo(str(out / name))

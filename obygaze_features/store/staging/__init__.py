@@ -1,0 +1,1 @@
+"""From one clip after another to a sealed store: the stage, its writers and its journals, and sealing."""

@@ -1,0 +1,40 @@
+"""The page on what numbers mean shows how to compute one without us, and it is ours."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from obygaze_models.evaluation import COLUMNS, Predictions, summarise
+
+PAGE = Path(__file__).parents[2] / "docs" / "evaluation.md"
+
+
+@pytest.fixture
+def predictions():
+    """Two models and two tasks, on five films, of which one has no positive clip."""
+    rng = np.random.default_rng(0)
+    clips = [(f"m{film}", f"m{film}-{clip:03}") for film in range(5) for clip in range(20)]
+    rows = [
+        (model, task, int(movie[1:]), 0, clip, movie, int(movie != "m4" and number % 3 == 0), score, 0.3, "f")
+        for model in ("mlp", "movie_prior")
+        for task in ("hn_s>hn_s", "hn_s>enhn_s")
+        for number, ((movie, clip), score) in enumerate(zip(clips, rng.normal(size=100), strict=True))
+    ]
+    return Predictions(pd.DataFrame(rows, columns=list(COLUMNS)))
+
+
+def test_the_pages_lines_give_the_numbers_of_our_table(predictions, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("runs/mine").mkdir(parents=True)
+    predictions.write(Path("runs/mine/predictions.csv"))
+    (lines,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    found: dict[str, object] = {}
+    exec(lines, found)  # noqa: S102 - our own page
+    table = summarise(predictions)
+    ours = table[(table["model"] == "mlp") & (table["task"] == "hn_s>enhn_s")].set_index("metric")
+    for name in ("average_precision", "f1_pos", "within_movie_auc"):
+        assert found[name] == pytest.approx(ours.loc[name, "pooled"], abs=1e-12), name
+    assert ours.loc["within_movie_auc", "n_undefined"] == 1

@@ -1,0 +1,154 @@
+"""What is done about the larger class is done to training clips alone, and is the same in any company."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.utils.class_weight import compute_sample_weight
+
+from obygaze_models.probes import MLPProbe, fit_many
+from obygaze_models.probes.imbalance import balanced_weights, even_rows
+from obygaze_models.probes.network import backward, initial, layers, log_loss, n_parameters
+
+REMEDIES = ("weights", "subsample")
+
+
+def planted(n=480, n_movies=6, share=0.05, strength=1.5):
+    """Clips of which a twentieth is positive, and lies along one direction."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(n) < share).astype(np.int64)
+    X = rng.normal(size=(n, 10)) + strength * y[:, None] * (np.arange(10) == 3)
+    return X.astype(np.float32), y, np.arange(n) % n_movies
+
+
+def gradient(parameters, X, y, *weights):
+    found = np.empty_like(parameters)
+    backward(layers(parameters, X.shape[1]), X, y, layers(found, X.shape[1]), *weights)
+    return found
+
+
+def test_weights_are_those_that_scikit_learn_calls_balanced_and_a_repeated_clips():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(16, 4)), np.repeat([1.0, 0.0], [4, 12])
+    weights = balanced_weights(y)
+    np.testing.assert_allclose(weights, compute_sample_weight("balanced", y), rtol=1e-15)
+    assert weights.mean() == 1
+    # Three negatives to a positive: as if each positive clip were there three times.
+    repeated = np.repeat(np.arange(16), np.where(y == 1, 3, 1))
+    parameters = initial(4, 5, rng)
+    assert len(parameters) == n_parameters(4, 5)
+    np.testing.assert_allclose(
+        gradient(parameters, X, y, weights), gradient(parameters, X[repeated], y[repeated]), atol=1e-14
+    )
+
+
+def test_a_subsample_is_even_keeps_the_smaller_class_and_goes_by_its_seed():
+    y = planted()[1].astype(np.float32)
+    drawn = [even_rows(y, np.random.default_rng(seed)) for seed in (0, 0, 1)]
+    for rows in drawn:
+        assert (np.diff(rows) > 0).all()
+        assert set(np.flatnonzero(y == 1)) <= set(rows)
+        assert len(rows) == 2 * y.sum()
+    assert np.array_equal(drawn[0], drawn[1])
+    assert not np.array_equal(drawn[0], drawn[2])
+    assert np.array_equal(even_rows(1 - y, np.random.default_rng(0)), drawn[0])
+
+
+@pytest.mark.parametrize("remedy", REMEDIES)
+def test_a_planted_imbalance_no_longer_makes_every_clip_negative(remedy):
+    X, y, _ = planted()
+    plain, mended = (MLPProbe(max_epochs=8, imbalance=one).fit(X, y) for one in ("none", remedy))
+    recall = [probe.predict(X)[y == 1].mean() for probe in (plain, mended)]
+    assert recall[0] < 0.1
+    assert recall[1] > 0.6
+    new = np.random.default_rng(9).normal(size=(2000, 10)).astype(np.float32)
+    # Without evidence a clip is as likely positive as its class is weighed: one half, not a twentieth.
+    assert plain.predict_proba(new)[:, 1].mean() < 0.15
+    assert mended.predict_proba(new)[:, 1].mean() > 0.25
+
+
+@pytest.mark.parametrize("remedy", REMEDIES)
+def test_classes_that_are_even_already_are_left_alone(remedy):
+    X, y, movies = planted(240, share=0.5)
+    y = np.arange(240) // 6 % 2
+    even, plain = (MLPProbe(max_epochs=3, imbalance=one).fit(X, y, groups=movies) for one in (remedy, "none"))
+    assert even.parameters_.tobytes() == plain.parameters_.tobytes()
+    assert even.threshold_ == plain.threshold_
+
+
+def test_a_subsample_trains_as_if_the_clips_drawn_were_all_there_are():
+    X, y, _ = planted()
+    rng = np.random.default_rng((7, 0))
+    rows = even_rows(y.astype(np.float32), rng.spawn(1)[0])
+    drawn = MLPProbe(max_epochs=4, imbalance="subsample", random_state=7).fit(X, y)
+    by_hand = MLPProbe(max_epochs=4, random_state=7).fit(X[rows], y[rows])
+    assert drawn.parameters_.tobytes() == by_hand.parameters_.tobytes()
+    assert drawn.mean_.tobytes() == by_hand.mean_.tobytes()
+
+
+@pytest.mark.parametrize("remedy", REMEDIES)
+def test_clips_that_choose_the_epoch_and_the_threshold_are_all_there_and_weigh_alike(remedy):
+    X, y, movies = planted()
+    out = movies == 0
+    probe = MLPProbe(imbalance=remedy, max_epochs=8).fit(X[~out], y[~out], X_val=X[out], y_val=y[out])
+    (curve,) = probe.curves_
+    loss = log_loss(probe.decision_function(X[out]), y[out].astype(np.float32))
+    assert curve.validation_loss[curve.kept - 1] == pytest.approx(loss, rel=1e-6)
+    inner = MLPProbe(imbalance=remedy, max_epochs=4).fit(X, y, groups=movies)
+    assert len(inner.inner_scores_) == len(y)
+    assert np.isfinite(inner.inner_scores_).all()
+
+
+@pytest.mark.parametrize("remedy", REMEDIES)
+@pytest.mark.parametrize("cores", [1, 3])
+def test_together_equal_one_by_one(monkeypatch, remedy, cores):
+    X, y, movies = planted(300)
+    sides = [np.flatnonzero(movies != movie) for movie in range(4)]
+    alone = [
+        MLPProbe(8, max_epochs=6, imbalance=remedy, random_state=seed).fit(
+            X[rows], y[rows], groups=movies[rows]
+        )
+        for seed, rows in enumerate(sides)
+    ]
+    monkeypatch.setattr("obygaze_models.probes.training._n_cores", lambda: cores)
+    together = [MLPProbe(8, max_epochs=6, imbalance=remedy, random_state=seed) for seed in range(4)]
+    fit_many(together, X, y, sides, groups=movies)
+    for one, other in zip(alone, together, strict=True):
+        assert one.parameters_.tobytes() == other.parameters_.tobytes()
+        assert one.inner_scores_.tobytes() == other.inner_scores_.tobytes()
+        assert (one.threshold_, one.n_epochs_) == (other.threshold_, other.n_epochs_)
+
+
+BYTES = """
+import hashlib, numpy as np
+from obygaze_models.probes import MLPProbe
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(300, 512)).astype(np.float32), (rng.random(300) < 0.2).astype(int)
+for remedy in ("weights", "subsample"):
+    probe = MLPProbe(max_epochs=3, imbalance=remedy).fit(X, y, groups=np.arange(300) % 5)
+    print(hashlib.sha256(probe.parameters_.tobytes() + probe.inner_scores_.tobytes()).hexdigest())
+"""
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    prints = {
+        subprocess.run(
+            [sys.executable, "-c", BYTES],
+            env={"PATH": "", "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2")
+    }
+    assert len(prints) == 1
+    assert len(set(prints.pop().split())) == 2
+
+
+def test_the_papers_model_and_an_unknown_remedy_are_refused():
+    X, y, _ = planted(60, share=0.3)
+    with pytest.raises(ValueError, match="balances classes by its folds: imbalance must be 'none'"):
+        MLPProbe(variant="paper", imbalance="weights").fit(X, y)
+    with pytest.raises(ValueError, match="'imbalance' parameter of MLPProbe must be"):
+        MLPProbe(imbalance="smote").fit(X, y)
