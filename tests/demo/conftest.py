@@ -14,20 +14,22 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
-def run_demo(tmp_path_factory):
-    def run(name: str, workers: int) -> Path:
-        folder = tmp_path_factory.mktemp(name)
-        command = [sys.executable, "-m", "obygaze", "demo", "--out", "demo", "--workers", str(workers)]
+def obygaze():
+    """Run the command as a user would, and expect its exit code."""
+
+    def run(folder: Path, code: int, *arguments: object) -> None:
+        command = [sys.executable, "-m", "obygaze", *map(str, arguments)]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return folder / "demo"
+        assert done.returncode == code, done.stdout + done.stderr
 
     return run
 
 
 @pytest.fixture(scope="session")
-def demo_folder(run_demo) -> Path:
-    return run_demo("demo", workers=2)
+def demo_folder(obygaze, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    obygaze(folder, 0, "demo", "--out", "demo", "--workers", 2)
+    return folder / "demo"
 
 
 @pytest.fixture(scope="session")

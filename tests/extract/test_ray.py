@@ -190,7 +190,7 @@ def test_workers_killed_in_the_middle_leave_the_sealed_bytes_of_the_local_engine
     ) as running:
         wait_for_journal(tmp_path / "films.staging", 1, running)
         victims = workers_of(holder[0])
-        assert len(victims) >= 3  # two decoders and an encoder
+        assert len(victims) >= 2  # an encoder, and decoders unless they have run out of clips
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
         journal = tmp_path / "films.staging" / "journal" / "0001.jsonl"

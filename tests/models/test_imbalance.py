@@ -101,8 +101,7 @@ def test_clips_that_choose_the_epoch_and_the_threshold_are_all_there_and_weigh_a
 
 
 @pytest.mark.parametrize("remedy", REMEDIES)
-@pytest.mark.parametrize("cores", [1, 3])
-def test_together_equal_one_by_one(monkeypatch, remedy, cores):
+def test_together_equal_one_by_one(remedy):
     X, y, movies = planted(300)
     sides = [np.flatnonzero(movies != movie) for movie in range(4)]
     alone = [
@@ -111,7 +110,6 @@ def test_together_equal_one_by_one(monkeypatch, remedy, cores):
         )
         for seed, rows in enumerate(sides)
     ]
-    monkeypatch.setattr("obygaze_models.probes.training._n_cores", lambda: cores)
     together = [MLPProbe(8, max_epochs=6, imbalance=remedy, random_state=seed) for seed in range(4)]
     fit_many(together, X, y, sides, groups=movies)
     for one, other in zip(alone, together, strict=True):

@@ -37,8 +37,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("cores", [1, 2, 5])
-def test_inner_selections_together_equal_one_by_one(learnable, monkeypatch, cores, dtype):
+def test_inner_selections_together_equal_one_by_one(learnable, dtype):
     X = learnable.X.astype(dtype)
     sides = leave_out(learnable)
     alone = [
@@ -47,7 +46,6 @@ def test_inner_selections_together_equal_one_by_one(learnable, monkeypatch, core
         )
         for seed, rows in enumerate(sides)
     ]
-    monkeypatch.setattr(training, "_n_cores", lambda: cores)
     together = [MLPProbe(16, max_epochs=12, random_state=seed) for seed in range(len(sides))]
     fit_many(together, X, learnable.y, sides, groups=learnable.movies)
     assert all(same(*pair) for pair in zip(alone, together, strict=True))
