@@ -190,11 +190,26 @@ def _nothing_left(
 
 
 def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Read one vector for each of the rows [N, D], block by block, so that tokens need not fit in memory."""
+    """Read one vector for each of the rows [N, D], block by block, so that tokens need not fit in memory.
+
+    Raises
+    ------
+    DatasetError
+        A feature is not finite, which sealing refuses: something else wrote the store.
+    """
     if array == "pooled":
-        return np.ascontiguousarray(group.pooled()[rows], dtype=np.float32)
-    vectors = []
-    for _, block in group.blocks(array):
-        wide = block.astype(np.float32)
-        vectors.append(wide.max(axis=1) if pool == "max" else wide.mean(axis=1))
-    return np.ascontiguousarray(np.concatenate(vectors)[rows])
+        X = np.ascontiguousarray(group.pooled()[rows], dtype=np.float32)
+    else:
+        vectors = []
+        for _, block in group.blocks(array):
+            wide = block.astype(np.float32)
+            vectors.append(wide.max(axis=1) if pool == "max" else wide.mean(axis=1))
+        X = np.ascontiguousarray(np.concatenate(vectors)[rows])
+    bad = ~np.isfinite(X).all(axis=1)
+    if bad.any():
+        clip = group.clip_ids[rows[int(np.flatnonzero(bad)[0])]]
+        raise DatasetError(
+            f"backbone {group.name}, {array} of clip {clip}: a feature is not finite ({int(bad.sum())} such "
+            "clips); run: obygaze store verify --full"
+        )
+    return X

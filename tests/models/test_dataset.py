@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.manifest import Clip, Level, Manifest
-from obygaze_features.store import open_store
+from obygaze_features.store import Group, open_store
 from obygaze_models.dataset import DatasetError, Exclusion, load_dataset
 from obygaze_models.protocol import TASKS, Task
 
@@ -87,6 +87,17 @@ def test_the_paper_pools_as_pytorchs_adaptive_max_pool_to_length_one():
 def test_by_default_the_smallest_stored_array_is_read(store, manifest):
     assert load_dataset(store, manifest, EN_S, backbone="one").features == "pooled"
     assert load_dataset(store, manifest, EN_S, backbone="two").features == "tokens"
+
+
+def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatch):
+    """Sealing refuses it; other software may have written the store."""
+    spoilt = store["one"].pooled()
+    spoilt[store["one"].clip_ids.index("a2"), 1] = np.inf
+    monkeypatch.setattr(Group, "pooled", lambda _: spoilt)
+    with pytest.raises(
+        DatasetError, match=r"backbone one, pooled of clip a2: a feature is not finite \(1 such"
+    ):
+        load_dataset(store, manifest, ENHN_S, backbone="one")
 
 
 def test_several_backbones_must_be_told_apart(store, manifest):
