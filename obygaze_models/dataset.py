@@ -1,98 +1,155 @@
-"""From a store and a manifest to what estimators learn from: features, labels, movies."""
+"""From stores and a manifest to what models learn from: features, labels and movies of the same clips."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import Manifest
+from obygaze_features.manifest import Codebook, Manifest
 from obygaze_features.store import Group, Store
-from obygaze_models.protocol import Task
+from obygaze_models.errors import DatasetError
+from obygaze_models.protocol.targets import Labels, labels_of
 
 Features = Literal["pooled", "frames", "tokens"]
 Pool = Literal["max", "mean"]
-
-
-class DatasetError(ValueError):
-    """A store and a manifest don't give the clips of a task."""
+ARRAYS: tuple[Features, ...] = ("pooled", "frames", "tokens")
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A clip of the task that no model sees, and why."""
+    """An annotated clip that no model sees, and why."""
 
     clip_id: str
+    level: str
     reason: str
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """The clips of a task, in the manifest's order.
+    """The annotated clips of a manifest that have features, in the manifest's order.
 
     Attributes
     ----------
     X : ndarray of float32, shape [N, D]
         One vector a clip.
-    y : ndarray of int64, shape [N]
-        1 for clips of a positive level, 0 for the others.
-    clip_ids, movies, levels : ndarray of str, shape [N]
-        `movies` are the groups of every split.
+    labels : Labels
+        Of the same N clips.
+    codebook : Codebook
     backbone, features, pool : str
         The store's group and array, and how each clip's rows became one vector ("as stored" for pooled).
     store : str
         The store's fingerprint.
-    n_manifest : int
-        Clips of the manifest under its label policy.
-    n_unlabelled, n_other_levels : int
-        Clips of the manifest without a level, and with one that no task at hand has.
+    label : str
+        The backbone's name; with the store's before it where two stores have the same backbone.
+    untrained : bool
+        Whether the backbone's weights are random.
     excluded : tuple of Exclusion
-        Clips of the task without usable features: the same for every model, never replaced.
-    n_unknown : int
-        Clips of the store that the manifest does not have.
-    n_partial : int
-        Clips kept though the store says that a part of their video could not be read.
+        Annotated clips without usable features: the same for every model, never replaced.
+    counts : dict of str to int
+        Clips of the manifest (``manifest``), those not annotated (``unlabelled``), clips with features
+        (``with_features``), those of them of whose video a part could not be read (``partial``), and clips of
+        the store that the manifest lacks (``in_store_only``).
+    group : Group, optional
+        Where frames and tokens are read from.
     """
 
     X: NDArray[np.float32]
-    y: NDArray[np.int64]
-    clip_ids: NDArray[np.str_]
-    movies: NDArray[np.str_]
-    levels: NDArray[np.str_]
+    labels: Labels
+    codebook: Codebook
     backbone: str
     features: Features
     pool: str
     store: str
-    n_manifest: int
-    n_unlabelled: int
-    n_other_levels: int
-    excluded: tuple[Exclusion, ...]
-    n_unknown: int
-    n_partial: int
+    label: str = ""
+    untrained: bool = False
+    excluded: tuple[Exclusion, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    group: Group | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def clip_ids(self) -> NDArray[np.str_]:
+        """The id of each clip [N]."""
+        return self.labels.clip_ids
+
+    @property
+    def movies(self) -> NDArray[np.str_]:
+        """The movie of each clip [N]: the groups of every split."""
+        return self.labels.movies
+
+    @property
+    def levels(self) -> NDArray[np.str_]:
+        """The level of each clip [N]."""
+        return self.labels.levels
+
+    @cached_property
+    def present(self) -> pd.DataFrame:
+        """Presence of each visual concept in each clip [N, K], 1 or 0; the columns name the concepts."""
+        return pd.DataFrame(self.labels.present.astype(np.float64), columns=list(self.labels.concepts))
+
+    @cached_property
+    def row_of(self) -> Mapping[str, int]:
+        """The row of each clip."""
+        return {clip_id: row for row, clip_id in enumerate(self.clip_ids.tolist())}
+
+    @property
+    def title(self) -> str:
+        """Name the features in tables; random weights are always said."""
+        name = self.label or self.backbone
+        return f"{name} (untrained)" if self.untrained else name
+
+    def rows(self, clip_ids: Sequence[str]) -> NDArray[np.intp]:
+        """Find the rows of clips; clips without features are passed over."""
+        found = [self.row_of[clip_id] for clip_id in clip_ids if clip_id in self.row_of]
+        return np.array(found, dtype=np.intp)
+
+    def take(self, rows: NDArray[np.intp]) -> "Dataset":
+        """Keep some clips."""
+        return replace(self, X=self.X[rows], labels=self.labels.take(rows))
+
+    def read(self, what: Features) -> NDArray[Any]:
+        """Give what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
+
+        Raises
+        ------
+        DatasetError
+            The store has no such array.
+        """
+        if what == "pooled":
+            return self.X
+        if self.group is None or what not in self.group.arrays:
+            stored = ", ".join(self.group.arrays) if self.group is not None else self.features
+            raise DatasetError(f"backbone {self.backbone} has no {what} in this store: it has {stored}")
+        row_of = {clip_id: row for row, clip_id in enumerate(self.group.clip_ids)}
+        rows = [row_of[clip_id] for clip_id in self.clip_ids.tolist()]
+        return np.concatenate([block for _, block in self.group.blocks(what)])[rows]
 
 
 def load_dataset(
     store: Store,
     manifest: Manifest,
-    *tasks: Task,
+    *,
     backbone: str | None = None,
     features: Features | None = None,
     pool: Pool = "max",
 ) -> Dataset:
-    """Load the features and labels of every clip that belongs to one of the tasks.
+    """Load the features and labels of every annotated clip of a manifest.
 
     Parameters
     ----------
     store : Store
     manifest : Manifest
         Its levels are taken as they are: apply a label policy before.
-    *tasks : Task
-        One task, or those of training and of test; they must agree on the positive levels.
     backbone : str, optional
         The store's group; may be left out when there is one only.
     features : {"pooled", "frames", "tokens"}, optional
-        The array to read; by default the first of them that is stored.
+        The array to make vectors of; by default the first of them that is stored.
     pool : {"max", "mean"}
         How frames or tokens become one vector. The maximum of each feature over time is what the paper's
         adaptive max pooling to length 1 takes.
@@ -100,58 +157,87 @@ def load_dataset(
     Raises
     ------
     DatasetError
-        The backbone or array is not in the store or not named, the tasks disagree, or no clip is left.
+        The backbone or array is not in the store or not named, or no annotated clip has features.
     """
-    positives = set(tasks[0].positives)
-    for task in tasks[1:]:
-        if set(task.positives) != positives:
-            raise DatasetError(f"tasks {tasks[0].name} and {task.name} have different positive levels")
-    group = _find_group(store, backbone)
+    group = find_group(store, backbone)
     array = _find_array(store, group, features)
-
-    wanted = {level for task in tasks for level in task.levels}
+    labels = labels_of(manifest)
+    annotated = np.isin(labels.levels, np.array(manifest.codebook.labels, dtype=str))
+    for ranks in labels.scales.values():
+        annotated |= ranks >= 0
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
-    reasons = {
-        clip.clip_id: f"{clip.status}: {clip.reason}" if clip.reason else clip.status for clip in store.clips
-    }
-    usable = np.asarray(group.usable, dtype=bool)
     kept, rows, excluded = [], [], []
-    for clip in manifest:
-        if clip.level not in wanted:
-            continue
-        row = row_of.get(clip.clip_id)
-        if row is None:
-            excluded.append(Exclusion(clip.clip_id, "not in the store"))
-        elif not usable[row]:
-            excluded.append(Exclusion(clip.clip_id, reasons[clip.clip_id]))
-        else:
-            kept.append(clip)
+    for place in np.flatnonzero(annotated).tolist():
+        clip_id = str(labels.clip_ids[place])
+        row = row_of.get(clip_id)
+        reason = "not in the store" if row is None else unusable(store, group, row)
+        if row is not None and reason is None:
+            kept.append(place)
             rows.append(row)
+        else:
+            excluded.append(Exclusion(clip_id, str(labels.levels[place]), str(reason)))
     if not kept:
-        raise DatasetError(_nothing_left(store, manifest, sorted(wanted), excluded))
-
-    known = {clip.clip_id for clip in manifest}
-    unlabelled = sum(clip.level is None for clip in manifest)
+        raise DatasetError(_nothing_left(store, manifest, excluded))
     return Dataset(
         X=read_features(group, array, pool, np.array(rows, dtype=np.intp)),
-        y=np.array([clip.level in positives for clip in kept], dtype=np.int64),
-        clip_ids=np.array([clip.clip_id for clip in kept], dtype=str),
-        movies=np.array([clip.movie for clip in kept], dtype=str),
-        levels=np.array([str(clip.level) for clip in kept], dtype=str),
+        labels=labels.take(np.array(kept, dtype=np.intp)),
+        codebook=manifest.codebook,
         backbone=group.name,
         features=array,
         pool="as stored" if array == "pooled" else pool,
         store=store.fingerprint,
-        n_manifest=len(manifest),
-        n_unlabelled=unlabelled,
-        n_other_levels=len(manifest) - unlabelled - len(kept) - len(excluded),
+        label=group.name,
+        untrained=group.provenance.get("untrained") is True,
         excluded=tuple(excluded),
-        n_unknown=len(row_of.keys() - known),
-        n_partial=sum(reasons[clip.clip_id].startswith("partial") for clip in kept),
+        counts={
+            "manifest": len(manifest),
+            "unlabelled": int((~annotated).sum()),
+            "with_features": len(kept),
+            "partial": sum(store.clips[row].status == "partial" for row in rows),
+            "in_store_only": len(row_of.keys() - set(labels.clip_ids.tolist())),
+        },
+        group=group,
     )
 
 
-def _find_group(store: Store, backbone: str | None) -> Group:
+def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset, ...]:
+    """Load the features of every backbone of every store, for the clips that all of them have.
+
+    Raises
+    ------
+    DatasetError
+        A store has none of the clips, the stores have none in common, or the same store is given twice.
+    """
+    loaded = [(store, load_dataset(store, manifest, backbone=name)) for store in stores for name in store.names]
+    seen = [(data.store, data.backbone) for _, data in loaded]
+    if len(set(seen)) < len(seen):
+        raise DatasetError(f"store {loaded[-1][0].name} is given twice")
+    common = set.intersection(*(set(data.clip_ids.tolist()) for _, data in loaded))
+    if not common:
+        raise DatasetError(f"the {len(loaded)} backbones have no clip in common: are they of one manifest?")
+    reasons: dict[str, Exclusion] = {}
+    for _, data in loaded:
+        for exclusion in data.excluded:
+            reasons.setdefault(exclusion.clip_id, exclusion)
+    names = [data.backbone for _, data in loaded]
+    return tuple(
+        replace(
+            data.take(np.flatnonzero(np.isin(data.clip_ids, sorted(common)))),
+            label=f"{store.name}-{data.backbone}" if names.count(data.backbone) > 1 else data.backbone,
+            excluded=tuple(reasons[name] for name in sorted(reasons) if name not in common),
+        )
+        for store, data in loaded
+    )
+
+
+def find_group(store: Store, backbone: str | None) -> Group:
+    """Find a backbone of a store; it may be left out when there is one only.
+
+    Raises
+    ------
+    DatasetError
+        It is not there, or not named.
+    """
     names = ", ".join(store.names)
     if backbone is None:
         if len(store.names) != 1:
@@ -162,29 +248,35 @@ def _find_group(store: Store, backbone: str | None) -> Group:
     return store[backbone]
 
 
+def unusable(store: Store, group: Group, row: int) -> str | None:
+    """Say why a clip has no features to use; None if it has."""
+    if group.usable[row]:
+        return None
+    clip = store.clips[row]
+    return f"{clip.status}: {clip.reason}" if clip.reason else clip.status
+
+
 def _find_array(store: Store, group: Group, features: Features | None) -> Features:
-    preferred: tuple[Features, ...] = ("pooled", "frames", "tokens")
-    for array in preferred if features is None else (features,):
+    for array in ARRAYS if features is None else (features,):
         if array in group.arrays:
             return array
-    stored = ", ".join(group.arrays)
+    asked = " or ".join(ARRAYS) if features is None else features
     raise DatasetError(
-        f"backbone {group.name} of store {store.name} has no {features} features: it has {stored}"
+        f"backbone {group.name} of store {store.name} has no {asked} features: "
+        f"it has {', '.join(group.arrays)}"
     )
 
 
-def _nothing_left(
-    store: Store, manifest: Manifest, levels: Sequence[str], excluded: Sequence[Exclusion]
-) -> str:
+def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion]) -> str:
     """Say why no clip is left, which is nearly always a wrong pair of files or a manifest without levels."""
     if not excluded:
         return (
-            f"the manifest has no clip of level {', '.join(levels)} among its {len(manifest)}: "
-            "are its levels filled in?"
+            f"the manifest has no clip of level {', '.join(manifest.codebook.labels)} among its "
+            f"{len(manifest)}: are its levels filled in?"
         )
     first = excluded[0]
     return (
-        f"none of the manifest's {len(excluded)} clips of the task has features in store {store.name} "
+        f"none of the manifest's {len(excluded)} annotated clips has features in store {store.name} "
         f"(the first: {first.clip_id}, {first.reason}): is this the store made from this manifest?"
     )
 

@@ -3,7 +3,7 @@
 from obygaze_models.concepts.bank import ConceptBank, crossfit
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav import LinearCAV
-from obygaze_models.concepts.errors import ConceptError
+from obygaze_models.errors import ConceptError
 from obygaze_models.concepts.explanation import Contribution, Explanation, Step
 from obygaze_models.concepts.hyperplane import Hyperplanes
 from obygaze_models.concepts.ridge import ridge_hyperplanes, ridge_leave_group_out

@@ -12,9 +12,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.errors import ConceptError
-from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes
-from obygaze_models.concepts.hyperplane import Floats
+from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes, refuse_constant
+from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
+from obygaze_models.concepts.ridge_tuning import tuned_ridge
+from obygaze_models.errors import ConceptError
 
 Values = Literal["standardised", "distance", "decision"]
 
@@ -26,8 +27,9 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     kind : {"svm", "logistic", "ridge", "mean_difference"}
         How each CAV is fitted; see `LinearCAV`. SVMs share one Gram matrix.
-    C : float or mapping of str to float
-        Inverse strength of the penalty, for all concepts or for each.
+    C : float, mapping of str to float, or None
+        Inverse strength of the penalty, for all concepts or for each. None, for ``ridge``: chosen for each
+        concept by leaving one movie out at a time, in closed form (`tuned_ridge`).
     balanced : bool
         Whether SVMs and logistic regressions weigh clips with and without a concept alike.
     values : {"standardised", "distance", "decision"}
@@ -45,11 +47,15 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Of all concepts, in order.
     mean_, scale_ : ndarray, shape [K]
         Moments of the training clips' distances.
+    tuned_ : Tuned
+        With C None: the penalties chosen and their losses.
+    cross_distances_ : ndarray, shape [N, K]
+        With C None: each training clip's signed distances to the CAVs fitted without its movie.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kind": [StrOptions(set(KINDS))],
-        "C": [Interval(Real, 0, None, closed="neither"), Mapping],
+        "C": [Interval(Real, 0, None, closed="neither"), Mapping, None],
         "balanced": ["boolean"],
         "values": [StrOptions({"standardised", "distance", "decision"})],
         "concepts": ["array-like", None],
@@ -59,7 +65,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         kind: Kind = "svm",
         *,
-        C: float | Mapping[str, float] = 1.0,
+        C: float | Mapping[str, float] | None = 1.0,
         balanced: bool = True,
         values: Values = "standardised",
         concepts: Sequence[str] | None = None,
@@ -78,7 +84,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Fit the CAVs.
 
         Parameters
@@ -87,6 +93,8 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like, shape [N, K] or [N]
             Presence of each concept: two values, the larger for clips with it; NaN for a clip that this
             concept's CAV is not fitted on.
+        groups : array-like, shape [N], optional
+            The movie of each clip, to choose penalties by; not used otherwise.
 
         Raises
         ------
@@ -109,19 +117,27 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         present = np.column_stack(
             [presence(name, column) for name, column in zip(self.concepts_, columns.T, strict=True)]
         )
-        self.hyperplanes_ = fit_hyperplanes(
-            features,
-            present,
-            names=self.concepts_.tolist(),
-            kind=self.kind,
-            C=self._penalties(),
-            balanced=self.balanced,
-        )
-        distances = self._distances(features)
+        for name in ("tuned_", "cross_distances_"):
+            self.__dict__.pop(name, None)
+        if self.C is None:
+            self.hyperplanes_ = self._tuned(features, present, groups)
+        else:
+            self.hyperplanes_ = fit_hyperplanes(
+                features,
+                present,
+                names=self.concepts_.tolist(),
+                kind=self.kind,
+                C=self._penalties(self.C),
+                balanced=self.balanced,
+            )
+        self.rescale(self._distances(features))
+        return self
+
+    def rescale(self, distances: NDArray[np.float64]) -> None:
+        """Take mean and deviation of distances [N, K] for those by which values are standardised."""
         self.mean_, scale = distances.mean(axis=0), distances.std(axis=0)
         # Rounding leaves a constant column a tiny deviation.
         self.scale_ = np.where(scale > 1e-12 * (1 + np.abs(self.mean_)), scale, 1.0)
-        return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's value on each concept: [N, K]."""
@@ -157,13 +173,28 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return np.array(names)
 
-    def _penalties(self) -> list[float]:
-        if not isinstance(self.C, Mapping):
-            return [float(self.C)] * len(self.concepts_)
-        missing = [name for name in self.concepts_.tolist() if name not in self.C]
+    def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
+        """Fit ridge CAVs at penalties chosen by movie."""
+        if self.kind != "ridge" or groups is None:
+            raise ConceptError("C can be chosen (None) for ridge CAVs alone, and by movies: give the groups")
+        if np.isnan(present).any():
+            raise ConceptError("C can be chosen (None) where every clip says of each concept whether it is there")
+        movies = np.asarray(groups)
+        for name, column in zip(self.concepts_.tolist(), present.T, strict=True):
+            refuse_constant(name, column)
+            for movie in np.unique(movies):
+                refuse_constant(f"{name}, without movie {movie},", column[movies != movie])
+        self.tuned_ = tuned_ridge(X, present == 1, movies)
+        self.cross_distances_ = self.tuned_.distances
+        return self.tuned_.planes
+
+    def _penalties(self, C: float | Mapping[str, float]) -> list[float]:
+        if not isinstance(C, Mapping):
+            return [float(C)] * len(self.concepts_)
+        missing = [name for name in self.concepts_.tolist() if name not in C]
         if missing:
-            raise ConceptError(f"C has no value for concept {missing[0]}: it has {', '.join(self.C)}")
-        return [float(self.C[name]) for name in self.concepts_.tolist()]
+            raise ConceptError(f"C has no value for concept {missing[0]}: it has {', '.join(C)}")
+        return [float(C[name]) for name in self.concepts_.tolist()]
 
 
 def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -209,3 +240,54 @@ def crossfit(
         fitted = clone(bank).set_params(values="distance").fit(X[~held_out], present[~held_out])
         distances[held_out] = fitted.transform(X[held_out])
     return distances
+
+
+class RandomDirections(ConceptBank):
+    """A control: random directions in place of CAVs, as many as there are concepts.
+
+    Parameters
+    ----------
+    random_state : int
+        Seed of the directions.
+    """
+
+    def __init__(
+        self, *, values: Values = "standardised", concepts: Sequence[str] | None = None, random_state: int = 0
+    ) -> None:
+        super().__init__("ridge", C=None, values=values, concepts=concepts)
+        self.random_state = random_state
+
+    def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
+        del groups
+        k = present.shape[1]
+        rng = np.random.default_rng(self.random_state)
+        planes = Hyperplanes(rng.normal(size=(k, X.shape[1])), np.zeros(k))
+        self.cross_distances_ = planes.distances(X)
+        return planes
+
+
+class ShuffledConcepts(ConceptBank):
+    """A control: CAVs of presences exchanged between the clips of a movie.
+
+    Clips' whole rows of presences are exchanged, so that concepts keep company with each other but not with
+    their clips.
+
+    Parameters
+    ----------
+    random_state : int
+        Seed of the exchange.
+    """
+
+    def __init__(
+        self, *, values: Values = "standardised", concepts: Sequence[str] | None = None, random_state: int = 0
+    ) -> None:
+        super().__init__("ridge", C=None, values=values, concepts=concepts)
+        self.random_state = random_state
+
+    def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
+        movies, rows = np.asarray(groups), np.arange(len(present))
+        rng = np.random.default_rng(self.random_state)
+        for movie in np.unique(movies):
+            own = np.flatnonzero(movies == movie)
+            rows[own] = rng.permutation(own)
+        return super()._tuned(X, present[rows], groups)

@@ -1,6 +1,6 @@
 """The post-hoc concept bottleneck: from features to concepts, and from concepts alone to the label."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -13,24 +13,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.bank import ConceptBank, crossfit
-from obygaze_models.concepts.errors import ConceptError
-from obygaze_models.concepts.explanation import Explanation, explain_score
-from obygaze_models.concepts.heads import (
-    HeadName,
-    Residual,
-    candidates,
-    default_candidate,
-    fit_residual,
-    head_scores,
-    log_loss,
-)
+from obygaze_models.concepts.bank import ConceptBank, RandomDirections, ShuffledConcepts, crossfit
+from obygaze_models.concepts.explanation import Explanation, additive_parts, explain_score
+from obygaze_models.concepts.heads import Head, HeadName, choice, head_scores, make_head
 from obygaze_models.concepts.hyperplane import Floats
-from obygaze_models.probes.labels import encode_labels
-from obygaze_models.protocol.selection import best_threshold, inner_folds
-
-ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
-"""The threshold that calls a clip positive when its logit is more than 0."""
+from obygaze_models.errors import ConceptError
+from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.selection import GroupedSelection
+from obygaze_models.models.spec import ModelSpec
+from obygaze_models.protocol.selection import inner_folds
 
 
 class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -41,9 +32,8 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     mean and over their deviation. Values of the clips a CAV was fitted on would flatter it. Without
     presences, the columns of X are taken for concept values, and the head is fitted on them as they are.
 
-    With movies, the head's one hyper-parameter (see `CANDIDATES`) is the one with the lowest log loss in an
-    inner loop over folds of movies, and the threshold the one with the highest f1_pos on the inner scores of
-    that loop. Without, the middle candidate is taken and clips with a positive logit are called positive.
+    With movies, `GroupedSelection` chooses the head's one hyper-parameter and the threshold. Without, the
+    middle candidate is taken and clips with a positive logit are called positive.
 
     Parameters
     ----------
@@ -72,14 +62,16 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     head_ : estimator
     residual_ : Residual or None
     train_values_ : ndarray of float64, shape [N, K]
-        The concept values that the head was fitted on.
+        The concept values that the head was fitted on, of the clips in the task.
     threshold_ : float
         The logit from which on a clip is called positive.
-    inner_losses_ : dict of str to float
-        With movies only: the inner log loss of each candidate.
+    candidates_ : tuple of Candidate
+        What inner folds tried; empty without movies.
     inner_scores_ : ndarray, shape [N]
         With movies only: the inner out-of-fold logit of each training clip.
     """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "present": True}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "head": [StrOptions({"logistic", "elastic_net", "tree"}), BaseEstimator],
@@ -128,11 +120,12 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : array-like, shape [N, D]
             Features; or, without `present`, concept values.
         y : array-like, shape [N]
-            Two labels; the second in sorted order is the positive one.
+            Two labels; the second in sorted order is the positive one. A third, -1, marks clips that are not
+            in the task: concepts are learnt from them too, as scikit-learn marks unlabelled samples.
         groups : array-like, shape [N], optional
             The movie of each clip; needed with `present`.
-        present : array-like, shape [N, K], optional
-            Presence of each concept, as `ConceptBank` takes it.
+        present : array-like or DataFrame, shape [N, K], optional
+            Presence of each concept, as `ConceptBank` takes it; a data frame's columns name the concepts.
 
         Raises
         ------
@@ -142,19 +135,30 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._validate_params()
         features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
-        self.classes_, labels = encode_labels(y, type(self).__name__)
-        folds = None
+        known = _in_task(y)
+        self.classes_, labels = encode_labels(y[known], type(self).__name__)
+        movies = folds = None
         if groups is not None:
             movies = check_array(groups, ensure_2d=False, dtype=None)
             check_consistent_length(features, movies)
-            folds = inner_folds(labels, movies, self.inner_folds)
-        self.__dict__.pop("inner_losses_", None)
-        self.__dict__.pop("inner_scores_", None)
+            # The folds of the head and, where clips are not in the task, of theirs.
+            folds = _folds(labels, known, movies, self.inner_folds)
         with one_blas_thread():
-            values = self._learn_concepts(features, present, folds)
-            chosen, self.threshold_ = self._select(features, values, labels, folds)
-            self.head_, self.residual_ = self._fit_head(chosen, features, values, labels)
-        self.train_values_ = values
+            values = self._learn_concepts(features, present, movies, folds)
+            given = self._given(features, values)
+            head = Head(
+                make_head(self.head, self.random_state),
+                values.shape[1],
+                self.residual_C if self.residual else None,
+            )
+            selection = GroupedSelection(head, choice(self.head), inner_folds=self.inner_folds)
+            selection.fit(given[known], labels, None if movies is None else movies[known])
+        self.head_, self.residual_ = selection.estimator_.estimator_, selection.estimator_.residual_
+        self.threshold_, self.candidates_ = selection.threshold_, selection.candidates_
+        self.__dict__.pop("inner_scores_", None)
+        if movies is not None:
+            self.inner_scores_ = selection.inner_scores_
+        self.train_values_ = values[known]
         return self
 
     def concept_values(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -229,12 +233,34 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             values[:, column] = np.quantile(self.train_values_[:, column], quantile)
         return self._scores(features, values)
 
+    def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """Take the logits of clips X [N, D] apart.
+
+        Returns
+        -------
+        base : float
+            The logit of the mean training clip (linear head), or of the tree's root.
+        parts : ndarray, shape [N, K]
+            What each concept adds.
+        residual : ndarray, shape [N]
+            What the features add beyond concepts. Base, parts and residual add up to the logit.
+        """
+        check_is_fitted(self)
+        features = self._checked(X)
+        residual = np.zeros(len(features)) if self.residual_ is None else self.residual_.scores(features)
+        base, parts = additive_parts(self.head_, self._values(features), self.train_values_)
+        return base, parts, residual
+
     def _checked(self, X: ArrayLike) -> Floats:
         features: Floats = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
         return features
 
     def _learn_concepts(
-        self, X: Floats, present: ArrayLike | None, folds: NDArray[np.int64] | None
+        self,
+        X: Floats,
+        present: Any,
+        movies: NDArray[Any] | None,
+        folds: NDArray[np.int64] | None,
     ) -> NDArray[np.float64]:
         """Learn the bank, if there is one to learn, and give the training clips' concept values [N, K]."""
         if present is None:
@@ -242,7 +268,7 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ConceptError("a residual needs features beside the concepts: give `present`")
             self.bank_, self.concepts_ = None, self._column_names()
             return X.astype(np.float64)
-        if folds is None:
+        if movies is None or folds is None:
             raise ConceptError("concepts are cross-fitted by movie: give the movies (groups)")
         bank = ConceptBank() if self.bank is None else clone(self.bank)
         if bank.values != "standardised":
@@ -250,15 +276,19 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"a bottleneck's concept values are standardised distances, not {bank.values}: for others, "
                 "transform by the bank first and fit the head on its values"
             )
+        if hasattr(present, "columns") and bank.concepts is None:
+            bank.set_params(concepts=[str(name) for name in present.columns])
         columns = check_array(present, ensure_2d=False, ensure_all_finite="allow-nan", dtype=np.float64)
         check_consistent_length(X, columns)
         columns = columns.reshape(len(columns), -1)
-        distances = crossfit(bank, X, columns, folds)
-        self.bank_ = bank.fit(X, columns)
+        self.bank_ = clone(bank).fit(X, columns, groups=movies)
+        if hasattr(self.bank_, "cross_distances_"):
+            distances = self.bank_.cross_distances_
+        else:
+            distances = crossfit(bank, X, columns, folds)
         self.concepts_ = tuple(self.bank_.concepts_.tolist())
         # New clips are at the cross-fitted distances' scale, not at the flattering one of fitted clips.
-        self.bank_.mean_, scale = distances.mean(axis=0), distances.std(axis=0)
-        self.bank_.scale_ = np.where(scale > 1e-12 * (1 + np.abs(self.bank_.mean_)), scale, 1.0)
+        self.bank_.rescale(distances)
         standard: NDArray[np.float64] = (distances - self.bank_.mean_) / self.bank_.scale_
         return standard
 
@@ -269,37 +299,9 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for number in range(self.n_features_in_)
         )
 
-    def _select(
-        self,
-        X: Floats,
-        values: NDArray[np.float64],
-        y: NDArray[np.int64],
-        folds: NDArray[np.int64] | None,
-    ) -> tuple[BaseEstimator, float]:
-        """Choose head and threshold by inner folds of movies, where there are any."""
-        if folds is None:
-            return default_candidate(self.head, self.random_state), ABOVE_ZERO
-        listed = candidates(self.head, self.random_state)
-        scores_of = []
-        for _, candidate in listed:
-            scores = np.empty(len(y))
-            for fold in np.unique(folds):
-                out = folds == fold
-                head, residual = self._fit_head(candidate, X[~out], values[~out], y[~out])
-                scores[out] = _total(head, residual, X[out], values[out])
-            scores_of.append(scores)
-        losses = [log_loss(y, scores) for scores in scores_of]
-        best = int(np.argmin(losses))
-        self.inner_losses_ = {name: loss for (name, _), loss in zip(listed, losses, strict=True)}
-        self.inner_scores_ = scores_of[best]
-        return listed[best][1], best_threshold(y, scores_of[best])
-
-    def _fit_head(
-        self, candidate: BaseEstimator, X: Floats, values: NDArray[np.float64], y: NDArray[np.int64]
-    ) -> tuple[BaseEstimator, Residual | None]:
-        head = clone(candidate).fit(values, y)
-        logit = head_scores(head, values)
-        return head, fit_residual(X, y, logit, self.residual_C) if self.residual else None
+    def _given(self, X: Floats, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Put concept values, and features where there is a residual, side by side."""
+        return np.hstack([values, X]) if self.residual else values
 
     def _values(self, X: Floats) -> NDArray[np.float64]:
         values: NDArray[np.float64] = X.astype(np.float64) if self.bank_ is None else self.bank_.transform(X)
@@ -307,11 +309,57 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Floats, values: NDArray[np.float64]) -> NDArray[np.float64]:
         with one_blas_thread():
-            return _total(self.head_, self.residual_, X, values)
+            scores = head_scores(self.head_, values)
+            return scores if self.residual_ is None else scores + self.residual_.scores(X)
 
 
-def _total(
-    head: BaseEstimator, residual: Residual | None, X: Floats, values: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    scores = head_scores(head, values)
-    return scores if residual is None else scores + residual.scores(X)
+def _in_task(y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mark the clips [N] that are in the task: -1 beside two other labels says that one is not."""
+    if y.dtype.kind not in "if" or np.unique(y).size <= 2:
+        return np.ones(len(y), dtype=np.bool_)
+    return np.asarray(y != -1)
+
+
+def _folds(
+    labels: NDArray[np.int64], known: NDArray[np.bool_], movies: NDArray[Any], n_folds: int
+) -> NDArray[np.int64]:
+    """Deal movies into the inner folds of the clips in the task; movies without such clips come last."""
+    dealt = inner_folds(labels, movies[known], n_folds)
+    fold_of = dict(zip(movies[known].tolist(), dealt.tolist(), strict=True))
+    return np.array([fold_of.get(movie, 0) for movie in movies.tolist()], dtype=np.int64)
+
+
+def _ridge_bank(_: int) -> ConceptBank:
+    return ConceptBank("ridge", C=None)
+
+
+def _spec(name: str, title: str, head: HeadName, bank: Callable[[int], ConceptBank], **about: Any) -> ModelSpec:
+    return ModelSpec(
+        name,
+        title,
+        lambda seed: ConceptBottleneck(head, bank=bank(seed), random_state=seed),
+        choose=None,
+        uses=("groups", "present", "unlabelled"),
+        kinds=("levels", "ordinal"),
+        **about,
+    )
+
+
+SPECS = (
+    _spec("pcbm_lr", "PCBM-LR", "logistic", _ridge_bank),
+    _spec("pcbm_dt", "PCBM-DT", "tree", _ridge_bank),
+    _spec(
+        "pcbm_lr_random",
+        "PCBM-LR, random directions",
+        "logistic",
+        lambda seed: RandomDirections(random_state=seed),
+        control=True,
+    ),
+    _spec(
+        "pcbm_lr_shuffled",
+        "PCBM-LR, shuffled concepts",
+        "logistic",
+        lambda seed: ShuffledConcepts(random_state=seed),
+        control=True,
+    ),
+)

@@ -11,9 +11,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
+from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes
 from obygaze_models.concepts.hyperplane import Hyperplanes
-from obygaze_models.probes.labels import encode_labels
+from obygaze_models.concepts.ridge_tuning import PENALTIES
+from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.selection import ABOVE_ZERO, Candidate
+from obygaze_models.models.spec import ModelSpec
+from obygaze_models.protocol.selection import best_threshold
 
 
 class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -28,8 +33,9 @@ class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     kind : {"svm", "logistic", "ridge", "mean_difference"}
         How the hyperplane is fitted. ``svm`` is the paper's: ``SVC(kernel="linear")``, without probabilities.
         ``ridge`` and ``mean_difference`` put it midway between the two classes' mean projections.
-    C : float
-        Inverse strength of the penalty on w; `mean_difference` has none.
+    C : float, optional
+        Inverse strength of the penalty on w; `mean_difference` has none. None, for ``ridge``: chosen by
+        leaving one movie out at a time, in closed form, and the threshold with it; needs the movies.
     balanced : bool
         Whether ``svm`` and ``logistic`` weigh the two classes alike; the two others do, by where they put the
         hyperplane.
@@ -46,15 +52,23 @@ class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Signed distance of the origin.
     norm_ : float
         ||w|| of the fitted hyperplane: distance times norm is the raw decision value.
+    threshold_ : float
+        The distance from which on a clip is said to have the concept: above 0, unless `C` is None.
+    candidates_ : tuple of Candidate
+        With C None: the penalties tried; their losses are squared errors of the presence.
+    inner_scores_ : ndarray, shape [N]
+        With C None: each clip's distance to the CAV fitted without its movie.
     """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kind": [StrOptions(set(KINDS))],
-        "C": [Interval(Real, 0, None, closed="neither")],
+        "C": [Interval(Real, 0, None, closed="neither"), None],
         "balanced": ["boolean"],
     }
 
-    def __init__(self, kind: Kind = "svm", *, C: float = 1.0, balanced: bool = True) -> None:
+    def __init__(self, kind: Kind = "svm", *, C: float | None = 1.0, balanced: bool = True) -> None:
         self.kind = kind
         self.C = C
         self.balanced = balanced
@@ -65,25 +79,49 @@ class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Fit on features X [N, D] and labels y [N]; the second in sorted order is "with the concept".
+
+        Parameters
+        ----------
+        X : array-like, shape [N, D]
+        y : array-like, shape [N]
+        groups : array-like, shape [N], optional
+            The movie of each clip; needed with C None, not used otherwise.
 
         Raises
         ------
         ValueError
             There are not two classes.
+        ConceptError
+            C is None and there are no movies, or a movie without which there is one class.
         """
         self._validate_params()
         features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
         self.classes_, labels = encode_labels(y, type(self).__name__)
-        planes = fit_hyperplanes(
-            features,
-            labels[:, None].astype(np.float64),
-            names=[str(self.classes_[1])],
-            kind=self.kind,
-            C=[float(self.C)],
-            balanced=self.balanced,
-        )
+        present = labels[:, None].astype(np.float64)
+        self.threshold_ = ABOVE_ZERO
+        self.__dict__.pop("inner_scores_", None)
+        self.candidates_: tuple[Candidate, ...] = ()
+        if self.C is None:
+            bank = ConceptBank("ridge", C=None, concepts=[str(self.classes_[1])])
+            bank.fit(features, present, groups=groups)
+            planes, tuned = bank.hyperplanes_, bank.tuned_
+            self.inner_scores_ = tuned.distances[:, 0]
+            self.threshold_ = best_threshold(labels, self.inner_scores_)
+            self.candidates_ = tuple(
+                Candidate(f"penalty={penalty:g}", float(loss), place == int(tuned.chosen[0]))
+                for place, (penalty, loss) in enumerate(zip(PENALTIES, tuned.losses[:, 0], strict=True))
+            )
+        else:
+            planes = fit_hyperplanes(
+                features,
+                present,
+                names=[str(self.classes_[1])],
+                kind=self.kind,
+                C=[float(self.C)],
+                balanced=self.balanced,
+            )
         self.norm_ = float(planes.norms[0])
         length = self.norm_ or 1.0
         self.direction_ = planes.weights[0] / length
@@ -100,6 +138,17 @@ class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Say of each clip of X [N, D] whether it has the concept."""
-        found = self.decision_function(X) > 0
+        found = self.decision_function(X) >= self.threshold_
         labels: NDArray[Any] = self.classes_[found.astype(np.intp)]
         return labels
+
+
+SPECS = (
+    ModelSpec(
+        "cav",
+        "CAV",
+        lambda _: LinearCAV("ridge", C=None),
+        choose=None,
+        kinds=("concept",),
+    ),
+)

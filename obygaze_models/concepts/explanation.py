@@ -101,12 +101,9 @@ def explain_score(
         The training clips' values.
     """
     percentiles = (train <= values).mean(axis=0) * 100
-    if hasattr(head, "tree_"):
-        base, parts, path = _through_tree(head, values, concepts)
-    else:
-        weights, centre = head.coef_[0], train.mean(axis=0)
-        base = float(head.intercept_[0] + weights @ centre)
-        parts, path = weights * (values - centre), ()
+    base, rows = additive_parts(head, values[None], train)
+    parts = rows[0]
+    path = _path(head, values, concepts) if hasattr(head, "tree_") else ()
     return Explanation(
         score=base + float(parts.sum()) + residual,
         threshold=threshold,
@@ -120,29 +117,54 @@ def explain_score(
     )
 
 
-def _through_tree(
-    head: Any, values: NDArray[np.float64], concepts: Sequence[str]
-) -> tuple[float, NDArray[np.float64], tuple[Step, ...]]:
-    """Walk from the root to the leaf, giving each change of logit to the concept asked for."""
-    tree, logits, counts = head.tree_, node_logits(head), node_counts(head)
-    parts, path, node = np.zeros(len(values)), [], 0
+def additive_parts(
+    head: Any, values: NDArray[np.float64], train: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Take the scores of concept values [N, K] apart: a base, and what each concept adds [N, K].
+
+    Parameters
+    ----------
+    head : estimator
+        A fitted linear model or tree of scikit-learn.
+    values : ndarray, shape [N, K]
+    train : ndarray, shape [M, K]
+        The training clips' values, whose mean a linear head's parts are measured from.
+    """
+    if not hasattr(head, "tree_"):
+        weights, centre = head.coef_[0], train.mean(axis=0)
+        return float(head.intercept_[0] + weights @ centre), weights * (values - centre)
+    tree, logits = head.tree_, node_logits(head)
+    parts = np.zeros(values.shape)
     # The tree compares in float32, and so does this walk.
+    narrow, nodes = values.astype(np.float32), np.zeros(len(values), dtype=np.intp)
+    rows = np.arange(len(values))
+    while (inner := tree.children_left[nodes] != tree.children_right[nodes]).any():
+        here, at = rows[inner], nodes[inner]
+        asked = tree.feature[at]
+        above = narrow[here, asked] > tree.threshold[at]
+        below = np.where(above, tree.children_right[at], tree.children_left[at])
+        parts[here, asked] += logits[below] - logits[at]
+        nodes[here] = below
+    return float(logits[0]), parts
+
+
+def _path(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -> tuple[Step, ...]:
+    """Walk from the root to the leaf, noting each question and its answer."""
+    tree, counts = head.tree_, node_counts(head)
+    path, node = [], 0
     narrow = values.astype(np.float32)
     while tree.children_left[node] != tree.children_right[node]:
         concept, threshold = int(tree.feature[node]), float(tree.threshold[node])
         above = bool(narrow[concept] > threshold)
-        share = float(counts[node, 1] / counts[node].sum())
         path.append(
             Step(
-                concepts[concept],
-                float(values[concept]),
-                threshold,
-                above,
-                int(tree.n_node_samples[node]),
-                share,
+                concept=concepts[concept],
+                value=float(values[concept]),
+                threshold=threshold,
+                above=above,
+                n_train=int(tree.n_node_samples[node]),
+                share_positive=float(counts[node, 1] / counts[node].sum()),
             )
         )
-        below = int((tree.children_right if above else tree.children_left)[node])
-        parts[concept] += logits[below] - logits[node]
-        node = below
-    return float(logits[0]), parts, tuple(path)
+        node = int((tree.children_right if above else tree.children_left)[node])
+    return tuple(path)

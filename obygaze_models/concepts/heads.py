@@ -1,19 +1,20 @@
-"""What reads a clip's concept values: a linear model or a tree, as one score that its parts add up to."""
+"""Classifier heads on concept values: a linear model or a tree, with additive scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from obygaze_models.concepts.errors import ConceptError
 from obygaze_models.concepts.hyperplane import Floats
+from obygaze_models.errors import ConceptError
+from obygaze_models.models.selection import Grid, Threshold
 
 HeadName = Literal["logistic", "elastic_net", "tree"]
 
@@ -22,21 +23,63 @@ CANDIDATES: Mapping[HeadName, Mapping[str, Sequence[float]]] = {
     "elastic_net": {"C": (0.001, 0.01, 0.1, 1.0, 10.0)},
     "tree": {"max_depth": (1, 2, 3, 4, 6, 8)},
 }
-"""What selection chooses among; the one in the middle (3 and .1) is taken where nothing can be selected."""
+"""What inner folds choose among; the middle value (3 and .1) is taken where nothing can be chosen."""
 
 
-def candidates(head: HeadName | BaseEstimator, seed: int) -> list[tuple[str, BaseEstimator]]:
-    """List the estimators to choose among, each with a name; a given estimator is the only one."""
+def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
+    """Make the estimator of a head: its middle candidate, or the one given."""
     if isinstance(head, BaseEstimator):
-        return [("given", head)]
+        return clone(head)
+    ((_, values),) = CANDIDATES[head].items()
+    return _head(head, values[(len(values) - 1) // 2], seed)
+
+
+def choice(head: HeadName | BaseEstimator) -> Grid | Threshold:
+    """Say what inner folds choose for a head: its one parameter, or for a given estimator the threshold."""
+    if isinstance(head, BaseEstimator):
+        return Threshold()
     ((parameter, values),) = CANDIDATES[head].items()
-    return [(f"{parameter}={value:g}", _head(head, value, seed)) for value in values]
+    return Grid(f"estimator__{parameter}", tuple(values))
 
 
-def default_candidate(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
-    """Give the candidate taken without selection."""
-    listed = candidates(head, seed)
-    return listed[(len(listed) - 1) // 2][1]
+class Head(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Score clips by their concept values, and by a residual in the features if there is one.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A linear model or a tree of scikit-learn.
+    n_concepts : int
+        The first columns of X are concept values; the rest, features for the residual.
+    residual_C : float, optional
+        Inverse strength of the residual's penalty; None for no residual.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+    residual_ : Residual or None
+    """
+
+    def __init__(self, estimator: Any, n_concepts: int, residual_C: float | None = None) -> None:
+        self.estimator = estimator
+        self.n_concepts = n_concepts
+        self.residual_C = residual_C
+
+    def fit(self, X: Floats, y: NDArray[np.int64]) -> Self:
+        """Fit on concept values, and features, X [N, K + D] and labels y [N], 0 or 1."""
+        values = X[:, : self.n_concepts]
+        self.classes_ = np.array([0, 1])
+        self.estimator_ = clone(self.estimator).fit(values, y)
+        self.residual_ = None
+        if self.residual_C is not None:
+            logit = head_scores(self.estimator_, values)
+            self.residual_ = fit_residual(X[:, self.n_concepts :], y, logit, self.residual_C)
+        return self
+
+    def decision_function(self, X: Floats) -> NDArray[np.float64]:
+        """Compute the logit [N] of each row of X [N, K + D]."""
+        scores = head_scores(self.estimator_, X[:, : self.n_concepts])
+        return scores if self.residual_ is None else scores + self.residual_.scores(X[:, self.n_concepts :])
 
 
 def _head(head: HeadName, value: float, seed: int) -> BaseEstimator:
@@ -131,8 +174,3 @@ def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C:
         options={"maxiter": 5000, "gtol": 1e-8, "ftol": 1e-14},
     )
     return Residual(mean, scale, found.x[1:], float(found.x[0]))
-
-
-def log_loss(y: NDArray[np.int64], logit: NDArray[np.float64]) -> float:
-    """Mean log loss of logits [N] for labels y [N], 0 or 1."""
-    return float(np.mean(np.logaddexp(0, logit) - y * logit))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.errors import ConceptError
+from obygaze_models.errors import ConceptError
 from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
 
 

@@ -9,6 +9,8 @@ H = 1/n + T diag(1 / (l + r)) T', and the errors on the rows of movie g of a fit
 Nothing here knows of a test movie: what is handed in are training clips.
 """
 
+import hashlib
+from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.errors import ConceptError
+from obygaze_models.errors import ConceptError
 from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
 
 PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)
@@ -85,7 +87,7 @@ def tuned_ridge(X: Floats, present: NDArray[np.bool_], movies: NDArray[np.generi
     names, movie_of = np.unique(movies, return_inverse=True)
     # One thread: the rounding of a product, and so the bytes of a result, would depend on their number.
     with one_blas_thread():
-        centre, axes, spread, T = _axes(X)
+        centre, axes, spread, T = _axes_of(X)
         shrink = 1 / (spread + unit * np.array(PENALTIES)[:, None])
         moments, share = T.T @ y, y.mean(axis=0)
         whole = shrink[:, :, None] * moments
@@ -113,7 +115,25 @@ def tuned_ridge(X: Floats, present: NDArray[np.bool_], movies: NDArray[np.generi
         offsets = _midway(weights, moments, np.zeros(len(spread)), y)
         directions = np.ascontiguousarray((axes @ weights).T)
         planes = Hyperplanes(directions, offsets - directions @ centre)
-    return Tuned(losses, chosen, planes, distances)
+    return Tuned(losses, chosen, planes, distances)Axes = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
+_KEPT: OrderedDict[bytes, Axes] = OrderedDict()
+N_KEPT = 16
+"""Decompositions kept: each film left out has one, which all concepts and heads share."""
+
+
+def _axes_of(X: Floats) -> Axes:
+    """Decompose X, or give the decomposition of the same X from before."""
+    key = hashlib.blake2b(np.ascontiguousarray(X).tobytes() + str((X.shape, X.dtype)).encode()).digest()
+    if key not in _KEPT:
+        _KEPT[key] = _axes(X)
+    _KEPT.move_to_end(key)
+    while len(_KEPT) > N_KEPT:
+        _KEPT.popitem(last=False)
+    return _KEPT[key]
+
+
+
 
 
 def _axes(

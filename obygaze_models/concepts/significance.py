@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.errors import ConceptError
+from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.multiplicity import holm
 
 CHUNK = 250

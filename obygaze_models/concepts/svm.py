@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.errors import ConceptError
+from obygaze_models.errors import ConceptError
 from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
 
 TOLERANCE = 1e-3

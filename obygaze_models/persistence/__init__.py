@@ -6,7 +6,7 @@ lies: nothing signs it.
 """
 
 from obygaze_models.persistence.card import PROTOCOL, Card
-from obygaze_models.persistence.errors import ModelError
+from obygaze_models.errors import ModelError
 from obygaze_models.persistence.model_file import ModelFile, construct, pack, read_model, write_model
 
 __all__ = ["PROTOCOL", "Card", "ModelError", "ModelFile", "construct", "pack", "read_model", "write_model"]

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_models.persistence.errors import ModelError
+from obygaze_models.errors import ModelError
 
 CARD = "card.json"
 ARRAY_SUFFIX = ".npy"

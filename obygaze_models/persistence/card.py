@@ -9,7 +9,7 @@ from typing import Any
 
 from obygaze_features.store import StoreError, validate_provenance
 from obygaze_features.store.provenance import NOT_NUMERICS
-from obygaze_models.persistence.errors import ModelError
+from obygaze_models.errors import ModelError
 
 FORMAT = "obygaze model"
 PROTOCOL = 2

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_models.protocol.errors import ProtocolError
+from obygaze_models.errors import ProtocolError
 
 
 @dataclass(frozen=True, eq=False)

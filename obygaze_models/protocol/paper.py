@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from obygaze_features.manifest import Clip, Level, Manifest
-from obygaze_models.protocol.errors import ProtocolError
+from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol.tasks import Task
 
 TEST_FOLD = 9

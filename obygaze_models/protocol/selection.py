@@ -6,7 +6,7 @@ These functions are handed training clips alone, so that no selection can see th
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from obygaze_models.protocol.errors import ProtocolError
+from obygaze_models.errors import ProtocolError
 
 
 def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_models.probes.network import Floats
+from obygaze_models.models.network import Floats
 
 Imbalance = Literal["none", "weights", "subsample"]
 IMBALANCES: tuple[Imbalance, ...] = get_args(Imbalance)

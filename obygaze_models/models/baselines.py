@@ -5,6 +5,7 @@ Each score is the same for all clips of an unseen movie, or drawn at random: the
 expectation or exactly.
 """
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,7 +16,8 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
-from obygaze_models.probes.labels import encode_labels
+from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
 
 
@@ -35,6 +37,8 @@ class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+    __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"groups": True}
 
     def __sklearn_tags__(self) -> Tags:
         """Two classes, and no promise of a good score: that is the point."""
@@ -155,3 +159,16 @@ class MoviePrior(Baseline):
         if movies is None:
             return np.full(n, self.prevalence_)
         return np.array([self.priors_.get(movie, self.prevalence_) for movie in movies.tolist()])
+
+
+def _spec(name: str, title: str, make: Callable[[int], Baseline]) -> ModelSpec:
+    return ModelSpec(name, title, make, choose=None, looks_at_features=False, kinds=("levels", "concept"))
+
+
+SPECS = (
+    _spec("always_positive", "Always positive", lambda _: AlwaysPositive()),
+    _spec("always_negative", "Always negative", lambda _: AlwaysNegative()),
+    _spec("random_prevalence", "Random, at the prevalence", lambda seed: RandomGuess(random_state=seed)),
+    _spec("random_half", "Random, half", lambda seed: RandomGuess(0.5, random_state=seed)),
+    _spec("movie_prior", "Movie prior", lambda _: MoviePrior()),
+)

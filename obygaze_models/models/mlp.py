@@ -1,4 +1,4 @@
-"""The zoo's probe: a two-layer perceptron on frozen features, alone or many at once."""
+"""The zoo's perceptron: two layers on frozen features, alone or many at once."""
 
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
@@ -10,40 +10,30 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    check_X_y,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.probes.imbalance import IMBALANCES, Imbalance
-from obygaze_models.probes.labels import encode_labels
-from obygaze_models.probes.many import Selected, Sides, select_many
-from obygaze_models.probes.network import Floats
-from obygaze_models.probes.training import Settings, scores
+from obygaze_models.models.imbalance import IMBALANCES, Imbalance
+from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.linear import CLIP
+from obygaze_models.models.network import Floats
+from obygaze_models.models.selection import EarlyStopping
+from obygaze_models.models.spec import ModelSpec
+from obygaze_models.models.training import Job, Settings, Trained, scores, train_many
 
 
 class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A perceptron with one hidden layer of rectifiers and one logit, trained with Adam on cross-entropy.
 
-    What is chosen, and on which clips, depends on what `fit` is given:
-
-    - ``groups`` (the movies): whole movies are held out in `inner_folds` inner folds. Each inner model keeps
-      the epoch with the lowest loss on the movies it did not see; the threshold is the one with the highest
-      f1_pos on the inner out-of-fold scores; the model kept is then trained on all clips for the median of
-      the inner epochs.
-    - ``X_val, y_val``: the epoch with the lowest loss on them is kept; the threshold stays 0.
-    - neither: `max_epochs` epochs, the last kept; the threshold stays 0.
-
-    Features are standardised inside `fit`, by the moments of the clips each model is trained on.
+    With ``X_val, y_val`` the epoch with the lowest loss on them is kept; without, `max_epochs` epochs are run
+    and the last is kept. `GroupedSelection` with `EarlyStopping` chooses the epochs, and a threshold, by
+    movies. Features are standardised inside `fit`, by the moments of the training clips, and cut off at
+    `clip` deviations.
 
     The ``paper`` variant is the published model, with what there is to be said against it: two softmax
     neurons whose probabilities cross-entropy takes for logits, so that the loss is flat wherever the model is
     sure; features as they are; and the epoch that training ended with, `patience` epochs past the best. It
-    takes no ``groups`` and no `imbalance`: its classes are balanced by the folds drawn.
+    takes no `imbalance`: its classes are balanced by the folds drawn.
 
     Parameters
     ----------
@@ -62,9 +52,9 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     imbalance : {"none", "weights", "subsample"}
         What is done about the larger class, in the clips a model is trained on and in no others: nothing but
         the threshold; losses weighed by n / (2 n_class), scikit-learn's ``"balanced"``; or clips of the
-        larger class drawn, as many as the smaller has, anew for each inner model, from `random_state`.
-    inner_folds : int
-        Inner folds when movies are given; fewer where there are fewer movies.
+        larger class drawn, as many as the smaller has, from `random_state`.
+    clip : float, optional
+        Deviations at which standardised features are cut off; None for no limit.
     random_state : int
         Seed of the initialisation, of the order of clips and of a subsample: the same seed gives the same
         bytes, whatever the number of threads (training and prediction hold BLAS to one; the products are too
@@ -77,17 +67,15 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_ : int
         D.
     parameters_ : ndarray, shape [P]
-        The kept parameters; `obygaze_models.probes.network.layers` cuts them into layers.
+        The kept parameters; `obygaze_models.models.network.layers` cuts them into layers.
     mean_, scale_ : ndarray, shape [D]
         Moments by which features are standardised; 0 and 1 in the paper variant.
     threshold_ : float
-        The logit from which on a clip is called positive.
+        The logit from which on a clip is called positive: 0.
     n_epochs_ : int
         Epochs that made the kept parameters.
-    curves_ : tuple of Curve
-        A curve for each inner fold, or the one curve of the model itself.
-    inner_scores_ : ndarray, shape [N]
-        With movies only: the inner out-of-fold logit of each training clip.
+    curve_ : Curve
+        Losses epoch by epoch.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -99,7 +87,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "patience": [Interval(Integral, 1, None, closed="left")],
         "imbalance": [StrOptions(set(IMBALANCES))],
-        "inner_folds": [Interval(Integral, 2, None, closed="left")],
+        "clip": [Interval(Real, 0, None, closed="neither"), None],
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
@@ -114,7 +102,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         max_epochs: int = 100,
         patience: int = 5,
         imbalance: Imbalance = "none",
-        inner_folds: int = 4,
+        clip: float | None = CLIP,
         random_state: int = 0,
     ) -> None:
         self.n_hidden = n_hidden
@@ -125,7 +113,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_epochs = max_epochs
         self.patience = patience
         self.imbalance = imbalance
-        self.inner_folds = inner_folds
+        self.clip = clip
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Tags:
@@ -138,7 +126,6 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         X: ArrayLike,
         y: ArrayLike,
-        groups: ArrayLike | None = None,
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
@@ -151,25 +138,16 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             float32 or float64, and computed in that precision.
         y : array-like, shape [N]
             Two labels; the second in sorted order is the positive one.
-        groups : array-like, shape [N], optional
-            The movie of each clip, for the inner selection.
         X_val, y_val : array-like, shapes [M, D] and [M], optional
             Clips to choose the epoch on, of movies that are not in X.
 
         Raises
         ------
         ValueError
-            One of X_val and y_val is missing, or both they and groups are given, or groups or an imbalance
-            to the paper variant.
-        ProtocolError
-            The movies don't allow an inner selection.
+            One of X_val and y_val is missing, or an imbalance is given to the paper variant.
         """
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together: give both or neither")
-        if groups is not None and X_val is not None:
-            raise ValueError(
-                "selection is by inner folds (groups) or on given clips (X_val, y_val), not by both"
-            )
         features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
         classes, labels = encode_labels(y, type(self).__name__)
         train = np.arange(len(labels))
@@ -182,7 +160,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             features = np.concatenate([features, X_val])
             labels = np.concatenate([labels, (y_val == classes[1]).astype(np.int64)])
             validation = [np.arange(len(train), len(labels))]
-        _fit([self], features, labels, [train], groups=groups, validation=validation)
+        _fit([self], features, labels, [train], validation=validation)
         self.classes_ = classes
         return self
 
@@ -192,7 +170,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
         features = features.astype(self.mean_.dtype, copy=False)
         with one_blas_thread():
-            return scores(self.parameters_, self.mean_, self.scale_, features, self._settings().n_outputs)
+            return scores(self._trained(), features, self._settings())
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Compute the probability [N, 2] of each class, the negative one first."""
@@ -217,19 +195,17 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             max_epochs=self.max_epochs,
             patience=self.patience,
             standardised=not paper,
+            clip=self.clip,
             imbalance=self.imbalance,
             keep="last" if paper else "best",
         )
 
-    def _take(self, selected: Selected) -> None:
-        model = selected.model
+    def _trained(self) -> Trained:
+        return Trained(self.parameters_, self.mean_, self.scale_, self.curve_)
+
+    def _take(self, model: Trained) -> None:
         self.parameters_, self.mean_, self.scale_ = model.parameters, model.mean, model.scale
-        self.threshold_, self.curves_ = selected.threshold, selected.curves
-        self.n_epochs_ = model.curve.kept
-        # A later fit of another kind must not leave these behind.
-        self.__dict__.pop("inner_scores_", None)
-        if selected.inner_scores is not None:
-            self.inner_scores_ = selected.inner_scores
+        self.threshold_, self.curve_, self.n_epochs_ = 0.0, model.curve, model.curve.kept
 
 
 def fit_many(
@@ -238,7 +214,6 @@ def fit_many(
     y: ArrayLike,
     train: Sequence[NDArray[np.intp]],
     *,
-    groups: ArrayLike | None = None,
     validation: Sequence[NDArray[np.intp]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
@@ -253,8 +228,6 @@ def fit_many(
         Two labels, both among every probe's training rows.
     train : sequence of ndarray of int
         The rows of X that each probe is trained on.
-    groups : array-like, shape [N], optional
-        The movie of each row, for the inner selection.
     validation : sequence of ndarray of int, optional
         The rows on which each probe's epoch is chosen.
     progress : callable, optional
@@ -263,10 +236,8 @@ def fit_many(
     Raises
     ------
     ValueError
-        The probes differ, a probe has no or one class to learn from, selection is asked for in two ways, or a
-        probe would be validated on what it is trained on.
-    ProtocolError
-        The movies of a probe don't allow an inner selection.
+        The probes differ, a probe has no or one class to learn from, or a probe would be validated on what it
+        is trained on.
     """
     features, y = check_X_y(X, y, dtype=(np.float64, np.float32))
     classes, labels = encode_labels(y, MLPProbe.__name__)
@@ -278,7 +249,7 @@ def fit_many(
     for place, rows in enumerate(validation or ()):
         if np.intersect1d(train[place], rows).size:
             raise ValueError("a probe's validation rows must not be among those it is trained on")
-    _fit(probes, features, labels, train, groups=groups, validation=validation, progress=progress)
+    _fit(probes, features, labels, train, validation=validation, progress=progress)
     for probe in probes:
         probe.classes_, probe.n_features_in_ = classes, features.shape[1]
 
@@ -289,7 +260,6 @@ def _fit(
     labels: NDArray[np.int64],
     train: Sequence[NDArray[np.intp]],
     *,
-    groups: ArrayLike | None,
     validation: Sequence[NDArray[np.intp]] | None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
@@ -298,43 +268,35 @@ def _fit(
     if not probes:
         return
     first = probes[0]
-    alike = [
+    if not all(
         probe.get_params() | {"random_state": 0} == first.get_params() | {"random_state": 0}
         for probe in probes
-    ]
-    if not all(alike):
+    ):
         raise ValueError("probes fitted together must be alike in every parameter but random_state")
-    if groups is not None and validation is not None:
-        raise ValueError("selection is by inner folds (groups) or on given clips (validation), not by both")
-    if groups is not None and first.variant == "paper":
-        raise ValueError(
-            "the paper variant chooses nothing by inner folds: give validation clips, not groups"
-        )
     if first.imbalance != "none" and first.variant == "paper":
         raise ValueError(
             "the paper variant balances classes by its folds: imbalance must be 'none', "
             f"not {first.imbalance!r}"
         )
-    movies = None
-    if groups is not None:
-        movies = check_array(groups, ensure_2d=False, dtype=None)
-        check_consistent_length(X, movies)
-    every = [
-        Sides(
-            rows,
-            None if validation is None else validation[place],
-            None if movies is None else movies[rows],
-            int(probe.random_state),
-        )
+    done = 0
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        if progress is not None:
+            progress(done, len(probes))
+
+    jobs = [
+        Job(rows, None if validation is None else validation[place], (int(probe.random_state), 0))
         for place, (probe, rows) in enumerate(zip(probes, train, strict=True))
     ]
-    selected = select_many(
-        X,
-        labels.astype(X.dtype),
-        every,
-        first._settings(),
-        n_folds=first.inner_folds,
-        progress=progress,
-    )
-    for probe, one in zip(probes, selected, strict=True):
-        probe._take(one)
+    trained = train_many(X, labels.astype(X.dtype), jobs, first._settings(), progress=count)
+    for probe, model in zip(probes, trained, strict=True):
+        probe._take(model)
+
+
+SPECS = (
+    ModelSpec(
+        "mlp", "Perceptron (MLP)", lambda seed: MLPProbe(random_state=seed), choose=EarlyStopping()
+    ),
+)

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.probes.imbalance import Imbalance, balanced_weights, even_rows
-from obygaze_models.probes.network import (
+from obygaze_models.models.imbalance import Imbalance, balanced_weights, even_rows
+from obygaze_models.models.linear import moments, standardise
+from obygaze_models.models.network import (
     Adam,
     Floats,
     Layers,
@@ -33,11 +34,13 @@ class Settings:
     Attributes
     ----------
     n_outputs : int
-        1: a logit; 2: the paper's two softmax neurons (`obygaze_models.probes.network`).
+        1: a logit; 2: the paper's two softmax neurons (`obygaze_models.models.network`).
     standardised : bool
         Whether features are standardised by the moments of the clips trained on.
+    clip : float, optional
+        Deviations at which standardised features are cut off.
     imbalance : {"none", "weights", "subsample"}
-        What is done to the clips trained on, and to no others (`obygaze_models.probes.imbalance`).
+        What is done to the clips trained on, and to no others (`obygaze_models.models.imbalance`).
     keep : {"best", "last"}
         The epoch whose parameters are kept: that of the lowest validation loss, or the one training ended
         with.
@@ -51,6 +54,7 @@ class Settings:
     max_epochs: int
     patience: int
     standardised: bool
+    clip: float | None
     imbalance: Imbalance
     keep: Literal["best", "last"]
 
@@ -67,17 +71,11 @@ class Job:
         Rows that say when to stop.
     seed : tuple of int
         Of the model's own stream of random numbers.
-    fold : int
-        The inner fold held out; -1 where there is none.
-    max_epochs : int, optional
-        In place of the settings'.
     """
 
     train: NDArray[np.intp]
     validation: NDArray[np.intp] | None
     seed: tuple[int, ...]
-    fold: int = -1
-    max_epochs: int | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -86,8 +84,6 @@ class Curve:
 
     Attributes
     ----------
-    fold : int
-        The inner fold held out; -1 where there was none.
     train_loss : ndarray of float64, shape [E]
         Mean of the clips' losses while the epoch ran, none weighted.
     validation_loss : ndarray of float64, shape [E]
@@ -96,7 +92,6 @@ class Curve:
         The epoch whose parameters were kept, counted from 1.
     """
 
-    fold: int
     train_loss: NDArray[np.float64]
     validation_loss: NDArray[np.float64]
     kept: int
@@ -112,25 +107,15 @@ class Trained:
     curve: Curve
 
 
-def scores(parameters: Floats, mean: Floats, scale: Floats, X: Floats, n_outputs: int = 1) -> Floats:
+def scores(model: Trained, X: Floats, settings: Settings) -> Floats:
     """Compute a model's logit of each row of X [N, D]."""
-    return logits(layers(parameters, X.shape[1], n_outputs), standardise(X, mean, scale))
+    layer = layers(model.parameters, X.shape[1], settings.n_outputs)
+    return logits(layer, _prepared(X, model.mean, model.scale, settings))
 
 
-def moments(X: Floats) -> tuple[Floats, Floats]:
-    """Take mean and standard deviation of each column of X [N, D]; a constant column's deviation is 1."""
-    wide = X.astype(np.float64)
-    mean, scale = wide.mean(axis=0), wide.std(axis=0)
-    # Rounding leaves a constant column a tiny deviation, which would blow it up.
-    scale[scale <= 10 * np.finfo(X.dtype).eps * np.abs(mean)] = 1.0
-    return mean.astype(X.dtype), scale.astype(X.dtype)
-
-
-def standardise(X: Floats, mean: Floats, scale: Floats) -> Floats:
-    """Subtract the mean and divide by the scale."""
-    centred: Floats = X - mean
-    centred /= scale
-    return centred
+def _prepared(X: Floats, mean: Floats, scale: Floats, settings: Settings) -> Floats:
+    """Standardise and cut features, where the model does."""
+    return standardise(X, mean, scale, settings.clip) if settings.standardised else X
 
 
 def train_many(
@@ -190,7 +175,7 @@ class _Watcher:
     ) -> None:
         """Look at the validation clips after an epoch; at the end, take the parameters [P] to keep."""
         epoch = len(train_loss)
-        done = epoch >= (settings.max_epochs if self.job.max_epochs is None else self.job.max_epochs)
+        done = epoch >= settings.max_epochs
         if self.held_out is not None:
             X, y = self.held_out
             loss = log_loss(logits(layer, X), y, settings.n_outputs)
@@ -201,7 +186,6 @@ class _Watcher:
             done |= epoch >= settings.min_epochs and epoch - self.kept >= settings.patience
         if done:
             curve = Curve(
-                self.job.fold,
                 np.array(train_loss),
                 np.array(self.losses or [float("nan")] * epoch),
                 epoch if self.best is None else self.kept,
@@ -221,11 +205,11 @@ def _train(X: Floats, y: Floats, jobs: Sequence[Job], settings: Settings) -> lis
     mean, scale = np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
     if settings.standardised:
         mean, scale = moments(own)
-        own = standardise(own, mean, scale)
+        own = _prepared(own, mean, scale, settings)
     watchers = []
     for one in jobs:
         seen = one.validation
-        held_out = None if seen is None else (standardise(X[seen], mean, scale), y[seen])
+        held_out = None if seen is None else (_prepared(X[seen], mean, scale, settings), y[seen])
         watchers.append(_Watcher(one, held_out))
     parameters: Floats = initial(X.shape[1], settings.n_hidden, rng, settings.n_outputs).astype(X.dtype)
     state, gradient = Adam.start(parameters), np.empty_like(parameters)

@@ -1,0 +1,28 @@
+"""Small models on frozen features, and the baselines that they must beat: scikit-learn estimators."""
+
+from obygaze_models.models.baselines import AlwaysNegative, AlwaysPositive, MoviePrior, RandomGuess
+from obygaze_models.models.imbalance import IMBALANCES, Imbalance
+from obygaze_models.models.linear import ClippedScaler, linear
+from obygaze_models.models.mlp import MLPProbe, fit_many
+from obygaze_models.models.selection import EarlyStopping, Grid, GroupedSelection, Threshold
+from obygaze_models.models.spec import ModelSpec
+from obygaze_models.models.training import Curve
+
+__all__ = [
+    "IMBALANCES",
+    "AlwaysNegative",
+    "AlwaysPositive",
+    "ClippedScaler",
+    "Curve",
+    "EarlyStopping",
+    "Grid",
+    "GroupedSelection",
+    "Imbalance",
+    "MLPProbe",
+    "ModelSpec",
+    "MoviePrior",
+    "RandomGuess",
+    "Threshold",
+    "fit_many",
+    "linear",
+]

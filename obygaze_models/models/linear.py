@@ -1,0 +1,92 @@
+"""The row that any probe must beat: L2-regularised logistic regression on standardised, clipped features."""
+
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from obygaze_models.models.selection import Grid
+from obygaze_models.models.spec import ModelSpec
+
+CLIP = 5.0
+"""Deviations at which a standardised feature is cut off.
+
+A feature that hardly varies in training is tiny in scale: one clip unlike the others would otherwise have a
+standardised value of thousands and a score to match. Measured in docs/evaluation.md.
+"""
+
+PENALTIES = Grid("logisticregression__C", (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0))
+"""Inverse strengths to choose among; of equal losses the strongest penalty is taken."""
+
+
+class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Standardise features and cut them off at a number of deviations.
+
+    Parameters
+    ----------
+    limit : float
+        Standardised values are cut to [-limit, limit].
+
+    Attributes
+    ----------
+    mean_, scale_ : ndarray, shape [D]
+        Moments of the training clips; a constant feature's scale is 1.
+    n_features_in_ : int
+        D.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "limit": [Interval(Real, 0, None, closed="neither")]
+    }
+
+    def __init__(self, limit: float = CLIP) -> None:
+        self.limit = limit
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Learn the moments of X [N, D]; y is not used."""
+        del y
+        self._validate_params()
+        features = validate_data(self, X, dtype=(np.float64, np.float32))
+        self.mean_, self.scale_ = moments(features)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
+        """Standardise and cut X [N, D], in its own precision."""
+        check_is_fitted(self)
+        features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        return standardise(features, self.mean_, self.scale_, self.limit)
+
+
+def moments(X: NDArray[np.floating[Any]]) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+    """Take mean and standard deviation of each column of X [N, D]; a constant column's deviation is 1."""
+    wide = X.astype(np.float64)
+    mean, scale = wide.mean(axis=0), wide.std(axis=0)
+    # Rounding leaves a constant column a tiny deviation, which would blow it up.
+    scale[scale <= 10 * np.finfo(X.dtype).eps * np.abs(mean)] = 1.0
+    return mean.astype(X.dtype), scale.astype(X.dtype)
+
+
+def standardise(
+    X: NDArray[np.floating[Any]],
+    mean: NDArray[np.floating[Any]],
+    scale: NDArray[np.floating[Any]],
+    limit: float | None,
+) -> NDArray[np.floating[Any]]:
+    """Subtract the mean, divide by the scale, and cut at `limit` deviations unless it is None."""
+    centred: NDArray[np.floating[Any]] = X - mean
+    centred /= scale
+    return centred if limit is None else np.clip(centred, -limit, limit, out=centred)
+
+
+def linear(C: float = 0.01) -> Pipeline:
+    """Make the linear probe, unfitted: `PENALTIES` says what is chosen for it."""
+    return make_pipeline(ClippedScaler(), LogisticRegression(C=C, tol=1e-6, max_iter=10_000))
+
+
+SPECS = (ModelSpec("linear", "Logistic regression", lambda _: linear(), choose=PENALTIES),)

@@ -1,0 +1,326 @@
+"""One mechanism of selection: inner folds of movies choose a penalty, a depth, epochs and the threshold."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+
+from obygaze_models.blas import one_blas_thread
+from obygaze_models.models.labels import encode_labels
+from obygaze_models.protocol.selection import best_threshold, inner_folds
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Choose nothing but the threshold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Choose a parameter's value by the lowest log loss on the movies held out; of equals, the first.
+
+    Attributes
+    ----------
+    parameter : str
+        As `set_params` takes it, e.g. ``logisticregression__C``.
+    values : tuple
+        In the order of preference.
+    """
+
+    parameter: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyStopping:
+    """Choose the length of training: each inner model stops on the movies held out, the median is kept.
+
+    The estimator's ``fit`` takes ``X_val`` and ``y_val``, and leaves the epochs it kept in ``fitted`` and its
+    `Curve` in ``curve_``.
+
+    Attributes
+    ----------
+    parameter : str
+        The parameter that bounds the epochs of the final training.
+    fitted : str
+        The attribute that holds the epochs an inner training kept.
+    """
+
+    parameter: str = "max_epochs"
+    fitted: str = "n_epochs_"
+
+
+Choice = Threshold | Grid | EarlyStopping
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What was tried in the inner folds.
+
+    Attributes
+    ----------
+    name : str
+        E.g. ``C=0.1``.
+    inner_loss : float
+        Log loss over the clips of all inner folds; NaN where scores are not compared by it.
+    chosen : bool
+    """
+
+    name: str
+    inner_loss: float
+    chosen: bool
+
+
+class GroupedSelection(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Choose what an estimator leaves open by inner folds of movies, and tune its threshold.
+
+    Whole movies are held out in `inner_folds` folds. The choice is made on the scores of clips whose movie
+    was not trained on; the threshold is the one with the highest f1_pos on the same scores; the estimator
+    kept is then fitted on all clips. Without movies (``groups``) nothing is chosen: the estimator is fitted
+    as it is, and clips with a positive score are called positive.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Binary; has ``decision_function``, or ``predict_proba``, whose logit is then the score.
+    choose : Threshold, Grid or EarlyStopping
+        What is left open.
+    inner_folds : int
+        Fewer are made where there are fewer movies.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+        The negative and the positive label.
+    estimator_ : estimator
+        Fitted on all clips.
+    threshold_ : float
+        The score from which on a clip is called positive.
+    candidates_ : tuple of Candidate
+        What was tried; empty without movies.
+    inner_scores_ : ndarray, shape [N]
+        The out-of-fold score of each training clip; with movies only.
+    curves_ : tuple of Curve
+        Of the inner trainings that stopped early.
+    """
+
+    def __init__(self, estimator: Any, choose: Choice | None = None, *, inner_folds: int = 4) -> None:
+        self.estimator = estimator
+        self.choose = choose
+        self.inner_folds = inner_folds
+
+    def __sklearn_tags__(self) -> Tags:
+        """Two classes only; the rest is the estimator's."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Request movies for itself, and route what the estimator requests."""
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+        )
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, **params: Any) -> Self:
+        """Choose, tune and fit.
+
+        Parameters
+        ----------
+        X : array-like, shape [N, ...]
+            Vectors [N, D], or whatever the estimator reads.
+        y : array-like, shape [N]
+            Two labels; the second in sorted order is the positive one.
+        groups : array-like, shape [N], optional
+            The movie of each clip.
+        **params
+            Arrays [N, ...] for the estimator's ``fit``, cut to the clips of each fold.
+
+        Raises
+        ------
+        ProtocolError
+            The movies don't allow an inner selection.
+        ValueError
+            The estimator gives no scores.
+        """
+        features = np.asarray(X)
+        self.classes_, labels = encode_labels(y, type(self.estimator).__name__)
+        check_consistent_length(features, labels)
+        refuse_without_scores(self.estimator)
+        for name in ("inner_scores_", "curves_"):
+            self.__dict__.pop(name, None)
+        self.candidates_: tuple[Candidate, ...] = ()
+        self.threshold_ = ABOVE_ZERO
+        chosen = clone(self.estimator)
+        with one_blas_thread():
+            if groups is not None:
+                movies = check_array(groups, ensure_2d=False, dtype=None)
+                check_consistent_length(features, movies)
+                folds = inner_folds(labels, movies, self.inner_folds)
+                chosen = self._choose(features, labels, folds, params)
+                self.threshold_ = best_threshold(labels, self.inner_scores_)
+            self.estimator_ = chosen.fit(features, labels, **params)
+        if hasattr(self.estimator_, "n_features_in_"):
+            self.n_features_in_ = self.estimator_.n_features_in_
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Score each clip [N]: higher for the positive class."""
+        check_is_fitted(self)
+        with one_blas_thread():
+            return scores_of(self.estimator_, np.asarray(X))
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the probability [N, 2] of each class that the score stands for, uncalibrated."""
+        positive = 1 / (1 + np.exp(-self.decision_function(X)))
+        return np.stack([1 - positive, positive], axis=1)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Call positive each clip whose score reaches the threshold."""
+        called = self.decision_function(X) >= self.threshold_
+        labels: NDArray[Any] = self.classes_[called.astype(np.intp)]
+        return labels
+
+    def _choose(
+        self,
+        X: NDArray[Any],
+        y: NDArray[np.int64],
+        folds: NDArray[np.int64],
+        params: Mapping[str, Any],
+    ) -> Any:
+        """Fill `inner_scores_` and `candidates_`, and give the estimator to fit on all clips."""
+        match self.choose:
+            case Grid(parameter, values):
+                tried = [clone(self.estimator).set_params(**{parameter: value}) for value in values]
+                scores = [self._held_out(one, X, y, folds, params) for one in tried]
+                losses = [log_loss(y, one) for one in scores]
+                best = int(np.argmin(losses))
+                short = parameter.rsplit("__", maxsplit=1)[-1]
+                self.candidates_ = tuple(
+                    Candidate(f"{short}={value:g}", loss, place == best)
+                    for place, (value, loss) in enumerate(zip(values, losses, strict=True))
+                )
+                self.inner_scores_ = scores[best]
+                return clone(tried[best])
+            case EarlyStopping(parameter, fitted):
+                return self._stop_early(X, y, folds, params, parameter=parameter, fitted=fitted)
+            case _:
+                self.inner_scores_ = self._held_out(self.estimator, X, y, folds, params)
+                return clone(self.estimator)
+
+    def _held_out(
+        self,
+        estimator: Any,
+        X: NDArray[Any],
+        y: NDArray[np.int64],
+        folds: NDArray[np.int64],
+        params: Mapping[str, Any],
+    ) -> NDArray[np.float64]:
+        """Score each clip by the estimator fitted without its fold [N]."""
+        scores = np.empty(len(y))
+        for out in _folds(folds):
+            fitted = clone(estimator).fit(X[~out], y[~out], **_rows(params, ~out))
+            scores[out] = scores_of(fitted, X[out])
+        return scores
+
+    def _stop_early(
+        self,
+        X: NDArray[Any],
+        y: NDArray[np.int64],
+        folds: NDArray[np.int64],
+        params: Mapping[str, Any],
+        *,
+        parameter: str,
+        fitted: str,
+    ) -> Any:
+        scores, kept, curves = np.empty(len(y)), [], []
+        for fold, out in enumerate(_folds(folds)):
+            inner = clone(self.estimator)
+            # Each inner model draws from a stream of its own.
+            if "random_state" in inner.get_params():
+                inner.set_params(random_state=_inner_seed(inner.get_params()["random_state"], fold))
+            inner.fit(X[~out], y[~out], X_val=X[out], y_val=y[out], **_rows(params, ~out))
+            # The epoch was chosen on the clips scored, which flatters the scores a little: that may move the
+            # threshold, never a number of the test fold.
+            scores[out] = scores_of(inner, X[out])
+            kept.append(int(getattr(inner, fitted)))
+            curves.append(inner.curve_)
+        # The later epoch where the median falls between two.
+        epochs = int(np.ceil(np.median(kept)))
+        self.inner_scores_, self.curves_ = scores, tuple(curves)
+        self.candidates_ = (Candidate(f"{parameter}={epochs}", log_loss(y, scores), chosen=True),)
+        return clone(self.estimator).set_params(**{parameter: epochs})
+
+
+ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
+"""The threshold that calls a clip positive when its score is more than 0."""
+
+
+def refuse_without_scores(estimator: Any) -> None:
+    """Refuse an estimator whose clips can't be ranked.
+
+    Raises
+    ------
+    ValueError
+        It has neither ``decision_function`` nor ``predict_proba``.
+    """
+    if not (hasattr(estimator, "decision_function") or hasattr(estimator, "predict_proba")):
+        raise ValueError(
+            f"{type(estimator).__name__} gives no scores: a model needs decision_function or predict_proba"
+        )
+
+
+def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.float64]:
+    """Score clips [N] by a fitted estimator: its decision function, or the logit of its probability.
+
+    Raises
+    ------
+    ValueError
+        The scores are not one finite number a clip.
+    """
+    if hasattr(estimator, "decision_function"):
+        scores = np.asarray(estimator.decision_function(X, **params), dtype=np.float64)
+    else:
+        positive = np.asarray(estimator.predict_proba(X, **params), dtype=np.float64)[:, 1]
+        # In float32 a probability may be exactly 0 or 1.
+        positive = np.clip(positive, 1e-12, 1 - 1e-12)
+        scores = np.log(positive / (1 - positive))
+    if scores.shape != (len(X),) or not np.isfinite(scores).all():
+        raise ValueError(
+            f"{type(estimator).__name__} must give one finite score a clip: "
+            f"expected shape [{len(X)}], found {list(scores.shape)}"
+            + ("" if np.isfinite(scores).all() else " with values that are not finite")
+        )
+    return scores
+
+
+def log_loss(y: NDArray[np.int64], logit: NDArray[np.float64]) -> float:
+    """Mean log loss of logits [N] for labels y [N], 0 or 1."""
+    return float(np.mean(np.logaddexp(0, logit) - y * logit))
+
+
+def _folds(folds: NDArray[np.int64]) -> Sequence[NDArray[np.bool_]]:
+    """Mark the clips that each fold holds out."""
+    return [folds == fold for fold in np.unique(folds)]
+
+
+def _rows(params: Mapping[str, Any], rows: NDArray[np.bool_]) -> dict[str, Any]:
+    """Cut arrays and data frames to some clips."""
+    return {
+        name: value.loc[rows] if hasattr(value, "loc") else np.asarray(value)[rows]
+        for name, value in params.items()
+        if value is not None
+    }
+
+
+def _inner_seed(seed: int, fold: int) -> int:
+    return int(np.random.SeedSequence((seed, fold + 1)).generate_state(1)[0])

@@ -1,0 +1,281 @@
+"""What the zoo knows of a model before it is trained, and where models are found by name."""
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import config_context
+from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from obygaze_features.errors import ObygazeError
+from obygaze_models.errors import ModelError
+from obygaze_models.models.selection import (
+    Choice,
+    GroupedSelection,
+    Threshold,
+    refuse_without_scores,
+    scores_of,
+)
+
+Reads = Literal["pooled", "frames", "tokens"]
+Kind = Literal["levels", "concept", "ordinal"]
+
+ENTRY_POINTS = "obygaze.models"
+"""The group of entry points in which a package offers its models: a `ModelSpec`, or a function of a seed."""
+
+METADATA = ("groups", "present", "unlabelled")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model of the zoo: how it is made, and what it needs.
+
+    Attributes
+    ----------
+    name : str
+        What commands and tables of predictions call it.
+    title : str
+        What people read.
+    make : callable
+        Seed -> unfitted binary estimator: ``fit(X, y)``, and ``decision_function`` or ``predict_proba``.
+    choose : Threshold, Grid, EarlyStopping or None
+        What inner folds of movies choose for it (`GroupedSelection`); None for an estimator that sets
+        ``threshold_`` itself.
+    reads : {"pooled", "frames", "tokens"}
+        What a clip's features are: a vector [D], a vector a sampled frame [F, D], or all tokens [T, D].
+    uses : tuple of str
+        What ``fit`` takes beside X and y: "groups" (the movie of each clip), "present" (a data frame of the
+        presence of each visual concept), "unlabelled" (clips of the training movies that are not in the task
+        come along, with the label -1). What the estimator requests by scikit-learn's metadata routing is
+        added.
+    looks_at_features : bool
+        False for baselines.
+    kinds : tuple of str
+        The kinds of target it is for by default: "levels", "concept", "ordinal".
+    control : bool
+        Whether it is shown to be beaten, though it looks at features.
+    """
+
+    name: str
+    title: str
+    make: Callable[[int], Any]
+    choose: Choice | None = Threshold()
+    reads: Reads = "pooled"
+    uses: tuple[str, ...] = ()
+    looks_at_features: bool = True
+    kinds: tuple[Kind, ...] = ("levels", "concept", "ordinal")
+    control: bool = False
+
+    def estimator(self, seed: int) -> Any:
+        """Make the estimator, with its selection around it."""
+        made = self.make(seed)
+        if self.choose is None:
+            return made
+        refuse_without_scores(made)
+        return GroupedSelection(made, self.choose)
+
+    def requests(self, method: str = "fit") -> frozenset[str]:
+        """Name what a method takes beside X and y."""
+        declared = set(self.uses) if method == "fit" else set()
+        made = self.make(0)
+        if hasattr(made, "get_metadata_routing"):
+            with config_context(enable_metadata_routing=True):
+                routing = get_routing_for_object(made)
+                declared |= routing.consumes(method, METADATA)
+        return frozenset(declared)
+
+    def draws(self) -> bool:
+        """Whether a seed changes it."""
+        made = self.make(0)
+        return hasattr(made, "get_params") and any(
+            name.rsplit("__", maxsplit=1)[-1] == "random_state" and value is not None
+            for name, value in made.get_params().items()
+        )
+
+    def settings(self) -> dict[str, str]:
+        """Give the estimator's parameters but seeds, as text, for records."""
+        made = self.make(0)
+        params = made.get_params(deep=True) if hasattr(made, "get_params") else {}
+        plain = {
+            name: repr(value)
+            for name, value in sorted(params.items())
+            if not isinstance(value, BaseEstimator | list) and not name.endswith("random_state")
+        }
+        return {"title": self.title, "estimator": type(made).__name__, "choose": repr(self.choose), **plain}
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A trained model that scores clips.
+
+    Attributes
+    ----------
+    spec : ModelSpec
+    estimator : estimator
+    threshold : float
+        The score from which on a clip is called positive.
+    """
+
+    spec: ModelSpec
+    estimator: Any
+    threshold: float
+
+    def scores(self, X: NDArray[Any], movies: NDArray[np.str_]) -> NDArray[np.float64]:
+        """Score clips [N]."""
+        wanted = self.spec.requests("decision_function")
+        return scores_of(self.estimator, X, **({"groups": movies} if "groups" in wanted else {}))
+
+
+def fit(
+    spec: ModelSpec,
+    seed: int,
+    X: NDArray[Any],
+    y: NDArray[np.int64],
+    *,
+    movies: NDArray[np.str_],
+    present: Any = None,
+) -> Fitted:
+    """Fit a model on clips of several movies.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    seed : int
+    X : ndarray, shape [N, ...]
+        What the model reads.
+    y : ndarray of int, shape [N]
+        1 positive, 0 negative, -1 for a clip that is not in the task; such clips reach a model that uses
+        "unlabelled" and no other.
+    movies : ndarray of str, shape [N]
+    present : DataFrame, shape [N, K], optional
+        Presence of each concept, its names as columns.
+
+    Raises
+    ------
+    ModelError
+        The estimator refuses its input, or gives no scores.
+    """
+    requests = spec.requests()
+    if "unlabelled" not in requests and (y < 0).any():
+        kept = y >= 0
+        X, y, movies = X[kept], y[kept], movies[kept]
+        present = None if present is None else present.loc[kept]
+    try:
+        estimator = spec.estimator(seed)
+        given: dict[str, Any] = {}
+        if spec.choose is not None or "groups" in requests:
+            given["groups"] = movies
+        if "present" in requests:
+            given["present"] = present
+        estimator.fit(X, y, **given)
+    except ObygazeError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"model {spec.name} can't be trained: {error}") from error
+    return Fitted(spec, estimator, float(getattr(estimator, "threshold_", 0.0)))
+
+
+def find_models(
+    names: Iterable[str], builtin: Mapping[str, ModelSpec], **changed: Callable[[int], Any]
+) -> list[ModelSpec]:
+    """Find models by the names of built-in ones and of entry points, or as ``module:factory``.
+
+    Parameters
+    ----------
+    names : iterable of str
+    builtin : mapping of str to ModelSpec
+    **changed : callable
+        Another ``make`` for a built-in model.
+
+    Raises
+    ------
+    ModelError
+        No such model, a module that can't be imported, or one that gives no estimator.
+    """
+    found = []
+    for name in names:
+        if name in builtin:
+            spec = builtin[name]
+            found.append(replace(spec, make=changed[name]) if name in changed else spec)
+        elif ":" in name:
+            found.append(_from_module(name))
+        else:
+            found.append(_from_entry_point(name, builtin))
+    return found
+
+
+def as_spec(name: str, given: Any) -> ModelSpec:
+    """Make a spec of an estimator, of a function that makes one (of a seed, or of nothing), or of a spec.
+
+    Raises
+    ------
+    ModelError
+        It is none of these.
+    """
+    if isinstance(given, ModelSpec):
+        return given
+    if hasattr(given, "fit") and not isinstance(given, type):
+        from sklearn.base import clone  # noqa: PLC0415  only for estimators handed over as they are
+
+        return ModelSpec(name, name, lambda _: clone(given), kinds=("levels", "concept", "ordinal"))
+    if not callable(given):
+        raise ModelError(f"{name} is a {type(given).__name__}: expected a ModelSpec, an estimator or a factory")
+    made = _call(name, given, 0)
+    if isinstance(made, ModelSpec):
+        return made
+    if not hasattr(made, "fit"):
+        raise ModelError(f"{name} gives a {type(made).__name__}, which has no fit: expected an estimator")
+    return ModelSpec(name, name, lambda seed: _call(name, given, seed))
+
+
+def _call(name: str, factory: Callable[..., Any], seed: int) -> Any:
+    """Call a factory with a seed if it takes one."""
+    import inspect  # noqa: PLC0415  only for foreign factories
+
+    try:
+        takes = [
+            one
+            for one in inspect.signature(factory).parameters.values()
+            if one.kind in {one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD} and one.default is one.empty
+        ]
+    except (TypeError, ValueError):
+        takes = []
+    try:
+        made = factory(seed) if takes else factory()
+    except Exception as error:  # noqa: BLE001  a lab's code may raise anything: said in one line
+        raise ModelError(f"{name} can't be made: {type(error).__name__}: {error}") from error
+    if not takes and "random_state" in getattr(made, "get_params", dict)():
+        made.set_params(random_state=seed)
+    return made
+
+
+def _from_module(name: str) -> ModelSpec:
+    module, _, factory = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+    except Exception as error:  # noqa: BLE001  importing a lab's module may raise anything
+        raise ModelError(f"--model {name}: module {module} can't be imported: {error}") from error
+    for part in factory.split("."):
+        if not hasattr(found, part):
+            raise ModelError(f"--model {name}: module {module} has no {factory}")
+        found = getattr(found, part)
+    return as_spec(name, found)
+
+
+def _from_entry_point(name: str, builtin: Mapping[str, ModelSpec]) -> ModelSpec:
+    offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if name in offered:
+        try:
+            return as_spec(name, offered[name].load())
+        except ImportError as error:
+            raise ModelError(f"model {name} of {offered[name].value} can't be imported: {error}") from error
+    known = [*builtin, *offered]
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}, or MODULE:FACTORY"
+    raise ModelError(f"unknown model {name!r}: {hint}")

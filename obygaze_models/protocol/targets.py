@@ -1,0 +1,197 @@
+"""Targets: what a model is asked of a clip. A task of levels, a concept's presence, or the ordered levels."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.manifest import Codebook, Manifest, Task
+from obygaze_models.errors import ProtocolError
+
+Kind = Literal["levels", "concept", "ordinal"]
+
+NOT_ASKED = -1
+"""The label of a clip that is not in a target."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Labels:
+    """What annotators said of N clips.
+
+    Attributes
+    ----------
+    clip_ids, movies : ndarray of str, shape [N]
+    levels : ndarray of str, shape [N]
+        "" for a clip without a level.
+    present : ndarray of bool, shape [N, K]
+        Presence of each of `concepts`.
+    concepts : tuple of str
+    scales : dict of str to ndarray of int64, shape [N]
+        The rank of each clip on each further scale of the codebook; -1 where unknown.
+    """
+
+    clip_ids: NDArray[np.str_]
+    movies: NDArray[np.str_]
+    levels: NDArray[np.str_]
+    present: NDArray[np.bool_]
+    concepts: tuple[str, ...]
+    scales: dict[str, NDArray[np.int64]]
+
+    def take(self, rows: NDArray[np.intp]) -> "Labels":
+        """Keep some clips."""
+        return Labels(
+            self.clip_ids[rows],
+            self.movies[rows],
+            self.levels[rows],
+            self.present[rows],
+            self.concepts,
+            {name: ranks[rows] for name, ranks in self.scales.items()},
+        )
+
+
+def labels_of(manifest: Manifest) -> Labels:
+    """Gather the labels of a manifest's clips, in its order.
+
+    Raises
+    ------
+    ManifestError
+        A cell of a scale's column is no level of it.
+    """
+    codebook, clips = manifest.codebook, manifest.clips
+    scales = {}
+    for scale in codebook.scales:
+        if clips and scale.name in clips[0].extras:
+            rank = {level.name: place for place, level in enumerate(scale.levels)}
+            found = [scale.level_of(clip.extras[scale.name]) for clip in clips]
+            scales[scale.name] = np.array(
+                [NOT_ASKED if name is None else rank[name] for name in found], dtype=np.int64
+            )
+    concepts = codebook.visual_concepts
+    return Labels(
+        clip_ids=np.array([clip.clip_id for clip in clips], dtype=str),
+        movies=np.array([clip.movie for clip in clips], dtype=str),
+        levels=np.array([clip.level or "" for clip in clips], dtype=str),
+        present=np.array(
+            [[concept in clip.concepts for concept in concepts] for clip in clips], dtype=np.bool_
+        ).reshape(len(clips), len(concepts)),
+        concepts=concepts,
+        scales=scales,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a model is asked.
+
+    Attributes
+    ----------
+    name : str
+        ``hn_s``, ``concept:Body``, ``levels``, ``scale:valence``.
+    title : str
+        As people read it.
+    kind : {"levels", "concept", "ordinal"}
+    classes : tuple of tuple of str
+        The levels of each class, from low to high: two for a task, one level each where they are ordered. For
+        a concept, the levels whose clips are asked: all that count.
+    concept : str
+        The concept whose presence is asked; "" otherwise.
+    scale : str
+        The codebook's further scale that `classes` are of; "" for the levels themselves.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    classes: tuple[tuple[str, ...], ...]
+    concept: str = ""
+    scale: str = ""
+
+    @property
+    def n_classes(self) -> int:
+        """Two; or the number of ordered levels."""
+        return 2 if self.kind == "concept" else len(self.classes)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of the clips that are asked."""
+        return tuple(level for side in self.classes for level in side)
+
+    def of(self, labels: Labels) -> NDArray[np.int64]:
+        """Label each clip [N]: its class, or `NOT_ASKED`.
+
+        Raises
+        ------
+        ProtocolError
+            The manifest has not what is asked for.
+        """
+        if self.scale:
+            if self.scale not in labels.scales:
+                raise ProtocolError(f"the manifest has no column {self.scale}, which {self.name} asks for")
+            return labels.scales[self.scale]
+        asked = np.isin(labels.levels, np.array(self.levels, dtype=str))
+        if self.kind == "concept":
+            present = labels.present[:, labels.concepts.index(self.concept)]
+            return np.where(asked, present.astype(np.int64), NOT_ASKED)
+        found = np.full(len(labels.levels), NOT_ASKED, dtype=np.int64)
+        for rank, side in enumerate(self.classes):
+            found[np.isin(labels.levels, np.array(side, dtype=str))] = rank
+        return found
+
+
+def task_target(task: Task) -> Target:
+    """Ask of a clip whether its level is one of a task's positive ones."""
+    return Target(task.name, task.title, "levels", (task.negatives, task.positives))
+
+
+def find_target(name: str, codebook: Codebook) -> Target:
+    """Find what is asked by name: a task, ``concept:NAME``, ``levels``, or ``scale:NAME``.
+
+    Raises
+    ------
+    ManifestError
+        The codebook has no such task, concept or scale; the message suggests the nearest one.
+    ProtocolError
+        The concept is not visual, or the codebook has fewer than two levels that count.
+    """
+    kind, colon, rest = name.partition(":")
+    if name == "levels":
+        if len(codebook.labels) < 2:
+            raise ProtocolError(f"the codebook {codebook.name!r} has no two levels to put in order")
+        classes = tuple((level,) for level in codebook.labels)
+        return Target(name, " < ".join(codebook.labels), "ordinal", classes)
+    if colon and kind == "concept":
+        concept = codebook.concept_spelled(rest)
+        if concept not in codebook.visual_concepts:
+            raise ProtocolError(
+                f"concept {concept!r} is not visual: expected one of {', '.join(codebook.visual_concepts)}"
+            )
+        return Target(f"concept:{concept}", f"{concept}, present or not", "concept", (codebook.labels,), concept)
+    if colon and kind == "scale":
+        scale = codebook.scale(rest)
+        names = tuple(level.name for level in scale.levels)
+        return Target(name, " < ".join(names), "ordinal", tuple((one,) for one in names), scale=scale.name)
+    return task_target(codebook.task(name))
+
+
+def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codebook: Codebook) -> Target:
+    """Make a task of levels that the codebook doesn't name.
+
+    Raises
+    ------
+    ManifestError
+        A level is not in the codebook.
+    ProtocolError
+        A side is empty, a level is on both sides, or one does not count as a label.
+    """
+    sides = tuple(tuple(codebook.level_spelled(name) for name in side) for side in (negatives, positives))
+    if not sides[0] or not sides[1]:
+        raise ProtocolError("a task needs negative and positive levels: give --negative and --positive")
+    for level in (*sides[0], *sides[1]):
+        if level not in codebook.labels:
+            raise ProtocolError(f"level {level!r} does not count as a label in the codebook {codebook.name!r}")
+    both = set(sides[0]) & set(sides[1])
+    if both:
+        raise ProtocolError(f"level {min(both)!r} is both negative and positive")
+    task = Task("-vs-".join("+".join(side) for side in sides), *sides)
+    return task_target(task)
