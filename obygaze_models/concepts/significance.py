@@ -1,14 +1,19 @@
-"""Is a concept in the features at all? Permutations of its presence within movies.
+"""Is a concept in the features at all? Circular shifts of its presence within movies.
 
 Statistic: the covariance, within movies, of the concept's presence with a held-out projection,
 
     T = sum over clips of z * s,
 
 where z is the presence less its movie's mean, and s the clip's projection on the ridge CAV of z fitted on the
-other movies. Features are centred in each movie, so nothing that tells movies apart counts. If presence has
-nothing to do with the features once the movie is known, it can be exchanged between clips of a movie; T of
-the exchanged presences says how large T gets by chance. T is linear in s and s in z: T = z' A z with one
-matrix A for all permutations and concepts, by the closed form of ridge regression without a group.
+other movies. Features are centred in each movie, so nothing that tells movies apart counts. T is linear in s
+and s in z: T = z' A z with one matrix A for all draws and concepts, by the closed form of ridge regression
+without a group.
+
+How large T gets by chance is read from draws that shift a movie's presences by some number of clips, its end
+going to its beginning. Neighbouring clips resemble each other, in labels as in features: exchanging clips
+freely would destroy that in the labels, and call unrelated features significant in one of five tests. A
+shift keeps the order but for one cut a movie (Harris 2020, arXiv 2012.06862, on tests by shifts). Its premise
+is that presence is about stationary within a movie.
 """
 
 from dataclasses import dataclass
@@ -22,7 +27,7 @@ from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.multiplicity import holm
 
 CHUNK = 250
-"""Permutations computed at a time, so that memory stays small."""
+"""Draws computed at a time, so that memory stays small."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -34,15 +39,19 @@ class Significance:
     statistic : ndarray, shape [K]
         T; about 0 for a concept that is not in the features.
     p : ndarray, shape [K]
-        Share of the permutations, the identity among them, whose T is no smaller; at least 1 / (n + 1).
+        Share of the draws, the presences as they are among them, whose T is no smaller; at least 1 / (n + 1).
     p_holm : ndarray, shape [K]
         The same adjusted for K concepts.
+    lag1 : ndarray, shape [K]
+        Correlation of a clip's presence with the next clip's, within movies: near 0, clips could have been
+        exchanged freely; the larger, the fewer clips the test is worth.
     n_permutations : int
     """
 
     statistic: NDArray[np.float64]
     p: NDArray[np.float64]
     p_holm: NDArray[np.float64]
+    lag1: NDArray[np.float64]
     n_permutations: int
 
 
@@ -57,7 +66,9 @@ def permutation_pvalues(
 ) -> Significance:
     """Test for each of K concepts whether features know of it within movies.
 
-    A concept's result depends neither on the other concepts (Holm's adjustment apart) nor on threads.
+    The clips of a movie must be in the order of the film, as they are in a manifest; other movies' clips may
+    stand between them. A concept's result depends neither on the other concepts (Holm's adjustment apart)
+    nor on threads.
 
     Parameters
     ----------
@@ -78,7 +89,7 @@ def permutation_pvalues(
     features = np.asarray(X, dtype=np.float64)
     labels = np.asarray(present, dtype=np.float64)
     groups = np.unique(np.asarray(movies), return_inverse=True)[1]
-    statistic, p = np.empty(labels.shape[1]), np.empty(labels.shape[1])
+    statistic, p, lag1 = np.empty((3, labels.shape[1]))
     # Concepts that use the same clips share all but their labels.
     patterns, pattern_of = np.unique(~np.isnan(labels), axis=1, return_inverse=True)
     with one_blas_thread():
@@ -87,10 +98,11 @@ def permutation_pvalues(
             presence = _centred(labels[np.ix_(used, which)], groups[used])
             _check_movies(presence, groups[used], which)
             operator = leave_movie_out_operator(features[used], groups[used], penalty)
-            orders = _orders(groups[used], n_permutations, np.random.default_rng(seed))
+            orders = _shifts(groups[used], n_permutations, np.random.default_rng(seed))
+            lag1[which] = lag_correlation(presence, groups[used])
             for concept, z in zip(which, np.ascontiguousarray(presence.T), strict=True):
                 statistic[concept], p[concept] = _test(operator, z, orders)
-    return Significance(statistic, p, holm(p), n_permutations)
+    return Significance(statistic, p, holm(p), lag1, n_permutations)
 
 
 def leave_movie_out_operator(
@@ -125,10 +137,10 @@ def leave_movie_out_operator(
 def _test(
     operator: NDArray[np.float64], z: NDArray[np.float64], orders: NDArray[np.int32]
 ) -> tuple[float, float]:
-    """Give T of the presences z [N], and the share of permutations [n, N], and of none, that reach it."""
+    """Give T of the presences z [N], and the share of reordered ones [n, N], and of z, that reach it."""
     observed = float(z @ operator @ z)
     reached = 1
-    # Rounding parts values that are equal in truth; a permutation that changes nothing must count.
+    # Rounding parts values that are equal in truth; a shift that changes nothing must count.
     least = observed - 1e-9 * float(np.abs(z) @ np.abs(operator) @ np.abs(z))
     for start in range(0, len(orders), CHUNK):
         drawn = z[orders[start : start + CHUNK]]
@@ -136,14 +148,32 @@ def _test(
     return observed, reached / (len(orders) + 1)
 
 
-def _orders(groups: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Draw n permutations of clips [n, N] within their groups."""
-    keys = rng.random((n, len(groups)))
-    orders = np.empty(keys.shape, np.int32)
+def _shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    """Draw n orders of clips [n, N]: each group shifted by a number of its clips, in a circle."""
+    orders = np.empty((n, len(groups)), np.int32)
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
-        orders[:, rows] = rows[np.argsort(keys[:, rows], axis=1)]
+        shift = rng.integers(rows.size, size=(n, 1))
+        orders[:, rows] = rows[(np.arange(rows.size) + shift) % rows.size]
     return orders
+
+
+def lag_correlation(
+    centred: NDArray[np.float64], groups: NDArray[np.intp], lag: int = 1
+) -> NDArray[np.float64]:
+    """Correlate values [N, K], centred within groups, with those `lag` clips on in the same group [K].
+
+    The sum of the products of pairs over that of squares, each over its number; NaN where nothing varies.
+    """
+    total, pairs = np.zeros(centred.shape[1]), 0
+    for group in np.unique(groups):
+        own = centred[groups == group]
+        total += np.sum(own[lag:] * own[:-lag], axis=0)
+        pairs += max(len(own) - lag, 0)
+    squares = np.mean(centred * centred, axis=0)
+    correlation = np.full(centred.shape[1], np.nan)
+    np.divide(total / max(pairs, 1), squares, out=correlation, where=squares > 0)
+    return correlation
 
 
 def _centred(values: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -160,6 +190,6 @@ def _check_movies(presence: NDArray[np.float64], groups: NDArray[np.intp], which
         n_mixed = np.unique(groups[np.abs(column) > 1e-12]).size
         if n_mixed < 2:
             raise ConceptError(
-                f"concept {concept} varies within {n_mixed} movies: permutations within "
+                f"concept {concept} varies within {n_mixed} movies: shifts within "
                 "movies need at least 2 movies that have clips with it and clips without it"
             )

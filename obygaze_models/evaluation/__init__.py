@@ -1,21 +1,36 @@
 """From one table of out-of-fold predictions to every metric and interval."""
 
-from obygaze_models.evaluation.intervals import Interval, t_interval
-from obygaze_models.evaluation.multiplicity import holm
-from obygaze_models.evaluation.paired import SignFlip, detectable, sign_flip, smallest_p
+from obygaze_models.evaluation.intervals import Interval, jackknife_interval, t_interval
+from obygaze_models.evaluation.levels import LEVEL_METRICS
+from obygaze_models.evaluation.metrics import METRICS, Metric
+from obygaze_models.evaluation.multiplicity import FAMILIES, holm
+from obygaze_models.evaluation.paired import (
+    CorrectedT,
+    SignFlip,
+    corrected_t,
+    detectable,
+    sign_flip,
+    smallest_p,
+)
 from obygaze_models.evaluation.predictions import COLUMNS, Predictions, PredictionsError
-from obygaze_models.evaluation.summary import METRICS, by_seed, summarise
+from obygaze_models.evaluation.summary import by_seed, summarise
 
 __all__ = [
     "COLUMNS",
+    "FAMILIES",
+    "LEVEL_METRICS",
     "METRICS",
+    "CorrectedT",
     "Interval",
+    "Metric",
     "Predictions",
     "PredictionsError",
     "SignFlip",
     "by_seed",
+    "corrected_t",
     "detectable",
     "holm",
+    "jackknife_interval",
     "sign_flip",
     "smallest_p",
     "summarise",

@@ -1,10 +1,15 @@
-"""Metrics of labels against calls or scores, each with its average in its name.
+"""Metrics of labels against calls or scores, each with its average in its name, and what is known of each.
 
 Labels and calls are arrays [N] of 0 and 1, scores arrays [N] of floats, higher for positive. A metric that
 its clips don't define (say, AUC with one class) is NaN: never 0, which would be a finding.
+
+To add a metric, write its function here and one entry of `METRICS`: chance levels, intervals and tables
+follow from the entry, and no family of tests changes (`obygaze_models.evaluation.multiplicity`).
 """
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +103,26 @@ def average_precision(y: Labels, scores: Scores) -> float:
     return float(np.sum(np.diff(found, prepend=0) * precision) / found[-1])
 
 
+def expected_average_precision(n: int, n_relevant: int) -> float:
+    """Compute the mean AP over all orders of N clips, R of them relevant: the chance level of few clips.
+
+    E[AP] = a + (1 - a) H_N / N with a = (R - 1) / (N - 1) and H_N the harmonic number: at a relevant clip's
+    rank k the others are relevant with probability a, and k is uniform. It exceeds the prevalence R / N, and
+    approaches it as N grows. 0 without a relevant clip.
+
+    Examples
+    --------
+    >>> round(expected_average_precision(20, 5), 4)
+    0.3525
+    """
+    if not n_relevant:
+        return 0.0
+    if n == 1:
+        return 1.0
+    others = (n_relevant - 1) / (n - 1)
+    return others + (1 - others) * float(np.sum(1 / np.arange(1, n + 1))) / n
+
+
 def within_movie_auc(y: Labels, scores: Scores, movies: Labels) -> float:
     """Mean over movies of each movie's AUC, every movie counting alike; NaN where no movie has both classes.
 
@@ -108,3 +133,89 @@ def within_movie_auc(y: Labels, scores: Scores, movies: Labels) -> float:
     values = np.array([auc(y[movies == movie], scores[movies == movie]) for movie in np.unique(movies)])
     defined = values[~np.isnan(values)]
     return float(defined.mean()) if defined.size else NAN
+
+
+Chance = Callable[[Sequence[Labels]], float]
+"""Labels of each group of clips -> mean over the groups of what a model without knowledge of clips has."""
+
+
+def fixed(value: float) -> Chance:
+    """Make a chance level that does not depend on the labels."""
+    return lambda _: value
+
+
+def random_ranking(groups: Sequence[Labels]) -> float:
+    """Average over groups the expected AP of a random ranking; NaN without a group."""
+    levels = [expected_average_precision(len(y), int(np.count_nonzero(y))) for y in groups]
+    return float(np.mean(levels)) if levels else NAN
+
+
+def best_constant(point: Callable[[Labels, Labels], float]) -> Chance:
+    """Make the chance level of a metric of calls: of always positive and always negative the better one."""
+
+    def chance(groups: Sequence[Labels]) -> float:
+        if not groups:
+            return NAN
+        never, always = (np.mean([point(y, np.full(len(y), call)) for y in groups]) for call in (False, True))
+        return float(np.fmax(never, always))
+
+    return chance
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What tables, intervals and tests need to know of a metric.
+
+    Attributes
+    ----------
+    name : str
+        Its name in tables of metrics.
+    title : str
+        Its name in tables for people.
+    reads : {"score", "called"}
+        What it compares with the labels. A pooled metric of scores compares scores of different folds, which
+        come from different models: where movies differ it can lie below chance for that reason alone.
+    point : callable
+        Labels and what it reads, both [N], to its value.
+    chance : callable
+        Labels of each of several groups of clips to the mean of its chance level over them.
+    bounds : tuple of float
+        Its least and greatest value; intervals stay between them.
+    higher_is_better : bool
+    method_interval : bool
+        Whether the interval of the method on new movies covers what it says (`benchmarks/coverage.py`).
+    """
+
+    name: str
+    title: str
+    reads: Literal["score", "called"]
+    point: Callable[[Labels, Labels], float]
+    chance: Chance
+    bounds: tuple[float, float] = (0.0, 1.0)
+    higher_is_better: bool = True
+    method_interval: bool = True
+
+    def __call__(self, y: Labels, score: Scores, called: Labels) -> float:
+        """Compute the metric of clips, given their labels, scores and calls [N]."""
+        return self.point(y, score if self.reads == "score" else called)
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("average_precision", "AP", "score", average_precision, random_ranking),
+        Metric("f1_pos", "F1 (positive)", "called", f1_pos, best_constant(f1_pos)),
+        Metric(
+            "f1_weighted",
+            "F1 (weighted)",
+            "called",
+            f1_weighted,
+            best_constant(f1_weighted),
+            method_interval=False,
+        ),
+        Metric("f1_macro", "F1 (macro)", "called", f1_macro, best_constant(f1_macro)),
+        Metric("balanced_accuracy", "balanced accuracy", "called", balanced_accuracy, fixed(0.5)),
+        Metric("auc", "AUC", "score", auc, fixed(0.5)),
+    )
+}
+"""Metrics of two classes, the headline first; `within_movie_auc` is the mean by movie of auc."""

@@ -38,7 +38,9 @@ class Predictions:
     Parameters
     ----------
     table : DataFrame
-        Columns and types as in `COLUMNS`; converted where nothing is lost.
+        Columns and types as in `COLUMNS`; converted where nothing is lost. Within a model, seed and movie
+        the rows stand in the order of the manifest, which is the order of the film: what uses neighbouring
+        clips relies on it.
 
     Raises
     ------

@@ -8,10 +8,10 @@ import pandas as pd
 from obygaze_models.evaluation import (
     METRICS,
     Predictions,
-    holm,
     sign_flip,
     t_interval,
 )
+from obygaze_models.evaluation.multiplicity import in_family
 from obygaze_models.experiments.run_folder import SavedRun
 
 ASKED = ("protocol", "label_policy")
@@ -115,7 +115,8 @@ def compare(a: Side, b: Side) -> Comparison:
             }
         )
     metrics = pd.DataFrame(rows)
-    return Comparison(a, b, films, metrics.assign(p_holm=holm(metrics["p"])))
+    adjusted = in_family(metrics["metric"].tolist(), metrics["p"], "two classes")
+    return Comparison(a, b, films, metrics.assign(p_holm=adjusted))
 
 
 def by_film(predictions: Predictions) -> pd.DataFrame:

@@ -133,13 +133,18 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         for kind, rows in kinds.items():
             data += [{"features": one.source.title, "errors": kind} | row for row in rows]
             cells = tuple(
-                (row["factor"], interval(row["effect"], row["low"], row["high"], signed=True)) for row in rows
+                (
+                    row["factor"],
+                    interval(row["effect"], row["low"], row["high"], signed=True),
+                    number(row["p_holm"], 3),
+                )
+                for row in rows
             )
             n_errors, n_clips = (rows[0][name] for name in ("n_errors", "n_clips")) if rows else (0, 0)
             blocks.append(
                 Block(
                     f"{one.source.title}: {kind}",
-                    ("factor", "log odds ratio of an error [95 %]"),
+                    ("factor", "log odds ratio of an error [95 %]", "p (Holm)"),
                     cells,
                     (f"{n_errors} errors of {n_clips} clips",),
                 )
@@ -162,8 +167,9 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 "each film; effects are beside the others' effects"
             ),
             (
-                "95 % percentile intervals of 1000 draws of films; normal priors of deviation 2.5 keep "
-                "effects finite; undefined: all of these clips have the factor, or none"
+                "95 % jackknife intervals over films (t of films - 1); p_holm over the factors of a panel; "
+                "normal priors of deviation 2.5 keep effects finite; undefined: all of these clips have the "
+                "factor, or none"
             ),
             PRINTED,
         ),
@@ -187,13 +193,15 @@ def _strict_kinds(one: StrictResults) -> dict[str, list[dict[str, Any]]]:
     }
     kinds: dict[str, list[dict[str, Any]]] = {}
     for kind, (rows, columns) in asked.items():
-        found = error_factors(factors[rows][:, columns], (label != called)[rows], movies[rows], seed=one.seed)
+        found = error_factors(factors[rows][:, columns], (label != called)[rows], movies[rows])
         kinds[kind] = [
             {
                 "factor": FACTORS[column] if column != hn else "HN (against EN)",
                 "effect": float(found.effects[place]),
                 "low": float(found.low[place]),
                 "high": float(found.high[place]),
+                "p": float(found.p[place]),
+                "p_holm": float(found.p_holm[place]),
                 "n_clips": found.n_clips,
                 "n_errors": found.n_errors,
             }

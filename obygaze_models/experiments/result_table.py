@@ -95,9 +95,9 @@ def caption(run: Run, title: str) -> list[str]:
     if clips["partial"]:
         lines.append(f"{clips['partial']} clips are partial: a part of their video could not be read")
     lines.append(
-        f"by movie: mean and 95 % t interval; with {movies} films an interval is wide, and not cut at 0 or 1"
+        f"by movie: mean and 95 % t interval of these trained models; with {movies} films an interval is wide"
     )
-    lines.append(_bootstrap(run.metrics))
+    lines.append(_headline(run.metrics))
     undefined = _undefined(run.metrics)
     if undefined:
         lines.append(undefined)
@@ -113,15 +113,15 @@ def _seeds(seeds: Sequence[int]) -> str:
     )
 
 
-def _bootstrap(metrics: pd.DataFrame) -> str:
-    """Give the headline metrics of the first model, the probe, with their bootstrap intervals."""
+def _headline(metrics: pd.DataFrame) -> str:
+    """Give the headline metrics of the first model, the probe, with their intervals."""
     model = metrics["model"].iloc[0]
     rows = metrics[metrics["model"] == model].set_index("metric").to_dict(orient="index")
     shown = [
         f"{heading} {interval(row['pooled'], row['pooled_low'], row['pooled_high'])}"
         for heading, row in (("AP", rows["average_precision"]), ("f1_pos", rows["f1_pos"]))
     ]
-    return f"{model}, pooled, 95 % bootstrap of movies and of their clips: {', '.join(shown)}"
+    return f"{model}, pooled, 95 % jackknife over movies, of these trained models: {', '.join(shown)}"
 
 
 def _undefined(metrics: pd.DataFrame) -> str:

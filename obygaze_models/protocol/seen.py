@@ -1,8 +1,8 @@
 """Seen movies: every movie on both sides of every fold, in blocks of clips that follow each other.
 
 What a model knows of a movie helps it on the movie's other clips: these splits show how much, beside those
-that leave movies out. Neighbouring clips look alike, so blocks are contiguous, and the clips next to a tested
-block are in neither side.
+that leave movies out. Neighbouring clips look alike, so blocks are contiguous, and the `GAP` clips on either
+side of a tested block are in neither side.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from obygaze_models.protocol.folds import FoldTable, Split, check_split
 
 N_BLOCKS = 5
-GAP = 1
-"""Clips left out on either side of a tested block."""
+GAP = 4
+"""Clips left out on either side of a tested block. Labels of ObyGaze12 correlate .48 with those of the next
+clip, .27 at distance 2, .17 at 3 and .07 at 5."""
 
 
 def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str], n_blocks: int = N_BLOCKS) -> FoldTable:

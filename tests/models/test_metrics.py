@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as reference
 
-from obygaze_models.evaluation import metrics
+from obygaze_models.evaluation import METRICS, metrics
 
 CLIPS = st.lists(
     st.tuples(st.integers(0, 1), st.integers(0, 1), st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])),
@@ -94,3 +94,30 @@ def test_the_trivial_rows_of_table_2_follow_from_their_prevalence(share, random,
     half = np.tile([0, 1], 100)
     assert metrics.f1_pos(doubled, half) == pytest.approx(random[0], abs=5e-4)
     assert metrics.f1_weighted(doubled, half) == pytest.approx(random[1], abs=5e-4)
+
+
+def test_the_chance_level_of_by_movie_ap_is_what_random_rankings_have_on_average():
+    rng = np.random.default_rng(0)
+    movies = [np.repeat([1, 0], [positives, n - positives]) for positives, n in ((1, 8), (3, 20), (12, 30))]
+    draws = [np.mean([metrics.average_precision(y, rng.random(len(y))) for y in movies]) for _ in range(2000)]
+    chance = METRICS["average_precision"].chance(movies)
+    assert np.mean(draws) == pytest.approx(chance, abs=4 * np.std(draws) / np.sqrt(2000))
+    # A model that knows nothing exceeds the prevalence: few clips flatter.
+    assert chance > np.mean([y.mean() for y in movies]) + 0.03
+    assert METRICS["average_precision"].chance([]) != 0
+
+
+def test_the_chance_level_of_f1_is_one_constant_for_all_movies():
+    movies = [np.array([1, 0, 0, 0]), np.array([1, 1, 1, 0])]
+    always = np.mean([metrics.f1_weighted(y, np.ones(4)) for y in movies])
+    never = np.mean([metrics.f1_weighted(y, np.zeros(4)) for y in movies])
+    assert METRICS["f1_weighted"].chance(movies) == max(always, never)
+    assert METRICS["f1_pos"].chance([np.array([1, 0, 0, 0])]) == pytest.approx(2 * 0.25 / 1.25)
+    assert METRICS["auc"].chance(movies) == METRICS["balanced_accuracy"].chance(movies) == 0.5
+
+
+def test_an_entry_of_the_table_reads_scores_or_calls_and_is_named_as_its_key():
+    y, score, called = np.array([1, 0, 1, 0]), np.array([0.9, 0.8, 0.3, 0.1]), np.array([1, 0, 1, 0])
+    assert METRICS["auc"](y, score, called) == metrics.auc(y, score) == 0.75
+    assert METRICS["f1_pos"](y, score, called) == 1.0
+    assert [metric.name for metric in METRICS.values()] == list(METRICS)

@@ -1,4 +1,4 @@
-"""The sign-flip test counts every pattern, is fair under the null, and says how little few films can show."""
+"""Two tests of two questions: the sign-flip test of trained models, the corrected t test of methods."""
 
 import itertools
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import permutation_test
+from scipy.stats import permutation_test, ttest_1samp
 
-from obygaze_models.evaluation.paired import detectable, sign_flip, smallest_p
+from obygaze_models.evaluation import t_interval
+from obygaze_models.evaluation.paired import corrected_t, detectable, sign_flip, smallest_p
 
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=8))
@@ -76,3 +77,31 @@ def test_what_is_detectable_is_what_tables_of_power_say():
     assert detectable(12) == pytest.approx(0.889, abs=0.001)
     assert detectable(34) == pytest.approx(0.495, abs=0.01)
     assert np.isnan(detectable(2))
+
+
+def test_the_corrected_t_is_students_with_the_variance_of_overlapping_training_sides():
+    values = np.random.default_rng(3).normal(0.5, 1, 10)
+    found, plain = corrected_t([*values, np.nan]), ttest_1samp(values, 0)
+    assert found.n_pairs == 10
+    assert found.t == pytest.approx(plain.statistic * np.sqrt((1 / 10) / (1 / 10 + 1 / 9)))
+    assert found.p > plain.pvalue
+    interval = t_interval(values, 1 - found.p, covers="method")
+    assert interval.low == pytest.approx(0, abs=1e-12)
+
+
+def test_the_corrected_t_of_equal_or_too_few_differences():
+    assert corrected_t(np.zeros(5)).p == 1.0
+    assert corrected_t(np.ones(5)).p == 0.0
+    assert np.isnan(corrected_t([0.1]).p)
+
+
+def test_folds_that_move_together_deceive_the_sign_flip_but_not_the_corrected_t():
+    """Two equally good methods: what their training sides share moves all differences of a data set."""
+    rng = np.random.default_rng(4)
+    flipped, corrected = [], []
+    for _ in range(1000):
+        differences = rng.normal(size=10) + rng.normal() * np.sqrt(1 / 9)
+        flipped.append(sign_flip(differences).p <= 0.05)
+        corrected.append(corrected_t(differences).p <= 0.05)
+    assert np.mean(flipped) > 0.1
+    assert np.mean(corrected) == pytest.approx(0.05, abs=0.02)

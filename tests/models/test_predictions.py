@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_models.evaluation import COLUMNS, METRICS, Predictions, PredictionsError, summarise
+from obygaze_models.experiments.evaluate import evaluate
+from obygaze_models.protocol import TASKS
 
 ROW = {
     "model": "mlp",
@@ -114,3 +116,13 @@ def test_a_metric_that_no_movie_defines_is_nan_and_not_zero():
     summary = summarise(Predictions(table({"label": 0}, {"label": 0}))).set_index("metric")
     assert summary["pooled"].isna().all()
     assert (summary["n_movies"] == 0).all()
+
+
+def test_a_movies_clips_are_predicted_in_the_order_of_the_manifest_under_both_protocols(make_planted):
+    """Whatever looks at neighbouring clips relies on it."""
+    data = make_planted(direction=1.0, film=1.0)
+    for seen in (False, True):
+        found = evaluate(data, TASKS["enhn_s"], TASKS["enhn_s"], seen=seen).predictions.table
+        for _, part in found.groupby(["model", "movie"]):
+            places = [data.clip_ids.tolist().index(clip) for clip in part["clip_id"]]
+            assert places == sorted(places)

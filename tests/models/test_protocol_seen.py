@@ -10,12 +10,13 @@ from obygaze_models.experiments.evaluate import evaluate
 from obygaze_models.experiments.result_table import caption
 from obygaze_models.experiments.run_folder import SavedRun
 from obygaze_models.protocol import TASKS, scene_blocks, seen_splits
+from obygaze_models.protocol.seen import GAP
 
 
 def test_every_clip_is_tested_once_and_its_neighbours_are_on_no_side():
-    movies = np.repeat(["a", "b", "c"], [10, 12, 3])
+    movies = np.repeat(["a", "b", "c"], [30, 42, 3])
     table = scene_blocks([f"{movie}-{place}" for place, movie in enumerate(movies)], movies.tolist())
-    every = np.ones(25, dtype=bool)
+    every = np.ones(75, dtype=bool)
     tested = []
     for split in seen_splits(table, every, every):
         tested += split.test.tolist()
@@ -25,10 +26,11 @@ def test_every_clip_is_tested_once_and_its_neighbours_are_on_no_side():
             if not block.size:
                 continue
             assert np.array_equal(block, np.arange(block[0], block[-1] + 1))
-            around = {block[0] - 1, block[-1] + 1} & set(own)
+            near = {*range(block[0] - GAP, block[0]), *range(block[-1] + 1, block[-1] + 1 + GAP)}
+            around = near & set(own)
             left = set(own) - set(block) - around
             assert set(split.train[movies[split.train] == movie]) == left
-    assert sorted(tested) == list(range(25))
+    assert sorted(tested) == list(range(75))
 
 
 def test_a_task_is_a_filter_on_the_blocks():

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from obygaze_models.evaluation.metrics import expected_average_precision
 from obygaze_models.tasks.mediaeval15 import (
     CLASSES,
     TaskError,
@@ -15,7 +16,6 @@ from obygaze_models.tasks.mediaeval15 import (
     average_precision,
     confusion,
     discretise,
-    expected_average_precision,
     measures,
     pivot_class,
     ranked,

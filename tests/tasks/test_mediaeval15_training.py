@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from obygaze_models.evaluation.metrics import expected_average_precision
 from obygaze_models.tasks.mediaeval15 import (
     TaskError,
     accuracy,
     average_precision,
-    expected_average_precision,
     of_manifest,
 )
 from obygaze_models.tasks.mediaeval15.annotations import true_classes, violence_qrels

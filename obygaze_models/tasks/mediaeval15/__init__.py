@@ -1,6 +1,6 @@
 """MediaEval 2015 Affective Impact of Movies (Sjöberg et al. 2015): violence and induced affect of clips."""
 
-from obygaze_models.tasks.mediaeval15.accuracy import accuracy, confusion, expected_average_precision
+from obygaze_models.tasks.mediaeval15.accuracy import accuracy, confusion
 from obygaze_models.tasks.mediaeval15.annotations import Annotated, of_manifest, read_annotations
 from obygaze_models.tasks.mediaeval15.checks import check_runs
 from obygaze_models.tasks.mediaeval15.errors import TaskError
@@ -17,7 +17,6 @@ __all__ = [
     "check_runs",
     "confusion",
     "discretise",
-    "expected_average_precision",
     "measures",
     "of_manifest",
     "pivot_class",

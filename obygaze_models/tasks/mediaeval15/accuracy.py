@@ -65,17 +65,3 @@ def confusion(
         if clip_id in truth:
             counts[classes.index(truth[clip_id]), classes.index(name)] += 1
     return counts
-
-
-def expected_average_precision(n: int, n_relevant: int) -> float:
-    """Compute the mean AP over all orders of N clips, R of them relevant: what knowing nothing gives.
-
-    E[AP] = a + (1 - a) H_N / N with a = (R - 1) / (N - 1) and H_N the harmonic number: at a relevant clip's
-    rank k the others are relevant with probability a, and k is uniform.
-    """
-    if not n_relevant:
-        return 0.0
-    if n == 1:
-        return 1.0
-    others = (n_relevant - 1) / (n - 1)
-    return others + (1 - others) * float(np.sum(1 / np.arange(1, n + 1))) / n

@@ -1,0 +1,88 @@
+"""Metrics of ordered levels: the references' numbers, planted levels found, chance where nothing is known."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import mean_absolute_error as reference_error
+
+from obygaze_models.evaluation import LEVEL_METRICS, summarise
+from obygaze_models.evaluation.levels import mean_absolute_error, quadratic_kappa, spearman
+
+CLIPS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)
+
+
+@settings(deadline=None)
+@given(CLIPS)
+def test_metrics_of_levels_equal_the_references_or_are_undefined(clips):
+    y, called = (np.array(column) for column in zip(*clips, strict=True))
+    if len(set(y) | set(called)) > 1:
+        expected = cohen_kappa_score(y, called, weights="quadratic", labels=[0, 1, 2, 3])
+        assert quadratic_kappa(y, called) == pytest.approx(expected, abs=1e-12)
+    else:
+        assert math.isnan(quadratic_kappa(y, called))
+    if len(set(y)) > 1 and len(set(called)) > 1:
+        assert spearman(y, called.astype(float)) == pytest.approx(spearmanr(y, called)[0], abs=1e-12)
+    else:
+        assert math.isnan(spearman(y, called.astype(float)))
+    assert mean_absolute_error(y, called) == pytest.approx(reference_error(y, called))
+
+
+def test_no_clips_define_nothing():
+    nothing = np.array([], dtype=int)
+    assert all(math.isnan(metric(nothing, nothing, nothing)) for metric in LEVEL_METRICS.values())
+    assert all(math.isnan(metric.chance([])) or metric.chance([]) == 0 for metric in LEVEL_METRICS.values())
+
+
+class Levels:
+    """Predictions of levels: a table and calls, as `Predictions` has them for two classes."""
+
+    def __init__(self, y, score, movies):
+        self.called = np.clip(np.round(score), 0, 3).astype(np.int64)
+        columns = {"model": "ordinal", "task": "levels", "fold": movies, "seed": 0}
+        clips = {"clip_id": np.arange(len(y)).astype(str), "movie": movies.astype(str)}
+        self.table = pd.DataFrame({**columns, **clips, "label": y, "score": score})
+
+
+def summary(noise, seed=0):
+    """12 films of 40 clips of four levels, of which each film has its own mix; scores are level + noise."""
+    rng = np.random.default_rng(seed)
+    movies = np.repeat(np.arange(12), 40)
+    y = np.clip(np.round(1.2 + 0.5 * rng.normal(size=12)[movies] + rng.normal(size=480)), 0, 3).astype(int)
+    score = 1.2 + rng.normal(size=480) if noise is None else y + noise * rng.normal(size=480)
+    return summarise(Levels(y, score, movies), LEVEL_METRICS).set_index("metric"), y, movies
+
+
+def test_a_planted_model_is_above_chance_with_its_whole_interval():
+    found, y, _ = summary(noise=0.6)
+    for name in ("quadratic_kappa", "spearman"):
+        row = found.loc[name]
+        assert row["pooled_chance"] == row["movie_chance"] == 0
+        assert 0.5 < row["pooled_low"] < row["pooled"] < row["pooled_high"] < 1
+        assert 0.5 < row["method_low"] < row["movie_low"] < row["movie_mean"] < row["movie_high"] < 1
+    row = found.loc["mean_absolute_error"]
+    assert 0 < row["pooled"] < row["pooled_high"] < row["pooled_chance"]
+    assert row["pooled_chance"] == row["best_constant"] == np.mean(np.abs(y - np.median(y)))
+    assert np.isnan(row["prevalence"])
+
+
+def test_the_chance_error_by_movie_is_that_of_the_median_of_all_clips():
+    found, y, movies = summary(noise=0.6)
+    errors = np.abs(y - np.median(y))
+    expected = np.mean([errors[movies == movie].mean() for movie in range(12)])
+    assert found.loc["mean_absolute_error", "movie_chance"] == pytest.approx(expected)
+
+
+def test_a_model_that_knows_nothing_is_at_chance():
+    inside = np.zeros(2)
+    for seed in range(20):
+        found, _, _ = summary(noise=None, seed=seed)
+        assert found.loc["mean_absolute_error", "pooled"] > found.loc["mean_absolute_error", "pooled_chance"]
+        for place, name in enumerate(("quadratic_kappa", "spearman")):
+            inside[place] += found.loc[name, "movie_low"] <= 0 <= found.loc[name, "movie_high"]
+    assert (inside >= 16).all()

@@ -1,0 +1,115 @@
+"""A summary of predictions: whole movies are the unit of its intervals, and chance stands beside."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from obygaze_models.evaluation import FAMILIES, LEVEL_METRICS, METRICS, Predictions, metrics, summarise
+from obygaze_models.evaluation.summary import by_seed
+
+
+def table(film, n_movies=12, n_clips=60, seed=0):
+    """Predictions whose scores vary from film to film by `film` SDs, which no clip of a film escapes."""
+    rng = np.random.default_rng(seed)
+    movie_of = np.repeat(np.arange(n_movies), n_clips)
+    y = rng.integers(0, 2, movie_of.size)
+    lean = rng.normal(size=n_movies)[movie_of] * film
+    rows = {
+        "model": "mlp",
+        "task": "hn_s>hn_s",
+        "fold": movie_of,
+        "seed": 0,
+        "clip_id": [f"m{movie}-{place}" for place, movie in enumerate(movie_of)],
+        "movie": [f"m{movie}" for movie in movie_of],
+        "label": y,
+        "score": rng.normal(size=y.size) + y * (1 + lean),
+        "threshold": 0.5,
+        "store": "f" * 64,
+    }
+    return Predictions(pd.DataFrame(rows))
+
+
+def width(predictions):
+    row = summarise(predictions).set_index("metric").loc["auc"]
+    assert row["pooled_low"] < row["pooled"] < row["pooled_high"]
+    return row["pooled_high"] - row["pooled_low"]
+
+
+def test_films_that_differ_widen_the_interval():
+    assert width(table(film=1.0)) > 1.5 * width(table(film=0.0))
+
+
+def test_rows_of_one_clip_tested_in_two_folds_are_drawn_together():
+    once = table(film=0.5)
+    again = once.table.assign(fold=once.table["fold"] + 100)
+    twice = Predictions(pd.concat([once.table, again], ignore_index=True))
+    assert width(twice) == pytest.approx(width(once), rel=1e-9)
+
+
+def test_every_row_has_its_intervals_and_chance_levels():
+    found = summarise(table(film=0.5)).set_index("metric")
+    for row in found.to_dict(orient="index").values():
+        assert 0 <= row["pooled_low"] < row["pooled"] < row["pooled_high"] <= 1
+        assert 0 <= row["movie_low"] < row["movie_mean"] < row["movie_high"] <= 1
+    assert (found["across_models"] == found.index.isin(["average_precision", "auc"])).all()
+    assert found.loc["auc", "pooled_chance"] == found.loc["within_movie_auc", "movie_chance"] == 0.5
+    assert found.loc["f1_pos", "pooled_chance"] == found.loc["f1_pos", "best_constant"]
+    # A film's random ranking does better than its prevalence, by the more the fewer its clips.
+    ap = found.loc["average_precision"]
+    assert ap["movie_chance"] > ap["pooled_chance"] > ap["prevalence"]
+
+
+def test_the_interval_of_the_method_is_wider_and_f1_weighted_has_none():
+    found = summarise(table(film=0.5)).set_index("metric")
+    assert found["method_low"].drop("f1_weighted").notna().all()
+    rest = found.drop("f1_weighted")
+    assert (rest["method_low"] < rest["movie_low"]).all()
+    assert (rest["movie_high"] < rest["method_high"]).all()
+    assert found.loc["f1_weighted", ["method_low", "method_high"]].isna().all()
+
+
+def test_within_movie_auc_has_the_interval_of_its_mean_over_movies():
+    row = summarise(table(film=0.5)).set_index("metric").loc["within_movie_auc"]
+    assert row["pooled"] == pytest.approx(row["movie_mean"])
+    assert (row["pooled_low"], row["pooled_high"]) == (row["movie_low"], row["movie_high"])
+
+
+def test_several_seeds_have_the_interval_of_their_mean():
+    one = table(film=0.5)
+    rng = np.random.default_rng(1)
+    shaken = [
+        one.table.assign(seed=seed, score=one.table["score"] + 0.3 * rng.normal(size=len(one.table)))
+        for seed in range(3)
+    ]
+    both = Predictions(pd.concat(shaken, ignore_index=True))
+    found, each = summarise(both).set_index("metric"), by_seed(both)
+    seeds = each[each["metric"] == "auc"]["pooled"]
+    assert found.loc["auc", "pooled"] == pytest.approx(seeds.mean())
+    assert found.loc["auc", "seed_sd"] == pytest.approx(seeds.std())
+    assert found.loc["auc", "pooled_low"] < seeds.min()
+
+
+def test_perfect_predictions_have_no_interval_rather_than_one_of_width_0():
+    perfect = table(film=0.0).table
+    found = summarise(Predictions(perfect.assign(score=perfect["label"]))).set_index("metric")
+    assert (found["pooled"] == 1).all()
+    assert found[["pooled_low", "pooled_high", "movie_low", "method_high"]].isna().all(axis=None)
+
+
+def test_families_are_of_metrics_that_there_are():
+    assert set(FAMILIES["two classes"]) <= set(METRICS)
+    assert set(FAMILIES["levels"]) <= set(LEVEL_METRICS)
+
+
+def test_a_metric_that_a_lab_adds_is_a_row_more_and_changes_no_other():
+    recall = metrics.Metric(
+        "recall",
+        "recall",
+        "called",
+        lambda y, called: float(np.mean(called[y == 1])) if (y == 1).any() else metrics.NAN,
+        metrics.fixed(1.0),
+    )
+    predictions = table(film=0.5)
+    before, after = summarise(predictions), summarise(predictions, {**METRICS, "recall": recall})
+    pd.testing.assert_frame_equal(after[after["metric"] != "recall"], before, check_dtype=False)
+    assert after["metric"].iloc[-1] == "recall"
