@@ -9,6 +9,8 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
+from obygaze_models.errors import PredictionsError
+
 COLUMNS: dict[str, str] = {
     "model": "str",
     "task": "str",  # train task > test task
@@ -16,7 +18,7 @@ COLUMNS: dict[str, str] = {
     "seed": "int64",
     "clip_id": "str",
     "movie": "str",
-    "label": "int64",  # 1 positive, 0 negative
+    "label": "int64",  # 1 positive, 0 negative; of ordered levels the rank, from 0
     "score": "float64",  # higher for positive; comparable within a fold
     "threshold": "float64",  # a clip is called positive when its score reaches it
     "store": "str",  # fingerprint
@@ -25,10 +27,6 @@ COLUMNS: dict[str, str] = {
 
 KEY = ["model", "task", "fold", "seed", "clip_id"]
 """What names a row: under some protocols a clip is tested in several folds."""
-
-
-class PredictionsError(ValueError):
-    """A table of predictions does not hold what it must."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,26 +39,30 @@ class Predictions:
         Columns and types as in `COLUMNS`; converted where nothing is lost. Within a model, seed and movie
         the rows stand in the order of the manifest, which is the order of the film: what uses neighbouring
         clips relies on it.
+    n_classes : int
+        2, or the number of ordered levels; then scores are on the levels' scale, and a score calls the level
+        that it reaches less the threshold.
 
     Raises
     ------
     PredictionsError
         A column is missing, unknown, or of another type; a value is missing or not finite; a label is
-        neither 0 nor 1; a row is there twice.
+        none of the classes; a row is there twice.
     """
 
     table: pd.DataFrame
+    n_classes: int = 2
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "table", _checked(self.table, "the table of predictions"))
+        object.__setattr__(self, "table", _checked(self.table, "the table of predictions", self.n_classes))
 
     @property
     def called(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """1 for each row called positive, 0 for each other [N]."""
-        called: np.ndarray[tuple[int], np.dtype[np.int64]] = (
-            self.table["score"].to_numpy() >= self.table["threshold"].to_numpy()
-        ).astype(np.int64)
-        return called
+        """The class that each row is called [N]: 1 for positive, 0 for negative; or a level's rank."""
+        score, threshold = self.table["score"].to_numpy(), self.table["threshold"].to_numpy()
+        if self.n_classes == 2:
+            return (score >= threshold).astype(np.int64)
+        return np.clip(np.floor(score + 1 - threshold), 0, self.n_classes - 1).astype(np.int64)
 
     def to_csv(self) -> str:
         """Write the table as CSV text; floats in the shortest form that reads back as the same number."""
@@ -76,7 +78,7 @@ class Predictions:
             partial.unlink(missing_ok=True)
 
     @classmethod
-    def read(cls, path: Path) -> Self:
+    def read(cls, path: Path, n_classes: int = 2) -> Self:
         """Read a table from a CSV file.
 
         Raises
@@ -91,10 +93,10 @@ class Predictions:
             raise PredictionsError(f"{path} is not UTF-8 text: byte {error.start} can't be read") from error
         except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
             raise PredictionsError(f"{path} is not a CSV table of predictions: {error}") from error
-        return cls(_checked(table, str(path)))
+        return cls(_checked(table, str(path), n_classes), n_classes)
 
 
-def _checked(table: pd.DataFrame, name: str) -> pd.DataFrame:
+def _checked(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:
     """Check a table and give it with its columns typed."""
     found = list(table.columns)
     if found != list(COLUMNS):
@@ -118,9 +120,11 @@ def _checked(table: pd.DataFrame, name: str) -> pd.DataFrame:
         if not np.isfinite(typed[column]).all():
             first = int(np.flatnonzero(~np.isfinite(typed[column]))[0])
             raise PredictionsError(f"{name}: {column} of clip {typed['clip_id'].iloc[first]} is not finite")
-    if not typed["label"].isin([0, 1]).all():
-        strange = typed.loc[~typed["label"].isin([0, 1]), "label"].iloc[0]
-        raise PredictionsError(f"{name}: a label must be 0 or 1, found {strange}")
+    known = typed["label"].between(0, n_classes - 1)
+    if not known.all():
+        expected = "0 or 1" if n_classes == 2 else f"0 to {n_classes - 1}"
+        strange = typed.loc[~known, "label"].iloc[0]
+        raise PredictionsError(f"{name}: a label must be {expected}, found {strange}")
     twice = typed.duplicated(KEY)
     if twice.any():
         row = typed.loc[twice, KEY].to_dict(orient="records")[0]
