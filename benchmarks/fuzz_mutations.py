@@ -8,7 +8,7 @@ import struct
 
 from fuzz_zip import mutate_zip
 
-from obygaze_features.store.lines import frame
+from obygaze_features.store.checked_jsonl import encode_line
 
 ODD = (
     *(None, True, -1, 0, 1, 2**31, 2**40, 2**63, -(2**70), 10**400, 1.5, 1e308),
@@ -57,7 +57,7 @@ def mutate_json(data: bytes, rng: random.Random) -> bytes:
         entry = json.loads(lines[at])["entry"]
         entry = replace_one(entry, rng)
         try:
-            lines[at] = frame(entry).rstrip(b"\n")
+            lines[at] = encode_line(entry).rstrip(b"\n")
         except UnicodeEncodeError:
             return data
         return b"\n".join(lines) + b"\n"

@@ -7,15 +7,17 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from obygaze_features.io import file_sha256
 from obygaze_features.manifest import ManifestError, read_manifest
 from obygaze_features.store import StoreError, open_store, read_stage, seal, verify
-from obygaze_features.store.bag import file_digest, manifest_bytes, parse_manifest, payload_files, tag_files
-from obygaze_features.store.exchange.import_sources import hdf5_pieces, read_npy
-from obygaze_features.store.reading.locate import locate
-from obygaze_features.store.reading.objects import Folder
-from obygaze_features.store.sharing.pack import pack
-from obygaze_features.store.sharing.transfer import bring
+from obygaze_features.store.bagit import digests_bytes, parse_digests, payload_files, tag_files
+from obygaze_features.store.format import TIME_ARRAYS
+from obygaze_features.store.import_sources import hdf5_pieces, read_npy
+from obygaze_features.store.publish import pack
+from obygaze_features.store.store import locate
+from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays, toy_provenance
+from obygaze_features.store.transfer import download
 from obygaze_models.persistence import Card, ModelError, construct, read_model, write_model
 from obygaze_models.persistence.card import family
 from obygaze_models.probes import MLPProbe
@@ -42,7 +44,7 @@ def read_store(path: Path) -> None:
         assert len(store.clips) >= 0
         for name in store:
             group = store[name]
-            for array in (*group.arrays, "time_s", "frame_index"):
+            for array in (*group.arrays, *TIME_ARRAYS):
                 group.raw(array)
             for clip in group.clip_ids[:2]:
                 group.read(clip, group.arrays[0])
@@ -54,26 +56,26 @@ def read_store(path: Path) -> None:
 def copy_store(path: Path) -> None:
     """Read a store or a zip, and bring it elsewhere."""
     read_store(path)
-    bring(locate(path), path.with_name("copy"))
+    download(locate(path), path.with_name("copy"))
 
 
 def rebag(store: Path) -> None:
     """Make the digests agree with the files, so that what is wrong with them gets further."""
-    payload = {name: file_digest(store / name) for name in payload_files(store)}
-    (store / "manifest-sha256.txt").write_bytes(manifest_bytes(payload))
+    payload = {name: file_sha256(store / name) for name in payload_files(store)}
+    (store / "manifest-sha256.txt").write_bytes(digests_bytes(payload))
     retag(store)
 
 
 def retag(store: Path) -> None:
     """Make the digests of the files beside `data/` agree with them."""
-    tags = {name: file_digest(store / name) for name in tag_files(store)}
-    (store / "tagmanifest-sha256.txt").write_bytes(manifest_bytes(tags))
+    tags = {name: file_sha256(store / name) for name in tag_files(store)}
+    (store / "tagmanifest-sha256.txt").write_bytes(digests_bytes(tags))
 
 
 def copy_listed(store: Path) -> None:
     """Bring a store elsewhere whose digest manifest says what it likes, written as the format demands."""
     manifest = store / "manifest-sha256.txt"
-    manifest.write_bytes(manifest_bytes(parse_manifest(manifest.read_bytes())[0]))
+    manifest.write_bytes(digests_bytes(parse_digests(manifest.read_bytes())[0]))
     retag(store)
     copy_store(store)
 
@@ -210,7 +212,7 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
     with h5py.File(paths["x.h5"], "w") as file:
         for clip in "abc":
             file[f"{clip}/pooled"] = np.ones(4, np.float32)
-    packed = pack(Folder(store), paths["s-1.0.0.zip"])
+    packed = pack(FolderFiles(store), paths["s-1.0.0.zip"])
     make_model(paths["a.model"])
 
     def read_hdf5() -> None:

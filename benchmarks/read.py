@@ -30,8 +30,8 @@ from obygaze_features.store import (
     seal,
     staging_path,
 )
-from obygaze_features.store.reading.objects import Folder
-from obygaze_features.store.sharing.pack import pack
+from obygaze_features.store.publish import pack
+from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import toy_group
 
 SLOW_REPEATS = 5
@@ -76,7 +76,7 @@ def main() -> None:
         for clip, vector in zip(ids, vectors, strict=True):
             torch.save(torch.from_numpy(vector.copy()), folder / "pth" / f"{clip}.pth")
         opened = open_store(store)["noise"]
-        zipped = open_store(pack(Folder(store), folder / "noise.zip"))["noise"]
+        zipped = open_store(pack(FolderFiles(store), folder / "noise.zip"))["noise"]
 
         def opened_anew() -> NDArray[np.float32]:
             return open_store(store)["noise"].pooled()

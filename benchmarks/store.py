@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 from tabulate import tabulate
 
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.reading.locate import locate
-from obygaze_features.store.reading.objects import Folder
-from obygaze_features.store.sharing.pack import pack
-from obygaze_features.store.sharing.transfer import bring
+from obygaze_features.store.publish import pack
+from obygaze_features.store.store import locate
+from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
 
 NGINX = """
@@ -78,7 +77,7 @@ def write(folder: Path, clips: int, features: int) -> NDArray[np.float32]:
     ids = {f"clip-{number:05d}": f"m{number % 20}" for number in range(clips)}
     seal_arrays(folder / "noise", ids, {"noise": {"pooled": pooled, "frames": frames}}, n_frames=8)
     shutil.rmtree(folder / "noise.staging")
-    pack(Folder(folder / "noise-1.0.0"), folder / "noise-1.0.0.zip")
+    pack(FolderFiles(folder / "noise-1.0.0"), folder / "noise-1.0.0.zip")
     np.save(folder / "all.npy", pooled)
     return pooled
 
@@ -177,7 +176,7 @@ def main() -> None:
         def pull(place: str, **only: list[str]) -> Callable[[], object]:
             def run() -> None:
                 shutil.rmtree(folder / "copy", ignore_errors=True)
-                bring(locate(place), folder / "copy", **only)  # type: ignore[arg-type]
+                download(locate(place), folder / "copy", **only)  # type: ignore[arg-type]
 
             return run
 

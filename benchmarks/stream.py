@@ -24,7 +24,7 @@ from zarr.storage import LocalStore
 
 from obygaze_features.store import open_store
 from obygaze_features.store.arrays import create_array
-from obygaze_features.store.layout import DIMENSIONS, FEATURES, TOKENS_SHARD
+from obygaze_features.store.format import ARRAYS, FEATURES, TOKENS_SHARD
 from obygaze_features.store.testing import seal_arrays
 
 TOKENS, WIDTH = 3137, 768
@@ -41,7 +41,7 @@ def write(folder: Path, gigabytes: float) -> Path:
     root = LocalStore(store / FEATURES)
     node = zarr.open_group(root, mode="r+", use_consolidated=False)["toy"]
     assert isinstance(node, zarr.Group)
-    array = create_array(node, "tokens", (clips, TOKENS, WIDTH), "float16", DIMENSIONS["tokens"])
+    array = create_array(node, "tokens", (clips, TOKENS, WIDTH), "float16", ARRAYS["tokens"].dims)
     rng = np.random.default_rng(0)
     array[:TOKENS_SHARD] = rng.standard_normal((TOKENS_SHARD, TOKENS, WIDTH), np.float32)
     chunks = store / FEATURES / "toy/tokens/c"

@@ -13,7 +13,7 @@ from pathlib import Path
 from survive_processes import Running, ask, content
 from survive_works import COPIED, Work
 
-import obygaze_features.store.staging.writer
+import obygaze_features.store.writer
 from obygaze_features.store import StoreError, open_store
 
 NOBODY = 65534
@@ -96,7 +96,7 @@ def clock_runs_back() -> None:
 
     time.time = earlier
     time.time_ns = lambda: int(earlier() * 1e9)
-    obygaze_features.store.staging.writer.datetime = Backwards  # type: ignore[attr-defined]
+    obygaze_features.store.writer.datetime = Backwards  # type: ignore[attr-defined]
 
 
 def from_the_future(folder: Path) -> None:

@@ -18,19 +18,19 @@ import numpy as np
 from survive_works import serve
 
 from obygaze.cli import main as obygaze
+from obygaze_features.io import sha256_of
 from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store.canonical import digest, row_bytes
+from obygaze_features.store.arrays import row_bytes
 
 # What Python imports late, nobody may not read, where Python is root's.
 for module in ("encodings.utf_8_sig", "encodings.cp437"):
     importlib.import_module(module)
 COMMANDS = ("extract", "store_combine", "store_exchange", "store_transfer")
-EXCHANGE, SHARING = ("exporting", "growing", "importing", "merge"), ("card", "push", "s3")
+STORE = ("export", "import_features", "merge", "publish")
 for module in (
     "extract",
     *(f"commands.{name}" for name in COMMANDS),
-    *(f"store.exchange.{name}" for name in EXCHANGE),
-    *(f"store.sharing.{name}" for name in SHARING),
+    *(f"store.{name}" for name in STORE),
 ):
     importlib.import_module(f"obygaze_features.{module}")
 
@@ -117,7 +117,7 @@ def watch(place: str, truth: str, good: str, stop: Event, seen: Any) -> None:
                 for clip in np.array(group.clip_ids)[group.usable].tolist():
                     for array in group.arrays:
                         with contextlib.suppress(StoreError, OSError):
-                            found = digest(row_bytes(group.read(clip, array)))
+                            found = sha256_of(row_bytes(group.read(clip, array)))
                             seen[1] += found != digests[clip][f"{name}/{array}"]
 
 

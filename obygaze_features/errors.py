@@ -1,5 +1,65 @@
-"""Errors for users: one base, so that a caller can catch them all."""
+"""Every error that is meant for users: its message is one line that names what is wrong and what to do.
+
+Any other exception is a bug and keeps its traceback.
+"""
+
+from pathlib import Path
 
 
 class ObygazeError(ValueError):
-    """Something a user can mend; its message says what, where and how."""
+    """Base of all errors meant for users; the command prints the message in place of a traceback."""
+
+
+class OutputError(ObygazeError):
+    """A file or folder cannot be written where it was asked for."""
+
+
+class ManifestError(ObygazeError):
+    """A manifest, or annotations that should become one, cannot be used as they are.
+
+    `column` is the manifest column at fault, where there is one.
+    """
+
+    def __init__(self, message: str, column: str = "") -> None:
+        super().__init__(message)
+        self.column = column
+
+
+class VideoError(ObygazeError):
+    """A video that cannot give the frames asked for.
+
+    Parameters
+    ----------
+    reason
+        A short sentence without the file's name, e.g. "the file is empty (0 bytes)".
+    path
+        The file, where there is one.
+    """
+
+    def __init__(self, reason: str, path: str | Path | None = None) -> None:
+        super().__init__(reason, path)
+        self.reason = reason
+        self.path = path
+
+    def __str__(self) -> str:
+        return self.reason if self.path is None else f"{self.path}: {self.reason}"
+
+
+class BackboneError(ObygazeError):
+    """A backbone cannot be loaded, or was given frames it does not take."""
+
+
+class ExtractError(ObygazeError):
+    """An extraction cannot start, or must not go on."""
+
+
+class StoreError(ObygazeError):
+    """A store or stage cannot be written, sealed, opened or trusted."""
+
+
+class InterruptedTransferError(StoreError):
+    """A server could not be reached, or stopped in the middle: trying again may help."""
+
+
+class NoRangesError(StoreError):
+    """A server gives whole files only."""

@@ -109,6 +109,7 @@ def inspect(store: Path, as_json: bool) -> None:
 
 def _record(store: "Store") -> dict[str, Any]:
     from obygaze_features.store import STATUSES
+    from obygaze_features.store.format import TIME_ARRAYS
 
     found = [clip.status for clip in store.clips]
     groups = {}
@@ -116,7 +117,7 @@ def _record(store: "Store") -> dict[str, Any]:
         group = store[name]
         arrays = {
             array: {"dtype": group.dtype(array).name, "shape": list(group.shape(array))}
-            for array in (*group.arrays, "time_s", "frame_index")
+            for array in (*group.arrays, *TIME_ARRAYS)
         }
         if group.text is not None:
             arrays["text"] = {"dtype": "string", "shape": [len(group)]}
@@ -176,7 +177,7 @@ def seal(
     """
     from obygaze_features.store import open_store, read_stage, staging_path
     from obygaze_features.store import seal as seal_stage
-    from obygaze_features.store.exchange.growing import check_growth
+    from obygaze_features.store.merge import check_growth
 
     grown_from = (
         None if parent is None else check_growth(open_store(parent), read_stage(staging_path(name)), version)
@@ -213,7 +214,7 @@ def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json
 
     if quick and full:
         raise click.UsageError("--quick or --full, not both")
-    report = verify_store(store, "quick" if quick else "full" if full else "manifest")
+    report = verify_store(store, "quick" if quick else "full" if full else "digests")
     if as_json:
         click.echo(json.dumps(report.record(), indent=2, ensure_ascii=False))
     else:
@@ -222,6 +223,6 @@ def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json
         number = len(report.problems)
         verdict = "nothing wrong" if report.ok else f"{number} problem{'' if number == 1 else 's'}"
         counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
-        click.echo(f"{report.where} ({report.level}): {verdict}; {counts}; fingerprint {report.fingerprint}")
+        click.echo(f"{report.where} ({report.depth}): {verdict}; {counts}; fingerprint {report.fingerprint}")
     if not report.ok:
         context.exit(PROBLEMS_FOUND)

@@ -75,8 +75,8 @@ def import_(
     """
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store import PlannedClip
-    from obygaze_features.store.exchange.import_sources import match
-    from obygaze_features.store.exchange.importing import Declared, import_features
+    from obygaze_features.store.import_features import Declared, import_features
+    from obygaze_features.store.import_sources import match
 
     table = read_manifest(manifest)
     wanted = names_of(table, pattern or ("{clip_id}" if kind == "hdf5" else "{video}"))
@@ -132,7 +132,7 @@ def export(store: str, file: Path, backbone: str | None, kind: str) -> None:
       obygaze store export stores/films films.h5ad --to h5ad --backbone xclip-base-patch16
     """
     from obygaze_features.store import open_store
-    from obygaze_features.store.exchange.exporting import export_anndata, export_hdf5
+    from obygaze_features.store.export import export_anndata, export_hdf5
 
     opened = open_store(store)
     if backbone is None:
@@ -162,9 +162,9 @@ def card(
       obygaze store card stores/films
       obygaze store card stores/films --out shared --licence CC-BY-4.0 --url https://example.org/films-1.0.0
     """
+    from obygaze_features.io import write_whole
     from obygaze_features.store import StoreError, open_store
-    from obygaze_features.store.files import replace_synced
-    from obygaze_features.store.sharing.card import card_files
+    from obygaze_features.store.publish import card_files
 
     files = card_files(open_store(store), licence=licence, citation=citation, url=url)
     if out is None:
@@ -181,5 +181,5 @@ def card(
         )
     out.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
-        replace_synced(out / name, data)
+        write_whole(out / name, data)
         click.echo(str(out / name))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from obygaze_features.manifest import Clip, Manifest
-    from obygaze_features.store.exchange.import_sources import Piece
+    from obygaze_features.store.import_sources import Piece
 
 _FIELD = re.compile(r"\{(\w*)\}")
 
@@ -62,7 +62,7 @@ def parse_declared(text: str, where: str) -> dict[str, object]:
 @contextmanager
 def open_source(source: Path, kind: str) -> Iterator[tuple[Mapping[str, "Piece"], dict[str, str]]]:
     """Open what is imported; yield name -> features, and what the file says of itself."""
-    from obygaze_features.store.exchange.import_sources import files_below, hdf5_pieces, read_npy
+    from obygaze_features.store.import_sources import files_below, hdf5_pieces, read_npy
 
     if kind == "hdf5":
         with hdf5_pieces(source) as found:
@@ -79,7 +79,7 @@ def read_pth(path: Path) -> "NDArray[Any]":
     import torch
 
     from obygaze_features.store import StoreError
-    from obygaze_features.store.exchange.import_sources import refuse_giants
+    from obygaze_features.store.import_sources import refuse_giants
 
     refuse_giants(path.stat().st_size, str(path))
     try:

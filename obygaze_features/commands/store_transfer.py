@@ -10,7 +10,7 @@ from obygaze_features.commands.places import HERE
 from obygaze_features.commands.store_output import bar, files_bar, fingerprint
 
 if TYPE_CHECKING:
-    from obygaze_features.store.sharing.transfer import Brought
+    from obygaze_features.store.transfer import Downloaded
 
 
 @click.command()
@@ -26,12 +26,12 @@ def pack(store: Path, out: Path | None) -> None:
       obygaze store pack stores/films-1.0.0
       obygaze store pack stores/films --out /share/films.zip
     """
-    from obygaze_features.store.reading.objects import Folder
-    from obygaze_features.store.sharing.pack import pack as pack_store
+    from obygaze_features.store.publish import pack as pack_store
+    from obygaze_features.store.store_files import FolderFiles
 
     folder = _unpacked(store)
     with bar("pack", "B", scaled=True) as progress:
-        path = pack_store(Folder(folder), out or folder.with_name(f"{folder.name}.zip"), progress)
+        path = pack_store(FolderFiles(folder), out or folder.with_name(f"{folder.name}.zip"), progress)
     click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB, fingerprint {fingerprint(path)}")
 
 
@@ -46,12 +46,12 @@ def unpack(packed: Path, out: Path | None) -> None:
       obygaze store unpack films-1.0.0.zip
       obygaze store unpack films-1.0.0.zip --out stores/films-1.0.0
     """
-    from obygaze_features.store.reading.packed import open_zip
-    from obygaze_features.store.sharing.transfer import bring
+    from obygaze_features.store.files_zip import open_zip
+    from obygaze_features.store.transfer import download
 
-    objects = open_zip(packed)
+    files = open_zip(packed)
     with files_bar("unpack") as progress:
-        done = bring(objects, out or packed.with_name(objects.name), progress=progress)
+        done = download(files, out or packed.with_name(files.name), progress=progress)
     _tell(done)
 
 
@@ -83,13 +83,13 @@ def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | N
       obygaze store pull s3://bucket/films-1.0.0 stores/films-1.0.0 --arrays frames --clips few.txt
       obygaze store pull hf://datasets/lab/films@v1 stores/films-1.0.0
     """
-    from obygaze_features.store.reading.locate import locate
-    from obygaze_features.store.sharing.transfer import bring
+    from obygaze_features.store.store import locate
+    from obygaze_features.store.transfer import download
 
     wanted = None if clips is None else _read_ids(clips)
-    objects = locate(place)
+    files = locate(place)
     with files_bar("pull") as progress:
-        done = bring(objects, destination, arrays=arrays or None, clips=wanted, progress=progress)
+        done = download(files, destination, arrays=arrays or None, clips=wanted, progress=progress)
     _tell(done)
 
 
@@ -108,19 +108,19 @@ def push(store: Path, destination: str) -> None:
       obygaze store push stores/films-1.0.0 s3://bucket/films-1.0.0
       obygaze store push stores/films-1.0.0 hf://datasets/lab/films
     """
-    from obygaze_features.store.reading.objects import Folder
-    from obygaze_features.store.sharing.push import push as push_store
+    from obygaze_features.store.publish import push as push_store
+    from obygaze_features.store.store_files import FolderFiles
 
     folder = _unpacked(store)
     with files_bar("push") as progress:
-        place = push_store(Folder(folder), destination, progress)
+        place = push_store(FolderFiles(folder), destination, progress)
     click.echo(f"{place}: fingerprint {fingerprint(folder)}")
 
 
 def _unpacked(store: Path) -> Path:
     """Find the folder of a store, which its zip will not do for."""
     from obygaze_features.store import StoreError
-    from obygaze_features.store.reading.locate import resolve
+    from obygaze_features.store.store import resolve
 
     folder = resolve(store)
     if folder.is_file():
@@ -130,7 +130,7 @@ def _unpacked(store: Path) -> Path:
     return folder
 
 
-def _tell(done: "Brought") -> None:
+def _tell(done: "Downloaded") -> None:
     left = f", {done.left} left out (fetch.txt)" if done.left else ""
     came = f"{done.files} files, {done.octets / 1e6:.1f} MB, {done.kept} were here{left}"
     click.echo(f"{done.path}: {came}; fingerprint {fingerprint(done.path)}")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from obygaze_features.extract.errors import ExtractError
+from obygaze_features.io import write_whole
 from obygaze_features.manifest.rows import table_line
 from obygaze_features.manifest.texts import read_texts
-from obygaze_features.store.files import replace_synced
 
 if TYPE_CHECKING:
     from obygaze_features.backbones.language_model import LanguageModel
@@ -200,8 +200,8 @@ def write_priors(out: Path, priors: Mapping[str, Values], record: Mapping[str, A
     lines = [table_line(("text", *columns))]
     lines += [table_line((text, *(str(of[each]) for each in columns))) for text, of in priors.items()]
     document = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    replace_synced(out.with_suffix(".json"), document.encode())
-    replace_synced(out, "".join(lines).encode())
+    write_whole(out.with_suffix(".json"), document.encode())
+    write_whole(out, "".join(lines).encode())
 
 
 def describe(path: Path, texts: Texts, model: "LanguageModel", at_once: int) -> dict[str, Any]:

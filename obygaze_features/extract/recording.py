@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Self
 
 from obygaze_features.extract.report import REPORTS, RunReport
+from obygaze_features.io import write_whole
 from obygaze_features.store import ClipResult, Stage
-from obygaze_features.store.files import replace_synced
 
 OnCommit = Callable[[RunReport, list[ClipResult]], None]
 
@@ -49,7 +49,7 @@ class Recording:
             folder = self._stage.path / REPORTS
             folder.mkdir(exist_ok=True)
             text = json.dumps(self.report.record(), indent=2) + "\n"
-            replace_synced(folder / f"{self._writer.name}.json", text.encode())
+            write_whole(folder / f"{self._writer.name}.json", text.encode())
 
     def elapsed_s(self) -> float:
         """Seconds since the run began."""

@@ -15,7 +15,7 @@ from obygaze_features.extract.recording import OnCommit, Recording
 from obygaze_features.extract.report import RunReport
 from obygaze_features.manifest import TextList
 from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage
-from obygaze_features.store.layout import TEXTS
+from obygaze_features.store.format import TEXTS
 
 TRIALS = 16
 _NO_FRAMES: dict[str, Any] = {

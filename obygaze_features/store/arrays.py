@@ -1,12 +1,34 @@
-"""The arrays of a sealed store, exactly as the format lays them out."""
+"""Arrays as they lie on the disk: one clip a chunk in a stage, whole chunks and shards in a sealed store.
 
+In a stage the chunks and their metadata are written here, not by zarr: it never forces a file to the disk,
+and its event loop must not run in a process that forks.
+"""
+
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import zarr
+from numpy.typing import NDArray
 from zarr.codecs import BytesCodec, Crc32cCodec, VLenUTF8Codec, ZstdCodec
 
-from obygaze_features.store.layout import FILLS, block_rows
+from obygaze_features.io import json_bytes
+from obygaze_features.store.format import ARRAYS, ZARR_METADATA, block_rows
+from obygaze_features.store.records import GroupSpec
+
+# fastcrc takes the checksum twice as fast as google-crc32c, which zarr brings along (docs/decisions.md); the
+# numbers are the same, and a store can be read with either.
+try:
+    from fastcrc.crc32 import iscsi as _crc32c
+except ImportError:
+    from google_crc32c import extend
+
+    def _crc32c(data: bytes | memoryview, initial: int | None = None) -> int:  # type: ignore[misc]
+        return int(extend(initial or 0, np.frombuffer(data, np.uint8)))
+
+
+crc32c = _crc32c
+"""CRC-32C of bytes, going on from that of those before them: the checksum at the end of every chunk."""
 
 _BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 _CRC32C = {"name": "crc32c"}
@@ -18,7 +40,7 @@ def create_array(
 ) -> zarr.Array[Any]:
     """Create an array of a group; its first dimension is the clips."""
     block = (block_rows(name, shape[0]), *shape[1:])
-    sharded = name == "tokens"
+    sharded = ARRAYS[name].sharded
     text = dtype == "string"
     return node.create_array(
         name,
@@ -30,7 +52,7 @@ def create_array(
         if text
         else BytesCodec(endian="little" if np.dtype(dtype).itemsize > 1 else None),
         compressors=[ZstdCodec(level=3, checksum=False), Crc32cCodec()] if text else [Crc32cCodec()],
-        fill_value=FILLS[name],
+        fill_value=ARRAYS[name].fill,
         dimension_names=dimension_names,
         config={"write_empty_chunks": True},
     )
@@ -46,7 +68,7 @@ def array_layout(
         codecs = [{"name": "vlen-utf8"}, _ZSTD, _CRC32C]
     elif dtype == "uint8":
         codecs = [{"name": "bytes"}, _CRC32C]
-    elif name == "tokens":
+    elif ARRAYS[name].sharded:
         inner = {
             "chunk_shape": [1, *shape[1:]],
             "codecs": codecs,
@@ -54,7 +76,7 @@ def array_layout(
             "index_location": "end",
         }
         codecs = [{"name": "sharding_indexed", "configuration": inner}]
-    fill = FILLS[name]
+    fill = ARRAYS[name].fill
     return {
         "zarr_format": 3,
         "node_type": "array",
@@ -66,3 +88,62 @@ def array_layout(
         "codecs": codecs,
         "dimension_names": list(dimension_names),
     }
+
+
+def group_metadata(attributes: dict[str, object]) -> bytes:
+    """Write the zarr.json of a group."""
+    return json_bytes({"zarr_format": 3, "node_type": "group", "attributes": attributes})
+
+
+def array_metadata(group: GroupSpec, name: str, n_clips: int) -> bytes:
+    """Write the zarr.json of a staged array: one clip a chunk, unsharded, '.' in the keys of chunks."""
+    fill = ARRAYS[name].fill
+    shape, dtype = group.clip_arrays()[name]
+    return json_bytes(
+        {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": [n_clips, *shape],
+            "data_type": dtype.name,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1, *shape]}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
+            "fill_value": "NaN" if isinstance(fill, float) else fill,
+            "codecs": [_BYTES, _CRC32C],
+            "attributes": {},
+            "dimension_names": list(group.dimensions(name)),
+        }
+    )
+
+
+def arrays_metadata(zarr_root: Path, groups: tuple[GroupSpec, ...], n_clips: int) -> dict[Path, bytes]:
+    """Give path -> bytes of the metadata of every staged array, for this number of clips."""
+    return {
+        zarr_root / group.name / name / ZARR_METADATA: array_metadata(group, name, n_clips)
+        for group in groups
+        for name in group.clip_arrays()
+    }
+
+
+def chunk_path(zarr_root: Path, group: str, array: str, row: int) -> Path:
+    """Say where one clip's chunk lies."""
+    return zarr_root / group / array / ".".join(["c", str(row), *["0"] * (len(ARRAYS[array].dims) - 1)])
+
+
+def encode_chunk(data: bytes) -> bytes:
+    """Append the CRC-32C of a row's bytes, as Zarr's crc32c codec does."""
+    return data + crc32c(data).to_bytes(4, "little")
+
+
+def read_row(path: Path) -> bytes | None:
+    """Read a row's bytes back; None if the chunk is missing or its checksum is wrong."""
+    try:
+        chunk = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    data = chunk[:-4]
+    return data if encode_chunk(data) == chunk else None
+
+
+def row_bytes(values: NDArray[Any]) -> bytes:
+    """Give a row's bytes as they are digested and stored: little-endian, C order."""
+    return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).tobytes()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
-from obygaze_features.store.errors import StoreError
+from obygaze_features.errors import StoreError
 
 Rule = tuple[str, Callable[[object], bool]]
 """What a field should be, in words and as a test."""
@@ -118,7 +118,7 @@ def plain(value: object, where: str) -> object:
     Raises
     ------
     StoreError
-        On arrays, non-finite numbers, other objects, forbidden keys, and absolute paths; the message names
+        On arrays, non-finite numbers, other files, forbidden keys, and absolute paths; the message names
         the field.
     """
     if isinstance(value, np.generic):

@@ -12,7 +12,7 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
-from obygaze_features.store.errors import StoreError
+from obygaze_features.errors import StoreError
 
 SIDE = 224
 """Height and width of a map in pixels, those of the square that most networks see."""

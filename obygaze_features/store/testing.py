@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.store.layout import TEXTS
-from obygaze_features.store.staging.seal import seal
-from obygaze_features.store.staging.stage import Stage, staging_path
-from obygaze_features.store.staging.values import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
+from obygaze_features.store.format import TEXTS
+from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
+from obygaze_features.store.seal import seal
+from obygaze_features.store.stage import Stage, staging_path
 
 
 def toy_provenance(name: str, n_frames: int = 2, **changes: object) -> dict[str, object]:
@@ -39,7 +39,7 @@ def toy_group(
     name: str, arrays: Mapping[str, NDArray[Any]], n_frames: int = 2, **changes: object
 ) -> GroupSpec:
     """Describe the group that arrays with a row for each clip would make."""
-    specs = tuple(ArraySpec(array, rows.shape[1:], rows.dtype.name) for array, rows in arrays.items())  # type: ignore[arg-type]
+    specs = tuple(ArraySpec(array, rows.shape[1:], rows.dtype.name) for array, rows in arrays.items())
     return GroupSpec(name, specs, n_frames, toy_provenance(name, n_frames, **changes))
 
 

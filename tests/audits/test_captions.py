@@ -7,9 +7,9 @@ import pytest
 
 from obygaze.cli import main
 from obygaze_features.store import open_store
-from obygaze_features.store.staging.seal import seal
-from obygaze_features.store.staging.stage import Stage, staging_path
-from obygaze_features.store.staging.values import ClipFeatures, ClipResult, PlannedClip
+from obygaze_features.store.records import ClipFeatures, ClipResult, PlannedClip
+from obygaze_features.store.seal import seal
+from obygaze_features.store.stage import Stage, staging_path
 from obygaze_features.store.testing import toy_group
 from obygaze_models.audits.captions import read_captions
 from obygaze_models.audits.errors import AuditError
@@ -112,7 +112,7 @@ def test_a_store_of_clips_has_no_captions(keep, table, tmp_path):
 
 
 def test_a_packed_store_gives_its_captions_too(store, table, tmp_path):
-    from obygaze_features.store.sharing.pack import pack
+    from obygaze_features.store.publish import pack
 
     packed = pack(open_store(store).objects, tmp_path / "captions.zip")
     assert read_captions(table(IMAGES), packed).pairs == read_captions(table(IMAGES), store).pairs

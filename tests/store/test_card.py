@@ -7,10 +7,10 @@ from importlib.util import find_spec
 
 import pytest
 
+from obygaze_features.io import sha256_of
 from obygaze_features.store import StoreError, open_store, seal, staging_path
-from obygaze_features.store.canonical import digest
-from obygaze_features.store.readme import HUB_LICENCES
-from obygaze_features.store.sharing.card import card_files
+from obygaze_features.store.dataset_card import HUB_LICENCES
+from obygaze_features.store.publish import card_files
 
 from .toy_stores import group, sealed, staged, tree
 
@@ -68,7 +68,7 @@ def test_croissant_gives_the_real_digest_of_the_table(path):
     found = json.loads((path / "croissant.json").read_bytes())
     table = (path / "data/clips.csv").read_bytes()
     (file,) = found["distribution"]
-    assert file["sha256"] == digest(table)
+    assert file["sha256"] == sha256_of(table)
     assert file["contentSize"] == f"{len(table)} B"
     assert found["license"] == "https://spdx.org/licenses/CC-BY-4.0.html"
     columns = [field["source"]["extract"]["column"] for field in found["recordSet"][0]["field"]]

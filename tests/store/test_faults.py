@@ -191,7 +191,7 @@ def test_a_disk_that_fills_while_a_stage_is_made_or_sealed_leaves_nothing_half(t
         def full(*_):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        patch.setattr(sys.modules[seal.__module__], "table_bytes", full)
+        patch.setattr(sys.modules[seal.__module__], "clips_csv_bytes", full)
         with pytest.raises(OSError, match="No space left") as caught:
             seal(None, tmp_path / "toy", licence="MIT")
     assert "toy.building" in caught.value.filename

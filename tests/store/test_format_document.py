@@ -8,12 +8,12 @@ import pytest
 
 from obygaze_features.store import SPEC_VERSION, STATUSES
 from obygaze_features.store.arrays import array_layout
-from obygaze_features.store.layout import ATTRIBUTE, DIMENSIONS, DTYPES, FILLS, block_rows
-from obygaze_features.store.lines import unframe
+from obygaze_features.store.checked_jsonl import decode_line
+from obygaze_features.store.clips_csv import COLUMNS
+from obygaze_features.store.format import ARRAYS, ATTRIBUTE, block_rows
+from obygaze_features.store.journal import entry_of
 from obygaze_features.store.provenance import validate_corpus, validate_licence, validate_provenance
-from obygaze_features.store.reading.locate import check_version
-from obygaze_features.store.staging.journal import entry_of
-from obygaze_features.store.table import COLUMNS
+from obygaze_features.store.store import check_version
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "store-format.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```json (\w+)\n(.*?)\n```", DOCUMENT, flags=re.DOTALL)
@@ -21,7 +21,7 @@ BLOCKS = re.findall(r"```json (\w+)\n(.*?)\n```", DOCUMENT, flags=re.DOTALL)
 
 def check_array(text):
     found = json.loads(text)
-    assert found == array_layout("frames", tuple(found["shape"]), found["data_type"], DIMENSIONS["frames"])
+    assert found == array_layout("frames", tuple(found["shape"]), found["data_type"], ARRAYS["frames"].dims)
 
 
 def check_attributes(text, tmp_path):
@@ -44,7 +44,7 @@ def test_every_json_block_of_the_document_is_valid(kind, text, tmp_path):
         assert validate_provenance(json.loads(text), sealed=True) == json.loads(text)
     else:
         assert kind == "journal"
-        assert entry_of(unframe(text.encode())).clip_id == "tt0108160-003"
+        assert entry_of(decode_line(text.encode())).clip_id == "tt0108160-003"
 
 
 def test_no_json_block_escapes_the_check():
@@ -55,12 +55,12 @@ def test_the_table_of_arrays_is_the_one_of_the_code():
     rows = re.findall(
         r"^\| `(\w+)` \| ([\w, ]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", DOCUMENT, flags=re.MULTILINE
     )
-    assert [name for name, *_ in rows] == list(DIMENSIONS)
+    assert [name for name, *_ in rows] == list(ARRAYS)
     for name, dimensions, types, chunk, fill in rows:
-        assert tuple(dimensions.strip().split(", ")) == DIMENSIONS[name]
-        assert tuple(re.findall(r"string|uint8|float\d+|int64", types)) == DTYPES[name]
+        assert tuple(dimensions.strip().split(", ")) == ARRAYS[name].dims
+        assert tuple(re.findall(r"string|uint8|float\d+|int64", types)) == ARRAYS[name].dtypes
         assert int(re.findall(r"\d+", chunk)[-1]) == block_rows(name, 10**6)
-        assert fill.strip() == json.dumps(FILLS[name])
+        assert fill.strip() == json.dumps(ARRAYS[name].fill)
 
 
 def test_words_and_columns_are_those_of_the_code():

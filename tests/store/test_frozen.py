@@ -13,9 +13,9 @@ from .toy_stores import CORPUS, features, group, provenance
 FROZEN = Path(__file__).parent / "frozen"
 
 
-@pytest.mark.parametrize("level", ["quick", "manifest", "full"])
-def test_the_store_of_format_1_0_verifies(level):
-    report = verify(FROZEN / "format-1.0-1.0.0", level)
+@pytest.mark.parametrize("depth", ["quick", "digests", "full"])
+def test_the_store_of_format_1_0_verifies(depth):
+    report = verify(FROZEN / "format-1.0-1.0.0", depth)
     assert report.ok, report.problems
     assert report.fingerprint == "71d64bb8a0efcf91d353e1afc31ea9cb36739c0b4d797d605979ec75f06e4233"
 
@@ -44,9 +44,9 @@ def test_the_stage_of_format_1_0_resumes(tmp_path):
     assert Stage.open(path, clips, [group()], CORPUS).missing() == ["ä"]
 
 
-@pytest.mark.parametrize("level", ["quick", "manifest", "full"])
-def test_the_store_of_format_1_1_verifies(level):
-    report = verify(FROZEN / "format-1.1-1.0.0", level)
+@pytest.mark.parametrize("depth", ["quick", "digests", "full"])
+def test_the_store_of_format_1_1_verifies(depth):
+    report = verify(FROZEN / "format-1.1-1.0.0", depth)
     assert report.ok, report.problems
     assert report.fingerprint == "e39f7552d4a2e6ac2c0ae736f36a15937a586ffa15d365f076c39b19dd8f0a6a"
 

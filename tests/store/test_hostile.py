@@ -6,12 +6,13 @@ import zlib
 
 import pytest
 
+from obygaze_features.io import file_sha256
 from obygaze_features.store import StoreError, open_store, read_stage, verify
-from obygaze_features.store.bag import file_digest, manifest_bytes, parse_manifest, tag_files
-from obygaze_features.store.reading.objects import Folder
-from obygaze_features.store.reading.packed import open_zip
-from obygaze_features.store.sharing.pack import pack
-from obygaze_features.store.sharing.transfer import bring
+from obygaze_features.store.bagit import digests_bytes, parse_digests, tag_files
+from obygaze_features.store.files_zip import open_zip
+from obygaze_features.store.publish import pack
+from obygaze_features.store.store_files import FolderFiles
+from obygaze_features.store.transfer import download
 
 from .toy_stores import sealed, staged
 
@@ -24,17 +25,17 @@ def store(tmp_path):
 
 
 def retag(store):
-    (store / TAGS).write_bytes(manifest_bytes({name: file_digest(store / name) for name in tag_files(store)}))
+    (store / TAGS).write_bytes(digests_bytes({name: file_sha256(store / name) for name in tag_files(store)}))
 
 
 @pytest.mark.parametrize("name", ["data/clips.csv", "data/features.zarr/zarr.json"])
 def test_a_digest_manifest_must_list_what_every_store_has(store, tmp_path, name):
-    digests, _ = parse_manifest((store / MANIFEST).read_bytes())
+    digests, _ = parse_digests((store / MANIFEST).read_bytes())
     del digests[name]
-    (store / MANIFEST).write_bytes(manifest_bytes(digests))
+    (store / MANIFEST).write_bytes(digests_bytes(digests))
     retag(store)
     with pytest.raises(StoreError, match=f"{MANIFEST}: does not list {name}"):
-        bring(Folder(store), tmp_path / "copy")
+        download(FolderFiles(store), tmp_path / "copy")
     assert not (tmp_path / "copy.pulling").exists()
 
 
@@ -49,20 +50,20 @@ def test_a_digest_manifest_must_list_what_every_store_has(store, tmp_path, name)
     ],
 )
 def test_a_digest_manifest_lists_files_that_can_be_and_digests_that_are_some(store, tmp_path, name, said):
-    digests, _ = parse_manifest((store / MANIFEST).read_bytes())
-    (store / MANIFEST).write_bytes(manifest_bytes(digests | {name: said}))
+    digests, _ = parse_digests((store / MANIFEST).read_bytes())
+    (store / MANIFEST).write_bytes(digests_bytes(digests | {name: said}))
     retag(store)
     with pytest.raises(StoreError, match=f"{MANIFEST}: was changed"):
-        bring(Folder(store), tmp_path / "copy")
+        download(FolderFiles(store), tmp_path / "copy")
 
 
 def test_a_folder_in_place_of_a_listed_file_is_missed_in_words(store, tmp_path):
-    digests, _ = parse_manifest((store / MANIFEST).read_bytes())
-    (store / MANIFEST).write_bytes(manifest_bytes(digests | {"data/empty": "0" * 64}))
+    digests, _ = parse_digests((store / MANIFEST).read_bytes())
+    (store / MANIFEST).write_bytes(digests_bytes(digests | {"data/empty": "0" * 64}))
     (store / "data/empty").mkdir()
     retag(store)
     with pytest.raises(StoreError, match="data/empty: is listed in the digest manifest, but not there"):
-        bring(Folder(store), tmp_path / "copy")
+        download(FolderFiles(store), tmp_path / "copy")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_a_file_that_every_store_has_is_missed_in_words(store, name, read):
 
 @pytest.mark.parametrize("place", range(28, 34))
 def test_the_last_record_of_a_zips_directory_may_not_promise_more_than_there_is(store, tmp_path, place):
-    path = pack(Folder(store), tmp_path / "toy-1.0.0.zip")
+    path = pack(FolderFiles(store), tmp_path / "toy-1.0.0.zip")
     data = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
         last = archive.infolist()[-1]

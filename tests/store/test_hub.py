@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from obygaze_features.store import StoreError, open_store
-from obygaze_features.store.reading.locate import locate
+from obygaze_features.store.store import locate
 
 from .serving import Handler, serving
 from .toy_stores import sealed, tree
@@ -94,13 +94,13 @@ CLIENT = """
 import sys
 from pathlib import Path
 from obygaze_features.store import StoreError, open_store
-from obygaze_features.store.reading.locate import locate
-from obygaze_features.store.reading.objects import Folder
-from obygaze_features.store.sharing.push import push
-from obygaze_features.store.sharing.transfer import bring
+from obygaze_features.store.store import locate
+from obygaze_features.store.store_files import FolderFiles
+from obygaze_features.store.publish import push
+from obygaze_features.store.transfer import download
 store, copy = Path(sys.argv[1]), Path(sys.argv[2])
-print(push(Folder(store), "hf://datasets/lab/films"))
-bring(locate("hf://datasets/lab/films@v1"), copy)
+print(push(FolderFiles(store), "hf://datasets/lab/films"))
+download(locate("hf://datasets/lab/films@v1"), copy)
 print(open_store("hf://datasets/lab/films").fingerprint)
 try:
     open_store("hf://datasets/lab/films/nothing")

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from obygaze_features.store import PlannedClip, StoreError, open_store, same_numerics, verify
-from obygaze_features.store.exchange.exporting import export_hdf5
-from obygaze_features.store.exchange.import_sources import Piece, files_below, hdf5_pieces, match, read_npy
-from obygaze_features.store.exchange.importing import Declared, declaration, import_features
+from obygaze_features.store.export import export_hdf5
+from obygaze_features.store.import_features import Declared, declaration, import_features
+from obygaze_features.store.import_sources import Piece, files_below, hdf5_pieces, match, read_npy
 
 from .toy_stores import CORPUS, group, provenance, sealed
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from obygaze_features.store import Stage, StoreError, open_store, read_stage, seal, staging_path, verify
-from obygaze_features.store.exchange.growing import check_growth
-from obygaze_features.store.exchange.merge import merge
-from obygaze_features.store.layout import CROISSANT
+from obygaze_features.store.format import CROISSANT
+from obygaze_features.store.merge import check_growth, merge
 
 from .toy_stores import CORPUS, F, group, plan, result, sealed, status_of, tree
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store.reading.locate import locate
-from obygaze_features.store.reading.objects import Folder
-from obygaze_features.store.sharing import download as downloading
-from obygaze_features.store.sharing.pack import pack
-from obygaze_features.store.sharing.transfer import bring
+from obygaze_features.store import transfer as downloading
+from obygaze_features.store.publish import pack
+from obygaze_features.store.store import locate
+from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
+from obygaze_features.store.transfer import download
 
 from .nginx_server import NGINX, meddling, nginx
 from .toy_stores import tree
@@ -37,7 +37,7 @@ def root(tmp_path_factory):
         "tokens": rng.standard_normal((200, 2, 32)).astype(np.float16),
     }
     store = seal_arrays(folder / "toy", {f"c{row:03d}": "m" for row in range(200)}, {"toy": arrays})
-    pack(Folder(store), folder / "toy-1.0.0.zip")
+    pack(FolderFiles(store), folder / "toy-1.0.0.zip")
     return folder
 
 
@@ -82,12 +82,12 @@ def test_one_clip_is_a_range_of_its_shard(proxy, place):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_what_is_pulled_is_the_store_byte_for_byte(url, whole, tmp_path, place):
-    bring(locate(f"{url}/{place}"), tmp_path / "copy")
+    download(locate(f"{url}/{place}"), tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
 
 
 def test_a_partial_copy_asks_for_nothing_else(proxy, tmp_path):
-    bring(locate(f"{proxy.url}/toy-1.0.0"), tmp_path / "copy", arrays=["pooled"])
+    download(locate(f"{proxy.url}/toy-1.0.0"), tmp_path / "copy", arrays=["pooled"])
     assert not [path for path, _ in proxy.asked if "/tokens/c" in path]
     assert verify(tmp_path / "copy", "full").ok
 
@@ -97,7 +97,7 @@ def test_a_connection_that_breaks_in_the_middle_of_a_file_costs_only_what_was_un
     proxy, whole, tmp_path, place
 ):
     proxy.cuts = {LARGE: [300_000, 200_000, 100_000], ".zip": [30, 300_000]}
-    bring(locate(f"{proxy.url}/{place}"), tmp_path / "copy")
+    download(locate(f"{proxy.url}/{place}"), tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
     assert not proxy.cuts[LARGE if place == PLACES[0] else ".zip"]
     if place == PLACES[0]:
@@ -111,14 +111,14 @@ def test_a_file_that_always_breaks_off_is_named_and_what_came_is_kept(proxy, who
     monkeypatch.setattr(downloading, "ATTEMPTS", 1)
     proxy.cuts = {LARGE: [300_000] + [0] * 20}
     with pytest.raises(StoreError, match=f"{LARGE}: "):
-        bring(locate(f"{proxy.url}/toy-1.0.0"), tmp_path / "copy")
+        download(locate(f"{proxy.url}/toy-1.0.0"), tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
     partial = tmp_path / "copy.pulling" / f"{LARGE}.{hashlib.sha256(whole[LARGE]).hexdigest()}.partial"
     kept = partial.stat().st_size
     assert 200_000 < kept <= 300_000
     proxy.cuts = {}
     proxy.asked.clear()
-    bring(locate(f"{proxy.url}/toy-1.0.0"), tmp_path / "copy")
+    download(locate(f"{proxy.url}/toy-1.0.0"), tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
     assert [span for path, span in proxy.asked if path.endswith(LARGE)] == [f"{kept}-"]
 
@@ -134,7 +134,7 @@ def test_reading_goes_on_where_a_connection_broke(proxy, root):
 def test_one_wrong_byte_is_refused_by_every_way_of_reading(proxy, tmp_path, place):
     proxy.flips = {LARGE: place}
     with pytest.raises(StoreError, match=f"{LARGE}: what comes is not what its digest says, twice"):
-        bring(locate(f"{proxy.url}/toy-1.0.0"), tmp_path / "copy")
+        download(locate(f"{proxy.url}/toy-1.0.0"), tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
     with pytest.raises(StoreError, match=f"{LARGE}: this chunk is damaged"):
         open_store(f"{proxy.url}/toy-1.0.0")["toy"].pooled()
@@ -146,16 +146,16 @@ def test_a_wrong_byte_in_a_zip_never_arrives(proxy, tmp_path):
     with pytest.raises(
         StoreError, match=r"toy-1\.0\.0\.zip.*: what comes is not what its digest says, twice"
     ):
-        bring(locate(f"{proxy.url}/toy-1.0.0.zip"), tmp_path / "copy")
+        download(locate(f"{proxy.url}/toy-1.0.0.zip"), tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
 
 PULL = """
 import sys
 from pathlib import Path
-from obygaze_features.store.reading.locate import locate
-from obygaze_features.store.sharing.transfer import bring
-bring(locate(sys.argv[1]), Path(sys.argv[2]))
+from obygaze_features.store.store import locate
+from obygaze_features.store.transfer import download
+download(locate(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
@@ -169,7 +169,7 @@ def test_a_pull_killed_in_the_middle_of_a_file_goes_on_there(url, proxy, whole, 
     child.wait()
     kept = partial.stat().st_size
     assert kept < len(whole[LARGE])
-    bring(locate(f"{proxy.url}/toy-1.0.0"), tmp_path / "copy")
+    download(locate(f"{proxy.url}/toy-1.0.0"), tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
     assert [span for path, span in proxy.asked if path.endswith(LARGE)] == [f"{kept}-"]
 

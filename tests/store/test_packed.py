@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store.reading.objects import Folder
-from obygaze_features.store.reading.packed import open_zip
-from obygaze_features.store.sharing.pack import pack
-from obygaze_features.store.sharing.transfer import bring
+from obygaze_features.store.files_zip import open_zip
+from obygaze_features.store.publish import pack
+from obygaze_features.store.store_files import FolderFiles
+from obygaze_features.store.transfer import download
 
 from .toy_stores import group, sealed, tree
 
@@ -28,7 +28,7 @@ def pristine(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def packed(pristine):
-    return pack(Folder(pristine), pristine.with_name("toy-1.0.0.zip"))
+    return pack(FolderFiles(pristine), pristine.with_name("toy-1.0.0.zip"))
 
 
 def same_values(one, two):
@@ -56,7 +56,7 @@ def test_the_same_store_packs_to_the_same_bytes_wherever_it_lies(pristine, packe
     again = shutil.copytree(pristine, tmp_path / pristine.name)
     (again / "data/clips.csv").chmod(0o600)
     os.utime(again / "README.md", (1, 1))
-    assert pack(Folder(again), tmp_path / "again.zip").read_bytes() == packed.read_bytes()
+    assert pack(FolderFiles(again), tmp_path / "again.zip").read_bytes() == packed.read_bytes()
 
 
 def test_root_metadata_come_first_and_everything_is_stored(packed):
@@ -69,9 +69,9 @@ def test_root_metadata_come_first_and_everything_is_stored(packed):
     assert kinds == sorted(kinds, reverse=True)
 
 
-@pytest.mark.parametrize("level", ["quick", "manifest", "full"])
-def test_a_zip_verifies_at_every_depth_as_its_folder_does(pristine, packed, level):
-    there, here = verify(packed, level), verify(pristine, level)
+@pytest.mark.parametrize("depth", ["quick", "digests", "full"])
+def test_a_zip_verifies_at_every_depth_as_its_folder_does(pristine, packed, depth):
+    there, here = verify(packed, depth), verify(pristine, depth)
     assert there.ok, there.problems
     assert (there.counts, there.fingerprint) == (here.counts, here.fingerprint)
 
@@ -93,7 +93,7 @@ def test_every_flipped_bit_in_a_zip_is_found(packed, tmp_path):
 
 
 def test_unpacking_gives_the_folder_back(pristine, packed, tmp_path):
-    done = bring(open_zip(packed), tmp_path / "out")
+    done = download(open_zip(packed), tmp_path / "out")
     assert tree(tmp_path / "out") == tree(pristine)
     assert (done.files, done.kept, done.left) == (len(tree(pristine)) - 1, 0, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -103,16 +103,16 @@ def test_what_is_not_whole_is_not_packed(pristine, tmp_path):
     store = shutil.copytree(pristine, tmp_path / pristine.name)
     (store / "notes.txt").write_text("hello", encoding="utf-8")
     with pytest.raises(StoreError, match=r"notes.txt is missing, or too many"):
-        pack(Folder(store), tmp_path / "x.zip")
+        pack(FolderFiles(store), tmp_path / "x.zip")
     (store / "notes.txt").unlink()
     chunk = store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"x")
     with pytest.raises(StoreError, match=r"toy/pooled/c/0/0: is not what its digest says"):
-        pack(Folder(store), tmp_path / "x.zip")
+        pack(FolderFiles(store), tmp_path / "x.zip")
     assert not (tmp_path / "x.zip").exists()
     (tmp_path / "x.zip").write_bytes(b"mine")
     with pytest.raises(StoreError, match="is there already"):
-        pack(Folder(pristine), tmp_path / "x.zip")
+        pack(FolderFiles(pristine), tmp_path / "x.zip")
 
 
 def forge(path, packed, change):
@@ -162,7 +162,7 @@ def test_a_foreign_member_is_refused_in_one_line(packed, tmp_path, what):
     assert str(said.value).startswith(str(path))
     assert "\n" not in str(said.value)
     with pytest.raises(StoreError):
-        bring(open_zip(path), tmp_path / "out" / "store")
+        download(open_zip(path), tmp_path / "out" / "store")
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "evil").exists()
 
@@ -177,7 +177,7 @@ def test_a_member_twice_is_refused(packed, tmp_path):
 def test_an_extra_member_that_looks_right_is_found_by_verify_and_never_unpacked(packed, tmp_path):
     path = forge(tmp_path / "x.zip", packed, lambda m: m.append((info("toy-1.0.0/data/extra"), b"x")))
     assert [problem.file for problem in verify(path).problems if "extra" in problem.what] == ["data/extra"]
-    bring(open_zip(path), tmp_path / "out")
+    download(open_zip(path), tmp_path / "out")
     assert not (tmp_path / "out/data/extra").exists()
 
 
@@ -227,7 +227,7 @@ def test_whatever_bytes_come_nothing_but_a_store_error_leaves(packed, tmp_path, 
 
 def test_zip64_reads_the_same(pristine, tmp_path, monkeypatch):
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 500)  # as if files and places were beyond 2 GB
-    path = pack(Folder(pristine), tmp_path / "large.zip")
+    path = pack(FolderFiles(pristine), tmp_path / "large.zip")
     assert b"PK\x06\x06" in path.read_bytes()
     assert verify(path).ok
     assert same_values(open_store(pristine), open_store(path))

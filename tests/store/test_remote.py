@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store.reading.locate import locate
-from obygaze_features.store.reading.objects import Folder
-from obygaze_features.store.reading.remote import as_url
-from obygaze_features.store.sharing.pack import pack
+from obygaze_features.store.files_http import as_url
+from obygaze_features.store.publish import pack
+from obygaze_features.store.store import locate
+from obygaze_features.store.store_files import FolderFiles
 
 from .serving import serving
 from .toy_stores import group, sealed
@@ -26,7 +26,7 @@ def root(tmp_path_factory):
     """A served folder with a store and its zip."""
     folder = tmp_path_factory.mktemp("my site")
     store = sealed(folder, 150, [group(), group("alone", ["pooled"])])
-    pack(Folder(store), folder / "toy-1.0.0.zip")
+    pack(FolderFiles(store), folder / "toy-1.0.0.zip")
     return folder
 
 
@@ -70,9 +70,9 @@ def test_a_url_survives_pathlib(site):
 
 
 @pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
-@pytest.mark.parametrize("level", ["quick", "manifest", "full"])
-def test_a_served_store_verifies(root, site, place, level):
-    here, there = verify(root / "toy-1.0.0", level), verify(f"{site.url}/{place}", level)
+@pytest.mark.parametrize("depth", ["quick", "digests", "full"])
+def test_a_served_store_verifies(root, site, place, depth):
+    here, there = verify(root / "toy-1.0.0", depth), verify(f"{site.url}/{place}", depth)
     assert there.ok, there.problems
     assert (there.counts, there.fingerprint) == (here.counts, here.fingerprint)
 
@@ -89,9 +89,9 @@ def test_a_chunk_that_the_server_lost_is_an_error_never_nan(site, array):
     }
     with pytest.raises(StoreError, match=rf"toy/{array}/c/0.*: this chunk is missing"):
         read_all()
-    for level in ("quick", "manifest"):
-        found = verify(f"{site.url}/toy-1.0.0", level).problems
-        assert any(f"toy/{array}/c/0" in problem.file for problem in found) or level == "quick"
+    for depth in ("quick", "digests"):
+        found = verify(f"{site.url}/toy-1.0.0", depth).problems
+        assert any(f"toy/{array}/c/0" in problem.file for problem in found) or depth == "quick"
         assert found
 
 

@@ -6,9 +6,9 @@ import pytest
 from obygaze.cli import main
 from obygaze_features.manifest import VISUAL_CONCEPTS, Clip, Level, Manifest, write_manifest
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.reading.objects import Folder
-from obygaze_features.store.reading.remote import connect
-from obygaze_features.store.sharing.pack import pack
+from obygaze_features.store.files_http import connect
+from obygaze_features.store.publish import pack
+from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
 
 from .serving import serving
@@ -42,7 +42,7 @@ def shelf(tmp_path_factory):
         "tokens": rng.normal(size=(len(clips), 450, 64)).astype(np.float16),
     }
     store = seal_arrays(folder / "films", {clip.clip_id: clip.movie for clip in clips}, {"xclip": arrays})
-    pack(Folder(store), folder / "films-1.0.0.zip")
+    pack(FolderFiles(store), folder / "films-1.0.0.zip")
     return folder
 
 

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store.reading.locate import locate
-from obygaze_features.store.reading.objects import Folder
-from obygaze_features.store.reading.remote import connect
-from obygaze_features.store.sharing.push import push
-from obygaze_features.store.sharing.s3 import journal_path
-from obygaze_features.store.sharing.transfer import bring
+from obygaze_features.store.files_http import connect
+from obygaze_features.store.publish import journal_path, push
+from obygaze_features.store.store import locate
+from obygaze_features.store.store_files import FolderFiles
+from obygaze_features.store.transfer import download
 
 from .s3_server import real_endpoint
 from .toy_stores import sealed, tree
@@ -35,16 +34,16 @@ def url():
 
 @pytest.mark.usefixtures("bucket")
 def test_a_pushed_store_reads_verifies_and_pulls_as_it_was(store, url, tmp_path):
-    assert push(Folder(store), url) == url
+    assert push(FolderFiles(store), url) == url
     here, there = open_store(store), open_store(url)
     assert there.fingerprint == here.fingerprint
     assert (there.name, there.version) == ("toy", "1.0.0")
     assert np.array_equal(there["toy"].pooled(), here["toy"].pooled(), equal_nan=True)
     assert np.array_equal(there["toy"].read("tt0001-é", "tokens"), here["toy"].read("tt0001-é", "tokens"))
     assert verify(url).ok
-    bring(locate(url), tmp_path / "copy")
+    download(locate(url), tmp_path / "copy")
     assert tree(tmp_path / "copy") == tree(store)
-    assert not journal_path(Folder(store), url).exists()
+    assert not journal_path(FolderFiles(store), url).exists()
 
 
 def test_a_store_of_several_parts_an_object_is_pushed(bucket, url, tmp_path):
@@ -53,8 +52,8 @@ def test_a_store_of_several_parts_an_object_is_pushed(bucket, url, tmp_path):
     rows = np.random.default_rng(0).standard_normal((1024, 2000)).astype(np.float32)
     ids = {f"c{number:04d}": "m" for number in range(len(rows))}
     store = seal_arrays(tmp_path / "large", ids, {"toy": {"pooled": rows}})
-    push(Folder(store), url)
-    push(Folder(store), url)
+    push(FolderFiles(store), url)
+    push(FolderFiles(store), url)
     assert real_endpoint() or "POST" in [method for method, _ in bucket.asked]
     assert verify(url).ok
     assert np.array_equal(open_store(url)["toy"].pooled(), rows)
@@ -62,7 +61,7 @@ def test_a_store_of_several_parts_an_object_is_pushed(bucket, url, tmp_path):
 
 @looks_inside
 def test_objects_go_first_and_the_digest_manifest_last(bucket, store, url):
-    push(Folder(store), url)
+    push(FolderFiles(store), url)
     put = [path.rpartition("toy-1.0.0/")[2] for method, path in bucket.asked if method == "PUT"]
     assert put[-2:] == ["tagmanifest-sha256.txt", "manifest-sha256.txt"]
     assert sorted(put) == sorted(tree(store))
@@ -72,14 +71,14 @@ def test_objects_go_first_and_the_digest_manifest_last(bucket, store, url):
 def test_a_push_that_was_stopped_goes_on_by_one_list(bucket, store, url):
     bucket.puts_left = 7
     with pytest.raises(StoreError, match="the server refuses access") as said:
-        push(Folder(store), url)
+        push(FolderFiles(store), url)
     assert "dont-tell" not in str(said.value)
     with pytest.raises(StoreError, match=r"manifest-sha256.txt|not a whole store"):
-        bring(locate(url), store.with_name("copy"))
-    assert journal_path(Folder(store), url).exists()
+        download(locate(url), store.with_name("copy"))
+    assert journal_path(FolderFiles(store), url).exists()
     bucket.puts_left = -1
     bucket.asked.clear()
-    push(Folder(store), url)
+    push(FolderFiles(store), url)
     asked = [method for method, _ in bucket.asked]
     assert asked.count("LIST") == 1
     assert asked.count("PUT") == len(tree(store)) - 7
@@ -89,13 +88,13 @@ def test_a_push_that_was_stopped_goes_on_by_one_list(bucket, store, url):
 
 @looks_inside
 def test_a_store_that_is_there_already_is_not_sent_again_but_for_what_was_lost(bucket, store, url):
-    push(Folder(store), url)
+    push(FolderFiles(store), url)
     bucket.asked.clear()
-    push(Folder(store), url)
+    push(FolderFiles(store), url)
     assert [method for method, _ in bucket.asked] == ["LIST", "GET"]
     obstore.delete(connect(url), "README.md")
     bucket.asked.clear()
-    push(Folder(store), url)
+    push(FolderFiles(store), url)
     assert [path.rpartition("/")[2] for method, path in bucket.asked if method == "PUT"] == ["README.md"]
 
 
@@ -103,21 +102,21 @@ def test_a_store_that_is_there_already_is_not_sent_again_but_for_what_was_lost(b
 def test_an_object_that_is_not_what_was_put_is_put_again(bucket, store, url):
     bucket.puts_left = 7
     with pytest.raises(StoreError):
-        push(Folder(store), url)
+        push(FolderFiles(store), url)
     bucket.puts_left = -1
     there = connect(url)
     one = next(one["path"] for some in obstore.list(there) for one in some)
     obstore.put(there, one, b"something else")
-    push(Folder(store), url)
+    push(FolderFiles(store), url)
     assert verify(url).ok
 
 
 @pytest.mark.usefixtures("bucket")
 def test_a_store_that_is_there_is_not_overwritten_by_another(store, url, tmp_path):
-    push(Folder(store), url)
+    push(FolderFiles(store), url)
     other = sealed(tmp_path / "other", 8)
     with pytest.raises(StoreError, match=r"is there, which this store does not have|another store is there"):
-        push(Folder(other), url)
+        push(FolderFiles(other), url)
     assert open_store(url).fingerprint == open_store(store).fingerprint
 
 
@@ -126,7 +125,7 @@ def test_damage_is_found_before_it_is_published(store, url):
     chunk = store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"x")
     with pytest.raises(StoreError, match=r"pooled/c/0/0: is not what its digest says"):
-        push(Folder(store), url)
+        push(FolderFiles(store), url)
 
 
 @pytest.mark.usefixtures("bucket")

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from obygaze_features.store import StoreError, open_store, validate_provenance
-from obygaze_features.store.exchange.import_sources import Piece
-from obygaze_features.store.exchange.importing import Declared, import_features
-from obygaze_features.store.exchange.merge import merge
-from obygaze_features.store.layout import DIMENSIONS
-from obygaze_features.store.table import COLUMNS
+from obygaze_features.store.clips_csv import COLUMNS
+from obygaze_features.store.format import ARRAYS
+from obygaze_features.store.import_features import Declared, import_features
+from obygaze_features.store.import_sources import Piece
+from obygaze_features.store.merge import merge
 from obygaze_features.store.testing import seal_arrays
 
 from .toy_stores import CORPUS, PlannedClip, group, provenance, sealed, staged
@@ -47,7 +47,7 @@ def check_store(path):
     for node in (path / "data/features.zarr").glob("*/zarr.json"):
         check("provenance", json.loads(node.read_bytes())["attributes"]["provenance"])
     arrays = list((path / "data/features.zarr").glob("*/*/zarr.json"))
-    assert {node.parent.name for node in arrays} <= DIMENSIONS.keys()
+    assert {node.parent.name for node in arrays} <= ARRAYS.keys()
     for node in arrays:
         check("array", json.loads(node.read_bytes()))
     with (path / "data/clips.csv").open(encoding="utf-8", newline="") as file:
@@ -60,7 +60,7 @@ def check_store(path):
 def test_the_schema_is_a_schema():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$defs"]["clip"]["required"] == list(COLUMNS)
-    assert [kind["title"] for kind in SCHEMA["$defs"]["array"]["anyOf"]] == list(DIMENSIONS)
+    assert [kind["title"] for kind in SCHEMA["$defs"]["array"]["anyOf"]] == list(ARRAYS)
 
 
 @pytest.mark.parametrize(("kind", "text"), BLOCKS, ids=[kind for kind, _ in BLOCKS])

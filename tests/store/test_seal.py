@@ -10,6 +10,7 @@ import xarray
 import zarr
 from hypothesis import HealthCheck, given, settings
 
+from obygaze_features.io import locked
 from obygaze_features.store import (
     ArraySpec,
     GroupSpec,
@@ -20,8 +21,7 @@ from obygaze_features.store import (
     staging_path,
     verify,
 )
-from obygaze_features.store.files import locked
-from obygaze_features.store.layout import DIMENSIONS
+from obygaze_features.store.format import ARRAYS
 
 from .toy_stores import CORPUS, features, group, plan, provenance, result, sealed, staged, status_of, tree
 
@@ -109,7 +109,7 @@ def test_the_layout_is_the_one_of_the_format(tmp_path):
         "tokens": ((1, 5, 6), (16, 5, 6)),
     }
     for name, array in node.arrays():
-        assert array.metadata.dimension_names == DIMENSIONS[name]
+        assert array.metadata.dimension_names == ARRAYS[name].dims
         assert array.metadata.chunk_key_encoding.separator == "/"
         inner = array.metadata.codecs[0].codecs if array.shards else array.metadata.codecs
         names = [codec.to_dict()["name"] for codec in inner]

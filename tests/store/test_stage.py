@@ -8,7 +8,7 @@ import pytest
 import zarr
 
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, StoreError, read_stage, seal
-from obygaze_features.store.lines import frame, read_lines
+from obygaze_features.store.checked_jsonl import encode_line, read_lines
 
 from .toy_stores import CORPUS, F, features, group, plan, provenance, result, staged, tree
 
@@ -232,7 +232,7 @@ def test_a_damaged_line_in_the_middle_is_reported_and_its_clip_done_again(stage)
 
 
 def test_every_flipped_bit_of_a_line_is_noticed(tmp_path):
-    line = frame({"row": 1, "id": "é"})
+    line = encode_line({"row": 1, "id": "é"})
     path = tmp_path / "lines"
     for bit in range(8 * (len(line) - 1)):
         flipped = bytearray(line)
@@ -284,7 +284,9 @@ def test_damaged_stage_metadata_say_so(stage, file, change, message):
 
 def test_a_journal_of_another_plan_is_refused(stage):
     (stage.path / "journal" / "0001.jsonl").write_bytes(
-        frame({"row": 0, "id": "x", "status": "ok", "reason": "", "attempt": 1, "sha256": {}, "source": {}})
+        encode_line(
+            {"row": 0, "id": "x", "status": "ok", "reason": "", "attempt": 1, "sha256": {}, "source": {}}
+        )
     )
     with pytest.raises(StoreError, match=r"row 0 is clip tt0000-é in plan.jsonl but x"):
         stage.status()

@@ -21,11 +21,10 @@ from obygaze_features.store import (
     staging_path,
     verify,
 )
-from obygaze_features.store.exchange.diff import diff, in_words
-from obygaze_features.store.exchange.exporting import export_anndata, export_hdf5
-from obygaze_features.store.exchange.growing import check_growth
-from obygaze_features.store.exchange.merge import merge
-from obygaze_features.store.sharing.pack import pack
+from obygaze_features.store.diff import diff, in_words
+from obygaze_features.store.export import export_anndata, export_hdf5
+from obygaze_features.store.merge import check_growth, merge
+from obygaze_features.store.publish import pack
 from obygaze_features.store.testing import seal_arrays, toy_provenance
 
 TEXTS = {"b-02": "a woman,\nsmiling", "a-01": "a man", "é-03": "ein Mädchen", "c-04": "a man"}
@@ -147,7 +146,7 @@ def test_merged_packed_and_grown_stores_keep_their_texts(tmp_path):
     merged = open_store(merge([open_store(first), open_store(second)], tmp_path / "merged"))
     assert merged["toy"].text == whole["toy"].text
     assert verify(merged.path, "full").ok
-    packed = open_store(pack(whole.objects, tmp_path / "whole.zip"))
+    packed = open_store(pack(whole.files, tmp_path / "whole.zip"))
     assert packed["toy"].text == whole["toy"].text
     assert diff(whole, packed).equal
     grown = staged(tmp_path / "1", TEXTS)

@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 
 from obygaze_features.store import StoreError, open_store, seal, verify
-from obygaze_features.store.reading.absent import absent_files
-from obygaze_features.store.reading.locate import locate
-from obygaze_features.store.reading.objects import Folder
-from obygaze_features.store.reading.packed import open_zip
-from obygaze_features.store.sharing import transfer as transferring
-from obygaze_features.store.sharing.download import download
-from obygaze_features.store.sharing.pack import pack
-from obygaze_features.store.sharing.push import push
-from obygaze_features.store.sharing.transfer import bring
+from obygaze_features.store import transfer as transferring
+from obygaze_features.store.files_zip import open_zip
+from obygaze_features.store.publish import pack, push
+from obygaze_features.store.store import locate
+from obygaze_features.store.store_files import FolderFiles, absent_files
+from obygaze_features.store.transfer import download, download_file
 
 from .serving import serving
 from .toy_stores import group, sealed, staged, tree
@@ -29,13 +26,13 @@ pytest.importorskip("obstore")
 def root(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     store = sealed(folder, 150, [group(), group("alone", ["pooled"])])
-    pack(Folder(store), folder / "toy-1.0.0.zip")
+    pack(FolderFiles(store), folder / "toy-1.0.0.zip")
     return folder
 
 
 @pytest.fixture
 def site(root, monkeypatch):
-    monkeypatch.setattr("obygaze_features.store.sharing.download.FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("obygaze_features.store.transfer.FIRST_WAIT_S", 0.0)
     with serving(root) as site:
         yield site
 
@@ -46,7 +43,7 @@ def whole(root):
 
 
 def pull(url, destination, **settings):
-    return bring(locate(url), destination, **settings)
+    return download(locate(url), destination, **settings)
 
 
 @pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
@@ -78,7 +75,9 @@ def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
         site.drops = {"/big": 6}  # more often than the client itself tries again
         count = []
         said = hashlib.sha256(data).hexdigest()
-        download(locate(f"{site.url}/store"), "big", tmp_path / "big", said, lambda *more: count.append(more))
+        download_file(
+            locate(f"{site.url}/store"), "big", tmp_path / "big", said, lambda *more: count.append(more)
+        )
     assert (tmp_path / "big").read_bytes() == data
     assert site.sent < 1.1 * len(data)
     assert sum(more for _, _, more in count) == len(data)
@@ -144,17 +143,18 @@ def test_a_changed_digest_manifest_is_refused(site, tmp_path, manifest, message)
     ["../evil", "data/../../evil", "/evil", "data//x", "data/a\\b", "data/.x", "data/x.partial", "e/x"],
 )
 def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name):
-    from obygaze_features.store.bag import file_digest, manifest_bytes, parse_manifest
+    from obygaze_features.io import file_sha256
+    from obygaze_features.store.bagit import digests_bytes, parse_digests
 
     site = tmp_path / "site"
     shutil.copytree(root / "toy-1.0.0", site / "toy")
     for manifest in ("manifest-sha256.txt", "tagmanifest-sha256.txt"):
-        digests, _ = parse_manifest((site / "toy" / manifest).read_bytes())
+        digests, _ = parse_digests((site / "toy" / manifest).read_bytes())
         if manifest.startswith("tag"):
-            digests["manifest-sha256.txt"] = file_digest(site / "toy/manifest-sha256.txt")
+            digests["manifest-sha256.txt"] = file_sha256(site / "toy/manifest-sha256.txt")
         else:
             digests[name] = "a" * 64
-        (site / "toy" / manifest).write_bytes(manifest_bytes(digests))
+        (site / "toy" / manifest).write_bytes(digests_bytes(digests))
     with serving(site) as served, pytest.raises(StoreError, match=r"manifest-sha256\.txt: was changed"):
         pull(f"{served.url}/toy", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
@@ -185,7 +185,7 @@ def test_something_else_at_the_destination_is_never_touched(site, tmp_path):
 
 
 def test_two_pulls_to_one_place_do_not_mix(site, tmp_path):
-    from obygaze_features.store.files import locked
+    from obygaze_features.io import locked
 
     (tmp_path / "copy.pulling").mkdir()
     with locked(tmp_path / "copy.pulling", wait=False), pytest.raises(StoreError, match="another process"):
@@ -221,31 +221,31 @@ def test_only_the_arrays_asked_for_come_and_the_copy_says_so(site, root, tmp_pat
     for read in (found["toy"].frames, found["toy"].tokens, lambda: found["toy"].read("tt0000-é", "tokens")):
         with pytest.raises(StoreError, match=r"not in this partial copy \(fetch.txt lists it\)"):
             read()
-    absent = absent_files(Folder(copy))
+    absent = absent_files(FolderFiles(copy))
     assert len(absent) == done.left == 3 + 10
     name = "data/features.zarr/toy/frames/c/2/0/0"
     assert absent[name] == f"{site.url}/toy-1.0.0/{name}"
 
 
-@pytest.mark.parametrize("level", ["quick", "manifest", "full"])
-def test_verify_knows_a_partial_copy_and_still_finds_what_is_wrong(site, tmp_path, level):
+@pytest.mark.parametrize("depth", ["quick", "digests", "full"])
+def test_verify_knows_a_partial_copy_and_still_finds_what_is_wrong(site, tmp_path, depth):
     copy = tmp_path / "copy"
     pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled", "frames"], clips=["tt0070-é"])
-    report = verify(copy, level)
+    report = verify(copy, depth)
     assert report.ok, report.problems
     assert report.counts["not pulled"] == 2 + 10
     for name in ("data/features.zarr/toy/frames/c/1/0/0", "data/features.zarr/toy/pooled/c/0/0", "README.md"):
         sound = (copy / name).read_bytes()
         (copy / name).write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
-        found = {problem.file for problem in verify(copy, level).problems}
-        assert name in found or (level == "quick" and name.startswith("data"))
+        found = {problem.file for problem in verify(copy, depth).problems}
+        assert name in found or (depth == "quick" and name.startswith("data"))
         (copy / name).unlink()
-        assert verify(copy, level).problems or level == "quick"
+        assert verify(copy, depth).problems or depth == "quick"
         (copy / name).write_bytes(sound)
     (copy / "fetch.txt").write_text("https://example.org/x - data/nothing\n", encoding="utf-8")
-    assert level == "quick" or any(problem.file == "fetch.txt" for problem in verify(copy, level).problems)
+    assert depth == "quick" or any(problem.file == "fetch.txt" for problem in verify(copy, depth).problems)
     (copy / "fetch.txt").write_text("nonsense\n", encoding="utf-8")
-    assert any("line 1: expected 'URL - FILE'" in problem.what for problem in verify(copy, level).problems)
+    assert any("line 1: expected 'URL - FILE'" in problem.what for problem in verify(copy, depth).problems)
 
 
 def test_the_frames_of_some_clips_come_with_their_chunks(site, root, tmp_path):
@@ -279,24 +279,24 @@ def test_what_the_store_has_not_cannot_be_asked_for(site, tmp_path):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "copy", clips=["nobody"])
     bare = sealed(tmp_path, 8, [group(arrays=["frames"])])
     with pytest.raises(StoreError, match="no array pooled, but frames"):
-        bring(Folder(bare), tmp_path / "copy", arrays=["pooled"])
+        download(FolderFiles(bare), tmp_path / "copy", arrays=["pooled"])
 
 
 def test_a_partial_copy_is_neither_packed_nor_passed_on(site, tmp_path):
     copy = tmp_path / "copy"
     pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
     with pytest.raises(StoreError, match="a whole store is needed"):
-        pack(Folder(copy), tmp_path / "x.zip")
+        pack(FolderFiles(copy), tmp_path / "x.zip")
     for there in (tmp_path / "there", "s3://bucket/toy"):
         with pytest.raises(StoreError, match="partial copy"):
-            push(Folder(copy), str(there))
+            push(FolderFiles(copy), str(there))
 
 
 # --- pushing to a folder
 
 
 def test_a_store_is_pushed_to_a_folder(root, whole, tmp_path):
-    assert push(Folder(root / "toy-1.0.0"), str(tmp_path / "share")) == str(tmp_path / "share")
+    assert push(FolderFiles(root / "toy-1.0.0"), str(tmp_path / "share")) == str(tmp_path / "share")
     assert tree(tmp_path / "share") == whole
 
 
@@ -308,13 +308,13 @@ def test_a_store_without_a_licence_is_not_pushed(tmp_path):
             StoreError,
             match=r"licence is NOASSERTION.*obygaze store seal NAME --licence CC-BY-4.0.*--store-version",
         ):
-            push(Folder(store), str(there))
+            push(FolderFiles(store), str(there))
     assert not (tmp_path / "there").exists()
 
 
 def test_http_is_not_pushed_to(root):
     with pytest.raises(StoreError, match="nothing can be pushed over HTTP"):
-        push(Folder(root / "toy-1.0.0"), "https://example.org/toy")
+        push(FolderFiles(root / "toy-1.0.0"), "https://example.org/toy")
 
 
 # --- kills
@@ -322,18 +322,18 @@ def test_http_is_not_pushed_to(root):
 
 def test_unpacking_goes_on_where_it_was(root, whole, tmp_path, monkeypatch):
     calls = []
-    real = transferring.download
+    real = transferring.download_file
 
-    def stop_soon(objects, name, *rest):
+    def stop_soon(files, name, *rest):
         calls.append(name)
         if len(calls) > 10:
             raise StoreError("stopped")
-        real(objects, name, *rest)
+        real(files, name, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(transferring, "download", stop_soon)
+        patch.setattr(transferring, "download_file", stop_soon)
         with pytest.raises(StoreError, match="stopped"):
-            bring(open_zip(root / "toy-1.0.0.zip"), tmp_path / "out")
-    done = bring(open_zip(root / "toy-1.0.0.zip"), tmp_path / "out")
+            download(open_zip(root / "toy-1.0.0.zip"), tmp_path / "out")
+    done = download(open_zip(root / "toy-1.0.0.zip"), tmp_path / "out")
     assert tree(tmp_path / "out") == whole
     assert done.kept >= 10

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import zarr
 
+from obygaze_features.io import file_sha256
 from obygaze_features.store import Problem, StoreError, verify
-from obygaze_features.store.bag import file_digest, manifest_bytes, oxum, payload_files, tag_files
+from obygaze_features.store.bagit import digests_bytes, oxum, payload_files, tag_files
 
 from .toy_stores import group, sealed, staged
 
-LEVELS = ("quick", "manifest", "full")
+DEPTHS = ("quick", "digests", "full")
 
 
 @pytest.fixture(scope="module")
@@ -30,22 +31,22 @@ def store(pristine, tmp_path):
 def rebag(store):
     """Do what a clever forger would: make the manifests of digests fit again."""
     (store / "manifest-sha256.txt").write_bytes(
-        manifest_bytes({file: file_digest(store / file) for file in payload_files(store)})
+        digests_bytes({file: file_sha256(store / file) for file in payload_files(store)})
     )
     info = (store / "bag-info.txt").read_text(encoding="utf-8").splitlines()
     info = [f"Payload-Oxum: {oxum(store, payload_files(store))}" if "Oxum" in line else line for line in info]
     (store / "bag-info.txt").write_text("\n".join(info) + "\n", encoding="utf-8")
     (store / "tagmanifest-sha256.txt").write_bytes(
-        manifest_bytes({file: file_digest(store / file) for file in tag_files(store)})
+        digests_bytes({file: file_sha256(store / file) for file in tag_files(store)})
     )
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_sound_store_passes_at_every_depth(pristine, level):
-    report = verify(pristine, level)
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_a_sound_store_passes_at_every_depth(pristine, depth):
+    report = verify(pristine, depth)
     assert report.ok, report.problems
     assert report.counts["files"] == len(payload_files(pristine))
-    if level == "full":
+    if depth == "full":
         assert [report.counts[status] for status in ("ok", "partial", "failed", "missing")] == [14, 3, 3, 0]
     assert json.loads(json.dumps(report.record()))["fingerprint"] == report.fingerprint
 
@@ -60,34 +61,34 @@ def test_every_single_flipped_bit_in_any_file_is_found_and_the_file_named(store)
         bit = rng.randrange(8 * len(flipped))
         flipped[bit // 8] ^= 1 << bit % 8
         (store / name).write_bytes(flipped)
-        for level in ("manifest", "full"):
-            report = verify(store, level)
+        for depth in ("digests", "full"):
+            report = verify(store, depth)
             # A flip in a manifest of digests may as well be blamed on the file whose digest it changed.
             blamed = {problem.file for problem in report.problems}
-            assert blamed, (name, bit, level)
-            assert name in blamed or "manifest" in name, (name, bit, level, blamed)
+            assert blamed, (name, bit, depth)
+            assert name in blamed or "manifest" in name, (name, bit, depth, blamed)
         (store / name).write_bytes(sound)
     assert verify(store, "full").ok
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize(
     "name", ["data/features.zarr/toy/frames/c/0/0/0", "data/clips.csv", "README.md", "bagit.txt"]
 )
-def test_a_missing_file_is_found_by_every_depth(store, level, name):
+def test_a_missing_file_is_found_by_every_depth(store, depth, name):
     (store / name).unlink()
-    report = verify(store, level)
+    report = verify(store, depth)
     assert not report.ok
-    assert level == "quick" or name in {problem.file for problem in report.problems}
+    assert depth == "quick" or name in {problem.file for problem in report.problems}
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("name", ["data/features.zarr/toy/stray", "notes.txt", "data/x.csv"])
-def test_a_file_too_many_is_found_by_every_depth(store, level, name):
+def test_a_file_too_many_is_found_by_every_depth(store, depth, name):
     (store / name).write_text("hello", encoding="utf-8")
-    report = verify(store, level)
+    report = verify(store, depth)
     assert not report.ok
-    assert level == "quick" or any(p.file == name and p.what.startswith("extra") for p in report.problems)
+    assert depth == "quick" or any(p.file == name and p.what.startswith("extra") for p in report.problems)
 
 
 def test_a_link_in_place_of_a_file_is_found(store):
@@ -173,7 +174,7 @@ def test_forged_content_with_fitting_manifests_is_found_by_full_alone(
 ):
     rewrite(store, node, array, change)
     rebag(store)
-    assert verify(store, "manifest").ok
+    assert verify(store, "digests").ok
     problems = verify(store, "full").problems
     assert any(p.file == f"data/features.zarr/{file}" and message in p.what for p in problems), problems
 
@@ -199,7 +200,7 @@ def test_forged_metadata_with_fitting_manifests_are_found_by_full_alone(store, f
     assert old in (store / file).read_bytes()
     edit(store, file, lambda data: data.replace(old, new, 1))
     rebag(store)
-    assert verify(store, "manifest").ok
+    assert verify(store, "digests").ok
     problems = verify(store, "full").problems
     assert any(message in problem.what for problem in problems), problems
 

@@ -1,0 +1,236 @@
+"""Write files so that they survive a kill, a full disk and a power cut; locks and digests."""
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from obygaze_features.errors import OutputError, StoreError
+
+PARTIAL_SUFFIX: Final = ".partial"
+"""Ends the name of everything that is not finished yet and may be swept once its writer is gone."""
+
+SYNC_THREADS = 16
+
+
+# --- one file, one folder
+# ---------------------------------------------------------------------------
+def write_whole(path: Path, data: bytes | str) -> None:
+    """Write a file or replace it; whatever happens, the old or the new one is there, whole.
+
+    Parameters
+    ----------
+    data
+        Bytes, or text that is written as UTF-8 with its line ends as they are.
+
+    Raises
+    ------
+    OSError
+        Naming `path`.
+    """
+    partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL_SUFFIX}")
+    try:
+        with suppress(FileNotFoundError):
+            partial.unlink()
+        write_new(partial, data.encode() if isinstance(data, str) else data)
+        sync(partial)
+        partial.replace(path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # users know the file by this name
+        raise
+    finally:
+        partial.unlink(missing_ok=True)
+    sync(path.parent)
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Give an empty folder to write into, which takes the place of `folder` when the block ends well."""
+    folder = folder.absolute()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{state}") for state in ("partial", "old"))
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir()
+        yield partial
+        sync_tree(partial)
+        if folder.exists():
+            folder.replace(old)
+        partial.replace(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+    sync(folder.parent)
+
+
+def refuse_existing(*paths: Path | None, force: bool = False) -> None:
+    """Refuse to overwrite files or folders unless forced; None is no file.
+
+    Raises
+    ------
+    OutputError
+        Naming the first that exists.
+    """
+    for path in paths:
+        if path is not None and path.exists() and not force:
+            raise OutputError(f"{path} exists already: give --force to replace it, or another --out")
+
+
+def csv_line(cells: Sequence[str]) -> str:
+    r"""Write one line of a CSV table, quoting only where needed.
+
+    Written by hand: up to Python 3.12 the csv module leaves a lone carriage return bare, which ends a line.
+
+    Examples
+    --------
+    >>> csv_line(["tt0108160-003", 'a "quoted", word'])
+    'tt0108160-003,"a ""quoted"", word"\n'
+    """
+    quoted = ('"' + cell.replace('"', '""') + '"' if set(cell) & set(',"\r\n') else cell for cell in cells)
+    return ",".join(quoted) + "\n"
+
+
+def json_bytes(document: object) -> bytes:
+    """Write a JSON document for people to read, the same bytes every time."""
+    return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+# --- digests
+# ---------------------------------------------------------------------------
+def sha256_of(data: bytes) -> str:
+    """Give the SHA-256 of bytes, as 64 hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """Give the SHA-256 of a file, as 64 hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# --- steps of which such writes are made
+# ---------------------------------------------------------------------------
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Give an OSError that knows no file (a full disk, met while writing) the name of the file."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that must not exist yet; one that could not be finished is removed."""
+    with naming(path):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            write_all(descriptor, data)
+        except BaseException:
+            with suppress(OSError):
+                path.unlink()
+            raise
+        finally:
+            os.close(descriptor)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write every byte, however many calls the system needs."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def sync(path: Path) -> None:
+    """Force a file, or a folder's entries (new names, renames), to the disk."""
+    with naming(path):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def sync_all(paths: Iterable[Path]) -> None:
+    """Force many files to the disk together: a file system joins what waits at the same time.
+
+    [A clip's three files on ext4: 9-15 ms one after another, 0.6-2 ms among 48 at once.] No thread outlives
+    the call, so that the process may fork.
+    """
+    with ThreadPoolExecutor(SYNC_THREADS) as threads:
+        for _ in threads.map(sync, paths):
+            pass
+
+
+def sync_tree(root: Path) -> None:
+    """Force every file and folder below a root to the disk, files first."""
+    folders = []
+    files = []
+    for folder, _, names in os.walk(root, topdown=False):
+        folders.append(Path(folder))
+        files += [Path(folder, name) for name in names]
+    sync_all(files)
+    sync_all(folders)
+
+
+# --- locks
+# ---------------------------------------------------------------------------
+def hold(descriptor: int, *, wait: bool = True) -> bool:
+    """Lock an open file or folder until it is closed or the process ends; return whether the lock was got."""
+    import fcntl  # noqa: PLC0415 - not on Windows, where stores can be read but not written
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            raise
+        return False
+    return True
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool) -> Iterator[bool]:
+    """Hold an exclusive lock on a file or folder; yield whether it was got.
+
+    The lock dies with its process, so none is ever left behind. Without `wait`, False is yielded when another
+    process holds it, or when what is at `path` was swapped for something else meanwhile.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        got = hold(descriptor, wait=wait)
+        yield got and path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def alone_in(folder: Path, work: str) -> Iterator[None]:
+    """Have a folder for unfinished work to oneself; it is made if it is not there, and stays.
+
+    Raises
+    ------
+    StoreError
+        If another process has it.
+    """
+    with naming(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder, wait=False) as ours:
+            if not ours:
+                raise StoreError(f"{folder}: another process is {work}; wait for it")
+            yield
+
+
+def empty(folder: Path) -> None:
+    """Remove all that is in a folder: what a killed process left."""
+    for node in folder.iterdir():
+        if node.is_dir():
+            shutil.rmtree(node)
+        else:
+            node.unlink()

@@ -1,0 +1,245 @@
+"""What differs between two stores: clips, provenance, values. For two labs that extracted the same films."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.store.format import TIME_ARRAYS
+from obygaze_features.store.group import Group, rows_of
+from obygaze_features.store.provenance import clipped, contrasts, same_numerics
+from obygaze_features.store.store import Store
+
+Contrasts = tuple[tuple[str, str, str], ...]
+"""Dotted fields with the values in the first and in the second store, as JSON."""
+
+TOLD = ("status", "reason", "movie", "start_s", "end_s", "source", "text")
+"""What is told of a clip beside its features."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayDiff:
+    """How one array differs over the clips that both stores have features of.
+
+    Attributes
+    ----------
+    array
+        `group/array`.
+    unlike
+        In words, if the arrays cannot be compared; then nothing else is known.
+    clips
+        Clips compared.
+    changed
+        Clips of which any value differs in any bit.
+    max_abs
+        Largest absolute difference of two values, computed in float64.
+    max_abs_clip
+        The clip that has it; empty if nothing differs.
+    min_cosine
+        Smallest cosine of two corresponding vectors; None for times and indices, which are no vectors.
+    """
+
+    array: str
+    unlike: str = ""
+    clips: int = 0
+    changed: int = 0
+    max_abs: float = 0.0
+    max_abs_clip: str = ""
+    min_cosine: float | None = None
+
+
+@dataclass(frozen=True)
+class StoreDiff:
+    """All that differs between two stores; `equal` if nothing does.
+
+    Attributes
+    ----------
+    about
+        Fields of the attributes that differ: licence, citation, corpus, parent.
+    only_first, only_second
+        Clips of one store alone.
+    clips
+        Field (status, reason, movie, ...) -> common clips in which it differs.
+    statuses
+        (status in the first, in the second) -> number of common clips, where they differ.
+    groups_first, groups_second
+        Backbones of one store alone.
+    provenance
+        Backbone -> fields that differ.
+    numerics
+        Backbone -> names of those that forbid mixing the features.
+    arrays
+        One entry for each array of the common backbones.
+    """
+
+    about: Contrasts
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+    clips: Mapping[str, tuple[str, ...]]
+    statuses: Mapping[tuple[str, str], int]
+    groups_first: tuple[str, ...]
+    groups_second: tuple[str, ...]
+    provenance: Mapping[str, Contrasts]
+    numerics: Mapping[str, tuple[str, ...]]
+    arrays: tuple[ArrayDiff, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs."""
+        alone = (self.about, self.only_first, self.only_second, self.groups_first, self.groups_second)
+        changed = any(array.unlike or array.changed for array in self.arrays)
+        return not (any(alone) or self.clips or any(self.provenance.values()) or changed)
+
+    def record(self) -> dict[str, object]:
+        """Give all of it as plain JSON."""
+        fields = ("array", "unlike", "clips", "changed", "max_abs", "max_abs_clip", "min_cosine")
+        return {
+            "equal": self.equal,
+            "about": [field for field, _, _ in self.about],
+            "only_first": list(self.only_first),
+            "only_second": list(self.only_second),
+            "clips": {field: list(clips) for field, clips in self.clips.items()},
+            "groups_first": list(self.groups_first),
+            "groups_second": list(self.groups_second),
+            "provenance": {
+                name: [{"field": field, "numerics": field in self.numerics[name]} for field, _, _ in some]
+                for name, some in self.provenance.items()
+            },
+            "arrays": [{field: getattr(array, field) for field in fields} for array in self.arrays],
+        }
+
+
+def diff(first: Store, second: Store) -> StoreDiff:
+    """Compare two stores; features are streamed, so memory stays bounded.
+
+    Raises
+    ------
+    StoreError
+        If a store's bytes are damaged or gone.
+    """
+    theirs = {clip.clip_id: clip for clip in second.clips}
+    common = [(clip, theirs[clip.clip_id]) for clip in first.clips if clip.clip_id in theirs]
+    changed = {
+        field: tuple(a.clip_id for a, b in common if getattr(a, field) != getattr(b, field)) for field in TOLD
+    }
+    shared = [name for name in first if name in second]
+    provenance = {name: (first[name].provenance, second[name].provenance) for name in shared}
+    return StoreDiff(
+        about=tuple(contrasts(dict(first.attributes), dict(second.attributes))),
+        only_first=tuple(clip.clip_id for clip in first.clips if clip.clip_id not in theirs),
+        only_second=tuple(sorted(theirs.keys() - {clip.clip_id for clip in first.clips})),
+        clips={field: clips for field, clips in changed.items() if clips},
+        statuses=Counter((a.status, b.status) for a, b in common if a.status != b.status),
+        groups_first=tuple(name for name in first if name not in second),
+        groups_second=tuple(name for name in second if name not in first),
+        provenance={name: tuple(contrasts(*both)) for name, both in provenance.items()},
+        numerics={name: tuple(same_numerics(*both)) for name, both in provenance.items()},
+        arrays=tuple(array for name in shared for array in _compare(first[name], second[name])),
+    )
+
+
+def _compare(first: Group, second: Group) -> list[ArrayDiff]:
+    usable = {clip: row for row, clip in enumerate(second.clip_ids) if second.usable[row]}
+    mine = [row for row, clip in enumerate(first.clip_ids) if first.usable[row] and clip in usable]
+    theirs = [usable[first.clip_ids[row]] for row in mine]
+    found = []
+    for array in dict.fromkeys((*first.arrays, *second.arrays, *TIME_ARRAYS)):
+        if unlike := _unlike(first, second, array):
+            found.append(ArrayDiff(f"{first.name}/{array}", unlike))
+        else:
+            found.append(_compare_values(array, (first, mine), (second, theirs)))
+    return found
+
+
+def _unlike(first: Group, second: Group, array: str) -> str:
+    """Say why an array cannot be compared, if so."""
+    kinds = []
+    for group in (first, second):
+        if array not in (*group.arrays, *TIME_ARRAYS):
+            kinds.append("no such array")
+        else:
+            kinds.append(f"{group.dtype(array).name} {list(group.shape(array)[1:])} a clip")
+    return "" if kinds[0] == kinds[1] else f"{kinds[0]} against {kinds[1]}"
+
+
+def _compare_values(
+    array: str, first: tuple[Group, Sequence[int]], second: tuple[Group, Sequence[int]]
+) -> ArrayDiff:
+    changed, worst, clip, cosine = 0, 0.0, "", 1.0
+    group, rows = first
+    for row, a, b in zip(
+        rows, rows_of(group, array, rows), rows_of(second[0], array, second[1]), strict=True
+    ):
+        if a.tobytes() == b.tobytes():
+            continue
+        changed += 1
+        apart = _max_abs(a, b)
+        if apart > worst or not clip:
+            worst, clip = apart, group.clip_ids[row]
+        if array not in TIME_ARRAYS:
+            cosine = min(cosine, min_cosine(a, b))
+    told = None if array in TIME_ARRAYS or not rows else cosine
+    return ArrayDiff(f"{group.name}/{array}", "", len(rows), changed, worst, clip, told)
+
+
+def _max_abs(a: NDArray[Any], b: NDArray[Any]) -> float:
+    apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    return float(apart.max(where=~np.isnan(apart), initial=0.0))  # NaN: a time that a store does not know
+
+
+def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """Give the smallest cosine of corresponding vectors of two arrays [..., D], in float64.
+
+    Two zero vectors are alike (1); a zero vector and another have none, which counts as 0.
+    """
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    norms = np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1)
+    alike = (x == y).all(axis=-1)
+    products = (x * y).sum(axis=-1)
+    cosines = np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
+    return float(np.where(alike, 1.0, np.clip(cosines, -1.0, 1.0)).min())
+
+
+def in_words(found: StoreDiff, first: str, second: str, *, most: int = 5) -> list[str]:
+    """Tell a difference, a line for each, naming at most so many clips."""
+
+    def values(field: str, here: str, there: str) -> str:
+        return f"{field} is {clipped(here)} in {first}, {clipped(there)} in {second}"
+
+    lines = [f"store: {values(*contrast)}" for contrast in found.about]
+    for where, clips, names in (
+        (first, found.only_first, found.groups_first),
+        (second, found.only_second, found.groups_second),
+    ):
+        if clips:
+            lines.append(f"clips: {len(clips)} only in {where}: {_some(clips, most)}")
+        lines += [f"features of {name}: only in {where}" for name in names]
+    for (a, b), count in sorted(found.statuses.items()):
+        lines.append(f"clips: {count} {a} in {first}, {b} in {second}")
+    for field, clips in found.clips.items():
+        lines.append(f"clips: {field} differs for {len(clips)}: {_some(clips, most)}")
+    for name, fields in found.provenance.items():
+        for contrast in fields:
+            matters = " (so the features must not be mixed)" if contrast[0] in found.numerics[name] else ""
+            lines.append(f"provenance of {name}: {values(*contrast)}{matters}")
+    return lines + [line for array in found.arrays if (line := _array_in_words(array))]
+
+
+def _array_in_words(array: ArrayDiff) -> str:
+    if array.unlike:
+        return f"values of {array.array}: {array.unlike}"
+    if not array.changed:
+        return ""
+    cosine = "" if array.min_cosine is None else f", smallest cosine {array.min_cosine:.9f}"
+    return (
+        f"values of {array.array}: {array.changed} of {array.clips} clips differ, "
+        f"by at most {array.max_abs:.6g} ({array.max_abs_clip}){cosine}"
+    )
+
+
+def _some(clips: Sequence[str], most: int) -> str:
+    more = f", and {len(clips) - most} more" if len(clips) > most else ""
+    return ", ".join(clips[:most]) + more

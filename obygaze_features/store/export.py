@@ -1,0 +1,194 @@
+"""Export features for programs that read no Zarr: HDF5 with a group a clip, and AnnData."""
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from obygaze_features.errors import StoreError
+from obygaze_features.io import PARTIAL_SUFFIX, alone_in, empty, naming, sync
+from obygaze_features.store.clips_csv import StoredClip
+from obygaze_features.store.format import TIME_ARRAYS
+from obygaze_features.store.group import Group, rows_of
+from obygaze_features.store.provenance import FILLED_IN
+from obygaze_features.store.store import Store
+
+SPAN = ("start_s", "end_s")
+CLIP_OVERHEAD, FILE_OVERHEAD = 8192, 1 << 20
+"""Bytes that HDF5 adds, on the high side: a clip's group with its attributes and datasets, and the file."""
+
+
+def export_hdf5(store: Store, backbone: str, path: Path | str) -> tuple[int, int]:
+    """Write one backbone's features as HDF5: a group a clip, a dataset an array, bit for bit.
+
+    Returns
+    -------
+    tuple
+        Clips written, and clips left out because they have no features.
+
+    Raises
+    ------
+    StoreError
+        If the file exists, there is no such backbone, or the store's bytes are damaged.
+    """
+    group = store[backbone]
+    rows = _usable(group)
+    arrays = (*group.arrays, *TIME_ARRAYS)
+    with _new_file(Path(path), _bytes(group, arrays, len(rows))) as file:
+        for name, text in _origin(store, group).items():
+            file.attrs[name] = text
+        streams = [rows_of(group, array, rows) for array in arrays]
+        for row, *values in zip(rows, *streams, strict=True):
+            clip = store.clips[row]
+            node = file.create_group(_group_name(clip.clip_id))
+            for name, text in (
+                ("clip", clip.clip_id),
+                ("status", clip.status),
+                ("reason", clip.reason),
+                ("movie", clip.movie),
+            ):
+                node.attrs[name] = text
+            for name in (*SPAN, "text"):
+                if (known := getattr(clip, name)) is not None:
+                    node.attrs[name] = known
+            for array, value in zip(arrays, values, strict=True):
+                node.create_dataset(array, data=value)
+    return len(rows), len(group) - len(rows)
+
+
+def export_anndata(store: Store, backbone: str, path: Path | str) -> tuple[int, int]:
+    """Write one backbone's pooled features as AnnData: X [clips, features], a line of `obs` a clip.
+
+    The on-disk format of AnnData 0.8 and later, written without the library. Source:
+    https://anndata.readthedocs.io/en/stable/fileformat-prose.html
+
+    Returns
+    -------
+    tuple
+        Clips written, and clips left out because they have no features.
+
+    Raises
+    ------
+    StoreError
+        If the file exists, the backbone has no pooled features, or the store's bytes are damaged.
+    """
+    group = store[backbone]
+    rows = _usable(group)
+    n_features = group.shape("pooled")[1]
+    clips = [store.clips[row] for row in rows]
+    with _new_file(Path(path), _bytes(group, ["pooled"], len(rows))) as file:
+        _encode(file, "anndata", "0.1.0")
+        x = file.create_dataset("X", (len(rows), n_features), np.float32)
+        _encode(x, "array", "0.2.0")
+        for position, values in enumerate(rows_of(group, "pooled", rows)):
+            x[position] = values
+        told = ["movie", "status", "reason", *(["text"] if group.text else [])]
+        obs = _dataframe(file, "obs", [clip.clip_id for clip in clips], [*told, *SPAN])
+        for name in told:
+            _texts(obs, name, [getattr(clip, name) for clip in clips])
+        for name in SPAN:
+            _encode(obs.create_dataset(name, data=_seconds(clips, name)), "array", "0.2.0")
+        _dataframe(file, "var", [f"{backbone}-{feature}" for feature in range(n_features)], [])
+        for name in ("layers", "obsm", "obsp", "varm", "varp"):
+            _encode(file.create_group(name), "dict", "0.1.0")
+        uns = file.create_group("uns")
+        _encode(uns, "dict", "0.1.0")
+        for name, text in _origin(store, group).items():
+            _encode(uns.create_dataset(name, data=text, dtype=h5py.string_dtype()), "string", "0.2.0")
+    return len(rows), len(group) - len(rows)
+
+
+def _usable(group: Group) -> list[int]:
+    return [int(row) for row in np.flatnonzero(group.usable)]
+
+
+def _origin(store: Store, group: Group) -> dict[str, str]:
+    provenance = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
+    return {
+        "backbone": group.name,
+        "provenance": json.dumps(provenance, sort_keys=True, ensure_ascii=False),
+        "store": json.dumps(dict(store.attributes), sort_keys=True, ensure_ascii=False),
+        "store_fingerprint": store.fingerprint,
+    }
+
+
+def _group_name(clip_id: str) -> str:
+    """Give a clip's name in HDF5, where '/' and a lone '.' have a meaning; the attribute `clip` is its id."""
+    name = clip_id.replace("%", "%25").replace("/", "%2F")
+    return "%2E" + name[1:] if name.startswith(".") else name
+
+
+def _seconds(clips: list[StoredClip], name: str) -> list[float]:
+    return [np.nan if getattr(clip, name) is None else getattr(clip, name) for clip in clips]
+
+
+def _encode(node: h5py.HLObject, kind: str, version: str) -> None:
+    node.attrs["encoding-type"] = kind
+    node.attrs["encoding-version"] = version
+
+
+def _dataframe(file: h5py.File, name: str, index: list[str], columns: list[str]) -> h5py.Group:
+    node = file.create_group(name)
+    _encode(node, "dataframe", "0.2.0")
+    node.attrs["_index"] = "_index"
+    node.attrs.create("column-order", columns, (len(columns),), h5py.string_dtype())
+    _texts(node, "_index", index)
+    return node
+
+
+def _texts(node: h5py.Group, name: str, texts: list[str]) -> None:
+    _encode(
+        node.create_dataset(name, data=texts, shape=(len(texts),), dtype=h5py.string_dtype()),
+        "string-array",
+        "0.2.0",
+    )
+
+
+def _bytes(group: Group, arrays: Sequence[str], clips: int) -> int:
+    """Estimate the size of arrays in HDF5, on the high side."""
+    a_clip = sum(math.prod(group.shape(array)[1:]) * group.dtype(array).itemsize for array in arrays)
+    return (a_clip + CLIP_OVERHEAD) * clips + FILE_OVERHEAD
+
+
+@contextmanager
+def _new_file(path: Path, size: int) -> Iterator[h5py.File]:
+    """Write an HDF5 file that must not exist; it appears when it is whole. Same data, same bytes.
+
+    HDF5 may crash the process when the disk or a quota is full while it writes, so the room is had before.
+    """
+    work = path.with_name(path.name + PARTIAL_SUFFIX)
+    if path.exists():
+        shutil.rmtree(work, ignore_errors=True)  # an export was killed after its end
+        raise StoreError(f"{path}: exists; choose another name")
+    free = shutil.disk_usage(path.parent).free
+    if free < size:
+        raise StoreError(f"{path}: needs about {size} bytes, the disk has {free} left; choose another place")
+    with alone_in(work, "exporting here"):
+        try:
+            empty(work)
+            with naming(path):
+                _reserve(work / path.name, size)
+                with h5py.File(work / path.name, "w") as file:
+                    yield file
+            sync(work / path.name)
+            (work / path.name).replace(path)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        sync(path.absolute().parent)
+
+
+def _reserve(path: Path, size: int) -> None:
+    """Have so much room given, which a quota or a limit may refuse though the disk has it."""
+    if not hasattr(os, "posix_fallocate"):
+        return  # not on every system
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    finally:
+        os.close(descriptor)

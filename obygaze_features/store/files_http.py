@@ -1,0 +1,215 @@
+"""Reading a sealed store where it is served: HTTP, HTTPS and S3, through obstore.
+
+obstore (the Rust crate object_store) is imported only here and only when a URL is opened. Credentials are its
+own business: it looks where the cloud's own tools do (AWS_* variables, instance roles).
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
+from obygaze_features.store.files_zip import ZIP_SUFFIX, open_ranges
+from obygaze_features.store.store_files import OnPiece, StoreFiles, named
+
+if TYPE_CHECKING:
+    from obstore import GetOptions, GetResult
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+READERS = 8
+"""Requests under way at a time."""
+STEP = 1 << 16
+"""Bytes that come at a time; when a connection breaks, fewer than these are lost."""
+LARGEST_READ = 1 << 30
+"""What a server may make us hold in memory at once."""
+
+# A path that went through pathlib has lost one of its slashes.
+_URL = re.compile(r"(https?|s3|hf):/+(?=[^/])")
+
+
+def as_url(place: Path | str) -> str | None:
+    """Give a place as a URL without its last slash, or None if it is a path."""
+    text = str(place)
+    match = _URL.match(text)
+    return f"{match[1]}://{text[match.end() :].rstrip('/')}" if match else None
+
+
+def open_url(url: str) -> StoreFiles:
+    """Find the store at a URL: a folder, or a zip by its name. Nothing is read of a folder yet.
+
+    Raises
+    ------
+    StoreError
+        If the URL cannot be one, or a zip is not what `pack` writes.
+    """
+    parts = urlsplit(url)
+    if parts.username or parts.password or parts.query or parts.fragment:
+        host = parts.hostname or ""
+        raise StoreError(
+            f"{parts.scheme}://{host}{parts.path}: this URL also has a user, a query or a fragment, which "
+            "would be stored and shown; give the plain URL, and credentials where the library looks for them"
+        )
+    if parts.scheme == "hf":
+        from obygaze_features.store.files_hub import open_hub  # noqa: PLC0415 - imports huggingface_hub
+
+        return open_hub(url)
+    above, _, name = url.rpartition("/")
+    if name.lower().endswith(ZIP_SUFFIX):
+        return open_ranges(HttpFile(connect(above), name, url), url, READERS)
+    return HttpFiles(url, name, connect(url))
+
+
+def connect(url: str) -> "ObjectStore":
+    """Make the client for everything below a URL; no request is sent yet."""
+    from obstore.exceptions import BaseError  # noqa: PLC0415 - obygaze[remote]
+    from obstore.store import HTTPStore, S3Store  # noqa: PLC0415 - obygaze[remote]
+
+    waits: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
+    # No limit for a whole file: a shard may take long. `read_timeout` is for a server that says nothing.
+    client: ClientConfig = {"timeout": timedelta(hours=6), "read_timeout": timedelta(seconds=60)}
+    try:
+        client["allow_http"] = not url.startswith("https://")  # of S3: whoever set such an AWS_ENDPOINT_URL
+        if url.startswith("s3://"):
+            return S3Store.from_url(url, client_options=client, retry_config=waits)
+        return HTTPStore.from_url(url, client_options=client, retry_config=waits)
+    except (BaseError, ValueError) as error:
+        raise StoreError(f"{url}: {_line(error)}") from None
+
+
+@dataclass(frozen=True)
+class HttpFiles:
+    """A store that is a folder on a server; nothing can be listed there, so the digest manifests do."""
+
+    where: str
+    name: str
+    store: "ObjectStore"
+    readers: int = READERS
+
+    def names(self) -> list[str]:
+        """List the files that the digest manifests name."""
+        return named(self)
+
+    def is_plain(self, _name: str) -> bool:
+        """Whether it is plain: a server has nothing else."""
+        return True
+
+    def size(self, name: str) -> int:
+        """Give the size of a file in bytes."""
+        import obstore  # noqa: PLC0415 - obygaze[remote]
+
+        with asking(self.where, name):
+            return obstore.head(self.store, name)["size"]
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        """Read a file or a part of it in one request."""
+        if stop is not None and start >= 0 and stop <= start:
+            return b""
+        with asking(self.where, name):
+            result = self._get(name, start, stop)
+            first, last = result.range
+            if last - first > LARGEST_READ:
+                raise StoreError(
+                    f"{self.where}/{name}: {last - first} bytes are more than this file should have"
+                )
+            return result.bytes().to_bytes()
+
+    def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
+        """Read the beginning of a file into a buffer; nothing else is held, whatever the server sends."""
+        at, rest = 0, b""
+        for block in self.stream(name):
+            taken = min(len(block), len(buffer) - at)
+            buffer[at : at + taken] = block[:taken]
+            seen(buffer[at : at + taken])
+            at += taken
+            rest += block[taken : taken + 5]
+            if len(rest) >= 5:
+                break
+        return at, rest[:5]
+
+    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
+        """Yield a file from `start` in blocks as they come."""
+        with asking(self.where, name):
+            for block in self._get(name, start, None).stream(min_chunk_size=STEP):
+                yield bytes(block)
+
+    def _get(self, name: str, start: int, stop: int | None) -> "GetResult":
+        import obstore  # noqa: PLC0415 - obygaze[remote]
+
+        options: GetOptions = {}
+        if start < 0:
+            options["range"] = {"suffix": -start}
+        elif stop is not None:
+            options["range"] = (start, stop)
+        elif start:
+            options["range"] = {"offset": start}
+        return obstore.get(self.store, name, options=options)
+
+
+@dataclass(frozen=True)
+class HttpFile:
+    """One file on a server, read by ranges."""
+
+    store: "ObjectStore"
+    file: str
+    url: str
+
+    @cached_property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return HttpFiles(self.url.rpartition("/")[0], "", self.store).size(self.file)
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Read a range of bytes in one request."""
+        return HttpFiles(self.url.rpartition("/")[0], "", self.store).read(self.file, start, stop)
+
+    def fill(self, start: int, stop: int, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
+        """Read a range in one request, its beginning into a buffer."""
+        data = self.read(start, stop)
+        filled = min(len(data), len(buffer))
+        buffer[:filled] = data[:filled]
+        seen(buffer[:filled])
+        return filled, data[filled:]
+
+
+@contextmanager
+def asking(where: str, name: str) -> Iterator[None]:
+    """Turn what a server or the network did into one line."""
+    from obstore.exceptions import (  # noqa: PLC0415 - obygaze[remote]
+        BaseError,
+        GenericError,
+        NotSupportedError,
+        PermissionDeniedError,
+        UnauthenticatedError,
+    )
+
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileNotFoundError(2, "the server has no such file", f"{where}/{name}") from None
+    except NotSupportedError as error:
+        if "ange" not in str(error):
+            raise StoreError(f"{where}/{name}: {_line(error)}") from None
+        raise NoRangesError(
+            f"{where}: this server gives whole files only and this needs parts of them (range requests); "
+            "pull the store, or serve it with nginx, Apache or S3"
+        ) from None
+    except (PermissionDeniedError, UnauthenticatedError):
+        raise StoreError(
+            f"{where}/{name}: the server refuses access; credentials are looked for where its own tools look"
+        ) from None
+    except BaseError as error:
+        kind = InterruptedTransferError if isinstance(error, GenericError) else StoreError
+        raise kind(f"{where}/{name}: {_line(error)}") from None
+
+
+def _line(error: BaseException) -> str:
+    """Take a message's first line, without what was tried, queries, and the page that a server sent."""
+    text = (str(error).splitlines() or [type(error).__name__])[0]
+    text = re.sub(r"^.* after \d+ retries, .*? +- ", "", text)
+    return re.sub(r"\?\S*", "", text.partition(": <")[0]).strip()[:300]

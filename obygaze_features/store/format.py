@@ -1,0 +1,151 @@
+"""Every name and number of the on-disk format, once.
+
+The prose is docs/store-format.md; a change here is a change of the format.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Status = Literal["ok", "partial", "failed"]
+
+STATUSES: Final = ("missing", "ok", "partial", "failed")
+"""What became of a clip; the index is the code in the `status` arrays."""
+
+DONE: Final = ("ok", "partial")
+"""The statuses whose rows hold features."""
+
+# --- a stage: mutable, never shared
+# ---------------------------------------------------------------------------
+STAGING_SUFFIX: Final = ".staging"
+BUILDING_SUFFIX: Final = ".building"
+PULLING_SUFFIX: Final = ".pulling"
+MERGING_SUFFIX: Final = ".merging"
+IMPORTING_SUFFIX: Final = ".importing"
+
+PLAN: Final = "plan.jsonl"
+STAGE_ZARR: Final = "stage.zarr"
+JOURNALS: Final = "journal"
+PARTIALS: Final = "partial"
+"""Folder of unfinished chunks, one folder below it a writer."""
+
+COMMIT_GROUP: Final = 16
+"""Clips a commit makes durable together: one round of fsync for all of them."""
+
+# --- a sealed store: a BagIt bag around one Zarr group
+# ----------------------------------------------------------
+BAGIT: Final = "bagit.txt"
+BAG_INFO: Final = "bag-info.txt"
+DIGESTS: Final = "manifest-sha256.txt"
+TAG_DIGESTS: Final = "tagmanifest-sha256.txt"
+CARD: Final = "README.md"
+CROISSANT: Final = "croissant.json"
+PAYLOAD: Final = "data"
+FETCH: Final = "fetch.txt"
+"""In a partial copy: the payload files that are not there, and where they are (RFC 8493, 2.2.3)."""
+TABLE: Final = "data/clips.csv"
+FEATURES: Final = "data/features.zarr"
+ZARR_METADATA: Final = "zarr.json"
+ATTRIBUTE: Final = "obygaze"
+"""Attribute of the root group: spec_version, licence, citation, corpus, parent."""
+PROVENANCE: Final = "provenance"
+"""Attribute of every backbone's group."""
+
+BAGIT_TEXT: Final = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
+
+TEXTS: Final = "texts"
+"""`sampling.policy` of a backbone that reads texts, which have no frames."""
+
+ROW_CHUNK: Final = 1024
+"""Clips in a chunk of every small array: all pooled vectors of a corpus in a few reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayKind:
+    """One array that a group of a store may have; codecs, checks, choices and versions follow from it.
+
+    Attributes
+    ----------
+    name
+        As on the disk.
+    dims
+        Names of its dimensions, the clips' first; one name has one size within a group.
+    dtypes
+        Data types that it may have, the usual one first.
+    chunk
+        Clips in one stored object (a chunk, or a shard of chunks of one clip).
+    since
+        Version of the format that added it.
+    features
+        Whether it holds what a backbone gave. The others say which clips and frames the rows are.
+    sharded
+        Whether every clip is its own chunk within a shard, so that one clip can be read alone.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    chunk: int = ROW_CHUNK
+    since: str = "1.0"
+    features: bool = False
+    sharded: bool = False
+
+    @property
+    def fill(self) -> float | int | str:
+        """What rows without features hold; it means nothing by itself, `status` does."""
+        fills: dict[str, float | int | str] = {"string": "", "uint8": 0, "int64": -1}
+        return fills.get(self.dtypes[0], float("nan"))
+
+
+ARRAYS: Final[dict[str, ArrayKind]] = {
+    kind.name: kind
+    for kind in (
+        ArrayKind("clip", ("clip",), ("string",)),
+        ArrayKind("status", ("clip",), ("uint8",)),
+        ArrayKind("text", ("clip",), ("string",), since="1.1"),
+        ArrayKind("time_s", ("clip", "frame"), ("float64",)),
+        ArrayKind("frame_index", ("clip", "frame"), ("int64",)),
+        ArrayKind("pooled", ("clip", "feature"), ("float32",), features=True),
+        ArrayKind("frames", ("clip", "frame", "feature"), ("float16", "float32"), chunk=64, features=True),
+        # Shards of 64 would cost a writer 1 GB of memory.
+        ArrayKind(
+            "tokens", ("clip", "token", "token_feature"), ("float16",), chunk=16, features=True, sharded=True
+        ),
+    )
+}
+"""Every array of the format, by name."""
+
+FEATURE_ARRAYS: Final = tuple(name for name, kind in ARRAYS.items() if kind.features)
+TIME_ARRAYS: Final = ("time_s", "frame_index")
+"""Presentation time and index of every sampled frame, which every clip with features has."""
+FEATURE_DTYPES: Final = tuple(sorted({dtype for name in FEATURE_ARRAYS for dtype in ARRAYS[name].dtypes}))
+
+
+def spec_version(arrays: Iterable[str]) -> str:
+    """Give the oldest version of the format that has all of these arrays."""
+    return max((ARRAYS[name].since for name in arrays), key=_numbers)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+SPEC_VERSION: Final = spec_version(ARRAYS)
+"""Version of the format, not of this library: a newer major is refused, a newer minor only adds."""
+KNOWN_VERSIONS: Final = tuple(sorted({kind.since for kind in ARRAYS.values()}, key=_numbers))
+
+
+def dimensions(array: str, sizes: tuple[int, ...], n_frames: int) -> tuple[str, ...]:
+    """Name the dimensions of an array whose sizes are these, the clips' first.
+
+    A network that joins neighbouring frames into tubelets gives fewer vectors than frames were sampled: its
+    `frames` then have the dimension `tubelet` in place of `frame`, which `time_s` keeps.
+    """
+    if array == "frames" and sizes[1] != n_frames:
+        return ("clip", "tubelet", "feature")
+    return ARRAYS[array].dims
+
+
+def block_rows(array: str, n_clips: int) -> int:
+    """Count the clips that lie in one object (chunk or shard) of an array; never more than there are."""
+    return max(1, min(ARRAYS[array].chunk, n_clips))

@@ -1,0 +1,271 @@
+"""Reading one backbone's features in a sealed store."""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+
+from obygaze_features.errors import StoreError
+from obygaze_features.store.chunks import plain_chunk, read_chunks
+from obygaze_features.store.clips_csv import parse_clips_csv
+from obygaze_features.store.format import (
+    ARRAYS,
+    DONE,
+    FEATURE_ARRAYS,
+    FEATURES,
+    PROVENANCE,
+    STATUSES,
+    TABLE,
+    block_rows,
+)
+from obygaze_features.store.store_files import StoreFiles, gone, guarded, whole
+
+HARMLESS = 2**26
+"""Bytes that a chunk may claim without being asked whether they are there: a question costs a round trip."""
+_DONE_CODES = tuple(STATUSES.index(status) for status in DONE)
+
+
+class Group:
+    """One backbone's features: row i of every array is the clip `clip_ids[i]`.
+
+    Attributes
+    ----------
+    name
+        Name of the backbone.
+    clip_ids
+        Ids of all clips, sorted.
+    status
+        uint8 [N]: 0 missing, 1 ok, 2 partial, 3 failed.
+    usable
+        bool [N]: the rows that hold features (ok or partial). The others are NaN in every array: leave them
+        out.
+    provenance
+        Where the features came from.
+    arrays
+        Names of the feature arrays there are.
+    n_frames
+        Frames sampled from every clip, F; 1 in a store of texts, which have none.
+    """
+
+    def __init__(self, files: StoreFiles, node: zarr.Group) -> None:
+        self._files = files
+        self._node = node
+        self.name = node.basename
+        self.provenance: dict[str, Any] = dict(node.metadata.attributes[PROVENANCE])
+        self._arrays = {name: array for name, array in node.arrays() if name in ARRAYS}
+        self._chunks: dict[str, tuple[int, ...] | None] = {}
+        self.arrays = tuple(name for name in FEATURE_ARRAYS if name in self._arrays)
+        self._check_rows_exist()
+        self.clip_ids = tuple(self.raw("clip").tolist())
+        self.status: NDArray[np.uint8] = self.raw("status")
+        self.usable: NDArray[np.bool_] = np.isin(self.status, _DONE_CODES)
+        for name, array in self._arrays.items():
+            expected = (len(self.clip_ids), *array.shape[1:])
+            if (
+                array.shape != expected
+                or array.ndim != len(ARRAYS[name].dims)
+                or array.chunks[1:] != array.shape[1:]
+                or _dtype_name(array) not in ARRAYS[name].dtypes
+            ):
+                raise StoreError(
+                    f"{files.where}, array {self.name}/{name}: {array.dtype} {list(array.shape)} "
+                    "does not fit the format"
+                )
+        self.n_frames: int = self._array("time_s").shape[1]
+
+    def __repr__(self) -> str:
+        usable = int(self.usable.sum())
+        return f"Group({self.name!r}, {len(self)} clips, {usable} usable, {', '.join(self.arrays)})"
+
+    def __len__(self) -> int:
+        return len(self.clip_ids)
+
+    def pooled(self) -> NDArray[np.float32]:
+        """Read one vector a clip: float32 [N, D], contiguous, NaN where not `usable`."""
+        return self._features("pooled")
+
+    def frames(self) -> NDArray[np.float16 | np.float32]:
+        """Read one vector a sampled frame: [N, F, D], NaN where not `usable`."""
+        return self._features("frames")
+
+    def tokens(self) -> NDArray[np.float16]:
+        """Read all that the backbone gave: [N, T, D]; large, so consider `blocks`."""
+        return self._features("tokens")
+
+    @cached_property
+    def text(self) -> tuple[str, ...] | None:
+        """What the rows are the embeddings of, whatever their status; None where they are clips."""
+        return tuple(str(text) for text in self.raw("text")) if "text" in self._arrays else None
+
+    @cached_property
+    def time_s(self) -> NDArray[np.float64]:
+        """Presentation times of the sampled frames in seconds, [N, F], NaN where not `usable`."""
+        return self.raw("time_s")
+
+    @cached_property
+    def frame_index(self) -> NDArray[np.int64]:
+        """Indices of the sampled frames in their files, [N, F], -1 where not `usable`."""
+        return self.raw("frame_index")
+
+    def shape(self, array: str) -> tuple[int, ...]:
+        """Give the shape of an array without reading it."""
+        shape: tuple[int, ...] = self._array(array).shape
+        return shape
+
+    def dtype(self, array: str) -> np.dtype[Any]:
+        """Give the data type of an array without reading it."""
+        return np.dtype(self._array(array).dtype)
+
+    def read(self, clip_id: str, array: str) -> NDArray[Any]:
+        """Read one clip's row of one array.
+
+        Raises
+        ------
+        StoreError
+            If there is no such clip, it has no features (the message says why), or its bytes are damaged.
+        """
+        row = self._rows.get(clip_id)
+        if row is None:
+            raise StoreError(f"{self._where}: no clip {clip_id}")
+        if not self.usable[row]:
+            table = parse_clips_csv(whole(self._files, TABLE), f"{self._where}/{TABLE}")
+            reason = table[row].reason if row < len(table) else ""
+            raise StoreError(
+                f"{self._where}: clip {clip_id} is "
+                f"{STATUSES[self.status[row]]}{': ' if reason else ''}{reason}; it has no features"
+            )
+        values: NDArray[Any] = self._features(array, slice(row, row + 1))[0]
+        return values
+
+    def blocks(self, array: str) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield (first row, rows) over a whole array, one stored object at a time: memory stays bounded."""
+        size = block_rows(array, len(self.clip_ids))
+        for start in range(0, len(self.clip_ids), size):
+            yield start, self._features(array, slice(start, start + size))
+
+    @property
+    def _where(self) -> str:
+        return self._files.where
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {clip: row for row, clip in enumerate(self.clip_ids)}
+
+    def _array(self, name: str) -> zarr.Array[Any]:
+        if name not in self._arrays:
+            raise StoreError(f"{self._where}: group {self.name} has no {name}, but {', '.join(self.arrays)}")
+        return self._arrays[name]
+
+    def _check_rows_exist(self) -> None:
+        """Refuse metadata that claim more clips than are stored, before memory is asked for them."""
+        n_clips = self._array("status").shape[0]
+        last = max(n_clips - 1, 0) // block_rows("status", n_clips)
+        name = f"{FEATURES}/{self.name}/status/c/{last}"
+        try:
+            self._files.size(name)
+        except FileNotFoundError:
+            raise gone(self._files, name) from None
+
+    def _check_chunk(self, name: str, array: zarr.Array[Any], row: int) -> None:
+        """Refuse metadata whose chunk is larger than the object it is in, likewise."""
+        block = (array.shards or array.chunks)[0]
+        place = "/".join(["c", str(row // block), *["0"] * (array.ndim - 1)])
+        needed = math.prod(array.chunks) * np.dtype(array.dtype).itemsize
+        if needed <= HARMLESS:
+            return
+        try:
+            size = self._files.size(f"{FEATURES}/{self.name}/{name}/{place}")
+        except FileNotFoundError:
+            return  # reading it says so in better words
+        if needed > size:
+            raise StoreError(
+                f"{self._where}, array {self.name}/{name}: the metadata ask for chunks of {needed} bytes, "
+                f"{place} has {size}; run: obygaze store verify {self._where}"
+            )
+
+    def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
+        """Read rows as they are stored, whatever their status."""
+        values: NDArray[Any] = guarded(
+            f"{self._where}, array {self.name}/{name}", lambda: self._rows_of(name, rows), store=self._where
+        )
+        return values
+
+    def _rows_of(self, name: str, rows: slice) -> NDArray[Any]:
+        array = self._array(name)
+        start, stop, _ = rows.indices(array.shape[0])
+        if start < stop and array.dtype.kind != "T":
+            self._check_chunk(name, array, start)
+        chunk = self._plain_chunk(name)
+        if chunk is None or not self._in_place(name, start, stop - start):
+            return np.asarray(array[rows])
+        folder = f"{FEATURES}/{self.name}/{name}"
+        return read_chunks(self._files, folder, chunk, np.dtype(array.dtype), range(start, stop))
+
+    def _in_place(self, name: str, start: int, n_rows: int) -> bool:
+        """Say whether rows are read chunk by chunk into place, not by zarr."""
+        chunk = self._plain_chunk(name)
+        return chunk is not None and start % chunk[0] == 0 and n_rows != 1
+
+    def _plain_chunk(self, name: str) -> tuple[int, ...] | None:
+        if name not in self._chunks:
+            self._chunks[name] = plain_chunk(self._arrays[name].metadata.to_dict())
+        return self._chunks[name]
+
+    def _features(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
+        """Read rows; to zarr a chunk that is gone is NaN, which a row that should hold features betrays."""
+        values = self.raw(name, rows)
+        start = rows.start or 0
+        if self._in_place(name, start, len(values)):
+            return values  # where a chunk is gone, or is not what was sealed, that was an error already
+        first = values.reshape(len(values), -1)[:, 0]
+        holes = (first != first) & self.usable[start : start + len(values)]  # noqa: PLR0124 - NaN is not itself
+        if holes.any():
+            clip = self.clip_ids[start + int(np.flatnonzero(holes)[0])]
+            raise StoreError(
+                f"{self._where}, array {self.name}/{name}: nothing is stored for {int(holes.sum())} clips "
+                "that should have "
+                f"features, the first is {clip}; run: obygaze store verify --full {self._where}"
+            )
+        return values
+
+
+def _dtype_name(array: zarr.Array[Any]) -> str:
+    return "string" if array.dtype.kind == "T" else str(array.dtype.name)
+
+
+def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[Any]]:
+    """Yield some rows of an array, in rising order.
+
+    Parameters
+    ----------
+    array
+        A feature array, `time_s` or `frame_index`.
+    rows
+        Their numbers, rising.
+
+    Raises
+    ------
+    StoreError
+        If bytes are damaged or gone.
+    """
+    wanted = iter(rows)
+    row = next(wanted, None)
+    for start, block in _blocks(group, array):
+        while row is not None and row < start + len(block):
+            yield block[row - start]
+            row = next(wanted, None)
+        if row is None:
+            return
+
+
+def _blocks(group: Group, array: str) -> Iterator[tuple[int, NDArray[Any]]]:
+    if array in FEATURE_ARRAYS:
+        yield from group.blocks(array)
+        return
+    size = block_rows(array, len(group))  # times may be unknown, so NaN in them is no damage
+    for start in range(0, len(group), size):
+        yield start, group.raw(array, slice(start, start + size))

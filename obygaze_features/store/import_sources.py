@@ -1,0 +1,239 @@
+"""Finding features that others kept, in a file a clip or in HDF5 with a group a clip, and whose they are."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.errors import StoreError
+
+MOST_BYTES = 1 << 30
+"""More than this for one clip is no clip's features: the file is refused before it is read."""
+
+DEEPEST = 8
+"""Groups within groups: a file may link a group into itself, and would never end."""
+
+NOT_NPY = (ValueError, TypeError, KeyError, EOFError, OverflowError, RuntimeError, SyntaxError, TokenError)
+"""What numpy raises for a header that is none; it reads the header as Python text."""
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One clip's features, where others keep them.
+
+    Attributes
+    ----------
+    where
+        What messages call it.
+    load
+        Reads its arrays by name; a single array's name does not matter.
+    status, reason
+        What became of the clip, if that is known.
+    """
+
+    where: str
+    load: Callable[[], Arrays]
+    status: str = "ok"
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Which features are whose.
+
+    Attributes
+    ----------
+    pieces
+        Clip id -> its features.
+    unknown
+        Names that belong to no clip.
+    absent
+        Clips without features.
+    """
+
+    pieces: Mapping[str, Piece]
+    unknown: tuple[str, ...]
+    absent: tuple[str, ...]
+
+
+def match(found: Mapping[str, Piece], wanted: Mapping[str, str]) -> Matched:
+    """Give every clip the features of its name; nothing is guessed.
+
+    Parameters
+    ----------
+    found
+        Path without suffix -> features.
+    wanted
+        Clip id -> name. If no name has a '/', only the last part of the paths is compared.
+
+    Raises
+    ------
+    StoreError
+        If two clips have the same name, or two files.
+    """
+    clips: dict[str, str] = {}
+    for clip, name in wanted.items():
+        if clips.setdefault(name, clip) != clip:
+            raise StoreError(
+                f"clips {clips[name]} and {clip}: both would be called {name!r}; tell them apart with "
+                "--pattern"
+            )
+    deep = any("/" in name for name in clips)
+    named: dict[str, Piece] = {}
+    unknown = []
+    for path, piece in found.items():
+        name = path if deep else path.rpartition("/")[2]
+        if name not in clips:
+            unknown.append(path)
+        elif name in named:
+            raise StoreError(
+                f"{piece.where} and {named[name].where}: both are called {name!r}, clip {clips[name]}; tell "
+                "them apart with a --pattern that has the folder, such as {movie}/{video}"
+            )
+        else:
+            named[name] = piece
+    pieces = {clip: named[name] for name, clip in clips.items() if name in named}
+    return Matched(pieces, tuple(unknown), tuple(clip for clip in wanted if clip not in pieces))
+
+
+def files_below(folder: Path, suffix: str, read: Callable[[Path], NDArray[Any]]) -> dict[str, Piece]:
+    """Find every file with a suffix: path without it, relative, with '/' -> its features."""
+    found = {}
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(place, name)
+            if name.endswith(suffix) and path.is_file():
+                key = path.relative_to(folder).as_posix().removesuffix(suffix)
+                found[key] = Piece(str(path), partial(_single, read, path))
+    if not found:
+        raise StoreError(f"{folder}: no file {suffix} in it")
+    return found
+
+
+def _single(read: Callable[[Path], NDArray[Any]], path: Path) -> Arrays:
+    return {"": read(path)}
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """Read a .npy file; never a pickle, and never more than the file holds.
+
+    Raises
+    ------
+    StoreError
+        If it is not such a file.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(12)
+        if head[6:7] > b"\x01" and int.from_bytes(head[8:], "little") > path.stat().st_size:
+            raise ValueError("its header is said to be longer than the file")
+        mapped = np.lib.format.open_memmap(path, mode="r")
+        refuse_giants(mapped.nbytes, str(path))
+        return np.array(mapped)
+    except StoreError:
+        raise
+    except NOT_NPY as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise StoreError(f"{path}: not a readable .npy file ({reason})") from error
+
+
+def refuse_giants(size: int, where: str) -> None:
+    """Refuse what is too large for one clip, before it is read."""
+    if size > MOST_BYTES:
+        raise StoreError(f"{where}: {size} bytes for one clip; expected at most {MOST_BYTES}")
+
+
+@contextmanager
+def hdf5_pieces(path: Path) -> Iterator[tuple[dict[str, Piece], dict[str, str]]]:
+    """Open an HDF5 file with a group a clip; yield path -> features, and the file's own texts.
+
+    A group that was exported says in its attributes which clip it is, and what became of it.
+
+    Raises
+    ------
+    StoreError
+        If it is no such file. Links, and datasets that lie in other files, are never followed.
+    """
+    with _naming(str(path)):
+        file = h5py.File(path, "r")
+    with file:
+        found: dict[str, Piece] = {}
+        with _naming(str(path)):
+            for group in _groups(file, str(path)):
+                key = _text(group.attrs, "clip") or group.name.strip("/")
+                where = f"{path}, group {group.name}"
+                if key in found:
+                    raise StoreError(f"{where}: clip {key} is in the file twice")
+                load = partial(_read_group, group, where)
+                found[key] = Piece(
+                    where, load, _text(group.attrs, "status") or "ok", _text(group.attrs, "reason")
+                )
+            texts = {name: _text(file.attrs, name) for name in ("provenance", "backbone")}
+        if not found:
+            raise StoreError(f"{path}: expected a group for each clip, with a dataset in it; found none")
+        yield found, texts
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Turn what h5py raises for damaged bytes into an error that says where they are."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise StoreError(f"{where}: not readable as HDF5 ({str(error)[:200]})") from error
+    except (RuntimeError, KeyError, ValueError, TypeError, UnicodeDecodeError) as error:
+        raise StoreError(f"{where}: damaged HDF5 ({str(error)[:200]})") from error
+
+
+def _groups(node: h5py.Group, where: str, depth: int = 0) -> Iterator[h5py.Group]:
+    """Yield every group below that holds a dataset."""
+    if depth > DEEPEST:
+        raise StoreError(f"{where}: groups within groups, more than {DEEPEST} deep")
+    for name in node:
+        if not isinstance(node.get(name, getlink=True), h5py.HardLink):
+            raise StoreError(f"{where}: {node.name.rstrip('/')}/{name} is a link; only plain groups are read")
+        child = node[name]
+        if isinstance(child, h5py.Group):
+            if any(isinstance(_plain(child, key), h5py.Dataset) for key in child):
+                yield child
+            else:
+                yield from _groups(child, where, depth + 1)
+
+
+def _plain(group: h5py.Group, name: str) -> object:
+    """Give what a group holds under a name, or None where it is a link."""
+    return group[name] if isinstance(group.get(name, getlink=True), h5py.HardLink) else None
+
+
+def _read_group(group: h5py.Group, where: str) -> dict[str, NDArray[Any]]:
+    arrays = {}
+    with _naming(where):
+        for name in group:
+            dataset = _plain(group, name)
+            if not isinstance(dataset, h5py.Dataset) or dataset.external or dataset.is_virtual:
+                raise StoreError(f"{where}: {name} is not a plain dataset of this file")
+            if dataset.dtype.kind not in "fiu" or dataset.shape is None:
+                raise StoreError(f"{where}: {name} holds {dataset.dtype}, expected numbers")
+            refuse_giants(int(dataset.size) * dataset.dtype.itemsize, where)
+            arrays[name] = np.asarray(dataset[()])
+    return arrays
+
+
+def _text(attributes: Mapping[str, Any], name: str) -> str:
+    value = attributes.get(name, "")
+    return value if isinstance(value, str) else ""

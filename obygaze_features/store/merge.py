@@ -1,0 +1,315 @@
+"""Combine stores: the clips of several, if they were made in the same way; the next version of one."""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from obygaze_features.errors import StoreError
+from obygaze_features.io import alone_in, sha256_of
+from obygaze_features.store.arrays import row_bytes
+from obygaze_features.store.clips_csv import StoredClip
+from obygaze_features.store.format import COMMIT_GROUP, DONE, MERGING_SUFFIX, STATUSES, TABLE, TIME_ARRAYS
+from obygaze_features.store.group import Group, rows_of
+from obygaze_features.store.journal import is_done
+from obygaze_features.store.provenance import (
+    FILLED_IN,
+    NOT_NUMERICS,
+    differences,
+    same_numerics,
+    validate_licence,
+)
+from obygaze_features.store.records import (
+    ArraySpec,
+    ClipFeatures,
+    ClipResult,
+    GroupSpec,
+    PlannedClip,
+    one_line,
+)
+from obygaze_features.store.seal import Progress, seal, work_path
+from obygaze_features.store.stage import Stage
+from obygaze_features.store.store import Store
+
+_MISSING = STATUSES[0]
+
+
+def merge(
+    stores: Sequence[Store],
+    destination: Path | str,
+    *,
+    version: str = "1.0.0",
+    licence: str | None = None,
+    citation: str | None = None,
+    corpus: str | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Seal the clips of several stores as `DESTINATION-VERSION` and return its path.
+
+    The result is what sealing all clips at once would have given, but for its attributes: `parent` is the
+    first store, `merged_with` the others. A killed merge goes on where it was, in the stage
+    `DESTINATION-VERSION.merging`.
+
+    Parameters
+    ----------
+    licence, citation
+        Of the result; None: those of the stores, which must then agree.
+    corpus
+        Name of the result's corpus; None: that of the stores, which must then agree.
+    progress
+        Called with (rows done, rows in all), twice from 0: clips copied, rows sealed.
+
+    Raises
+    ------
+    StoreError
+        If backbones, shapes or provenance differ (the field is named), a clip is in two stores and not the
+        same (the clip and what differs are named), the bytes of a row are not what its store has a digest
+        of, or the destination exists.
+    """
+    if len(stores) < 2:
+        raise StoreError("merging needs two stores at least")
+    destination = Path(destination)
+    work = work_path(destination, version, MERGING_SUFFIX)
+    chosen_licence = validate_licence(_agreed(stores, "licence", licence))
+    chosen_citation = one_line(_agreed(stores, "citation", citation), "citation")
+    groups = [_group_spec([store[name] for store in stores]) for name in _same_backbones(stores)]
+    owners = _owners(stores)
+    planned = [
+        PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s, clip.text)
+        for clip, _ in owners.values()
+    ]
+    about = _corpus(stores, corpus)
+    with alone_in(work, "merging here"):
+        # Not in `work` itself: making a stage locks the folder that it is in.
+        stage = Stage.open(work / "part" / "stage", planned, groups, about)
+        done = _checked(stage, owners)
+        with stage.writer() as writer:
+            for position, store in enumerate(stores):
+                mine = [
+                    row
+                    for row, clip in enumerate(store.clips)
+                    if clip.status != _MISSING
+                    and owners[clip.clip_id][1] == position
+                    and clip.clip_id not in done
+                ]
+                for results in batched(_results(store, mine)):
+                    writer.commit(results)
+                    done |= {result.clip_id for result in results}
+                    if progress is not None:
+                        progress(len(done), len(planned))
+        path = seal(
+            stage.path,
+            destination,
+            version=version,
+            licence=chosen_licence,
+            citation=chosen_citation,
+            allow_missing=True,
+            parent=stores[0].fingerprint,
+            merged_with=[store.fingerprint for store in stores[1:]],
+            progress=progress,
+        )
+        shutil.rmtree(work)
+    return path
+
+
+def _checked(stage: Stage, owners: Mapping[str, tuple[StoredClip, int]]) -> set[str]:
+    """Give the clips that are done already; they must be those of the stores."""
+    found = stage.status()
+    for clip, entry in found.items():
+        if (entry.status, dict(entry.digests)) != (owners[clip][0].status, dict(owners[clip][0].digests)):
+            raise StoreError(
+                f"{stage.path}: clip {clip} is not what the stores have; remove it, and merge again"
+            )
+    return set(found)
+
+
+def batched(results: Iterator[ClipResult]) -> Iterator[list[ClipResult]]:
+    """Group results as they are committed, so that few are held in memory."""
+    while batch := list(islice(results, COMMIT_GROUP)):
+        yield batch
+
+
+def _same_backbones(stores: Sequence[Store]) -> tuple[str, ...]:
+    first = stores[0]
+    for store in stores[1:]:
+        if store.names != first.names:
+            raise StoreError(
+                f"{first.where} has features of {', '.join(first.names)}, {store.where} of "
+                f"{', '.join(store.names)}: merging needs the same backbones"
+            )
+    return first.names
+
+
+def _owners(stores: Sequence[Store]) -> dict[str, tuple[StoredClip, int]]:
+    """Give every clip and the position of the store that its row is taken from, in the order of ids.
+
+    A clip that several stores have must be the same in all of them, but where it is missing.
+    """
+    owners: dict[str, tuple[StoredClip, int]] = {}
+    for position, store in enumerate(stores):
+        for clip in store.clips:
+            known, owner = owners.setdefault(clip.clip_id, (clip, position))
+            if owner == position:
+                continue
+            if what := _apart(known, clip):
+                raise StoreError(
+                    f"clip {clip.clip_id}: {what} differs between {stores[owner].where} and {store.where}: "
+                    "merging needs clips that are disjoint or equal; compare them: obygaze store diff"
+                )
+            if known.status == _MISSING:
+                owners[clip.clip_id] = (clip, position)
+    return dict(sorted(owners.items()))
+
+
+def _apart(a: StoredClip, b: StoredClip) -> str:
+    """Name what differs between two rows of the same clip; a missing one has but its span and its text."""
+    fields = ["movie", "start_s", "end_s", "text"]
+    if _MISSING not in (a.status, b.status):
+        fields += ["status", "reason", "source"]
+    if apart := [field for field in fields if getattr(a, field) != getattr(b, field)]:
+        return apart[0]
+    if _MISSING in (a.status, b.status):
+        return ""
+    return ", ".join(f"array {name}" for name in differences(a.digests, b.digests))
+
+
+def _group_spec(groups: Sequence[Group]) -> GroupSpec:
+    first = groups[0]
+    specs = _array_specs(first)
+    for group in groups[1:]:
+        if fields := same_numerics(first.provenance, group.provenance):
+            raise StoreError(
+                f"features of {first.name}: provenance differs in {', '.join(fields)}: such features must "
+                "not be mixed"
+            )
+        if _array_specs(group) != specs or group.n_frames != first.n_frames:
+            raise StoreError(
+                f"features of {first.name}: the shapes of their arrays differ; compare them: obygaze store "
+                "diff"
+            )
+    provenance = {name: value for name, value in first.provenance.items() if name not in FILLED_IN}
+    for field in NOT_NUMERICS:
+        if field in provenance:
+            provenance[field] = _joined(field, [group.provenance.get(field) for group in groups])
+    return GroupSpec(first.name, specs, first.n_frames, provenance)
+
+
+def _array_specs(group: Group) -> tuple[ArraySpec, ...]:
+    return tuple(ArraySpec(name, group.shape(name)[1:], group.dtype(name).name) for name in group.arrays)
+
+
+def _joined(field: str, values: list[Any]) -> object:
+    """Give one value for a field that may differ: texts are joined, what has no sum becomes unknown."""
+    if not any(differences(values[0], value) for value in values):
+        return values[0]
+    texts = sorted({value for value in values if isinstance(value, str) and value})
+    joint = {"licence": " AND ", "citation": "; ", "contact": "; "}.get(field)
+    return None if joint is None else joint.join(texts)
+
+
+def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
+    """Give what all stores say of the corpus; no digest of a manifest holds for clips of several."""
+    said = [dict(store.attributes["corpus"]) for store in stores]
+    common = {
+        key: value
+        for key, value in said[0].items()
+        if all(key in other and not differences(value, other[key]) for other in said)
+    }
+    if name is not None:
+        return {**common, "name": name}
+    if "name" not in common:
+        names = ", ".join(sorted({str(corpus["name"]) for corpus in said}))
+        raise StoreError(
+            f"the stores are of several corpora ({names}): say what to call the result (--corpus)"
+        )
+    return common
+
+
+def _agreed(stores: Sequence[Store], field: str, given: str | None) -> str:
+    said = sorted({str(store.attributes[field]) for store in stores})
+    if given is None and len(said) > 1:
+        raise StoreError(f"the stores' {field} differs ({'; '.join(said)}): choose the result's (--{field})")
+    return said[0] if given is None else given
+
+
+def _results(store: Store, rows: Sequence[int]) -> Iterator[ClipResult]:
+    """Read rows of a store, checking every one against the store's own digest of it."""
+    done = [row for row in rows if store.clips[row].status in DONE]
+    streams = {
+        (name, array): rows_of(store[name], array, done)
+        for name in store
+        for array in (*store[name].arrays, *TIME_ARRAYS)
+    }
+    for row in rows:
+        clip = store.clips[row]
+        features: dict[str, ClipFeatures] = {}
+        if clip.status in DONE:
+            values = {key: next(stream) for key, stream in streams.items()}
+            for (name, array), row_values in values.items():
+                if sha256_of(row_bytes(row_values)) != clip.digests.get(f"{name}/{array}"):
+                    raise StoreError(
+                        f"{store.where}: clip {clip.clip_id}, array {name}/{array}: not what {TABLE} has a "
+                        f"digest of; run: obygaze store verify --full {store.where}"
+                    )
+            features = {
+                name: ClipFeatures(
+                    values[name, "time_s"],
+                    values[name, "frame_index"],
+                    {array: values[name, array] for array in store[name].arrays},
+                )
+                for name in store
+            }
+        yield ClipResult(clip.clip_id, clip.status, clip.reason, clip.source, features)  # type: ignore[arg-type]
+
+
+def check_growth(parent: Store, stage: Stage, version: str) -> str:
+    """Check that sealing a stage as this version continues a store; return the store's fingerprint.
+
+    Raises
+    ------
+    StoreError
+        If the version is not higher than the parent's, a clip of the parent is gone, or a row of it would
+        change although the major version does not.
+    """
+    numbers, before = _numbers(version), _numbers(parent.version)
+    if numbers <= before:
+        raise StoreError(
+            f"{parent.where}: version {version} does not follow {parent.version}; choose a higher one"
+        )
+    if gone := [clip.clip_id for clip in parent.clips if clip.clip_id not in stage.rows]:
+        raise StoreError(f"{stage.path}: clip {gone[0]} of {parent.where} is not planned: it is no parent")
+    if numbers[0] == before[0]:
+        _check_rows(parent, stage)
+    return parent.fingerprint
+
+
+def _check_rows(parent: Store, stage: Stage) -> None:
+    found = stage.status()
+    for clip in parent.clips:
+        if stage.clips[stage.rows[clip.clip_id]].text != clip.text:
+            raise StoreError(
+                f"{stage.path}: the text of {clip.clip_id} is not what it is in {parent.where}; only another "
+                "major version may change it"
+            )
+        if clip.status not in DONE:
+            continue
+        entry = found.get(clip.clip_id)
+        if entry is None or not is_done(entry):
+            raise StoreError(
+                f"{stage.path}: clip {clip.clip_id} has features in {parent.where} and none here; only "
+                "another major version may take them away"
+            )
+        for name, digest in clip.digests.items():
+            if entry.digests.get(name) != digest:
+                raise StoreError(
+                    f"{stage.path}: clip {clip.clip_id}, array {name} is not what it is in {parent.where}; "
+                    "only another major version may change a row"
+                )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, version.split(".")))
+    except ValueError:
+        raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0") from None

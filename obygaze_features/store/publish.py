@@ -1,0 +1,320 @@
+"""Share a sealed store: its card, one zip of it, a copy in a folder, on S3 or on the Hub."""
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock
+from typing import BinaryIO
+
+from obygaze_features.errors import StoreError
+from obygaze_features.io import PARTIAL_SUFFIX, hold, locked, naming, sync
+from obygaze_features.store.checked_jsonl import encode_line, read_lines
+from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
+from obygaze_features.store.files_http import as_url, asking, connect
+from obygaze_features.store.files_zip import MODE, ROOT, TIME
+from obygaze_features.store.format import (
+    CARD,
+    CROISSANT,
+    DIGESTS,
+    PAYLOAD,
+    STATUSES,
+    TABLE,
+    TAG_DIGESTS,
+    ZARR_METADATA,
+    dimensions,
+)
+from obygaze_features.store.provenance import NO_LICENCE, validate_licence
+from obygaze_features.store.records import one_line
+from obygaze_features.store.store import Store, check_version
+from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, listed
+from obygaze_features.store.transfer import FileProgress, download, each
+
+
+def card_files(
+    store: Store, *, licence: str | None = None, citation: str | None = None, url: str | None = None
+) -> dict[str, bytes]:
+    """Write README.md and croissant.json anew: file name -> bytes. The sealed store is not touched.
+
+    Parameters
+    ----------
+    licence
+        SPDX expression; needed where the store was sealed without one, and else the store's own.
+    citation
+        How to cite the store, if not as it says itself.
+    url
+        Where the store's folder is served.
+
+    Raises
+    ------
+    StoreError
+        If nobody states a licence, or another one than the store's is given.
+    """
+    sealed = str(store.attributes["licence"])
+    if licence is None and sealed == NO_LICENCE:
+        raise StoreError(
+            f"{store.where}: nobody has stated a licence, and what is shared needs one: give it with "
+            "--licence SPDX"
+        )
+    if licence is not None and sealed not in (NO_LICENCE, licence):
+        raise StoreError(
+            f"{store.where}: sealed under {sealed}, not {licence}; another licence is another version of "
+            "the store"
+        )
+    said = one_line(store.attributes["citation"] if citation is None else citation, "citation")
+    facts = _facts(store, sealed if licence is None else validate_licence(licence), said)
+    table = croissant(facts, store.version, digest_of(store.files, TABLE), store.files.size(TABLE), url)
+    return {CARD: readme(facts).encode(), CROISSANT: table}
+
+
+def _facts(store: Store, licence: str, citation: str) -> Facts:
+    """Gather what a card tells of a sealed store, under this licence and citation."""
+    statuses = [clip.status for clip in store.clips]
+    groups = []
+    for name in store:
+        group = store[name]
+        arrays = [
+            describe(
+                array,
+                group.dtype(array).name,
+                group.shape(array)[1:],
+                dimensions(array, group.shape(array), group.n_frames),
+            )
+            for array in group.arrays
+        ]
+        groups.append((name, group.provenance, arrays))
+    about = {**store.attributes, "licence": licence, "citation": citation}
+    return Facts(about, {status: statuses.count(status) for status in STATUSES}, groups)
+
+
+Progress = Callable[[int, int], None]
+
+
+def pack(files: StoreFiles, out: Path, progress: Progress | None = None) -> Path:
+    """Write a sealed store into one zip; the same store gives the same bytes.
+
+    Every file is checked against its digest on the way. The zip is built under another name, forced to the
+    disk and renamed: nobody ever sees half of one.
+
+    Parameters
+    ----------
+    progress
+        Called with (bytes written, bytes in all).
+
+    Raises
+    ------
+    StoreError
+        If the store is partial or damaged, or there is something at `out` already.
+    """
+    if out.exists():
+        raise StoreError(f"{out}: is there already; remove it, or name another file")
+    digests = listed(files)
+    names = sorted([*digests, TAG_DIGESTS], key=_order)
+    if unknown := sorted(set(files.names()) ^ set(names)):
+        raise StoreError(
+            f"{files.where}: {unknown[0]} is missing, or too many; a whole store is needed; "
+            f"run: obygaze store verify {files.where}"
+        )
+    sizes = {name: files.size(name) for name in names}
+    partial = out.with_name(out.name + PARTIAL_SUFFIX)
+    with naming(partial), os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
+        if not hold(file.fileno(), wait=False):
+            raise StoreError(f"{partial}: another process is packing this store")
+        file.truncate(0)
+        try:
+            done = 0
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                for name in names:
+                    _add(archive, files, name, sizes[name], digests.get(name))
+                    done += sizes[name]
+                    if progress:
+                        progress(done, sum(sizes.values()))
+            file.flush()
+            os.fsync(file.fileno())
+            partial.rename(out)
+        except BaseException:
+            partial.unlink()  # on a full disk it would be in everybody's way
+            raise
+    sync(out.parent)
+    return out
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Put first what is read first."""
+    ranks = {ROOT: 0, TABLE: 2}
+    return ranks.get(
+        name, 1 if not name.startswith(PAYLOAD) else 3 if name.endswith(ZARR_METADATA) else 4
+    ), name
+
+
+def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, said: str | None) -> None:
+    member = zipfile.ZipInfo(f"{files.name}/{name}", TIME)
+    member.create_system = 3
+    member.external_attr = MODE << 16
+    member.file_size = size
+    found = hashlib.sha256()
+    with archive.open(member, "w") as file:
+        for block in files.stream(name):
+            found.update(block)
+            file.write(block)
+    if said is not None and found.hexdigest() != said:
+        raise StoreError(
+            f"{files.where}/{name}: is not what its digest says; "
+            f"run: obygaze store verify --full {files.where}"
+        )
+
+
+def push(source: FolderFiles, destination: str, progress: FileProgress | None = None) -> str:
+    """Copy a sealed store to `destination` and return where it is.
+
+    Run again after a kill it goes on where it was.
+
+    Parameters
+    ----------
+    destination
+        A folder to make, s3://BUCKET/NAME, or hf://datasets/OWNER/NAME.
+
+    Raises
+    ------
+    StoreError
+        If the store states no licence, is partial or damaged, or another store is at `destination`.
+    """
+    licence = check_version(source).get("licence")
+    if licence == NO_LICENCE or not licence:
+        raise StoreError(
+            f"{source.where}: its licence is {licence or 'not there'}, and nobody may use what has none; "
+            "state one when sealing: obygaze store seal NAME --licence CC-BY-4.0 (or what it is) "
+            "--store-version 1.0.1"
+        )
+    if absent_files(source):
+        raise StoreError(f"{source.where}: is a partial copy; push the whole store")
+    url = as_url(destination)
+    if url is None:
+        return str(download(source, Path(destination), progress=progress).path)
+    if url.startswith("s3://"):
+        from obygaze_features.store.publish import push_to_s3  # noqa: PLC0415 - imports obstore
+
+        return push_to_s3(source, url, progress)
+    if url.startswith("hf://"):
+        from obygaze_features.store.files_hub import push_to_hub  # noqa: PLC0415 - imports huggingface_hub
+
+        _check_all(source)
+        return push_to_hub(source, url)
+    raise StoreError(
+        f"{url}: nothing can be pushed over HTTP; copy the folder, or its zip, to where it is served from"
+    )
+
+
+def _check_all(source: FolderFiles) -> None:
+    """Find damage before it is published."""
+    for name, said in listed(source).items():
+        if digest_of(source, name) != said:
+            raise StoreError(
+                f"{source.where}/{name}: is not what its digest says; "
+                f"run: obygaze store verify --full {source.where}"
+            )
+
+
+WRITERS = 4
+"""Uploads under way at a time; each holds one object, at most a shard, in memory."""
+
+
+def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = None) -> str:
+    """Upload what the bucket and our journal do not agree to be there, the digest manifest last."""
+    digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
+    journal = journal_path(source, url)
+    journal.touch()
+    with locked(journal, wait=False) as ours, journal.open("ab") as notes:
+        if not ours:
+            raise StoreError(f"{journal}: another process is pushing this store there; wait for it")
+        _Push(source, url, digests, notes, progress).run(_read_journal(journal))
+        journal.unlink()
+    return url
+
+
+def journal_path(source: FolderFiles, url: str) -> Path:
+    """Say where it is noted what is at a URL already: beside the store, which itself never changes."""
+    name = f"{source.path.name}.pushing-{hashlib.sha256(url.encode()).hexdigest()[:16]}.jsonl"
+    return source.path.absolute().with_name(name)
+
+
+class _Push:
+    def __init__(
+        self,
+        source: FolderFiles,
+        url: str,
+        digests: Mapping[str, str],
+        notes: BinaryIO,
+        progress: FileProgress | None,
+    ) -> None:
+        self._source, self._url, self._digests = source, url, digests
+        self._notes, self._progress = notes, progress
+        self._store = connect(url)
+        self._lock, self._done, self._sent = Lock(), 0, 0
+
+    def run(self, known: Mapping[str, tuple[object, object, object]]) -> None:
+        there = self._list()
+        self._refuse_another(there)
+        if DIGESTS in there:  # it went last, so all was there: what still has its size is left alone
+            rest = {name for name in self._digests if there.get(name, (-1,))[0] != self._source.size(name)}
+        else:
+            rest = {
+                name
+                for name, digest in self._digests.items()
+                if name not in there or known.get(name) != (digest, *there[name])
+            }
+        self._done = len(self._digests) - len(rest)
+        each(self._upload, sorted(rest - {DIGESTS, TAG_DIGESTS}), WRITERS)
+        for name in (TAG_DIGESTS, DIGESTS):
+            if name in rest:
+                self._upload(name)
+
+    def _list(self) -> dict[str, tuple[int, str | None]]:
+        import obstore  # noqa: PLC0415 - obygaze[remote]
+
+        with asking(self._url, "LIST"):
+            found = [one for some in obstore.list(self._store, chunk_size=1000) for one in some]
+        return {one["path"]: (one["size"], one["e_tag"]) for one in found}
+
+    def _refuse_another(self, there: Mapping[str, object]) -> None:
+        import obstore  # noqa: PLC0415 - obygaze[remote]
+
+        if foreign := sorted(there.keys() - self._digests.keys()):
+            raise StoreError(
+                f"{self._url}: {foreign[0]} is there, which this store does not have; push to another place"
+            )
+        if DIGESTS in there:
+            with asking(self._url, DIGESTS):
+                found = obstore.get(self._store, DIGESTS).bytes().to_bytes()
+            if hashlib.sha256(found).hexdigest() != self._digests[DIGESTS]:
+                raise StoreError(
+                    f"{self._url}: another store is there, with another fingerprint; push to another place"
+                )
+
+    def _upload(self, name: str) -> None:
+        import obstore  # noqa: PLC0415 - obygaze[remote]
+
+        data, digest = self._source.read(name), self._digests[name]
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise StoreError(
+                f"{self._source.where}/{name}: is not what its digest says; "
+                f"run: obygaze store verify --full {self._source.where}"
+            )
+        with asking(self._url, name):
+            e_tag = obstore.put(self._store, name, data)["e_tag"]
+        with self._lock:
+            self._notes.write(
+                encode_line({"name": name, "sha256": digest, "size": len(data), "e_tag": e_tag})
+            )
+            self._notes.flush()
+            self._done += 1
+            self._sent += len(data)
+            if self._progress:
+                self._progress(self._done, len(self._digests), self._sent)
+
+
+def _read_journal(path: Path) -> Mapping[str, tuple[object, object, object]]:
+    """Give name -> (digest, size, entity tag) of what was put; a torn line only costs an upload."""
+    entries = [entry for _, entry in read_lines(path) if entry]
+    return {str(entry["name"]): (entry["sha256"], entry["size"], entry["e_tag"]) for entry in entries}

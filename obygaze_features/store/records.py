@@ -1,0 +1,198 @@
+"""What is planned for a stage and committed to it, checked: arrays, groups, clips, features, results."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.errors import StoreError
+from obygaze_features.store.format import ARRAYS, FEATURE_ARRAYS, TIME_ARRAYS, Status, dimensions
+from obygaze_features.store.provenance import HEX64, NAME, validate_provenance
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029\ud800-\udfff]")
+_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # a text may have several lines
+
+
+def one_line(text: str, what: str) -> str:
+    """Return a text that fits a line of a table, or raise a StoreError that says what it was."""
+    if _CONTROL.search(text):
+        raise StoreError(f"{what}: {text!r} should be one line of text without control characters")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """One feature array of a group: its name, its shape for one clip, its data type.
+
+    Shapes are pooled [D], frames [F, D] and tokens [T, D']; pooled is float32, tokens are float16, frames
+    either.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    def __post_init__(self) -> None:
+        if self.name not in FEATURE_ARRAYS:
+            raise StoreError(f"array {self.name!r}: expected one of {', '.join(FEATURE_ARRAYS)}")
+        expected = ARRAYS[self.name].dims[1:]
+        if len(self.shape) != len(expected) or any(size < 1 for size in self.shape):
+            raise StoreError(
+                f"array {self.name}: expected sizes of [{', '.join(expected)}], found {list(self.shape)}"
+            )
+        if self.dtype not in ARRAYS[self.name].dtypes:
+            raise StoreError(
+                f"array {self.name}: expected {' or '.join(ARRAYS[self.name].dtypes)}, found {self.dtype}"
+            )
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """What one backbone writes for every clip, and where it comes from.
+
+    Within a group a dimension has one size: pooled and frames share `feature`. Frames have `n_frames` rows,
+    or, for a network that joins neighbouring frames into tubelets, a number that divides it.
+    """
+
+    name: str
+    arrays: tuple[ArraySpec, ...]
+    n_frames: int
+    provenance: Mapping[str, object]
+
+    def __post_init__(self) -> None:
+        if not NAME[1](self.name):
+            raise StoreError(f"group {self.name!r}: expected {NAME[0]}")
+        sizes = {"frame": self.n_frames}
+        if self.n_frames < 1 or not self.arrays:
+            raise StoreError(f"group {self.name}: expected at least one frame and one array")
+        for spec in self.arrays:
+            for dimension, size in zip(self.dimensions(spec.name)[1:], spec.shape, strict=True):
+                if sizes.setdefault(dimension, size) != size:
+                    raise StoreError(
+                        f"group {self.name}, array {spec.name}: dimension {dimension!r} has size {size} here "
+                        f"and {sizes[dimension]} elsewhere; one size per dimension name within a group"
+                    )
+            if spec.name == "frames" and self.n_frames % spec.shape[0]:
+                raise StoreError(
+                    f"group {self.name}, array frames: {spec.shape[0]} rows, which neither are the "
+                    f"{self.n_frames} sampled frames nor divide them into tubelets"
+                )
+        if len({spec.name for spec in self.arrays}) < len(self.arrays):
+            raise StoreError(f"group {self.name}: an array is declared twice")
+        try:
+            object.__setattr__(self, "provenance", validate_provenance(self.provenance))
+        except StoreError as error:
+            raise StoreError(f"group {self.name}: {error}") from None
+
+    def dimensions(self, array: str) -> tuple[str, ...]:
+        """Name the dimensions of one of the group's arrays, the clips' first."""
+        shapes: dict[str, tuple[int, ...]] = {spec.name: spec.shape for spec in self.arrays}
+        return dimensions(array, (0, *shapes.get(array, (self.n_frames,))), self.n_frames)
+
+    def clip_arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+        """Map every array with a row per clip to its shape for one clip and its little-endian data type."""
+        times = {name: ((self.n_frames,), np.dtype(ARRAYS[name].dtypes[0])) for name in TIME_ARRAYS}
+        arrays = {
+            spec.name: (spec.shape, np.dtype(spec.dtype))
+            for spec in sorted(self.arrays, key=lambda a: a.name)
+        }
+        return {name: (shape, dtype.newbyteorder("<")) for name, (shape, dtype) in (times | arrays).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedClip:
+    """A clip that a store will have a row for; its span is in seconds, None for the whole file.
+
+    In a store of texts a row is a text: it has an id, `text`, and no movie (`""`) and no span.
+    """
+
+    clip_id: str
+    movie: str
+    start_s: float | None = None
+    end_s: float | None = None
+    text: str | None = None
+
+    def __post_init__(self) -> None:
+        if not one_line(self.clip_id, "clip id"):
+            raise StoreError("clip id: an empty id")
+        one_line(self.movie, f"clip {self.clip_id}, movie")
+        if self.text is not None and (not self.text.strip() or _NO_TEXT.search(self.text)):
+            raise StoreError(f"clip {self.clip_id}, text: {self.text!r} is empty, or no Unicode text")
+        for name in ("start_s", "end_s"):
+            value = getattr(self, name)
+            if value is not None:
+                if not np.isfinite(value):
+                    raise StoreError(f"clip {self.clip_id}, {name}: {value} is not a time")
+                object.__setattr__(self, name, float(value))
+
+
+@dataclass(frozen=True)
+class ClipFeatures:
+    """One clip's rows in one group.
+
+    Attributes
+    ----------
+    time_s
+        Presentation time of every sampled frame, in seconds, float64 [F].
+    frame_index
+        Index of every sampled frame in its file, int64 [F].
+    arrays
+        Name -> features, with exactly the shapes and data types that the group declares.
+    """
+
+    time_s: NDArray[np.float64]
+    frame_index: NDArray[np.int64]
+    arrays: Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class ClipResult:
+    """What became of one clip.
+
+    Attributes
+    ----------
+    status
+        ok, partial (features made from a damaged file) or failed (no features).
+    reason
+        One line for a person; required unless ok.
+    source
+        What is known of the file: bytes, duration_s, sha256; each may be left out.
+    groups
+        Group name -> features; all groups of the stage, or none when failed.
+    """
+
+    clip_id: str
+    status: Status
+    reason: str = ""
+    source: Mapping[str, object] = field(default_factory=dict)
+    groups: Mapping[str, ClipFeatures] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        where = f"clip {self.clip_id}"
+        if self.status not in ("ok", "partial", "failed"):
+            raise StoreError(f"{where}: status should be ok, partial or failed; found {self.status!r}")
+        if not one_line(self.reason, f"{where}, reason") and self.status != "ok":
+            raise StoreError(f"{where}: status {self.status} needs a reason")
+        if self.status == "failed" and self.groups:
+            raise StoreError(f"{where}: a failed clip has no features, but some were given")
+        object.__setattr__(self, "source", _source(self.source, where))
+
+
+def _source(source: Mapping[str, object], where: str) -> dict[str, object]:
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in source.items()}
+    for name, value in plain.items():
+        good = {
+            "bytes": isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+            "duration_s": isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and bool(np.isfinite(value)),
+            "sha256": HEX64[1](value),
+        }.get(name)
+        if good is None:
+            raise StoreError(f"{where}, source: {name!r} is not one of bytes, duration_s, sha256")
+        if not good:
+            raise StoreError(f"{where}, source: {name} {value!r} is not what it should be")
+    return plain

@@ -1,0 +1,221 @@
+"""A stage: where features wait, clip by clip, until all of them are there and a store is sealed.
+
+A stage may be killed at any moment and resumed. It belongs to one job on one file system and is never shared.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Self
+
+from obygaze_features.errors import StoreError
+from obygaze_features.io import locked
+from obygaze_features.store.format import JOURNALS, PARTIALS, PLAN, STAGING_SUFFIX
+from obygaze_features.store.journal import JournalEntry, is_done, read_journals, settle
+from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
+from obygaze_features.store.records import GroupSpec, PlannedClip
+from obygaze_features.store.stage_files import create, read_files, write_plan
+from obygaze_features.store.writer import StageWriter
+
+
+def staging_path(destination: Path | str) -> Path:
+    """Say where the features of a store to be are staged: `NAME.staging` beside it."""
+    destination = Path(destination)
+    return destination.with_name(destination.name + STAGING_SUFFIX)
+
+
+class Stage:
+    """An open stage; `Stage.open` makes or resumes one, `read_stage` opens one as it is.
+
+    Attributes
+    ----------
+    path
+        The staging folder.
+    clips
+        The plan: position is row, and stays so for ever.
+    groups
+        What every clip must have, one entry a backbone.
+    corpus
+        Name of the corpus and digest of the manifest.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        clips: tuple[PlannedClip, ...],
+        groups: tuple[GroupSpec, ...],
+        corpus: dict[str, object],
+    ) -> None:
+        self.path = path
+        self.clips = clips
+        self.groups = groups
+        self.corpus = corpus
+        self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | str,
+        clips: Sequence[PlannedClip],
+        groups: Sequence[GroupSpec],
+        corpus: Mapping[str, object],
+    ) -> Self:
+        """Make a stage, or resume the one that is there, adding clips that are new.
+
+        Raises
+        ------
+        StoreError
+            If the stage was made for other clips, spans, arrays, provenance or corpus; the field is named and
+            the stage is left as it was. `manifest_sha256` alone may change: the newest is kept.
+        """
+        path = Path(path)
+        wanted, kinds, about = tuple(clips), tuple(groups), validate_corpus(corpus)
+        _refuse_twins([clip.clip_id for clip in wanted], "clip")
+        _refuse_twins([group.name for group in kinds], "group")
+        if not wanted or not kinds:
+            raise StoreError(f"{path}: a stage needs at least one clip and one group")
+        if len({clip.text is None for clip in wanted}) > 1:
+            raise StoreError(f"{path}: some rows have a text and others none; a store has one kind of rows")
+        if not path.is_dir() or not any(path.iterdir()):
+            create(path, wanted, kinds, about)
+        stage = cls._read(path)
+        stage._compare(kinds, about)
+        with locked(path, wait=True):
+            # Another process may have added clips since: the plan that counts is the one read under the lock.
+            stage = cls._read(path)
+            new = stage._new_clips(wanted)
+            if new:
+                write_plan(path, (*stage.clips, *new), stage.groups, about)
+            elif about != stage.corpus:
+                write_plan(path, stage.clips, stage.groups, about)
+            stage._sweep()
+        return cls._read(path)
+
+    @classmethod
+    def _read(cls, path: Path) -> Self:
+        return cls(path, *read_files(path))
+
+    def _compare(self, groups: tuple[GroupSpec, ...], corpus: dict[str, object]) -> None:
+        def compare(what: str, here: object, asked: object) -> None:
+            if told := _told(here, asked):
+                raise StoreError(
+                    f"{self.path}: was begun with other settings of {what}: {told}; nothing was changed: "
+                    "resume with what it was begun with, or choose another name"
+                )
+
+        here, asked = ({group.name: group for group in some} for some in (self.groups, groups))
+        if here.keys() != asked.keys():
+            raise StoreError(
+                f"{self.path}: was begun for {', '.join(here)}, not for {', '.join(sorted(asked))}; choose "
+                "another name"
+            )
+        for name, group in here.items():
+            compare(name, _settings(group), _settings(asked[name]))
+        neutral = {"manifest_sha256": None}
+        compare("the corpus", self.corpus | neutral, corpus | neutral)
+
+    def _new_clips(self, wanted: tuple[PlannedClip, ...]) -> list[PlannedClip]:
+        asked = {clip.clip_id: clip for clip in wanted}
+        for clip in self.clips:
+            if clip.clip_id not in asked:
+                raise StoreError(
+                    f"{self.path}: clip {clip.clip_id} is planned here but was not asked for; a plan only "
+                    "grows"
+                )
+            if told := _told(asdict(clip), asdict(asked[clip.clip_id])):
+                raise StoreError(
+                    f"{self.path}: clip {clip.clip_id} was planned otherwise: {told}; choose another name"
+                )
+        return [clip for clip in wanted if clip.clip_id not in self.rows]
+
+    def _sweep(self) -> None:
+        """Remove unfinished chunks of writers that are gone: a live one holds a lock on its journal."""
+        with suppress(FileNotFoundError):
+            for folder in (self.path / PARTIALS).iterdir():
+                journal = self.path / JOURNALS / f"{folder.name}.jsonl"
+                if not journal.exists():
+                    continue  # a writer that is just beginning
+                with locked(journal, wait=False) as gone:
+                    if gone:
+                        shutil.rmtree(folder)
+
+    def n_writers(self) -> int:
+        """Count the processes that are writing to this stage now: each holds a lock on its journal."""
+        n = 0
+        for journal in (self.path / JOURNALS).glob("*.jsonl"):
+            with locked(journal, wait=False) as gone:
+                n += not gone
+        return n
+
+    def settled(self) -> dict[int, list[JournalEntry]]:
+        """Read the journals: row -> the lines that count, best first.
+
+        Raises
+        ------
+        StoreError
+            If a line names another clip than the plan does.
+        """
+        entries, _ = read_journals(self.path / JOURNALS)
+        known = [entry for entry in entries if 0 <= entry.row < len(self.clips)]
+        for entry in known:
+            if self.clips[entry.row].clip_id != entry.clip_id:
+                raise StoreError(
+                    f"{self.path}: row {entry.row} is clip {self.clips[entry.row].clip_id} in {PLAN} but "
+                    f"{entry.clip_id} in a "
+                    "journal; the stage was tampered with: begin another"
+                )
+        return settle(known)
+
+    def status(self) -> dict[str, JournalEntry]:
+        """Say what became of the clips so far, read anew from the disk; clips without a line are missing."""
+        settled = self.settled()
+        return {self.clips[row].clip_id: settled[row][0] for row in sorted(settled)}
+
+    def missing(self, shard: tuple[int, int] = (0, 1), *, retry_failed: bool = False) -> list[str]:
+        """List the clips of shard (i, n) that are still to do, those with row % n == i, in planned order."""
+        index, count = shard
+        if not 0 <= index < count:
+            raise StoreError(f"shard {index}/{count}: expected 0 <= i < n")
+        settled = self.settled()
+        return [
+            clip.clip_id
+            for row, clip in enumerate(self.clips)
+            if row % count == index
+            and (row not in settled or (retry_failed and not is_done(settled[row][0])))
+        ]
+
+    def damage(self) -> tuple[str, ...]:
+        """Name the damaged lines of the journals; the clips they told of count as missing."""
+        return tuple(read_journals(self.path / JOURNALS)[1])
+
+    def writer(self) -> StageWriter:
+        """Begin a journal of one's own; one writer a process, used as a context manager."""
+        entries, _ = read_journals(self.path / JOURNALS)
+        return StageWriter(self.path, self.rows, self.groups, entries)
+
+
+def read_stage(path: Path | str) -> Stage:
+    """Open a stage as it is, to look at it or to seal it."""
+    return Stage._read(Path(path))
+
+
+def _refuse_twins(names: list[str], what: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise StoreError(f"{what} {name}: given twice; ids are unique")
+        seen.add(name)
+
+
+def _settings(group: GroupSpec) -> dict[str, object]:
+    settings: dict[str, object] = {"n_frames": group.n_frames, "provenance": group.provenance}
+    return settings | {spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays}
+
+
+def _told(here: object, asked: object) -> str:
+    """Tell every field in which a stage and what is asked of it differ, with both values."""
+    return "; ".join(
+        f"{field} is {clipped(old)}, not {clipped(new)}" for field, old, new in contrasts(here, asked)
+    )

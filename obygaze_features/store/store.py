@@ -1,0 +1,230 @@
+"""Find and open a sealed store: a mapping of backbone names to their features."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import zarr
+
+from obygaze_features.errors import StoreError
+from obygaze_features.store.bagit import parse_info
+from obygaze_features.store.chunks import ZarrView
+from obygaze_features.store.clips_csv import StoredClip, parse_clips_csv
+from obygaze_features.store.files_http import as_url, open_url
+from obygaze_features.store.files_zip import ZIP_SUFFIX, open_zip
+from obygaze_features.store.format import (
+    ATTRIBUTE,
+    BAG_INFO,
+    BUILDING_SUFFIX,
+    DIGESTS,
+    FEATURES,
+    PLAN,
+    PULLING_SUFFIX,
+    SPEC_VERSION,
+    STAGING_SUFFIX,
+    TABLE,
+    ZARR_METADATA,
+)
+from obygaze_features.store.group import Group
+from obygaze_features.store.provenance import NAME
+from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, whole
+
+VERSIONED = re.compile(r"-(\d+)\.(\d+)\.(\d+)$")
+"""How the name of a sealed store's folder ends."""
+
+
+def locate(place: Path | str) -> StoreFiles:
+    """Find a sealed store by its path or URL."""
+    if url := as_url(place):
+        return open_url(url)
+    if "://" in str(place):
+        raise StoreError(
+            f"{place}: expected a path, or an address that begins with https, http, s3 or hf and ://"
+        )
+    path = resolve(Path(place))
+    return open_zip(path) if path.is_file() else FolderFiles(path)
+
+
+def resolve(path: Path) -> Path:
+    """Find the folder of a sealed store by its name, with or without version; else say what is there."""
+    if (path / PLAN).is_file():
+        raise StoreError(f"{path}: a staging folder, not a store yet; {_what_is_left(path)}")
+    if path.name.endswith(PULLING_SUFFIX):
+        raise StoreError(f"{path}: a store that is being pulled, or whose pull was stopped; pull again")
+    if path.name.endswith(BUILDING_SUFFIX):
+        raise StoreError(f"{path}: a store that is being sealed, or whose sealing was killed; seal again")
+    if (path / FEATURES).is_dir() or (path.suffix == ZIP_SUFFIX and path.is_file()):
+        return path
+    if versions := sealed_versions(path):
+        return versions[-1]
+    if path.with_name(path.name + STAGING_SUFFIX).is_dir():
+        return resolve(path.with_name(path.name + STAGING_SUFFIX))
+    if not path.exists():
+        raise StoreError(f"{path}: no such store, nor a version of it ({path.name}-1.0.0)")
+    raise StoreError(f"{path}: {_what_instead(path)}")
+
+
+def _what_instead(path: Path) -> str:
+    """Say why a path that exists is no store, and where one is."""
+    if path.is_file():
+        return "a file, not a store; expected the folder of one, or a zip that 'obygaze store pack' made"
+    for folder in path.absolute().parents:
+        if (folder / FEATURES).is_dir():
+            return f"a part of the store {folder}; name that folder"
+    inside = sorted(found.name for found in path.iterdir() if (found / FEATURES).is_dir())
+    if inside:
+        return f"not a store, but stores are in it; name one: {', '.join(inside)}"
+    return f"not a store (no {FEATURES} in it)"
+
+
+def _what_is_left(staging: Path) -> str:
+    """Say what makes a store of a stage."""
+    from obygaze_features.store.stage import read_stage  # noqa: PLC0415 - reading stores needs no stage
+
+    stage = read_stage(staging)
+    name = staging.with_name(staging.name.removesuffix(STAGING_SUFFIX))
+    if to_do := len(stage.missing()):
+        return (
+            f"{to_do} of {len(stage.clips)} clips are still to do: "
+            f"extract into {name} again, which goes on where it was"
+        )
+    return f"seal it: obygaze store seal {quote(str(name))} --licence SPDX"
+
+
+def sealed_versions(path: Path) -> list[Path]:
+    """List the sealed stores `NAME-X.Y.Z` of a name, lowest version first."""
+    found = []
+    if path.parent.is_dir():
+        for folder in path.parent.iterdir():
+            match = VERSIONED.search(folder.name)
+            if match and folder.name == path.name + match[0] and (folder / FEATURES).is_dir():
+                found.append((tuple(map(int, match.groups())), folder))
+    return [folder for _, folder in sorted(found)]
+
+
+def check_version(store: StoreFiles | Path) -> dict[str, Any]:
+    """Read a store's attributes, before any other file is trusted; refuse a newer format."""
+    files = FolderFiles(store) if isinstance(store, Path) else store
+    file = f"{files.where}/{FEATURES}/{ZARR_METADATA}"
+    data = whole(files, f"{FEATURES}/{ZARR_METADATA}")
+    attributes: dict[str, Any] = guarded(
+        file, lambda: dict(json.loads(data)["attributes"][ATTRIBUTE]), store=files.where
+    )
+    version = attributes.get("spec_version")
+    match = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", version) if isinstance(version, str) else None
+    if match is None:
+        raise StoreError(f"{file}: spec_version is {version!r}, which is no format version")
+    if int(match[1]) > int(SPEC_VERSION.partition(".")[0]):
+        raise StoreError(
+            f"{files.where}: format {version} is newer than this obygaze reads ({SPEC_VERSION}): "
+            "update obygaze"
+        )
+    return attributes
+
+
+class Store:
+    """A sealed store: a mapping of backbone names to their groups.
+
+    Attributes
+    ----------
+    files
+        Its files, wherever they are.
+    where
+        What messages call it: its path or URL.
+    attributes
+        spec_version, licence, citation, corpus, parent, and whatever a newer minor version added.
+    names
+        The backbones it has features of.
+    """
+
+    def __init__(self, files: StoreFiles, attributes: Mapping[str, Any], node: zarr.Group) -> None:
+        self.files = files
+        self.where = files.where
+        self.attributes = attributes
+        self._nodes = dict(sorted(node.groups()))
+        for name in self._nodes:
+            if not NAME[1](name):
+                raise StoreError(f"{self.where}: a group is named {name!r}; expected {NAME[0]}")
+        self._groups: dict[str, Group] = {}
+        self.names = tuple(self._nodes)
+
+    @property
+    def path(self) -> Path:
+        """Its folder; a StoreError if it is a zip or on a server."""
+        if isinstance(self.files, FolderFiles):
+            return self.files.path
+        raise StoreError(f"{self.where}: this needs a folder; obygaze store unpack or pull makes one of it")
+
+    @property
+    def name(self) -> str:
+        """Name of the store, without its version."""
+        return VERSIONED.sub("", self.files.name)
+
+    @cached_property
+    def version(self) -> str:
+        """Version of the store's content, such as 1.0.0."""
+        return parse_info(whole(self.files, BAG_INFO)).get("Store-Version", "")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the digest manifest, which stands for all of the content."""
+        return hashlib.sha256(whole(self.files, DIGESTS)).hexdigest()
+
+    @cached_property
+    def clips(self) -> tuple[StoredClip, ...]:
+        """What became of every clip, in the order of the rows."""
+        return parse_clips_csv(whole(self.files, TABLE), f"{self.where}/{TABLE}")
+
+    def __repr__(self) -> str:
+        return f"Store({self.where!r}, {', '.join(self.names)})"
+
+    def __getitem__(self, name: str) -> Group:
+        if name not in self._nodes:
+            raise StoreError(
+                f"{self.where}: no features of {name}, but of {', '.join(self.names) or 'nothing'}"
+            )
+        if name not in self._groups:
+            self._groups[name] = guarded(
+                f"{self.where}, group {name}",
+                lambda: Group(self.files, self._nodes[name]),
+                store=self.where,
+            )
+        return self._groups[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._nodes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def open_store(path: Path | str) -> Store:
+    """Open a sealed store; nothing is read of it yet but its metadata.
+
+    Parameters
+    ----------
+    path
+        Its folder `NAME-VERSION`, or `NAME` for the highest version there is; a zip that `obygaze store pack`
+        made; or the URL of a folder or zip: http://, https:// or s3:// (these need `obygaze[remote]`).
+
+    Raises
+    ------
+    StoreError
+        If there is no sealed store, it is of a newer format, or its metadata are damaged.
+    """
+    return open_files(locate(path))
+
+
+def open_files(files: StoreFiles) -> Store:
+    """Open the sealed store whose files these are."""
+    attributes = check_version(files)
+    node = guarded(files.where, lambda: zarr.open_group(ZarrView(files), mode="r", zarr_format=3))
+    return guarded(files.where, lambda: Store(files, attributes, node))

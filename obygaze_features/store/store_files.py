@@ -1,0 +1,285 @@
+"""The files of a sealed store, wherever they lie: which there are, and how they are read.
+
+Everything above this module reads a store by the relative names of its files and never asks where they are.
+The two lists of digests are the only list of files that is trusted. In a partial copy, fetch.txt (RFC 8493,
+2.2.3) lists the files that are left out; its digests, and so its fingerprint, are those of the whole store.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from obygaze_features.errors import StoreError
+from obygaze_features.io import PARTIAL_SUFFIX
+from obygaze_features.store.bagit import parse_digests, payload_files, tag_files
+from obygaze_features.store.format import (
+    BAG_INFO,
+    DIGESTS,
+    FEATURES,
+    FETCH,
+    PAYLOAD,
+    TABLE,
+    TAG_DIGESTS,
+    ZARR_METADATA,
+)
+from obygaze_features.store.provenance import HEX64
+
+OnPiece = Callable[[memoryview], None]
+PIECE = 1 << 19
+"""Bytes of a chunk that are read, and checked, at a time: they fit a processor's own cache."""
+BLOCK = 1 << 20
+"""Bytes of a file that are held at a time while it is digested or copied."""
+
+
+class StoreFiles(Protocol):
+    """The files of one sealed store; all methods may be called from several threads.
+
+    A name that is not there raises FileNotFoundError; a server or a zip that misbehaves raises StoreError.
+    """
+
+    @property
+    def where(self) -> str:
+        """What messages call the store."""
+
+    @property
+    def name(self) -> str:
+        """Its name with its version, `NAME-X.Y.Z`."""
+
+    @property
+    def readers(self) -> int:
+        """How many files are best read at a time."""
+
+    def names(self) -> list[str]:
+        """List the files; where nothing can be listed, those that the digest manifests name."""
+
+    def is_plain(self, name: str) -> bool:
+        """Whether there is an ordinary file of this name: no folder, no link."""
+
+    def size(self, name: str) -> int:
+        """Give the size of a file in bytes."""
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        """Read a file, or the part from `start` to `stop`; a negative start counts from its end."""
+
+    def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
+        """Read the beginning of a file into a buffer; give how much it was, and the rest, up to 5 bytes.
+
+        `seen` gets every part of it in turn, while the processor's cache still holds it.
+        """
+
+    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
+        """Yield a file from `start` in blocks of bounded size."""
+
+
+@dataclass(frozen=True)
+class FolderFiles:
+    """A store that is a folder."""
+
+    path: Path
+    readers: int = 1
+
+    @property
+    def where(self) -> str:
+        """The path as it was given."""
+        return str(self.path)
+
+    @property
+    def name(self) -> str:
+        """Name of the folder."""
+        return self.path.name
+
+    def names(self) -> list[str]:
+        """List every file; a link to a folder counts as a file."""
+        own = [TAG_DIGESTS] if (self.path / TAG_DIGESTS).exists() else []
+        return sorted([*payload_files(self.path), *tag_files(self.path), *own])
+
+    def is_plain(self, name: str) -> bool:
+        """Whether there is an ordinary file of this name."""
+        path = self.path / name
+        return path.is_file() and not path.is_symlink()
+
+    def size(self, name: str) -> int:
+        """Give the size of a file in bytes."""
+        return (self.path / name).stat().st_size
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        """Read a file or a part of it."""
+        with (self.path / name).open("rb", buffering=0) as file:
+            if start:
+                file.seek(start if start > 0 else max(0, self.size(name) + start))
+            return file.read() if stop is None else file.read(max(0, stop - start))
+
+    def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
+        """Read the beginning of a file straight into a buffer."""
+        with FileIO(f"{self.path}/{name}") as file:  # half the cost of Path.open
+            return pour(file, buffer, seen), file.read(5) or b""
+
+    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
+        """Yield a file from `start` in blocks."""
+        with (self.path / name).open("rb", buffering=0) as file:
+            file.seek(start)
+            while block := file.read(BLOCK):
+                yield block
+
+
+def pour(file: FileIO, buffer: memoryview, seen: OnPiece) -> int:
+    """Read what comes next in a file straight into a buffer, piece by piece; give how much it was."""
+    filled = 0
+    while size := file.readinto(part := buffer[filled : filled + PIECE]):
+        seen(part[:size])
+        filled += size
+    return filled
+
+
+def digest_of(files: StoreFiles, name: str) -> str:
+    """Give the SHA-256 of a file."""
+    found = hashlib.sha256()
+    for block in files.stream(name):
+        found.update(block)
+    return found.hexdigest()
+
+
+T = TypeVar("T")
+
+UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError, NotImplementedError)
+"""What zarr and JSON raise for bytes that are not what they should be."""
+
+
+def whole(files: StoreFiles, name: str) -> bytes:
+    """Read a file that every store has."""
+    try:
+        return files.read(name)
+    except (FileNotFoundError, IsADirectoryError):
+        hint = ", or not at this URL: its name ends in the version, as films-1.0.0" * ("://" in files.where)
+        raise StoreError(f"{files.where}/{name}: missing; this is not a whole store{hint}") from None
+
+
+def guarded(where: str, read: Callable[[], T], *, store: str | None = None) -> T:
+    """Read something; whatever damaged bytes make of it becomes a StoreError that says where.
+
+    `store` is what to verify, where it is not `where` itself.
+    """
+    try:
+        return read()
+    except StoreError:
+        raise
+    except UNREADABLE as error:
+        raise StoreError(
+            f"{where}: damaged ({_first_line(error)}); run: obygaze store verify {store or where}"
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def fetch_bytes(absent: Mapping[str, str]) -> bytes:
+    """Write name -> URL as fetch.txt; the lengths are not known."""
+    return "".join(f"{absent[name]} - {name}\n" for name in sorted(absent)).encode()
+
+
+def absent_files(files: StoreFiles) -> dict[str, str]:
+    """Give name -> URL of the files that a copy was told to leave out; none if it is whole."""
+    try:
+        data = files.read(FETCH)
+    except (FileNotFoundError, IsADirectoryError):
+        return {}
+    absent = {}
+    for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
+        url, length, name = [*line.split(" ", 2), "", ""][:3]
+        if length != "-" or not name:
+            raise StoreError(
+                f"{files.where}/{FETCH}, line {number}: expected 'URL - FILE'; found {line[:80]!r}"
+            )
+        absent[name] = url
+    return absent
+
+
+def gone(files: StoreFiles, name: str) -> StoreError:
+    """Say that a file is not there: left out of a partial copy, or lost."""
+    if name in absent_files(files):
+        return StoreError(
+            f"{files.where}/{name}: not in this partial copy ({FETCH} lists it); "
+            "pull into it again, asking for more"
+        )
+    return StoreError(f"{files.where}/{name}: this chunk is missing; run: obygaze store verify {files.where}")
+
+
+LONGEST_FILE = 150
+"""Signs of a file's name: a file that is being pulled is called by its digest too, and systems allow 255."""
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,200}")
+
+
+ALWAYS = {TAG_DIGESTS: {BAG_INFO, DIGESTS}, DIGESTS: {TABLE, f"{FEATURES}/{ZARR_METADATA}"}}
+"""What each manifest of digests must list."""
+
+
+def is_safe(name: str) -> bool:
+    """Whether a relative name from outside may be a file of a store: it never leads out of its folder."""
+    parts = name.split("/")
+    deep = parts[0] == PAYLOAD and len(parts) > 1
+    return (
+        all(_PART.fullmatch(part) for part in parts)
+        and (deep or len(parts) == 1)
+        and len(parts[-1]) <= LONGEST_FILE
+        and not name.endswith(PARTIAL_SUFFIX)
+        and name != FETCH
+    )
+
+
+def chunk_of(name: str) -> tuple[str, str, int] | None:
+    """Give (group, array, number along the clips) of a chunk's file; None for any other file."""
+    parts = name.removeprefix(f"{FEATURES}/").split("/")
+    if (
+        not name.startswith(f"{FEATURES}/")
+        or parts[2:3] != ["c"]
+        or not parts[3:4]
+        or not parts[3].isdecimal()
+    ):
+        return None
+    return parts[0], parts[1], int(parts[3])
+
+
+def listed(files: StoreFiles) -> dict[str, str]:
+    """Give name -> SHA-256 of every file of a store but the digest manifest of the tag files.
+
+    Raises
+    ------
+    StoreError
+        If a manifest is missing, was changed, or names what cannot be a file of a store.
+    """
+    found: dict[str, str] = {}
+    for manifest in (TAG_DIGESTS, DIGESTS):
+        data = whole(files, manifest)
+        digests, canonical = parse_digests(data)
+        payload = {name for name in digests if name.startswith(f"{PAYLOAD}/")}
+        fitting = payload == digests.keys() if manifest == DIGESTS else not payload
+        fitting &= all(map(HEX64[1], digests.values())) and digests.keys().isdisjoint(_folders(digests))
+        if manifest == DIGESTS:
+            fitting &= found.get(DIGESTS) == hashlib.sha256(data).hexdigest()
+        if lacking := sorted(ALWAYS[manifest] - digests.keys()):
+            raise StoreError(f"{files.where}/{manifest}: does not list {lacking[0]}, which every store has")
+        if not canonical or not fitting or not all(map(is_safe, digests)):
+            raise StoreError(
+                f"{files.where}/{manifest}: was changed; it is not as the format or {TAG_DIGESTS} has it"
+            )
+        found |= digests
+    return found
+
+
+def _folders(names: Iterable[str]) -> set[str]:
+    """Give every folder that files of these names lie in."""
+    parts = [name.split("/") for name in names]
+    return {"/".join(some[:depth]) for some in parts for depth in range(1, len(some))}
+
+
+def named(files: StoreFiles) -> list[str]:
+    """Give the files that there should be, by manifests that may be damaged: for verification to look at."""
+    digests = {
+        name for manifest in (TAG_DIGESTS, DIGESTS) for name in parse_digests(whole(files, manifest))[0]
+    }
+    return sorted({*filter(is_safe, digests), DIGESTS, TAG_DIGESTS})

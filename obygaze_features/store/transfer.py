@@ -1,0 +1,327 @@
+"""One function over many names, several at once."""
+
+import hashlib
+import shutil
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
+from obygaze_features.io import PARTIAL_SUFFIX, alone_in, file_sha256, naming, sync, sync_all, write_whole
+from obygaze_features.store.bagit import parse_info
+from obygaze_features.store.clips_csv import StoredClip, parse_clips_csv
+from obygaze_features.store.format import (
+    ARRAYS,
+    BAG_INFO,
+    DIGESTS,
+    FEATURE_ARRAYS,
+    FETCH,
+    PAYLOAD,
+    PULLING_SUFFIX,
+    ROW_CHUNK,
+    TABLE,
+    TAG_DIGESTS,
+    block_rows,
+)
+from obygaze_features.store.store import check_version
+from obygaze_features.store.store_files import (
+    BLOCK,
+    FolderFiles,
+    StoreFiles,
+    absent_files,
+    chunk_of,
+    fetch_bytes,
+    listed,
+)
+
+
+def each(work: Callable[[str], None], names: Iterable[str], threads: int) -> None:
+    """Call `work` for every name; the first error ends it, and what has not begun by then is left."""
+    with ThreadPoolExecutor(threads) as pool:
+        running = [pool.submit(work, name) for name in names]
+        try:
+            for job in running:
+                job.result()
+        except BaseException:
+            for job in running:
+                job.cancel()
+            raise
+
+
+CUT_BY_CLIPS = tuple(name for name, kind in ARRAYS.items() if kind.chunk < ROW_CHUNK)
+"""The arrays that `clips` leaves parts out of; the others are small, and come whole."""
+
+
+def wanted_files(
+    names: Iterable[str],
+    table: tuple[StoredClip, ...],
+    arrays: Collection[str] | None,
+    clips: Collection[str] | None,
+) -> set[str]:
+    """Choose the files that hold some arrays' rows of some clips, and all that describes them.
+
+    Parameters
+    ----------
+    names
+        All files of the store.
+    arrays
+        Feature arrays to have; None for all.
+    clips
+        Ids of the clips whose frames and tokens to have, with those that share a chunk; None for all.
+
+    Raises
+    ------
+    StoreError
+        If an array or a clip is not in the store.
+    """
+    names = list(names)
+    rows = {clip.clip_id: row for row, clip in enumerate(table)}
+    chunks = {name: chunk for name in names if (chunk := chunk_of(name))}
+    there = [array for array in FEATURE_ARRAYS if any(chunk[1] == array for chunk in chunks.values())]
+    if unknown := sorted(set(arrays or ()) - set(there)):
+        raise StoreError(f"the store has no array {unknown[0]}, but {', '.join(there)}")
+    if unknown := sorted(set(clips or ()) - rows.keys()):
+        raise StoreError(f"the store has no clip {unknown[0]} ({len(unknown)} of the clips asked for)")
+
+    def is_wanted(name: str) -> bool:
+        if name not in chunks:
+            return True
+        _, array, number = chunks[name]
+        if arrays is not None and array in FEATURE_ARRAYS and array not in arrays:
+            return False
+        return clips is None or array not in CUT_BY_CLIPS or number in numbers[array]
+
+    numbers = {
+        array: {rows[clip] // block_rows(array, len(table)) for clip in clips or ()} for array in CUT_BY_CLIPS
+    }
+    return {name for name in names if is_wanted(name) or not name.startswith(f"{PAYLOAD}/")}
+
+
+ATTEMPTS = 5
+"""How often a file is asked for in turn without a single new byte coming, before giving up."""
+FIRST_WAIT_S = 0.1
+
+Count = Callable[[str, int, int], None]
+"""Called with (name, its size so far, bytes that just came)."""
+
+
+def download_file(files: StoreFiles, name: str, partial: Path, said: str, count: Count) -> None:
+    """Fill `partial` with a file of the digest `said`; what is in it already is not asked for again.
+
+    Raises
+    ------
+    StoreError
+        If the file is not there, what comes has another digest twice, or nothing comes at all.
+    """
+    failures, wrong = 0, 0
+    while wrong < 2:
+        with partial.open("a+b") as file:
+            before = partial.stat().st_size
+            try:
+                found = _append(files, name, file, said, count)
+            except NoRangesError:
+                if not before:
+                    raise
+                file.truncate(0)  # only the whole file can be had: start again
+                continue
+            except InterruptedTransferError:
+                failures = 1 if partial.stat().st_size > before else failures + 1
+                if failures >= ATTEMPTS:
+                    raise
+                time.sleep(FIRST_WAIT_S * 2**failures)
+                continue
+            if found == said:
+                return
+            wrong += not before  # what an earlier run left may be at fault: that does not count
+            file.truncate(0)
+    raise StoreError(
+        f"{files.where}/{name}: what comes is not what its digest says, twice; the store there is damaged"
+    )
+
+
+def _append(files: StoreFiles, name: str, file: BinaryIO, said: str, count: Count) -> str:
+    """Read what is in a file, append the rest of what it should be; return the digest of all."""
+    found = hashlib.sha256()
+    file.seek(0)
+    while block := file.read(BLOCK):
+        found.update(block)
+    size = file.tell()
+    if size and found.hexdigest() == said:
+        return said
+    try:
+        for block in files.stream(name, size):
+            file.write(block)
+            found.update(block)
+            size += len(block)
+            count(name, size, len(block))
+    except (FileNotFoundError, IsADirectoryError):
+        raise StoreError(f"{files.where}/{name}: is listed in the digest manifest, but not there") from None
+    finally:
+        file.flush()
+    return found.hexdigest()
+
+
+FileProgress = Callable[[int, int, int], None]
+"""Called with (files done, files in all, bytes that came)."""
+
+
+@dataclass(frozen=True)
+class Downloaded:
+    """What a transfer did: files that came, their bytes, files that were here, files left where they are."""
+
+    path: Path
+    files: int
+    octets: int
+    kept: int
+    left: int
+
+
+def download(
+    files: StoreFiles,
+    destination: Path,
+    *,
+    arrays: Collection[str] | None = None,
+    clips: Collection[str] | None = None,
+    progress: FileProgress | None = None,
+) -> Downloaded:
+    """Copy a sealed store into the folder `destination`.
+
+    Called again after a kill it goes on where it was. Called on a copy of the same store it brings what is
+    missing or damaged, so a partial copy grows.
+
+    Parameters
+    ----------
+    arrays, clips
+        What a partial copy has (see `wanted_files`); None for all. It says in fetch.txt what it lacks.
+
+    Raises
+    ------
+    StoreError
+        If something else is at `destination`, the store there is partial or damaged, or it cannot be reached.
+    """
+    digests = listed(files)
+    check_version(files)  # a newer format is refused before anything is written
+    if absent_files(files):
+        raise StoreError(f"{files.where}: a partial copy itself ({FETCH}); copy the whole store")
+    _refuse_another(files, destination, digests[DIGESTS])
+    building = destination.with_name(destination.name + PULLING_SUFFIX)
+    with alone_in(building, "bringing this store"):
+        return _Transfer(files, destination, building, digests, progress).run(arrays, clips)
+
+
+def _refuse_another(files: StoreFiles, destination: Path, manifest: str) -> None:
+    if not destination.exists() or (destination.is_dir() and not any(destination.iterdir())):
+        return
+    if not (destination / DIGESTS).is_file():
+        raise StoreError(f"{destination}: exists and is no store; name the folder to make, as {files.name}")
+    if file_sha256(destination / DIGESTS) != manifest:
+        raise StoreError(
+            f"{destination}: another store is there, with another fingerprint; name another folder"
+        )
+
+
+class _Transfer:
+    def __init__(
+        self,
+        files: StoreFiles,
+        destination: Path,
+        building: Path,
+        digests: Mapping[str, str],
+        progress: FileProgress | None,
+    ) -> None:
+        self._files, self._destination, self._building = files, destination, building
+        self._digests = digests
+        self._growing = (destination / DIGESTS).is_file()
+        self._progress = progress
+        self._done = self._octets = self._kept = self._came = 0
+
+    def run(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> Downloaded:
+        self._limit = 1 << 62
+        self._total = len(self._digests)
+        self._fetch(BAG_INFO)
+        said = parse_info(self._path(BAG_INFO).read_bytes()).get("Payload-Oxum", "").partition(".")[0]
+        self._limit = max(1 << 24, int(said) if said.isdecimal() else 0)
+        self._fetch(TABLE)
+        table = parse_clips_csv(self._path(TABLE).read_bytes(), f"{self._files.where}/{TABLE}")
+        wanted = wanted_files(self._digests, table, arrays, clips)
+        here = {name for name in self._digests if self._growing and (self._destination / name).is_file()}
+        self._total = len(wanted)
+        rest = sorted(wanted - {BAG_INFO, TABLE, DIGESTS})
+        each(self._fetch, rest, max(4, self._files.readers))
+        self._finish(set(self._digests) - wanted - here)
+        return Downloaded(
+            self._destination, self._came, self._octets, self._kept, len(self._digests) - len(wanted | here)
+        )
+
+    def _finish(self, left: set[str]) -> None:
+        absent = fetch_bytes({name: f"{self._files.where}/{name}" for name in left})
+        building, destination = self._building, self._destination
+        if self._growing:
+            for path in sorted(path for path in building.rglob("*") if path.is_file()):
+                name = path.relative_to(building).as_posix()
+                if name in self._digests:
+                    (destination / name).parent.mkdir(parents=True, exist_ok=True)
+                    path.replace(destination / name)
+            sync_all({destination, *(path.parent for path in destination.rglob("*"))})
+            if left:
+                write_whole(destination / FETCH, absent)
+            else:
+                (destination / FETCH).unlink(missing_ok=True)
+            shutil.rmtree(building)
+        else:
+            self._fetch(DIGESTS)
+            write_whole(building / TAG_DIGESTS, self._files.read(TAG_DIGESTS))
+            if listed(FolderFiles(building)) != self._digests:
+                raise StoreError(f"{self._files.where}: was changed while it was copied; start again")
+            (building / FETCH).unlink(missing_ok=True)
+            if left:
+                write_whole(building / FETCH, absent)
+            self._sweep(left)
+            sync_all({building, *(path.parent for path in building.rglob("*"))})
+            building.rename(destination)
+        sync(destination.absolute().parent)
+
+    def _sweep(self, left: set[str]) -> None:
+        """Remove what an earlier transfer of other things left."""
+        keep = {*(self._digests.keys() - left), TAG_DIGESTS, *((FETCH,) if left else ())}
+        for path in list(self._building.rglob("*")):
+            if not path.is_dir() and path.relative_to(self._building).as_posix() not in keep:
+                path.unlink()
+        for path in sorted(self._building.rglob("*"), reverse=True):
+            if path.is_dir():
+                with suppress(OSError):  # not empty: it is wanted
+                    path.rmdir()
+
+    def _path(self, name: str) -> Path:
+        held = self._destination / name
+        return held if self._growing and not (self._building / name).exists() else self._building / name
+
+    def _fetch(self, name: str) -> None:
+        """Have a file here, checked; ask for nothing that is here already."""
+        said = self._digests[name]
+        for path in {self._path(name), self._building / name}:
+            if path.is_file() and not path.is_symlink() and file_sha256(path) == said:
+                self._kept += 1
+                break
+        else:
+            path = self._building / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f"{path.name}.{said}{PARTIAL_SUFFIX}")
+            with naming(partial):
+                download_file(self._files, name, partial, said, self._count)
+            sync(partial)
+            partial.replace(path)
+            self._came += 1
+        self._done += 1
+        if self._progress:
+            self._progress(self._done, self._total, self._octets)
+
+    def _count(self, name: str, size: int, more: int) -> None:
+        """Count bytes that came; refuse a file that is larger than its whole store."""
+        self._octets += more
+        if size > self._limit:
+            raise StoreError(f"{self._files.where}/{name}: sends more than the whole store has")

@@ -1,0 +1,234 @@
+"""Verify a sealed store at one of three depths: quick, digests, full."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from obygaze_features.errors import StoreError
+from obygaze_features.store.bagit import REQUIRED_TAGS, parse_digests, parse_info
+from obygaze_features.store.clips_csv import parse_clips_csv
+from obygaze_features.store.files_zip import ZipFiles
+from obygaze_features.store.format import (
+    BAG_INFO,
+    BAGIT,
+    BAGIT_TEXT,
+    DIGESTS,
+    FEATURES,
+    FETCH,
+    PAYLOAD,
+    TABLE,
+    TAG_DIGESTS,
+    ZARR_METADATA,
+    block_rows,
+)
+from obygaze_features.store.store import check_version, locate
+from obygaze_features.store.store_files import StoreFiles, absent_files, chunk_of
+from obygaze_features.store.verify_content import Problem, check_content
+
+Depth = Literal["quick", "digests", "full"]
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What a verification found.
+
+    Attributes
+    ----------
+    where, name
+        The store's path or URL, and its name with its version.
+    problems
+        Everything that is wrong, sorted by file.
+    counts
+        Files and bytes of the payload; after a full verification, clips by status; in a partial
+        copy, the files that it leaves out ("not pulled").
+    fingerprint
+        SHA-256 of the digest manifest as it is now.
+    """
+
+    where: str
+    name: str
+    depth: Depth
+    problems: tuple[Problem, ...]
+    counts: Mapping[str, int]
+    fingerprint: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def record(self) -> dict[str, object]:
+        """Give the report as plain JSON."""
+        return {
+            "store": self.name,
+            "depth": self.depth,
+            "ok": self.ok,
+            "problems": [{"file": problem.file, "what": problem.what} for problem in self.problems],
+            "counts": dict(self.counts),
+            "fingerprint": self.fingerprint,
+        }
+
+
+HASHERS = 4
+"""Files digested at a time: hashlib lets other threads run meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file that is there: its size, and its digest if it was read."""
+
+    size: int
+    digest: str
+
+
+def verify(path: Path | str, depth: Depth = "digests") -> VerifyReport:
+    """Check a sealed store: a folder, a zip, or at a URL.
+
+    A partial copy is checked for what it says it has; how many files it leaves out is counted. At a URL
+    nothing can be listed, so files too many are not seen.
+
+    Parameters
+    ----------
+    depth
+        quick: sizes, counts, and the digests of the files beside `data/`; digests: the digest of every file,
+        and no file missing or extra; full: the schema, ids, statuses, and every row against `data/clips.csv`
+        too.
+
+    Raises
+    ------
+    StoreError
+        If there is no sealed store at this place, or its server cannot be reached.
+    """
+    files = locate(path)
+    names = files.names()
+    tags = [name for name in names if not name.startswith(f"{PAYLOAD}/") and name != FETCH]
+    payload = [name for name in names if name.startswith(f"{PAYLOAD}/")]
+    problems = [*_check_format(files)]
+    absent: dict[str, str] = {}
+    try:
+        absent = absent_files(files)
+    except StoreError as error:
+        problems.append(Problem(FETCH, str(error)))
+    found = _look(files, tags, digests=True) | _look(files, payload, digests=depth != "quick")
+    counts = {
+        "files": len(payload),
+        "bytes": sum(file.size for name in payload if (file := found.get(name))),
+    }
+    if absent:
+        counts["not pulled"] = len(absent)
+    problems += _check_tags(files, found, absent)
+    if isinstance(files, ZipFiles):
+        problems += [Problem(name, "its header in the zip was changed") for name in files.torn_headers()]
+    if depth != "quick":
+        problems += _compare(files, DIGESTS, {name: found[name] for name in payload if name in found}, absent)
+    if depth == "full":
+        wrong, clips = check_content(files, names, absent)
+        problems += wrong
+        counts |= clips
+    manifest = found.get(DIGESTS)
+    fingerprint = manifest.digest if manifest else ""
+    unique = sorted(set(problems), key=lambda problem: (problem.file, problem.what))
+    return VerifyReport(files.where, files.name, depth, tuple(unique), counts, fingerprint)
+
+
+def _look(files: StoreFiles, names: Iterable[str], *, digests: bool) -> dict[str, _Found | None]:
+    """Measure files; None for what is not an ordinary file. What a server has lost is left out."""
+
+    def look(name: str) -> tuple[str, _Found | None] | None:
+        try:
+            if not files.is_plain(name):
+                return name, None
+            if not digests:
+                return name, _Found(files.size(name), "")
+            size, found = 0, hashlib.sha256()
+            for block in files.stream(name):
+                size += len(block)
+                found.update(block)
+            return name, _Found(size, found.hexdigest())
+        except FileNotFoundError:
+            return None
+
+    with ThreadPoolExecutor(max(HASHERS, files.readers)) as threads:  # none outlives the call
+        return dict(found for found in threads.map(look, names) if found)
+
+
+def _check_format(files: StoreFiles) -> Iterator[Problem]:
+    try:
+        check_version(files)
+    except StoreError as error:
+        yield Problem(f"{FEATURES}/{ZARR_METADATA}", str(error))
+
+
+def _check_tags(
+    files: StoreFiles, found: Mapping[str, _Found | None], absent: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Check the files beside `data/`; the tag manifest has no digest, but it must match these files."""
+    for name in (*REQUIRED_TAGS, TAG_DIGESTS):
+        if not found.get(name):
+            yield Problem(name, "missing")
+    if found.get(BAGIT) and files.read(BAGIT) != BAGIT_TEXT.encode():
+        yield Problem(BAGIT, "is not the declaration of a BagIt 1.0 bag")
+    if found.get(TAG_DIGESTS):
+        tags = {
+            name: file
+            for name, file in found.items()
+            if not name.startswith(f"{PAYLOAD}/") and name != TAG_DIGESTS
+        }
+        yield from _compare(files, TAG_DIGESTS, tags, {})
+    if found.get(BAG_INFO) and not absent:
+        said = parse_info(files.read(BAG_INFO)).get("Payload-Oxum", "nothing")
+        sizes = [file.size for name, file in found.items() if file and name.startswith(f"{PAYLOAD}/")]
+        if f"{sum(sizes)}.{len(sizes)}" != said:
+            is_now = f"{sum(sizes)}.{len(sizes)}"
+            yield Problem(PAYLOAD, f"holds {is_now} (bytes.files), {BAG_INFO} says {said}")
+
+
+def _compare(
+    files: StoreFiles, manifest: str, present: Mapping[str, _Found | None], absent: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Compare files with the digests of a manifest; names it lists are never opened, only those present."""
+    try:
+        data = files.read(manifest)
+    except (FileNotFoundError, IsADirectoryError):
+        return
+    said, canonical = parse_digests(data)
+    if not canonical:
+        yield Problem(manifest, "is not written as the format demands: it was changed")
+    for name in present:
+        if not present[name]:
+            yield Problem(name, "is not a plain file")
+    found = {name: file.digest for name, file in present.items() if file}
+    for name in found.keys() - said.keys():
+        yield Problem(name, f"extra: {manifest} does not list it")
+    for name in said.keys() - found.keys() - absent.keys():
+        yield Problem(name, f"missing: {manifest} lists it")
+    for name in absent.keys() - said.keys():
+        yield Problem(FETCH, f"leaves out {name}, which {manifest} does not list")
+    changed = [name for name in found.keys() & said.keys() if found[name] != said[name]]
+    n_clips = _count_clips(files) if changed else 0
+    for name in changed:
+        lies = _what_lies_in(name, n_clips)
+        yield Problem(name, f"changed: its SHA-256 is not the one in {manifest}{lies}")
+
+
+def _what_lies_in(name: str, n_clips: int) -> str:
+    """Say which array and rows a chunk holds."""
+    chunk = chunk_of(name)
+    if chunk is None:
+        return ""
+    group, array, number = chunk
+    first = number * block_rows(array, 2**31)
+    last = min(first + block_rows(array, 2**31), n_clips) - 1
+    rows = f"rows from {first} on" if last < first else f"rows {first} to {last}"
+    return f"; it holds {rows} of {group}/{array}"
+
+
+def _count_clips(files: StoreFiles) -> int:
+    """Count the clips by the table of them; 0 if that cannot be read."""
+    try:
+        return len(parse_clips_csv(files.read(TABLE), TABLE))
+    except (StoreError, OSError):
+        return 0

@@ -1,0 +1,242 @@
+"""Full verification of a store: attributes, metadata, table, ids, statuses and every row."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.io import sha256_of
+from obygaze_features.store.arrays import array_layout, row_bytes
+from obygaze_features.store.format import (
+    ARRAYS,
+    DONE,
+    FEATURE_ARRAYS,
+    FEATURES,
+    STATUSES,
+    TABLE,
+    TEXTS,
+    TIME_ARRAYS,
+    ZARR_METADATA,
+    block_rows,
+    dimensions,
+)
+from obygaze_features.store.group import Group
+from obygaze_features.store.provenance import (
+    HEX64,
+    LICENCE,
+    differences,
+    validate_corpus,
+    validate_provenance,
+)
+from obygaze_features.store.store import Store, open_files
+from obygaze_features.store.store_files import UNREADABLE, StoreFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong: the file it is in, relative to the store, and what it is."""
+
+    file: str
+    what: str
+
+
+Check = Callable[[], Iterator[Problem]]
+
+
+def check_content(
+    files: StoreFiles, names: Sequence[str], absent: Container[str] = ()
+) -> tuple[list[Problem], dict[str, int]]:
+    """Check attributes, metadata, table, ids, statuses, every row; return problems and clips by status.
+
+    Parameters
+    ----------
+    names
+        All files of the store.
+    absent
+        The files that a partial copy leaves out; what would lie in them is not checked.
+    """
+    try:
+        store = open_files(files)
+        tallies = Counter(clip.status for clip in store.clips)
+    except (*UNREADABLE, OSError) as error:
+        return [Problem(FEATURES, _reason(error))], {}
+    nodes = [name for name in names if name.startswith(f"{FEATURES}/") and name.endswith(f"/{ZARR_METADATA}")]
+    checks: list[tuple[str, Check]] = [
+        (f"{FEATURES}/{ZARR_METADATA}", lambda: _check_attributes(store)),
+        (f"{FEATURES}/{ZARR_METADATA}", lambda: _check_nodes(store, nodes)),
+        (TABLE, lambda: _check_table(store)),
+        *(
+            (f"{FEATURES}/{name}", lambda name=name: _check_group(store, store[name], nodes, absent))
+            for name in store
+        ),
+    ]
+    problems: list[Problem] = []
+    for file, check in checks:
+        try:
+            problems.extend(check())
+        except (*UNREADABLE, OSError) as error:
+            problems.append(Problem(file, _reason(error)))
+    return problems, {status: tallies[status] for status in STATUSES}
+
+
+def _check_attributes(store: Store) -> Iterator[Problem]:
+    file = f"{FEATURES}/{ZARR_METADATA}"
+    about = store.attributes
+    if not LICENCE[1](about["licence"]):
+        yield Problem(file, f"licence should be {LICENCE[0]}; found {about['licence']!r}")
+    validate_corpus(about["corpus"])
+    if not isinstance(about["citation"], str):
+        yield Problem(file, f"citation should be text; found {about['citation']!r}")
+    if about["parent"] is not None and not HEX64[1](about["parent"]):
+        yield Problem(file, f"parent should be a fingerprint or null; found {about['parent']!r}")
+    if not store.names:
+        yield Problem(file, "has no group")
+
+
+def _check_nodes(store: Store, nodes: Sequence[str]) -> Iterator[Problem]:
+    """Compare the consolidated metadata with every node's own: readers of either must see the same."""
+    own = {
+        name.removeprefix(f"{FEATURES}/").rpartition("/")[0] or ".": json.loads(store.files.read(name))
+        for name in nodes
+    }
+    for top in (".", *store.names):
+        file = f"{FEATURES}/{ZARR_METADATA}" if top == "." else f"{FEATURES}/{top}/{ZARR_METADATA}"
+        below = {
+            name: node
+            for name, node in own.items()
+            if name != "." and (top == "." or name.startswith(f"{top}/"))
+        }
+        repeated = own[top]["consolidated_metadata"]["metadata"]
+        repeated = {name if top == "." else f"{top}/{name}": node for name, node in repeated.items()}
+        if below.keys() != repeated.keys():
+            yield Problem(file, "its consolidated metadata do not name the nodes that there are")
+        for name in below.keys() & repeated.keys():
+            if _bare(below[name]) != _bare(repeated[name]):
+                yield Problem(f"{FEATURES}/{name}/{ZARR_METADATA}", f"is not what {file} says of it")
+
+
+def _bare(metadata: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in metadata.items() if key != "consolidated_metadata"}
+
+
+def _check_table(store: Store) -> Iterator[Problem]:
+    ids = [clip.clip_id for clip in store.clips]
+    if ids != sorted(set(ids)):
+        yield Problem(TABLE, "clip ids are not unique and sorted")
+    for clip in store.clips:
+        if clip.status not in STATUSES:
+            yield Problem(
+                TABLE, f"clip {clip.clip_id}: status {clip.status!r} is not one of {', '.join(STATUSES)}"
+            )
+        if clip.status in ("partial", "failed") and not clip.reason:
+            yield Problem(TABLE, f"clip {clip.clip_id}: {clip.status} without a reason")
+
+
+def _check_group(
+    store: Store, group: Group, nodes: Sequence[str], absent: Container[str]
+) -> Iterator[Problem]:
+    where = f"{FEATURES}/{group.name}"
+    provenance = validate_provenance(group.provenance, sealed=True)
+    if provenance["source"] != store.attributes["corpus"]:
+        yield Problem(f"{where}/{ZARR_METADATA}", "provenance: 'source' is not the store's corpus")
+    if provenance["storage"] != {name: group.dtype(name).name for name in sorted(group.arrays)}:
+        yield Problem(f"{where}/{ZARR_METADATA}", "provenance: 'storage' is not the arrays' data types")
+    if (group.provenance["sampling"]["policy"] == TEXTS) != (group.text is not None):
+        yield Problem(
+            f"{where}/{ZARR_METADATA}",
+            f"'sampling.policy' should be {TEXTS} where there is 'text', and only there",
+        )
+    yield from _check_arrays(store.files, group, nodes)
+    if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
+        yield Problem(f"{where}/clip", f"does not hold the ids of {TABLE}")
+        return
+    for clip, text in zip(store.clips, group.text or [None] * len(group), strict=True):
+        if text != clip.text or text == "":
+            yield Problem(f"{where}/text", f"clip {clip.clip_id}: {text!r}, but {clip.text!r} in {TABLE}")
+    for clip, code in zip(store.clips, group.status.tolist(), strict=True):
+        if code >= len(STATUSES) or STATUSES[code] != clip.status:
+            yield Problem(
+                f"{where}/status", f"clip {clip.clip_id}: code {code}, but {clip.status} in {TABLE}"
+            )
+    yield from _check_rows(store, group, absent)
+
+
+def _check_rows(store: Store, group: Group, absent: Container[str]) -> Iterator[Problem]:
+    """Compare every row with its digest and its status."""
+    imported = group.provenance.get("imported") is True  # nobody may know when the frames were
+    for name in (*group.arrays, *TIME_ARRAYS):
+        for start in range(0, len(group), block_rows(name, len(group))):
+            rows = slice(start, start + block_rows(name, len(group)))
+            if _chunk_name(group, name, start) in absent:
+                continue
+            for clip, values in zip(store.clips[rows], group.raw(name, rows), strict=True):
+                said = clip.digests.get(f"{group.name}/{name}")
+                if what := _wrong_row(clip.status, said, values, unknown=imported and name == "time_s"):
+                    yield Problem(f"{FEATURES}/{group.name}/{name}", f"clip {clip.clip_id}: {what}")
+
+
+def _wrong_row(status: str, said: str | None, values: NDArray[Any], *, unknown: bool) -> str | None:
+    """Say what is wrong with one clip's row of one array, if anything; `unknown`: it may be all NaN."""
+    if status not in DONE:
+        empty = (values == -1).all() if values.dtype.kind == "i" else np.isnan(values).all()
+        return None if empty and said is None else f"is {status}, yet something is stored for it"
+    if said is None:
+        return f"has no digest in {TABLE}"
+    if sha256_of(row_bytes(values)) != said:
+        gone = values.dtype.kind == "f" and np.isnan(values).all()
+        return (
+            f"nothing is stored, but {TABLE} has a digest" if gone else f"is not what {TABLE} has a digest of"
+        )
+    if np.isfinite(values).all() or (unknown and np.isnan(values).all()):
+        return None
+    return "holds NaN or inf"
+
+
+def _chunk_name(group: Group, array: str, row: int) -> str:
+    numbers = [row // block_rows(array, len(group)), *[0] * (len(ARRAYS[array].dims) - 1)]
+    return "/".join([FEATURES, group.name, array, "c", *map(str, numbers)])
+
+
+def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
+    """Compare every array's metadata with those that sealing would write."""
+    below = f"{FEATURES}/{group.name}/"
+    inner = [name.removeprefix(below).split("/") for name in nodes if name.startswith(below)]
+    present = {parts[0] for parts in inner if len(parts) == 2}
+    required = ARRAYS.keys() - {*FEATURE_ARRAYS, "text"}
+    if not required <= present <= ARRAYS.keys() or not group.arrays:
+        wanted = f"{', '.join(sorted(required))} and some of {', '.join(FEATURE_ARRAYS)}"
+        yield Problem(f"{FEATURES}/{group.name}", f"arrays {', '.join(sorted(present))}; expected {wanted}")
+    sizes: dict[str, int] = {}
+    for name in sorted(present & ARRAYS.keys()):
+        file = f"{below}{name}/{ZARR_METADATA}"
+        found = json.loads(files.read(file))
+        if found["data_type"] not in ARRAYS[name].dtypes:
+            yield Problem(
+                file, f"data type {found['data_type']}, expected {' or '.join(ARRAYS[name].dtypes)}"
+            )
+            continue
+        axes = dimensions(name, tuple(found["shape"]), group.n_frames)
+        expected = array_layout(name, tuple(found["shape"]), found["data_type"], axes)
+        if wrong := {field.partition(".")[0] for field in differences(_lean(expected), _lean(found))}:
+            yield Problem(file, f"{', '.join(sorted(wrong))}: not as the format demands")
+        for dimension, size in zip(axes, found["shape"], strict=True):
+            if sizes.setdefault(dimension, size) != size:
+                yield Problem(
+                    file, f"dimension {dimension!r} has size {size} here and {sizes[dimension]} elsewhere"
+                )
+
+
+def _lean(value: object) -> object:
+    """Leave out empty fields, at any depth: libraries differ in whether they write them."""
+    if isinstance(value, dict):
+        lean = {key: _lean(item) for key, item in value.items()}
+        return {key: item for key, item in lean.items() if item is not None and item not in ({}, [])}
+    return [_lean(item) for item in value] if isinstance(value, list) else value
+
+
+def _reason(error: BaseException) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error) or type(error).__name__

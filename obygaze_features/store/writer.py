@@ -1,0 +1,223 @@
+"""Write clips durably to a stage and note them in a journal; one writer a process."""
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.errors import StoreError
+from obygaze_features.io import PARTIAL_SUFFIX, hold, naming, sha256_of, sync, sync_all, write_all, write_new
+from obygaze_features.store.arrays import chunk_path, encode_chunk, row_bytes
+from obygaze_features.store.checked_jsonl import encode_line
+from obygaze_features.store.format import COMMIT_GROUP, JOURNALS, PARTIALS, STAGE_ZARR
+from obygaze_features.store.journal import JournalEntry, is_done
+from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec
+
+
+class StageWriter:
+    """Commits clips to a stage; made by `Stage.writer`, used as a context manager, one a process.
+
+    Attributes
+    ----------
+    name
+        Stem of its journal's file, which no other writer has.
+    """
+
+    def __init__(
+        self,
+        stage: Path,
+        rows: Mapping[str, int],
+        groups: tuple[GroupSpec, ...],
+        before: Iterable[JournalEntry],
+    ) -> None:
+        self._zarr = stage / STAGE_ZARR
+        self._rows = rows
+        self._groups = {group.name: group for group in groups}
+        self._attempts: dict[str, int] = {}
+        self._done: set[str] = set()
+        for entry in sorted(before, key=lambda entry: entry.attempt):
+            self._remember(entry)
+        self._journal, self._descriptor = _new_journal(stage / JOURNALS)
+        self.name = self._journal.stem
+        self._partials = stage / PARTIALS / self.name
+        self._partials.mkdir(parents=True)
+        self._open = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the journal; what was committed stays."""
+        if self._open:
+            self._open = False
+            shutil.rmtree(self._partials, ignore_errors=True)
+            os.close(self._descriptor)
+
+    def commit(self, results: Sequence[ClipResult]) -> None:
+        """Make clips durable: all of them are checked before a byte is written.
+
+        The bytes are written under a temporary name, forced to the disk and renamed; only then the journal is
+        told, and forced too. Groups of 16 clips share one round of forcing.
+
+        Raises
+        ------
+        StoreError
+            Naming clip and array, if a result is not what the stage was made for, holds NaN or inf, or is
+            already done.
+        OSError
+            With the path. Clips committed before are safe; this writer is closed.
+        """
+        if not self._open:
+            raise StoreError(
+                f"{self._journal}: this writer was closed, or stopped at an error: begin another"
+            )
+        known: set[str] = set()
+        for result in results:
+            self._check(result)
+            if result.clip_id in known:
+                raise StoreError(f"clip {result.clip_id}: committed twice at once")
+            known.add(result.clip_id)
+        for start in range(0, len(results), COMMIT_GROUP):
+            try:
+                self._commit_group(results[start : start + COMMIT_GROUP])
+            except BaseException:
+                # A journal line may be torn now, so nothing may follow it.
+                self.close()
+                raise
+
+    def _commit_group(self, results: Sequence[ClipResult]) -> None:
+        entries = []
+        waiting: list[tuple[Path, Path]] = []
+        for result in results:
+            digests = {}
+            row = self._rows[result.clip_id]
+            for group, array, values in _arrays(result):
+                data = row_bytes(values)
+                digests[f"{group}/{array}"] = sha256_of(data)
+                partial = self._partials / f"{len(waiting)}{PARTIAL_SUFFIX}"
+                write_new(partial, encode_chunk(data))
+                waiting.append((partial, chunk_path(self._zarr, group, array, row)))
+            attempt = self._attempts.get(result.clip_id, 0) + 1
+            entries.append(
+                JournalEntry(
+                    row, result.clip_id, result.status, result.reason, attempt, digests, result.source
+                )
+            )
+        sync_all(partial for partial, _ in waiting)
+        for partial, chunk in waiting:
+            partial.replace(chunk)
+        sync_all({chunk.parent for _, chunk in waiting})
+        self._append(entries)
+
+    def annul(self, reasons: Mapping[str, str]) -> None:
+        """Mark clips as missing (clip id -> reason), whatever was said before: they will be done again."""
+        self._append(
+            [
+                JournalEntry(self._rows[clip], clip, "missing", why, self._attempts[clip])
+                for clip, why in reasons.items()
+            ]
+        )
+
+    def _append(self, entries: Sequence[JournalEntry]) -> None:
+        now = datetime.now(UTC).isoformat(timespec="seconds")  # for people; nothing reads it
+        with naming(self._journal):
+            write_all(
+                self._descriptor, b"".join(encode_line({**entry.record(), "time": now}) for entry in entries)
+            )
+            os.fsync(self._descriptor)
+        for entry in entries:
+            self._remember(entry)
+
+    def _remember(self, entry: JournalEntry) -> None:
+        self._attempts[entry.clip_id] = max(entry.attempt, self._attempts.get(entry.clip_id, 0))
+        if is_done(entry):
+            self._done.add(entry.clip_id)
+        elif entry.status == "missing":
+            self._done.discard(entry.clip_id)
+
+    def _check(self, result: ClipResult) -> None:
+        where = f"clip {result.clip_id}"
+        if result.clip_id not in self._rows:
+            raise StoreError(f"{where}: not in the plan of this stage")
+        if result.clip_id in self._done:
+            raise StoreError(f"{where}: already done; rows of a stage are written once")
+        if result.status == "failed":
+            return
+        if result.groups.keys() != self._groups.keys():
+            raise StoreError(
+                f"{where}: expected features of {', '.join(self._groups)}; found "
+                f"{', '.join(result.groups) or 'none'}"
+            )
+        for name, features in result.groups.items():
+            _check_features(features, self._groups[name], f"{where}, group {name}")
+
+
+def _arrays(result: ClipResult) -> Iterable[tuple[str, str, NDArray[Any]]]:
+    for name, features in sorted(result.groups.items()):
+        for array, values in sorted(_all_arrays(features).items()):
+            yield name, array, values
+
+
+def _all_arrays(features: ClipFeatures) -> dict[str, NDArray[Any]]:
+    return {**features.arrays, "time_s": features.time_s, "frame_index": features.frame_index}
+
+
+def _check_features(features: ClipFeatures, group: GroupSpec, where: str) -> None:
+    expected = group.clip_arrays()
+    found = _all_arrays(features)
+    if found.keys() != expected.keys():
+        raise StoreError(f"{where}: expected arrays {', '.join(expected)}; found {', '.join(sorted(found))}")
+    for name, (shape, dtype) in expected.items():
+        values = found[name]
+        if not isinstance(values, np.ndarray):
+            raise StoreError(f"{where}, array {name}: expected a numpy array, found {type(values).__name__}")
+        if values.dtype.newbyteorder("<") != dtype:
+            raise StoreError(
+                f"{where}, array {name}: expected {dtype.name}, found {values.dtype}; convert it on purpose"
+            )
+        if values.shape != shape:
+            raise StoreError(
+                f"{where}, array {name}: expected shape {list(shape)}, found {list(values.shape)}"
+            )
+        if name == "time_s" and _times_unknown(features, group):
+            continue
+        if not np.isfinite(values).all():
+            kinds = "NaN" if np.isnan(values).any() else "inf"
+            hint = " (float16 overflow?)" if kinds == "inf" and dtype == np.float16 else ""
+            count = int((~np.isfinite(values)).sum())
+            raise StoreError(
+                f"{where}, array {name}: {count} values are not finite, {kinds} among them{hint}"
+            )
+    if (features.frame_index < 0).any() and not _times_unknown(features, group):
+        raise StoreError(f"{where}, array frame_index: a negative index")
+
+
+def _times_unknown(features: ClipFeatures, group: GroupSpec) -> bool:
+    """Say whether the rows are those of imported features of which nobody knows when their frames were."""
+    imported = group.provenance.get("imported") is True
+    return imported and bool(np.isnan(features.time_s).all()) and bool((features.frame_index == -1).all())
+
+
+def _new_journal(folder: Path) -> tuple[Path, int]:
+    """Create the next journal that nobody has, and hold it: as long as it is held, its writer is alive."""
+    number = len(list(folder.glob("*.jsonl")))
+    while True:
+        number += 1
+        path = folder / f"{number:04d}.jsonl"
+        with suppress(FileExistsError):
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            hold(descriptor)
+            sync(folder)
+            return path, descriptor
