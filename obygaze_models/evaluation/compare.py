@@ -1,0 +1,160 @@
+"""Compare two models movie by movie: any two that were tested on the same clips."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from obygaze_models.errors import CompareError
+from obygaze_models.evaluation.intervals import t_interval
+from obygaze_models.evaluation.levels import LEVEL_METRICS
+from obygaze_models.evaluation.metrics import METRICS
+from obygaze_models.evaluation.multiplicity import in_family
+from obygaze_models.evaluation.paired import corrected_t, sign_flip
+from obygaze_models.evaluation.predictions import Predictions
+from obygaze_models.evaluation.run_folder import SavedRun
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One model of one run, on one task: its rows of the table of predictions."""
+
+    run: SavedRun
+    model: str
+    task: str
+    predictions: Predictions
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two models' metrics by movie.
+
+    Attributes
+    ----------
+    a, b : Side
+    movies : DataFrame
+        A row for each metric and movie: ``a``, ``b`` and ``difference`` (a - b); NaN where the movie's clips
+        don't define the metric. With several seeds each value is the mean over them.
+    metrics : DataFrame
+        A row for each metric: the means over movies ``a`` and ``b``, their ``difference``; its 95 % t
+        intervals of these models (``low``, ``high``) and of the methods (``method_low``, ``method_high``);
+        the sign-flip test's ``p`` with ``p_holm``, ``n_movies``, ``n_patterns`` and ``exact``; and the
+        corrected test's ``method_p`` with ``method_p_holm``. Holm's families are `FAMILIES`.
+    """
+
+    a: Side
+    b: Side
+    movies: pd.DataFrame
+    metrics: pd.DataFrame
+
+
+def side(run: SavedRun, model: str | None = None, task: str | None = None) -> Side:
+    """Take one model of a run on one task, by default the first of each.
+
+    Raises
+    ------
+    CompareError
+        The run has no such model or task, or several tasks and none is named.
+    """
+    table = run.predictions.table
+    models = list(dict.fromkeys(table["model"]))
+    if not models:
+        raise CompareError(f"{run.where}: the run has no predictions")
+    name = models[0] if model is None else model
+    if name not in models:
+        raise CompareError(f"{run.where}: no model {name!r} in this run, but {', '.join(models)}")
+    rows = table[table["model"] == name]
+    tasks = list(dict.fromkeys(rows["task"]))
+    if task is not None and task not in tasks:
+        raise CompareError(f"{run.where}: model {name} has no task {task!r}, but {', '.join(tasks)}")
+    if task is None and len(tasks) > 1:
+        raise CompareError(f"{run.where}: model {name} has several tasks ({', '.join(tasks)}): name one")
+    chosen = tasks[0] if task is None else task
+    kept = rows[rows["task"] == chosen].reset_index(drop=True)
+    return Side(run, name, chosen, Predictions(kept, run.predictions.n_classes))
+
+
+def compare(a: Side, b: Side) -> Comparison:
+    """Compare two models movie by movie; what they were trained on may differ, what they were asked may not.
+
+    By movie, auc is the within-movie AUC.
+
+    Raises
+    ------
+    CompareError
+        The two were not tested on the same clips and labels, or under another protocol: names the first
+        thing that differs.
+    """
+    _check_comparable(a, b)
+    levels = a.predictions.n_classes > 2
+    movies = by_movie(a.predictions).rename(columns={"value": "a"})
+    movies["b"] = by_movie(b.predictions)["value"]
+    movies["difference"] = movies["a"] - movies["b"]
+    rows = []
+    for metric, part in movies.groupby("metric", sort=False):
+        models, method = (
+            t_interval(part["difference"]),
+            t_interval(part["difference"], covers="method"),
+        )
+        test = sign_flip(part["difference"])
+        rows.append(
+            {
+                "metric": metric,
+                "a": t_interval(part["a"]).mean,
+                "b": t_interval(part["b"]).mean,
+                "difference": models.mean,
+                "low": models.low,
+                "high": models.high,
+                "p": test.p,
+                "method_low": method.low,
+                "method_high": method.high,
+                "method_p": corrected_t(part["difference"]).p,
+                "n_movies": test.n_pairs,
+                "n_patterns": test.n_patterns,
+                "exact": test.exact,
+            }
+        )
+    metrics, family = pd.DataFrame(rows), "levels" if levels else "two classes"
+    names = metrics["metric"].tolist()
+    for p in ("p", "method_p"):
+        metrics[f"{p}_holm"] = in_family(names, metrics[p], family)
+    return Comparison(a, b, movies, metrics)
+
+
+def by_movie(predictions: Predictions) -> pd.DataFrame:
+    """Compute every metric of every movie: columns metric, movie and value, the mean over seeds."""
+    table = predictions.table.assign(called=predictions.called)
+    rows: list[dict[str, object]] = []
+    for name, metric in (LEVEL_METRICS if predictions.n_classes > 2 else METRICS).items():
+        for movie, part in table.groupby("movie"):
+            values = [
+                metric(seed["label"].to_numpy(), seed["score"].to_numpy(), seed["called"].to_numpy())
+                for _, seed in part.groupby("seed")
+            ]
+            rows.append({"metric": name, "movie": movie, "value": float(np.mean(values))})
+    return pd.DataFrame(rows)
+
+
+def _check_comparable(a: Side, b: Side) -> None:
+    what = f"{a.run.where} and {b.run.where} can't be compared"
+    for name in ("protocol", "codebook"):
+        found_a, found_b = a.run.record.get(name), b.run.record.get(name)
+        if found_a != found_b:
+            raise CompareError(f"{what}: {name} differs, {found_a!r} and {found_b!r}")
+    clips_a, clips_b = (
+        one.predictions.table.drop_duplicates("clip_id").set_index("clip_id") for one in (a, b)
+    )
+    for one, other, where in ((clips_a, clips_b, a.run.where), (clips_b, clips_a, b.run.where)):
+        alone = one.index.difference(other.index)
+        if len(alone):
+            raise CompareError(
+                f"{what}: their test clips differ, {len(alone)} are in {where} alone, the first is {alone[0]}"
+            )
+    for column in ("movie", "label"):
+        there = clips_b.loc[clips_a.index, column]
+        if (strange := clips_a[column] != there).any():
+            clip = clips_a.index[strange][0]
+            raise CompareError(
+                f"{what}: the {column} of {int(strange.sum())} clips differs, the first is {clip}: "
+                f"{clips_a.loc[clip, column]} and {there[clip]}"
+            )

@@ -1,0 +1,158 @@
+"""The folder that keeps a run: the same run, the same bytes."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from obygaze_features.io import json_bytes, whole_folder, write_whole
+from obygaze_models.dataset import Dataset
+from obygaze_models.errors import RunError
+from obygaze_models.evaluation.evaluate import Run
+from obygaze_models.evaluation.levels import LEVEL_METRICS
+from obygaze_models.evaluation.metrics import METRICS
+from obygaze_models.evaluation.predictions import Predictions
+from obygaze_models.evaluation.summary import by_seed
+
+FILES = (
+    "predictions.csv",
+    "metrics.csv",
+    "selection.csv",
+    "curves.csv",
+    "seeds.csv",
+    "run.json",
+    "report.md",
+    "report.tex",
+    "excluded.csv",
+)
+"""What a run's folder may hold: ``seeds.csv`` only where a run has several seeds, ``curves.csv`` where a model
+stops early, ``excluded.csv`` where clips have no features."""
+
+
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """What is kept of a run: its record (JSON values) and its predictions; `where` names it in messages."""
+
+    where: str
+    record: Mapping[str, Any]
+    predictions: Predictions
+
+
+def read_run(folder: Path) -> SavedRun:
+    """Read a run's record and predictions.
+
+    Raises
+    ------
+    RunError
+        The folder holds no run.
+    PredictionsError
+        Its table of predictions is not one.
+    """
+    for name in ("predictions.csv", "run.json"):
+        if not (folder / name).is_file():
+            older = " (it has metrics.json: evaluate again)" if (folder / "metrics.json").is_file() else ""
+            raise RunError(f"{folder} is not the folder of a run: it has no {name}{older}")
+    path = folder / "run.json"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))["record"]
+        n_classes = int(record["n_classes"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RunError(f"{path} is not the JSON document of a run: {error}") from error
+    return SavedRun(str(folder), record, Predictions.read(folder / "predictions.csv", n_classes))
+
+
+def saved(run: Run, where: str = "this run") -> SavedRun:
+    """Take a run for one that was kept."""
+    return SavedRun(where, run.record, run.predictions)
+
+
+def document(run: Run) -> dict[str, object]:
+    """Give a run's record and metrics as JSON values; undefined metrics are null."""
+    metrics = [
+        {
+            str(name): None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in row.items()
+        }
+        for row in run.metrics.to_dict(orient="records")
+    ]
+    return {"record": run.record, "metrics": metrics}
+
+
+def run_name(data: Dataset, *parts: str, digest: str) -> str:
+    """Name a run's folder by what was asked of what, so that runs that differ have folders that do.
+
+    Parameters
+    ----------
+    data : Dataset
+        Its store's content, backbone, array and pooling are in the name's last part, six digits of a digest.
+    *parts : str
+        What people tell runs apart by: store, task, policy, seeds.
+    digest : str
+        Whatever else a run depends on: the manifest's digest, the models asked for.
+    """
+    rest = f"{data.store}/{data.backbone}/{data.features}/{data.pool}/{digest}"
+    name = "-".join((*parts, hashlib.sha256(rest.encode("utf-8")).hexdigest()[:6]))
+    return name.replace(":", "_").replace(" ", "_")
+
+
+def check_free(folder: Path, *, force: bool) -> None:
+    """Refuse a folder that exists, unless it is forced and holds a run and nothing else.
+
+    Raises
+    ------
+    RunError
+        The folder is taken.
+    """
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise RunError(f"{folder} is a file: a run needs a folder of its own")
+    strangers = sorted(path.name for path in folder.iterdir() if path.name not in FILES)
+    if strangers:
+        raise RunError(f"{folder} holds what is not a run ({strangers[0]}): choose another folder with --out")
+    if not force and any(folder.iterdir()):
+        raise RunError(
+            f"{folder} holds a run already: give --force to replace it, or another folder with --out"
+        )
+
+
+def write_run(
+    run: Run, folder: Path, texts: Mapping[str, str] | None = None, *, force: bool = False
+) -> None:
+    """Write a run's files, all or none.
+
+    Parameters
+    ----------
+    run : Run
+    folder : Path
+    texts : mapping of str to str, optional
+        Further files of `FILES`: the report's.
+    force : bool
+        Whether a run that is there is replaced.
+
+    Raises
+    ------
+    RunError
+        The folder is taken.
+    """
+    check_free(folder.resolve(), force=force)
+    tables = {"metrics.csv": run.metrics, "selection.csv": run.selection}
+    if len(run.curves):
+        tables["curves.csv"] = run.curves
+    if run.predictions.table["seed"].nunique() > 1:
+        known = LEVEL_METRICS if run.predictions.n_classes > 2 else METRICS
+        tables["seeds.csv"] = by_seed(run.predictions, known)
+    if run.record["excluded"]:
+        tables["excluded.csv"] = pd.DataFrame(run.record["excluded"])
+    with whole_folder(folder) as partial:
+        write_whole(partial / "predictions.csv", run.predictions.to_csv())
+        for name, table in tables.items():
+            write_whole(partial / name, table.to_csv(index=False, lineterminator="\n"))
+        write_whole(partial / "run.json", json_bytes(document(run)))
+        for name, text in (texts or {}).items():
+            write_whole(partial / name, text)

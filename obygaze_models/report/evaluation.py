@@ -1,0 +1,259 @@
+"""Runs and comparisons as people read them."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from obygaze_models.evaluation.compare import Comparison, Side
+from obygaze_models.evaluation.evaluate import Run
+from obygaze_models.evaluation.levels import LEVEL_METRICS
+from obygaze_models.evaluation.metrics import METRICS, Metric
+from obygaze_models.evaluation.paired import detectable, smallest_p
+from obygaze_models.report.format import NOTHING, interval, number
+from obygaze_models.report.report import Block, Report
+
+POOLED = ("average_precision", "f1_pos", "f1_weighted", "balanced_accuracy", "auc")
+"""Columns of the table of pooled metrics, of those there are; the others are in the run's files alone."""
+
+BY_MOVIE = ("average_precision", "auc", "f1_pos", "quadratic_kappa", "spearman", "mean_absolute_error")
+"""Metrics that have a table by movie, of those there are."""
+
+FEW = 30
+"""Movies below which a comparison is told how few they are."""
+
+Row = Mapping[Any, Any]
+
+
+def run_report(run: Run) -> Report:
+    """Lay out a run: metrics over all clips, metrics by movie with intervals, and what they stand on."""
+    metrics = LEVEL_METRICS if run.predictions.n_classes > 2 else METRICS
+    blocks = []
+    for task, own in run.metrics.groupby("task", sort=False):
+        models = {
+            str(model): part.set_index("metric").to_dict(orient="index")
+            for model, part in own.groupby("model", sort=False)
+        }
+        before = f"{task}: " if run.metrics["task"].nunique() > 1 else ""
+        blocks.append(_pooled(models, metrics, before))
+        blocks += [_by_movie(models, metrics[name], before) for name in BY_MOVIE if name in metrics]
+    if len(run.record["seeds"]) > 1:
+        blocks.append(_spread(run, metrics))
+    record = run.record
+    tests = ", ".join(one["title"] for one in record["tests"])
+    return Report(
+        name="evaluate",
+        title=f"{record['train']['title']}, tested on {tests}",
+        notes=tuple(_notes(run)),
+        blocks=tuple(blocks),
+        data=run.metrics,
+        record=record,
+    )
+
+
+def _pooled(models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metric], before: str) -> Block:
+    names = [name for name in POOLED if name in metrics] or list(metrics)
+    rows = [
+        (model, *(number(by_metric[name]["pooled"]) for name in names)) for model, by_metric in models.items()
+    ]
+    first = next(iter(models.values()))
+    rows.append(("(chance)", *(number(first[name]["pooled_chance"]) for name in names)))
+    marked = [
+        metrics[name].title + ("*" if first[name]["across_models"] else "") for name in names
+    ]
+    notes = []
+    if any(title.endswith("*") for title in marked):
+        notes.append(
+            "* compares scores of different folds, which come from different models: where movies differ it "
+            "can fall below chance for that reason alone; read the metric by movie"
+        )
+    return Block(f"{before}all clips pooled", ("model", *marked), tuple(rows), tuple(notes))
+
+
+def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: str) -> Block:
+    rows = []
+    for model, by_metric in models.items():
+        row = by_metric[metric.name]
+        method = (
+            NOTHING if math.isnan(row["method_low"]) else f"[{row['method_low']:.3f}, {row['method_high']:.3f}]"
+        )
+        rows.append(
+            (model, interval(row["movie_mean"], row["movie_low"], row["movie_high"]), method)
+        )
+    first = next(iter(models.values()))[metric.name]
+    rows.append(("(chance)", number(first["movie_chance"]), NOTHING))
+    undefined = int(first["n_undefined"])
+    notes = (
+        [f"{undefined} movies have not the classes that define it and are left out"] if undefined else []
+    )
+    return Block(
+        f"{before}{metric.title} by movie, mean of {int(first['n_movies'])}",
+        ("model", "these models [95 %]", "method [95 %]"),
+        tuple(rows),
+        tuple(notes),
+    )
+
+
+def _spread(run: Run, metrics: Mapping[str, Metric]) -> Block:
+    names = [name for name in POOLED if name in metrics] or list(metrics)
+    drawn = run.metrics[run.metrics["n_seeds"] > 1]
+    rows = tuple(
+        (f"{model}" if run.metrics["task"].nunique() == 1 else f"{task}: {model}",)
+        + tuple(number(part.set_index("metric")["seed_sd"].to_dict()[name]) for name in names)
+        for (task, model), part in drawn.groupby(["task", "model"], sort=False)
+    )
+    title = f"standard deviation between {len(run.record['seeds'])} seeds, all clips pooled"
+    return Block(title, ("model", *(metrics[name].title for name in names)), rows)
+
+
+def _notes(run: Run) -> list[str]:
+    """Say how the numbers were made, on how many clips and movies, and what they don't tell."""
+    record: Mapping[str, Any] = run.record
+    clips, seeds = record["clips"], record["seeds"]
+    features = f"{record['backbone']}, {record['features']} ({record['pool']})"
+    lines = [
+        f"train {record['train']['title']}; test {', '.join(one['title'] for one in record['tests'])}",
+        f"codebook {record['codebook']['name']}; labels: {record.get('label_policy', 'raw')} policy; "
+        f"features: {features}",
+        f"protocol {record['protocol']}",
+        f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}, metrics are means",
+        f"{clips['tested']} clips of {record['movies_tested']} movies tested{_prevalence(record)}",
+        f"of {clips.get('manifest', clips['tested'])} clips in the manifest {clips['other_levels']} are of "
+        f"other levels, {clips.get('unlabelled', 0)} not annotated, {len(record['excluded'])} without features",
+    ]
+    if record["untrained"]:
+        lines.append(
+            f"UNTRAINED: the weights of {record['backbone']} are random; these numbers say nothing of the "
+            "published network"
+        )
+    if clips.get("partial"):
+        lines.append(f"{clips['partial']} clips are partial: a part of their video could not be read")
+    lines += [
+        f"{model} left out: {reason}" for model, reason in record["models_left_out"].items()
+    ]
+    dropped = Counter(name for fold in record["folds"] for name in fold["concepts_left_out"])
+    if dropped and any("pcbm" in model for model in record["models"]):
+        lines.append(
+            "concepts too rare to be learnt, in so many folds: "
+            + ", ".join(f"{name} {count}" for name, count in dropped.items())
+        )
+    lines.append(
+        "these models: of the models trained here, on movies like these; method: of the method, retrained on "
+        "movies like these (docs/evaluation.md has the measured coverage)"
+    )
+    return lines
+
+
+def _prevalence(record: Mapping[str, Any]) -> str:
+    shares = [value for value in record["prevalence"].values() if value is not None]
+    return f", prevalence {', '.join(f'{value:.3f}' for value in shares)}" if shares else ""
+
+
+def excluded_summary(excluded: Sequence[Mapping[str, str]]) -> list[str]:
+    """Count excluded clips by reason, the most frequent first."""
+    counts = Counter(one["reason"] for one in excluded)
+    return [f"{count} excluded: {reason}" for reason, count in counts.most_common()]
+
+
+def comparison_report(found: Comparison) -> Report:
+    """Lay out a comparison: a row a metric, of these models and of the methods."""
+    rows = found.metrics.to_dict(orient="records")
+    titles = {metric.name: metric.title for metric in (*METRICS.values(), *LEVEL_METRICS.values())}
+    models = tuple(
+        (
+            titles[row["metric"]],
+            number(row["a"]),
+            number(row["b"]),
+            _difference(row["difference"], row["low"], row["high"]),
+            number(row["p"], 4),
+            number(row["p_holm"], 4),
+        )
+        for row in rows
+    )
+    methods = tuple(
+        (
+            titles[row["metric"]],
+            _difference(row["difference"], row["method_low"], row["method_high"]),
+            number(row["method_p"], 4),
+            number(row["method_p_holm"], 4),
+        )
+        for row in rows
+    )
+    return Report(
+        name="compare",
+        title=f"A {found.a.model} against B {found.b.model}, movie by movie",
+        notes=tuple(_comparison_notes(found)),
+        blocks=(
+            Block(
+                "do these trained models differ on movies like these?",
+                ("metric", "A", "B", "A - B [95 %]", "p", "p Holm"),
+                models,
+            ),
+            Block(
+                "do the methods differ, retrained on movies like these?",
+                ("metric", "A - B [95 %]", "p", "p Holm"),
+                methods,
+                ("corrected resampled t test (Nadeau and Bengio 2003)",),
+            ),
+        ),
+        data=found.metrics,
+        record=_comparison_record(found),
+    )
+
+
+def _difference(value: float, low: float, high: float) -> str:
+    return interval(value, low, high, signed=True)
+
+
+def _comparison_notes(found: Comparison) -> list[str]:
+    tests = found.metrics.to_dict(orient="records")
+    patterns = max(int(test["n_patterns"]) for test in tests)
+    exact = all(test["exact"] for test in tests)
+    paired = int(found.metrics["n_movies"].max())
+    table = found.a.predictions.table
+    return [
+        *(_side_note(letter, one) for letter, one in (("A", found.a), ("B", found.b))),
+        f"{table['clip_id'].nunique()} test clips of {table['movie'].nunique()} movies; metrics are means "
+        "over the movies that define them",
+        f"p: {'exact sign-flip test over movies, all' if exact else 'sign-flip test,'} {patterns} patterns; "
+        f"Holm over {len(tests)} metrics",
+        (f"{paired} movies are few" if paired < FEW else f"with {paired} movies")
+        + f": no exact p can be below {smallest_p(paired):.2g}; a difference must be {detectable(paired):.2f} "
+        "of its SD between movies to be found 4 times of 5",
+    ]
+
+
+def _side_note(letter: str, one: Side) -> str:
+    n = one.predictions.table["seed"].nunique()
+    seeds = f", mean of {n} seeds" if n > 1 else ""
+    trained = one.run.record.get("train", {}).get("title", one.task)
+    store = one.predictions.table["store"].iloc[0][:12]
+    return f"{letter}: {one.model} of {one.run.where}, trained on {trained}, store {store}{seeds}"
+
+
+def _comparison_record(found: Comparison) -> dict[str, object]:
+    table = found.a.predictions.table
+    paired = int(found.metrics["n_movies"].max())
+    lowest = detectable(paired)
+    return {
+        **{
+            letter: {
+                "run": one.run.where,
+                "model": one.model,
+                "task": one.task,
+                "trained_on": one.run.record.get("train"),
+                "store": one.predictions.table["store"].iloc[0],
+                "seeds": sorted(set(one.predictions.table["seed"].tolist())),
+            }
+            for letter, one in (("a", found.a), ("b", found.b))
+        },
+        "protocol": found.a.run.record.get("protocol"),
+        "n_clips": int(table["clip_id"].nunique()),
+        "n_movies": int(table["movie"].nunique()),
+        "smallest_p": smallest_p(paired),
+        "detectable_sd": None if math.isnan(lowest) else lowest,
+        "movies": [
+            {str(name): None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
+            for row in found.movies.to_dict(orient="records")
+        ],
+    }
