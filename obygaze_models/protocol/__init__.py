@@ -4,10 +4,12 @@ from obygaze_models.protocol.errors import ProtocolError
 from obygaze_models.protocol.folds import FoldTable, Split, check_split, leave_one_movie_out, splits
 from obygaze_models.protocol.seen import scene_blocks, seen_splits
 from obygaze_models.protocol.selection import best_threshold, inner_folds
-from obygaze_models.protocol.tasks import TASKS, Task, find_task
+from obygaze_models.protocol.tasks import OBYGAZE12, TASKS, VISUAL_CONCEPTS, Task, find_task
 
 __all__ = [
+    "OBYGAZE12",
     "TASKS",
+    "VISUAL_CONCEPTS",
     "FoldTable",
     "ProtocolError",
     "Split",

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from obygaze_features.manifest import Clip, Level, Manifest
+from obygaze_features.manifest import Clip, Manifest
 from obygaze_models.protocol.errors import ProtocolError
 from obygaze_models.protocol.tasks import Task
 
@@ -241,12 +241,12 @@ def concept_labels(manifest: Manifest, concept: str, negatives: Negatives) -> Ma
     """
     labels = {}
     for clip in manifest:
-        if clip.level in (Level.HN, Level.S):
+        if clip.level in ("HN", "S"):
             if concept in clip.concepts:
                 labels[clip.clip_id] = 1
             elif negatives is not Negatives.EN:
                 labels[clip.clip_id] = 0
-        elif clip.level is Level.EN and negatives is not Negatives.HN_S:
+        elif clip.level == "EN" and negatives is not Negatives.HN_S:
             labels[clip.clip_id] = 0
     return labels
 
