@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from obygaze_features.manifest import VISUAL_CONCEPTS, Manifest, import_obygaze12, write_manifest
+from obygaze_features.manifest import Manifest, import_obygaze12, write_manifest
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.concepts import crossfit_svm
 from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.experiments.evaluate import evaluate
 from obygaze_models.probes import MLPProbe, fit_many
-from obygaze_models.protocol import TASKS
+from obygaze_models.protocol import TASKS, VISUAL_CONCEPTS
 from obygaze_models.protocol.paper import Fold, classifier_folds
 
 N_CLIPS, N_FEATURES, N_MOVIES, EPOCHS = 1000, 512, 12, 10

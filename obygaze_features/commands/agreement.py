@@ -41,9 +41,9 @@ def agreement(
 
     gamma = 1 - observed / expected disorder: 1 is perfect, 0 is chance. The expected disorder is exact, from
     how often each annotator used each level; beside it stands the paper's estimate by shuffling, with the
-    standard error that the number of shuffles leaves. "without NS" compares only the clips that neither
-    annotator called Not Sure. The 0.42 and 0.69 that the paper prints are of the separate annotations of
-    ObyGaze12, which are not public.
+    standard error that the number of shuffles leaves. Where the codebook has levels that are in no task, such
+    as NS, "without NS" compares only the clips that neither annotator left at one. The 0.42 and 0.69 that the
+    paper prints are of the separate annotations of ObyGaze12, which are not public.
 
     \b
     Examples:
@@ -64,13 +64,14 @@ def agreement(
         click.echo(f"projected onto windows of {window:g} s, threshold {threshold:g}", err=True)
         labels = projected(labels, windows(labels, window), threshold, per_annotator=True).manifest
     pairs = compared(labels, shuffles=shuffles, seed=seed)
-    means = {
-        "all_levels": mean_defined(pair.all_levels for pair in pairs),
-        "without_ns": mean_defined(pair.without_ns for pair in pairs),
-    }
+    codebook = labels.codebook
+    aside = [level for level in codebook.level_names if level not in codebook.labels]
+    parts = ["all_levels", *(["labels_only"] if aside else [])]
+    means = {part: mean_defined(getattr(pair, part) for pair in pairs) for part in parts}
     if as_json:
         document = {
             "manifest": str(manifest),
+            "codebook": codebook.name,
             "window_s": window,
             "threshold": None if window is None else threshold,
             "shuffles": shuffles,
@@ -79,8 +80,7 @@ def agreement(
                 {
                     "movie": pair.movie,
                     "annotators": pair.annotators,
-                    "all_levels": _gamma_record(pair.all_levels),
-                    "without_ns": _gamma_record(pair.without_ns),
+                    **{part: _gamma_record(getattr(pair, part)) for part in parts},
                 }
                 for pair in pairs
             ],
@@ -92,19 +92,18 @@ def agreement(
         (
             pair.movie,
             " / ".join(pair.annotators),
-            *_gamma_cells(pair.all_levels),
-            *_gamma_cells(pair.without_ns),
+            *(cell for part in parts for cell in _gamma_cells(getattr(pair, part))),
         )
         for pair in pairs
     ]
-    mean_row = ["mean", "", "", _number(means["all_levels"]), "", "", _number(means["without_ns"]), ""]
+    mean_row = ["mean", "", *(cell for part in parts for cell in ("", _number(means[part]), ""))]
     compared_on = ["clips", "gamma", "shuffled"]
-    without_ns = [f"{name}\nwithout NS" for name in compared_on]
-    headers = ["movie", "annotators", *compared_on, *without_ns]
+    without = [f"{name}\nwithout {', '.join(aside)}" for name in compared_on if aside]
+    headers = ["movie", "annotators", *compared_on, *without]
     click.echo(
         tabulate([*rows, mean_row], headers, tablefmt="simple", disable_numparse=True, stralign="left")
     )
-    undefined = sum(pair.all_levels.value is None or pair.without_ns.value is None for pair in pairs)
+    undefined = sum(any(getattr(pair, part).value is None for part in parts) for pair in pairs)
     if undefined:
         click.echo(
             f"undefined for {undefined} of {len(pairs)} pairs, which the means leave out: both annotators "

@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sized
 
-    from obygaze_features.manifest import Imported, Manifest
+    from obygaze_features.manifest import Codebook, Imported, Manifest
 
 PATH = click.Path(path_type=Path)  # a missing file is the reader's to report, in one line
 SHOWN_ROWS = 5
@@ -120,23 +120,34 @@ def import_mediaeval15_(source: Path, out: Path, videos: Path | None, force: boo
     type=PATH,
     help="CSV of spans: video, start_s, end_s, and optionally clip_id, movie, level, concepts.",
 )
+@click.option(
+    "--codebook",
+    default="obygaze12",
+    show_default=True,
+    metavar="NAME|FILE",
+    help="Levels and concepts of the spans: a built-in codebook, or the file of your own.",
+)
 @force_option
-def import_folder_(source: Path, out: Path, spans: Path | None, force: bool) -> None:
+def import_folder_(source: Path, out: Path, spans: Path | None, codebook: str, force: bool) -> None:
     """Import a folder of videos, whole or cut into spans.
 
     A clip for each file below SOURCE, or for each span that the CSV names. A clip's id is its path without
     suffix (and its span), separators turned into "-"; its movie is the first sub-folder, or the file's name.
     In the CSV, videos are named relative to SOURCE; an empty start_s and end_s stand for the whole file.
+    Levels and concepts may be spelled by the codebook's titles and synonyms. A codebook of your own is kept
+    beside the manifest (films.csv: films.codebook.toml).
 
     \b
     Examples:
       obygaze manifest import folder films --out films.csv
       obygaze manifest import folder films --spans scenes.csv --out scenes-of-films.csv
+      obygaze manifest import folder films --spans fights.csv --codebook violence.toml --out fights-in.csv
     """
-    from obygaze_features.manifest import import_folder
+    from obygaze_features.manifest import find_codebook, import_folder
 
-    _refuse_to_replace(out, force)
-    _write(import_folder(source, _folder_of(out), spans), out)
+    labels = find_codebook(codebook)
+    _refuse_to_replace(out, force, labels)
+    _write(import_folder(source, _folder_of(out), spans, labels), out)
 
 
 @import_.command("images")
@@ -220,8 +231,8 @@ def project(
     """Project free annotations onto clips, or onto equal windows (Tores et al., CVPR 2024, App. 7.2).
 
     An annotation counts for a clip if it covers enough of it; the highest level wins, concepts given at that
-    level are united, first for each annotator and then over annotators. A clip that nobody touched is EN;
-    clips of a movie that nobody annotated stay without a level.
+    level are united, first for each annotator and then over annotators. A clip that nobody touched is
+    at the lowest level (EN); clips of a movie that nobody annotated stay without a level.
 
     \b
     Examples:
@@ -233,8 +244,8 @@ def project(
 
     if (onto is None) == (window is None):
         raise click.UsageError("say what to project onto: either --onto CLIPS or --window SECONDS")
-    _refuse_to_replace(out, force)
     marks = read_manifest(annotations)
+    _refuse_to_replace(out, force, marks.codebook)
     clips = read_manifest(onto) if onto is not None else windows(marks, window or 0.0)
     result = projected(marks, clips, threshold, per_annotator=per_annotator)
     notices = []
@@ -254,10 +265,16 @@ def _folder_of(path: Path) -> Path:
     return path.absolute().parent
 
 
-def _refuse_to_replace(out: Path, force: bool) -> None:
+def _refuse_to_replace(out: Path, force: bool, codebook: "Codebook | None" = None) -> None:
     """Stop before any work is done, rather than after."""
-    from obygaze_features.manifest import ManifestError
+    from obygaze_features.manifest import ManifestError, codebook_file, holds_codebook
 
+    beside = codebook_file(out)
+    if beside.exists() and not force and not (codebook and holds_codebook(beside, codebook)):
+        raise ManifestError(
+            f"{beside} is there already and would be the codebook of {out.name}; choose another --out, "
+            "or replace both with --force"
+        )
     if out.exists() and not force:
         raise ManifestError(f"{out} is there already; choose another --out, or replace it with --force")
     if not _folder_of(out).is_dir():
@@ -299,8 +316,13 @@ def _summary(manifest: "Manifest") -> "dict[str, Any]":
         "clips": len(manifest),
         "movies": len(manifest.movies),
         "levels": {
-            **{level.value: number for level, number in counts.clips.items()},
+            **counts.clips,
             "none": counts.unlabelled,
+        },
+        "codebook": {
+            "name": manifest.codebook.name,
+            "version": manifest.codebook.version,
+            "digest": manifest.codebook.digest(),
         },
         "annotators": sorted({clip.annotator for clip in manifest if clip.annotator}),
         "extra_columns": list(manifest.clips[0].extras) if len(manifest) else [],
@@ -317,6 +339,8 @@ def _summary(manifest: "Manifest") -> "dict[str, Any]":
 
 
 def _in_words(value: "Mapping[str, int] | list[str] | int | str") -> str:
+    if isinstance(value, dict) and "digest" in value:
+        return f"{value['name']} {value['version']}"
     if isinstance(value, dict):
         return ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in value.items())
     if isinstance(value, list):

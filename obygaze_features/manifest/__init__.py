@@ -2,6 +2,18 @@
 
 from .agreement import Gamma, PairAgreement, agreement, gamma
 from .clip import FIELDS, Clip
+from .codebook import (
+    BUILTIN,
+    Codebook,
+    Concept,
+    Instance,
+    Level,
+    Scale,
+    Task,
+    builtin_codebook,
+    find_codebook,
+    load_codebook,
+)
 from .errors import ManifestError
 from .importers import (
     Imported,
@@ -11,23 +23,21 @@ from .importers import (
     import_mobygaze,
     import_obygaze12,
 )
-from .manifest import Manifest, read_manifest, write_manifest
-from .policies import LabelPolicy, apply_policy
+from .manifest import Manifest, codebook_file, holds_codebook, read_manifest, write_manifest
+from .policies import LabelPolicy, apply_policy, policies_of
 from .projection import Label, Projection, merge, project, windows
 from .statistics import Statistics, statistics
 from .texts import TextList, read_texts
-from .thesaurus import Thesaurus, thesaurus
-from .vocabulary import CONCEPTS, LEVELS, NON_VISUAL_CONCEPTS, VISUAL_CONCEPTS, Level
 
 __all__ = [
-    "CONCEPTS",
+    "BUILTIN",
     "FIELDS",
-    "LEVELS",
-    "NON_VISUAL_CONCEPTS",
-    "VISUAL_CONCEPTS",
     "Clip",
+    "Codebook",
+    "Concept",
     "Gamma",
     "Imported",
+    "Instance",
     "Label",
     "LabelPolicy",
     "Level",
@@ -35,23 +45,29 @@ __all__ = [
     "ManifestError",
     "PairAgreement",
     "Projection",
+    "Scale",
     "Statistics",
+    "Task",
     "TextList",
-    "Thesaurus",
     "agreement",
     "apply_policy",
+    "builtin_codebook",
+    "codebook_file",
+    "find_codebook",
     "gamma",
+    "holds_codebook",
     "import_folder",
     "import_images",
     "import_mediaeval15",
     "import_mobygaze",
     "import_obygaze12",
+    "load_codebook",
     "merge",
+    "policies_of",
     "project",
     "read_manifest",
     "read_texts",
     "statistics",
-    "thesaurus",
     "windows",
     "write_manifest",
 ]

@@ -14,14 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .clip import Clip
+from .codebook import Codebook
 from .errors import ManifestError
 from .manifest import Manifest
-from .vocabulary import Level
-
-DISTANCES: NDArray[np.float64] = np.array(
-    [[0.0, 0.3, 0.7, 1.0], [0.3, 0.0, 0.4, 0.7], [0.7, 0.4, 0.0, 0.3], [1.0, 0.7, 0.3, 0.0]]
-)
-"""Eq. 2: distances between EN, HN, NS and S, [4, 4]."""
 
 PAPER_SHUFFLES = 62
 """The paper's N."""
@@ -61,16 +56,39 @@ class Gamma:
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """Two annotators of one movie: their agreement on all clips, and on those neither left at NS."""
+    """Two annotators of one movie: their agreement on all clips, and on those where both gave a label.
+
+    A level that is in no task, such as NS, is no label.
+    """
 
     movie: str
     annotators: tuple[str, str]
     all_levels: Gamma
-    without_ns: Gamma
+    labels_only: Gamma
+
+
+def distances(codebook: Codebook) -> NDArray[np.float64]:
+    """Measure how far the levels of a codebook are apart, 0 to 1.
+
+    Returns
+    -------
+    Distances, [n_levels, n_levels]: by the levels' positions, which are those of eq. 2 in `obygaze12`, or
+    equal steps where the codebook gives none; the lowest and the highest level are 1 apart.
+    """
+    given = [level.position for level in codebook.levels]
+    at = np.array([rank if place is None else place for rank, place in enumerate(given)], dtype=np.float64)
+    apart = np.abs(at[:, None] - at[None, :])
+    # Rounded, so that .7 - .3 is .4.
+    return np.round(apart / (apart.max() or 1.0), 12)
 
 
 def gamma(
-    first: Sequence[Level], second: Sequence[Level], *, shuffles: int = 0, seed: int | Sequence[int] = 0
+    first: Sequence[str],
+    second: Sequence[str],
+    codebook: Codebook,
+    *,
+    shuffles: int = 0,
+    seed: int | Sequence[int] = 0,
 ) -> Gamma:
     """Measure the agreement of two annotators on the same clips.
 
@@ -78,6 +96,8 @@ def gamma(
     ----------
     first, second
         Their levels of the same clips, in the same order, [n_clips] each.
+    codebook
+        Gives the order of the levels and their distances.
     shuffles
         How many random orders to estimate the expected disorder from as well; at least 2, or 0 for none.
     seed
@@ -96,28 +116,29 @@ def gamma(
         raise ValueError(f"{shuffles} shuffles: at least 2 are needed for a standard error")
     if not first:
         return Gamma(0, None, None, None)
-    a = np.array([level.rank for level in first])
-    b = np.array([level.rank for level in second])
-    observed = float(DISTANCES[a, b].mean())
-    expected = expected_disorder(a, b)
+    a = np.array([codebook.rank(level) for level in first])
+    b = np.array([codebook.rank(level) for level in second])
+    apart = distances(codebook)
+    observed = float(apart[a, b].mean())
+    expected = expected_disorder(a, b, apart)
     if expected == 0:
         return Gamma(len(a), observed, expected, None)
     value = 1 - observed / expected
     if not shuffles:
         return Gamma(len(a), observed, expected, value)
     orders = np.random.default_rng(seed).permuted(np.tile(b, (shuffles, 1)), axis=1)
-    chance = DISTANCES[a, orders].mean(axis=1)
+    chance = apart[a, orders].mean(axis=1)
     mean = float(chance.mean())
     # gamma = 1 - o/e, so an error of e is one of o/e^2 in gamma.
     error = observed / mean**2 * float(chance.std(ddof=1)) / shuffles**0.5
     return Gamma(len(a), observed, expected, value, 1 - observed / mean, error)
 
 
-def expected_disorder(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
-    """Average the distance over the marginals of two sequences of ranks, [n_clips] each."""
-    p = np.bincount(a, minlength=len(DISTANCES)) / len(a)
-    q = np.bincount(b, minlength=len(DISTANCES)) / len(b)
-    return float(p @ DISTANCES @ q)
+def expected_disorder(a: NDArray[np.int64], b: NDArray[np.int64], apart: NDArray[np.float64]) -> float:
+    """Average the distances [n_levels, n_levels] over the marginals of two sequences of ranks, [n_clips]."""
+    p = np.bincount(a, minlength=len(apart)) / len(a)
+    q = np.bincount(b, minlength=len(apart)) / len(b)
+    return float(p @ apart @ q)
 
 
 def agreement(manifest: Manifest, *, shuffles: int = 0, seed: int = 0) -> tuple[PairAgreement, ...]:
@@ -130,6 +151,7 @@ def agreement(manifest: Manifest, *, shuffles: int = 0, seed: int = 0) -> tuple[
         annotator labelled one span twice.
     """
     labels = _labels(manifest)
+    codebook = manifest.codebook
     pairs = []
     for movie in manifest.movies:
         annotators = sorted(name for film, name in labels if film == movie)
@@ -145,8 +167,13 @@ def agreement(manifest: Manifest, *, shuffles: int = 0, seed: int = 0) -> tuple[
         PairAgreement(
             movie,
             names,
-            _gamma_of(shared, shuffles, (seed, number, 0)),
-            _gamma_of([pair for pair in shared if Level.NS not in pair], shuffles, (seed, number, 1)),
+            _gamma_of(shared, codebook, shuffles, (seed, number, 0)),
+            _gamma_of(
+                [pair for pair in shared if set(pair) <= set(codebook.labels)],
+                codebook,
+                shuffles,
+                (seed, number, 1),
+            ),
         )
         for number, (movie, names, shared) in enumerate(pairs)
     )
@@ -166,8 +193,10 @@ def mean_defined(gammas: Iterable[Gamma]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _gamma_of(pairs: Sequence[tuple[Level, Level]], shuffles: int, seed: Sequence[int]) -> Gamma:
-    return gamma([a for a, _ in pairs], [b for _, b in pairs], shuffles=shuffles, seed=seed)
+def _gamma_of(
+    pairs: Sequence[tuple[str, str]], codebook: Codebook, shuffles: int, seed: Sequence[int]
+) -> Gamma:
+    return gamma([a for a, _ in pairs], [b for _, b in pairs], codebook, shuffles=shuffles, seed=seed)
 
 
 def _span(clip: Clip) -> tuple[str, float | None, float | None]:
@@ -176,8 +205,8 @@ def _span(clip: Clip) -> tuple[str, float | None, float | None]:
 
 def _labels(
     manifest: Manifest,
-) -> dict[tuple[str, str], dict[tuple[str, float | None, float | None], Level]]:
-    labels: dict[tuple[str, str], dict[tuple[str, float | None, float | None], Level]] = {}
+) -> dict[tuple[str, str], dict[tuple[str, float | None, float | None], str]]:
+    labels: dict[tuple[str, str], dict[tuple[str, float | None, float | None], str]] = {}
     for clip in manifest:
         if clip.level is None or not clip.annotator:
             continue

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .errors import ManifestError
-from .vocabulary import Level, concept_named, in_order, visual
 
 FIELDS: tuple[str, ...] = (
     "clip_id",
@@ -19,6 +18,9 @@ FIELDS: tuple[str, ...] = (
     "annotator",
 )
 """The columns that every manifest has, in order; extras follow."""
+
+CODEBOOK_COLUMN = "codebook"
+"""The column after FIELDS that names the codebook, where it is not the default one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,9 @@ class Clip:
     start_s, end_s
         Span in seconds of presentation time, end exclusive; both None for the whole file.
     level
-        None where the clip is not annotated.
+        A level of the manifest's codebook; None where the clip is not annotated.
     concepts
-        In any order; kept in canonical order, each once.
+        Concepts of the manifest's codebook, each once; the manifest puts them in its codebook's order.
     annotator
         Who said so; "" for a merged or unknown annotation.
     extras
@@ -55,7 +57,7 @@ class Clip:
     video: str = ""
     start_s: float | None = None
     end_s: float | None = None
-    level: Level | None = None
+    level: str | None = None
     concepts: tuple[str, ...] = ()
     annotator: str = ""
     extras: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -63,15 +65,8 @@ class Clip:
     def __post_init__(self) -> None:
         self._check_texts()
         self._check_span()
-        for concept in self.concepts:
-            concept_named(concept)
-        object.__setattr__(self, "concepts", in_order(self.concepts))
+        object.__setattr__(self, "concepts", tuple(dict.fromkeys(self.concepts)))
         object.__setattr__(self, "extras", dict(self.extras))
-
-    @property
-    def visual_concepts(self) -> tuple[str, ...]:
-        """The concepts that an image can show."""
-        return visual(self.concepts)
 
     @property
     def duration_s(self) -> float | None:
@@ -91,7 +86,11 @@ class Clip:
             "holds a slash or a backslash, or begins with a dot",
         )
         for column, text in self.extras.items():
-            self._check(bool(column) and column not in FIELDS, column, "is no name for an extra column")
+            self._check(
+                bool(column) and column not in (*FIELDS, CODEBOOK_COLUMN),
+                column,
+                "is no name for an extra column",
+            )
             self._check("\0" not in text and is_encodable(text), column, f"{text!r} is no text")
 
     def _check_span(self) -> None:

@@ -3,32 +3,43 @@
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from .clip import FIELDS, Clip
+from .clip import CODEBOOK_COLUMN, FIELDS, Clip
+from .codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
+from .codebook_parts import suggestion
 from .errors import ManifestError
 from .paths import absolute, stored_path
 from .rows import Collected, canonical_bytes, clip_of
-from .table import Problems, read_table
+from .table import Problems, Table, read_table
+
+
+def default_codebook() -> Codebook:
+    """Give the codebook of a manifest that names none."""
+    return builtin_codebook(BUILTIN[0])
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """Clips in order, and the folder that their relative video paths are under.
+    """Clips in order, the folder that their relative video paths are under, and the codebook of their labels.
+
+    Clips' concepts are put in the codebook's order.
 
     Raises
     ------
     ManifestError
-        If two clips share an id, or clips differ in their extra columns.
+        If two clips share an id, clips differ in their extra columns, or a level or concept is not in the
+        codebook.
     """
 
     clips: tuple[Clip, ...]
     root: Path
+    codebook: Codebook = field(default_factory=default_codebook, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "clips", tuple(self.clips))
+        object.__setattr__(self, "clips", tuple(_of_codebook(clip, self.codebook) for clip in self.clips))
         seen: set[str] = set()
         for clip in self.clips:
             if clip.clip_id in seen:
@@ -59,8 +70,8 @@ class Manifest:
         return tuple(dict.fromkeys(clip.movie for clip in self.clips))
 
     def with_clips(self, clips: Iterable[Clip]) -> "Manifest":
-        """Make a manifest of other clips in the same folder."""
-        return Manifest(tuple(clips), self.root)
+        """Make a manifest of other clips in the same folder, with the same codebook."""
+        return replace(self, clips=tuple(clips))
 
     def video_path(self, clip: Clip) -> Path | None:
         """Find a clip's video file, None where the manifest knows none; it may be missing on disk."""
@@ -74,48 +85,155 @@ class Manifest:
             replace(clip, video=stored_path(self.root / clip.video, folder)) if clip.video else clip
             for clip in self.clips
         )
-        return Manifest(tuple(moved), folder)
+        return replace(self, clips=tuple(moved), root=folder)
 
     def digest(self) -> str:
-        """Hash the canonical CSV bytes: SHA-256, hexadecimal."""
-        return hashlib.sha256(canonical_bytes(self.clips)).hexdigest()
+        """Hash the canonical CSV bytes: SHA-256, hexadecimal.
+
+        They hold the codebook's name; what the codebook says has a digest of its own, `codebook.digest()`.
+        """
+        return hashlib.sha256(canonical_bytes(self.clips, self.codebook)).hexdigest()
 
 
 ADVICE = "make a manifest of it with 'obygaze manifest import' (of a table of spans: import folder --spans)"
 
 
 def read_manifest(path: str | Path) -> Manifest:
-    """Read and check a manifest file.
+    """Read and check a manifest file, and its codebook.
+
+    The codebook is the one of the file beside it (`films.csv`: `films.codebook.toml`), else the built-in one
+    that the column `codebook` names, else `obygaze12`.
 
     Raises
     ------
     ManifestError
-        Naming file, line and column of the first few problems, and how many there are.
+        Naming file, line and column of the first few problems, and how many there are; or the codebook file.
     """
     path = Path(path)
     table = read_table(path, needed=FIELDS, advice=ADVICE)
+    codebook = _codebook_of(table)
     problems = Problems(path)
     collected = Collected(problems)
     for row in table.rows:
-        collected.add(clip_of(row, problems), row.line)
+        collected.add(clip_of(row, problems, codebook), row.line)
     problems.refuse()
-    return Manifest(tuple(collected.clips), absolute(path).parent)
+    return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
+
+
+def codebook_file(manifest: Path) -> Path:
+    """Say where the codebook of a manifest file lies: `films.codebook.toml` beside `films.csv`."""
+    return manifest.with_suffix(".codebook.toml")
 
 
 def write_manifest(manifest: Manifest, path: str | Path) -> Manifest:
     """Write a manifest, whole or not at all, and return it as it was written.
 
-    Video paths are rewritten if the file lies in another folder than the manifest's.
+    Video paths are rewritten if the file lies in another folder than the manifest's. A codebook that is not
+    built in is written beside it; a file that holds the same one stays as it is, comments and all.
+
+    Raises
+    ------
+    ManifestError
+        If another codebook lies where readers would take it for this manifest's.
     """
     path = Path(path)
     placed = manifest.placed_in(absolute(path).parent)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    files = {path: canonical_bytes(placed.clips, placed.codebook)}
+    beside = codebook_file(path)
+    if placed.codebook.name in BUILTIN:
+        if placed.codebook != builtin_codebook(placed.codebook.name):
+            raise ManifestError(
+                f"{path}: its codebook has the name of the built-in {placed.codebook.name!r} "
+                "and differs from it: give it another name"
+            )
+        if beside.exists() and not holds_codebook(beside, placed.codebook):
+            raise ManifestError(
+                f"{beside}: lies beside {path.name} and is not its codebook {placed.codebook.name!r}: "
+                "remove it, or choose another name for the manifest"
+            )
+    elif not holds_codebook(beside, placed.codebook):
+        # First, so that no moment has a manifest without its codebook.
+        files = {beside: placed.codebook.to_toml().encode("utf-8"), **files}
+    _write_together(files)
+    return placed
+
+
+def holds_codebook(path: Path, codebook: Codebook) -> bool:
+    """Say whether a file is there and holds this very codebook."""
     try:
-        partial.write_bytes(canonical_bytes(placed.clips))
-        partial.replace(path)
+        return load_codebook(path) == codebook
+    except (ManifestError, FileNotFoundError):
+        return False
+
+
+def _write_together(files: Mapping[Path, bytes]) -> None:
+    """Write files; none is replaced before all are written."""
+    partials = {path: path.with_name(f".{path.name}.{os.getpid()}.partial") for path in files}
+    path = next(iter(files))
+    try:
+        for path, content in files.items():
+            partials[path].write_bytes(content)
+        for path, partial in partials.items():
+            partial.replace(path)
     except OSError as error:
-        # The user knows the manifest by name, and not the partial file.
+        # The user knows the file by its name, and not the partial one.
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
-        partial.unlink(missing_ok=True)
-    return placed
+        for partial in partials.values():
+            partial.unlink(missing_ok=True)
+
+
+def _of_codebook(clip: Clip, codebook: Codebook) -> Clip:
+    """Check a clip's level and concepts, and put the concepts in order."""
+    try:
+        if clip.level is not None:
+            codebook.level_named(clip.level)
+        concepts = codebook.in_order(clip.concepts)
+    except ManifestError as error:
+        raise ManifestError(f"clip {clip.clip_id!r}: {error}", error.column) from None
+    return clip if concepts == clip.concepts else replace(clip, concepts=concepts)
+
+
+def _codebook_of(table: Table) -> Codebook:
+    """Find the codebook of a manifest file: beside it, or built in."""
+    named = _named_codebook(table)
+    beside = codebook_file(table.path)
+    if beside.is_file():
+        codebook = load_codebook(beside)
+        if named not in {"", codebook.name}:
+            raise ManifestError(
+                f"{table.path}: its column {CODEBOOK_COLUMN} says {named!r}, and {beside.name} beside it is "
+                f"{codebook.name!r}: one of them belongs elsewhere",
+                CODEBOOK_COLUMN,
+            )
+        return codebook
+    if not named:
+        return default_codebook()
+    if named in BUILTIN:
+        return builtin_codebook(named)
+    near = suggestion(named, {one: one for one in BUILTIN})
+    raise ManifestError(
+        f"{table.path}: there is no {beside.name} beside it, and {named!r} is no built-in codebook{near}",
+        CODEBOOK_COLUMN,
+    )
+
+
+def _named_codebook(table: Table) -> str:
+    """Read the one name in the column; "" if there is no such column, or no row."""
+    if CODEBOOK_COLUMN not in table.columns or not table.rows:
+        return ""
+    problems = Problems(table.path)
+    first = table.rows[0]
+    name = first.cells[CODEBOOK_COLUMN]
+    for row in table.rows:
+        other = row.cells[CODEBOOK_COLUMN]
+        if not other:
+            problems.add(row.line, "is empty", CODEBOOK_COLUMN)
+        elif name and other != name:
+            problems.add(
+                row.line,
+                f"{other!r}, and line {first.line} has {name!r}: a manifest has one codebook",
+                CODEBOOK_COLUMN,
+            )
+    problems.refuse()
+    return name

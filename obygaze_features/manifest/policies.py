@@ -4,8 +4,9 @@ from dataclasses import replace
 from enum import StrEnum
 
 from .clip import Clip
+from .codebook import Codebook
+from .errors import ManifestError
 from .manifest import Manifest
-from .vocabulary import Level
 
 UNRELEASED: frozenset[str] = frozenset(
     {
@@ -45,7 +46,7 @@ so they can only be listed.
 class LabelPolicy(StrEnum):
     """How labels are read; always named beside the numbers that depend on it.
 
-    PAPER: a clip with no visual concept becomes EN; its concepts stay.
+    PAPER: a clip with no visual concept gets the lowest level (EN); its concepts stay.
     RELEASED: a clip whose concepts are all non-visual is left out, and so are the UNRELEASED ones, as in the
     released split files.
     RAW: as annotated.
@@ -56,25 +57,42 @@ class LabelPolicy(StrEnum):
     RAW = "raw"
 
 
+def policies_of(codebook: Codebook) -> tuple[LabelPolicy, ...]:
+    """List the policies that a codebook's labels can be read under; the last one, raw, always can."""
+    return tuple(one for one in LabelPolicy if one is LabelPolicy.RAW or one.value in codebook.policies)
+
+
 def apply_policy(manifest: Manifest, policy: LabelPolicy) -> Manifest:
-    """Read a manifest's labels under a policy; clips without a level are left as they are."""
+    """Read a manifest's labels under a policy; clips without a level are left as they are.
+
+    Raises
+    ------
+    ManifestError
+        If the manifest's codebook does not list the policy.
+    """
+    codebook = manifest.codebook
+    if policy not in policies_of(codebook):
+        raise ManifestError(
+            f"label policy {policy}: the codebook {codebook.name!r} has "
+            f"{', '.join(policies_of(codebook))} alone"
+        )
     match policy:
         case LabelPolicy.PAPER:
-            return manifest.with_clips(_as_in_paper(clip) for clip in manifest)
+            return manifest.with_clips(_as_in_paper(clip, codebook) for clip in manifest)
         case LabelPolicy.RELEASED:
-            return manifest.with_clips(clip for clip in manifest if _is_released(clip))
+            return manifest.with_clips(clip for clip in manifest if _is_released(clip, codebook))
         case LabelPolicy.RAW:
             return manifest
 
 
-def _as_in_paper(clip: Clip) -> Clip:
-    if clip.level is None or clip.visual_concepts:
+def _as_in_paper(clip: Clip, codebook: Codebook) -> Clip:
+    if clip.level is None or codebook.visual(clip.concepts):
         return clip
-    return replace(clip, level=Level.EN)
+    return replace(clip, level=codebook.level_names[0])
 
 
-def _is_released(clip: Clip) -> bool:
+def _is_released(clip: Clip, codebook: Codebook) -> bool:
     if clip.level is None:
         return True
-    only_heard = bool(clip.concepts) and not clip.visual_concepts
+    only_heard = bool(clip.concepts) and not codebook.visual(clip.concepts)
     return not only_heard and clip.clip_id not in UNRELEASED

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .clip import Clip
+from .codebook import Codebook
 from .errors import ManifestError
 from .manifest import Manifest
-from .vocabulary import Level, in_order
 
 DEFAULT_THRESHOLD = 0.2
 """The paper's smallest overlap."""
@@ -24,12 +24,8 @@ SLACK_S = 1e-9
 class Label:
     """A level with its concepts, which are the concepts of that level alone."""
 
-    level: Level
+    level: str
     concepts: tuple[str, ...] = ()
-
-
-UNTOUCHED = Label(Level.EN)
-"""What a clip is where an annotator watched the film and marked nothing."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +47,21 @@ class Projection:
     elsewhere: tuple[str, ...]
 
 
-def merge(labels: Iterable[Label]) -> Label:
-    """Keep the highest level and unite the concepts given at that level; EN if there are none.
+def merge(labels: Iterable[Label], codebook: Codebook) -> Label:
+    """Keep the highest level and unite the concepts given at that level.
 
-    The result does not depend on the order of the labels nor on repeats.
+    Without labels it is the lowest level: an annotator watched the film and marked nothing. The result does
+    not depend on the order of the labels nor on repeats.
     """
     labels = tuple(labels)
     if not labels:
-        return UNTOUCHED
-    highest = max((label.level for label in labels), key=attrgetter("rank"))
+        return Label(codebook.level_names[0])
+    highest = max((label.level for label in labels), key=codebook.rank)
     return Label(
         highest,
-        in_order(concept for label in labels if label.level == highest for concept in label.concepts),
+        codebook.in_order(
+            concept for label in labels if label.level == highest for concept in label.concepts
+        ),
     )
 
 
@@ -90,14 +89,15 @@ def project(
     """Give every clip the label of the annotations that overlap it enough.
 
     An annotation counts if it shares at least `threshold` of the clip's duration; of those that count, the
-    highest level wins and the concepts given at that level are united. A clip that nothing touches is EN.
+    highest level wins and the concepts given at that level are united. A clip that nothing touches gets the
+    lowest level (EN).
 
     Parameters
     ----------
     annotations
         Annotated spans of movies.
     clips
-        The spans to label; their own labels are replaced.
+        The spans to label; their own labels are replaced, and their codebook by that of the annotations.
     threshold
         Share of the clip's duration, 0 to 1.
     per_annotator
@@ -119,10 +119,16 @@ def project(
     labelled: dict[str, list[Clip]] = {}
     for movie in clips.movies:
         own = [clip for clip in clips if clip.movie == movie]
-        for clip, rows in zip(own, _label(own, marks.get(movie, []), threshold, per_annotator), strict=True):
+        for clip, rows in zip(
+            own,
+            _label(own, marks.get(movie, []), threshold, per_annotator, annotations.codebook),
+            strict=True,
+        ):
             labelled[clip.clip_id] = rows
     return Projection(
-        clips.with_clips(row for clip in clips for row in labelled[clip.clip_id]),
+        Manifest(
+            tuple(row for clip in clips for row in labelled[clip.clip_id]), clips.root, annotations.codebook
+        ),
         unwatched=tuple(movie for movie in clips.movies if movie not in marks),
         elsewhere=tuple(movie for movie in annotations.movies if movie not in set(clips.movies)),
     )
@@ -155,7 +161,7 @@ def windows(annotations: Manifest, seconds: float) -> Manifest:
 
 
 def _label(
-    clips: Sequence[Clip], marks: Sequence[Clip], threshold: float, per_annotator: bool
+    clips: Sequence[Clip], marks: Sequence[Clip], threshold: float, per_annotator: bool, codebook: Codebook
 ) -> list[list[Clip]]:
     """Label the clips of one movie: for each clip, its rows."""
     if not marks:
@@ -169,15 +175,15 @@ def _label(
     for clip, counting in zip(clips, counts, strict=True):
         touching = [mark for mark, counted in zip(marks, counting, strict=True) if counted]
         if per_annotator:
-            rows.append([_labelled(clip, touching, annotator) for annotator in annotators])
+            rows.append([_labelled(clip, touching, annotator, codebook) for annotator in annotators])
         else:
-            label = merge(_labels(touching))
+            label = merge(_labels(touching), codebook)
             rows.append([replace(clip, level=label.level, concepts=label.concepts, annotator="")])
     return rows
 
 
-def _labelled(clip: Clip, touching: Iterable[Clip], annotator: str) -> Clip:
-    label = merge(_labels(mark for mark in touching if mark.annotator == annotator))
+def _labelled(clip: Clip, touching: Iterable[Clip], annotator: str, codebook: Codebook) -> Clip:
+    label = merge(_labels(mark for mark in touching if mark.annotator == annotator), codebook)
     name = f"{clip.clip_id}-{annotator}" if annotator else clip.clip_id
     return replace(clip, clip_id=name, level=label.level, concepts=label.concepts, annotator=annotator)
 

@@ -1,21 +1,26 @@
 """Clips as rows of a manifest file, and back."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from .clip import FIELDS, Clip
+from .clip import CODEBOOK_COLUMN, FIELDS, Clip
+from .codebook import BUILTIN, Codebook
 from .errors import ManifestError
 from .table import Problems, Row
-from .vocabulary import Level, concept_named, concept_spelled, level_named, level_spelled
 
 CONCEPT_SEPARATOR = ";"
 
 
-def canonical_bytes(clips: Sequence[Clip]) -> bytes:
-    """Write clips as the one CSV that stands for them: UTF-8, comma, line feed, quotes only where needed."""
+def canonical_bytes(clips: Sequence[Clip], codebook: Codebook) -> bytes:
+    """Write clips as the one CSV that stands for them: UTF-8, comma, line feed, quotes only where needed.
+
+    The codebook's name is in a column of its own, unless it is the one of manifests that name none.
+    """
     extras = tuple(clips[0].extras) if clips else ()
-    lines = [table_line((*FIELDS, *extras))]
-    lines += [table_line((*_cells(clip), *(clip.extras[column] for column in extras))) for clip in clips]
+    default = codebook.name == BUILTIN[0]
+    column, cell = ((), ()) if default else ((CODEBOOK_COLUMN,), (codebook.name,))
+    lines = [table_line((*FIELDS, *column, *extras))]
+    lines += [table_line((*_cells(clip), *cell, *(clip.extras[name] for name in extras))) for clip in clips]
     return "".join(lines).encode("utf-8")
 
 
@@ -39,7 +44,7 @@ class Collected:
             self._problems.add(line, f"clip {clip.clip_id!r} is already on line {first}", self._column)
 
 
-def clip_of(row: Row, problems: Problems, *, spelled: bool = False) -> Clip | None:
+def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool = False) -> Clip | None:
     """Read one row, noting what is wrong with it; None if anything is.
 
     Parameters
@@ -48,20 +53,20 @@ def clip_of(row: Row, problems: Problems, *, spelled: bool = False) -> Clip | No
         Needs clip_id and movie; any other column of FIELDS may be absent, others become extras.
     problems
         Collects what is wrong.
+    codebook
+        Knows levels and concepts.
     spelled
-        Whether levels and concepts may be spelled as published files spell them.
+        Whether levels and concepts may be spelled as the codebook's titles and synonyms.
     """
     before = len(problems.found)
     cells = row.cells
     start = problems.attempt(row.line, "start_s", seconds, cells.get("start_s", ""))
     end = problems.attempt(row.line, "end_s", seconds, cells.get("end_s", ""))
-    level = problems.attempt(row.line, "level", _level, cells.get("level", ""), spelled=spelled)
+    level_of = codebook.level_spelled if spelled else codebook.level_named
+    concept_of = codebook.concept_spelled if spelled else codebook.concept_named
+    level = problems.attempt(row.line, "level", level_of, cells["level"]) if cells.get("level") else None
     concepts = problems.attempt(
-        row.line,
-        "concepts",
-        split_concepts,
-        cells.get("concepts", ""),
-        concept_spelled if spelled else concept_named,
+        row.line, "concepts", lambda: tuple(map(concept_of, split_concepts(cells.get("concepts", ""))))
     )
     if len(problems.found) > before:
         return None
@@ -77,14 +82,8 @@ def clip_of(row: Row, problems: Problems, *, spelled: bool = False) -> Clip | No
         level=level,
         concepts=concepts or (),
         annotator=cells.get("annotator", ""),
-        extras={column: text for column, text in cells.items() if column not in FIELDS},
+        extras={column: text for column, text in cells.items() if column not in (*FIELDS, CODEBOOK_COLUMN)},
     )
-
-
-def _level(text: str, *, spelled: bool) -> Level | None:
-    if not text:
-        return None
-    return level_spelled(text) if spelled else level_named(text)
 
 
 def seconds(text: str) -> float | None:
@@ -100,9 +99,9 @@ def seconds(text: str) -> float | None:
     return value
 
 
-def split_concepts(text: str, named: Callable[[str], str] = concept_named) -> tuple[str, ...]:
-    """Read concepts joined by semicolons."""
-    return tuple(named(name) for name in text.split(CONCEPT_SEPARATOR)) if text else ()
+def split_concepts(text: str) -> tuple[str, ...]:
+    """Part concepts joined by semicolons."""
+    return tuple(text.split(CONCEPT_SEPARATOR)) if text else ()
 
 
 def _cells(clip: Clip) -> tuple[str, ...]:

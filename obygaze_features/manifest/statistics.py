@@ -1,10 +1,10 @@
 """Levels and concepts counted, as in section 3.4 and Figure 2 of Tores et al., CVPR 2024."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from .codebook import BUILTIN, Codebook
 from .manifest import Manifest
-from .vocabulary import CONCEPTS, LEVELS, VISUAL_CONCEPTS, Level
 
 OBYGAZE12_MOVIES: frozenset[str] = frozenset(
     {
@@ -24,6 +24,22 @@ OBYGAZE12_MOVIES: frozenset[str] = frozenset(
 )
 """The twelve films whose numbers the paper prints."""
 
+PRINTED: Mapping[str, str] = {
+    "EN of all clips": "52%",
+    "HN of all clips": "16%",
+    "NS of all clips": "15%",
+    "S of all clips": "16%",
+    "EN without NS": "62%",
+    "HN without NS": "19%",
+    "S without NS": "19%",
+    "S of EN and S": "23%",
+    "S of EN, HN and S": "19%",
+    "visual concepts per HN clip": "1.26",
+    "visual concepts per NS clip": "1.71",
+    "visual concepts per S clip": "2.60",
+}
+"""What section 3.4, section 4.1, App. 8.2 and Figure 2 print of ObyGaze12 under the label policy `paper`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
@@ -37,88 +53,105 @@ class Statistics:
         Clips of each level.
     with_concept
         Clips of each level with each concept.
+    codebook
+        Of the manifest.
     """
 
     n_clips: int
-    clips: Mapping[Level, int]
-    with_concept: Mapping[Level, Mapping[str, int]]
+    clips: Mapping[str, int]
+    with_concept: Mapping[str, Mapping[str, int]]
+    codebook: Codebook
 
     @property
     def unlabelled(self) -> int:
         """Clips without a level."""
         return self.n_clips - sum(self.clips.values())
 
-    def share(self, level: Level, *of: Level) -> float | None:
-        """Share of a level among the clips of the given levels (all four if none is given)."""
-        return _ratio(self.clips[level], sum(self.clips[other] for other in (of or LEVELS)))
+    def share(self, level: str, *of: str) -> float | None:
+        """Share of a level among the clips of the given levels (all if none is given)."""
+        return _ratio(self.clips[level], sum(self.clips[other] for other in (of or self.clips)))
 
-    def mean_concepts(self, level: Level) -> float | None:
+    def mean_concepts(self, level: str) -> float | None:
         """Visual concepts per clip of a level, on average."""
         return _ratio(self._marks(level), self.clips[level])
 
-    def share_of_clips(self, level: Level, concept: str) -> float | None:
+    def share_of_clips(self, level: str, concept: str) -> float | None:
         """Share of a level's clips that have a concept."""
         return _ratio(self.with_concept[level][concept], self.clips[level])
 
-    def share_of_marks(self, level: Level, concept: str) -> float | None:
+    def share_of_marks(self, level: str, concept: str) -> float | None:
         """Share of a visual concept among all visual concepts marked at a level: Figure 2's distribution."""
         return _ratio(self.with_concept[level][concept], self._marks(level))
 
-    def _marks(self, level: Level) -> int:
-        return sum(self.with_concept[level][concept] for concept in VISUAL_CONCEPTS)
+    def _marks(self, level: str) -> int:
+        return sum(self.with_concept[level][concept] for concept in self.codebook.visual_concepts)
 
 
 def statistics(manifest: Manifest) -> Statistics:
     """Count levels and concepts."""
-    clips = dict.fromkeys(LEVELS, 0)
-    with_concept = {level: dict.fromkeys(CONCEPTS, 0) for level in LEVELS}
+    codebook = manifest.codebook
+    clips = dict.fromkeys(codebook.level_names, 0)
+    with_concept = {level: dict.fromkeys(codebook.concept_names, 0) for level in codebook.level_names}
     for clip in manifest:
         if clip.level is not None:
             clips[clip.level] += 1
             for concept in clip.concepts:
                 with_concept[clip.level][concept] += 1
-    return Statistics(len(manifest), clips, with_concept)
+    return Statistics(len(manifest), clips, with_concept, codebook)
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedNumber:
-    """One number of the paper: its name, ours (None if undefined), what is printed, and how it is printed."""
+class Number:
+    """One number of a corpus: its name, its value (None if undefined), and how it is written."""
 
     name: str
-    ours: float | None
-    published: str
+    value: float | None
     style: str
 
     @property
     def shown(self) -> str:
-        """Our number, written as the paper writes it."""
-        return "undefined" if self.ours is None else format(self.ours, self.style)
+        """The number, written as the paper writes it."""
+        return "undefined" if self.value is None else format(self.value, self.style)
 
 
-def published_numbers(counted: Statistics) -> tuple[PublishedNumber, ...]:
-    """List the numbers that section 3.4, section 4.1, App. 8.2 and Figure 2 print, beside ours.
+def numbers(counted: Statistics) -> tuple[Number, ...]:
+    """List what section 3.4 and App. 8.2 of the paper state of a corpus, for the levels of any codebook.
 
-    The printed ones are of ObyGaze12 under the label policy `paper`. Ours agree when rounded, but for one: S
-    of EN and S is 23.6 %, printed as 23 %.
+    Shares of each level, among all clips and without the levels that are in no task; the share of positives
+    in each task; visual concepts per clip of each level.
     """
-    en, hn, ns, s = LEVELS
-    share, mean = counted.share, counted.mean_concepts
-    return (
-        *(
-            PublishedNumber(f"{level} of all clips", share(level), printed, ".1%")
-            for level, printed in zip(LEVELS, ("52%", "16%", "15%", "16%"), strict=True)
-        ),
-        *(
-            PublishedNumber(f"{level} without NS", share(level, en, hn, s), printed, ".1%")
-            for level, printed in zip((en, hn, s), ("62%", "19%", "19%"), strict=True)
-        ),
-        PublishedNumber("S of EN and S", share(s, en, s), "23%", ".1%"),
-        PublishedNumber("S of EN, HN and S", share(s, en, hn, s), "19%", ".1%"),
-        *(
-            PublishedNumber(f"visual concepts per {level} clip", mean(level), printed, ".2f")
-            for level, printed in zip((hn, ns, s), ("1.26", "1.71", "2.60"), strict=True)
-        ),
-    )
+    codebook, share = counted.codebook, counted.share
+    aside = [level for level in codebook.level_names if level not in codebook.labels]
+    found = [Number(f"{level} of all clips", share(level), ".1%") for level in codebook.level_names]
+    if aside:
+        found += [
+            Number(f"{level} without {_listed(aside)}", share(level, *codebook.labels), ".1%")
+            for level in codebook.labels
+        ]
+    for task in codebook.tasks:
+        of = [level for level in codebook.level_names if level in task.levels]
+        parts = [share(level, *of) for level in task.positives]
+        value = None if None in parts else sum(part for part in parts if part is not None)
+        found.append(Number(f"{_listed(task.positives)} of {_listed(of)}", value, ".1%"))
+    if codebook.visual_concepts:
+        found += [
+            Number(f"visual concepts per {level} clip", counted.mean_concepts(level), ".2f")
+            for level in codebook.level_names
+        ]
+    return tuple(found)
+
+
+def printed_numbers(manifest: Manifest) -> Mapping[str, str]:
+    """Give what the paper prints, by the names of `numbers`; nothing unless the manifest is of ObyGaze12.
+
+    Ours agree when rounded, but for one: S of EN and S is 23.6 %, printed as 23 %.
+    """
+    is_obygaze12 = manifest.codebook.name == BUILTIN[0] and frozenset(manifest.movies) == OBYGAZE12_MOVIES
+    return PRINTED if is_obygaze12 else {}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _ratio(part: int, whole: int) -> float | None:

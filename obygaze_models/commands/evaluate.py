@@ -209,7 +209,7 @@ def _save_model(path: Path, data: "Dataset", train: "Task", run: "Run", group: "
 
 def _notice_policy(clips: "Manifest", labelled: "Manifest", policy: "LabelPolicy") -> None:
     """Say on stderr how many labels the policy changed or, under raw, the paper's would change."""
-    from obygaze_features.manifest import LabelPolicy, apply_policy
+    from obygaze_features.manifest import LabelPolicy, apply_policy, policies_of
 
     if policy is not LabelPolicy.RAW:
         changed = _changed(clips, labelled)
@@ -217,7 +217,7 @@ def _notice_policy(clips: "Manifest", labelled: "Manifest", policy: "LabelPolicy
             f"label policy {policy}: {changed} clips changed level, {len(clips) - len(labelled)} left out",
             err=True,
         )
-    elif any(clip.concepts for clip in clips):
+    elif LabelPolicy.PAPER in policies_of(clips.codebook) and any(clip.concepts for clip in clips):
         changed = _changed(clips, apply_policy(clips, LabelPolicy.PAPER))
         if changed:
             click.echo(

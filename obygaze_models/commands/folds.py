@@ -123,11 +123,9 @@ def _check_usage(
 
 def _concept(text: str) -> str:
     """Find a visual concept by its name, with spaces, hyphens or underscores."""
-    from obygaze_features.manifest import VISUAL_CONCEPTS
-    from obygaze_features.manifest.vocabulary import concept_spelled
-    from obygaze_models.protocol import ProtocolError
+    from obygaze_models.protocol import OBYGAZE12, VISUAL_CONCEPTS, ProtocolError
 
-    name = concept_spelled(text.replace("-", " ").replace("_", " "))
+    name = OBYGAZE12.concept_spelled(text.replace("-", " ").replace("_", " "))
     if name not in VISUAL_CONCEPTS:
         raise ProtocolError(
             f"concept {name} is not visual: no CAV is fitted for it; "

@@ -225,7 +225,7 @@ def _notice_policy(clips: "Manifest", policy: "LabelPolicy") -> None:
     from obygaze_features.manifest import apply_policy
 
     labelled = apply_policy(clips, policy)
-    changed = sum(clips.by_id[clip.clip_id].level is not clip.level for clip in labelled)
+    changed = sum(clips.by_id[clip.clip_id].level != clip.level for clip in labelled)
     left_out = len(clips) - len(labelled)
     if changed or left_out:
         click.echo(

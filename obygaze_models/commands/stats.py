@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from obygaze_features.manifest import Statistics
+    from collections.abc import Mapping
+
+    from obygaze_features.manifest import Manifest, Statistics
 
 
 @click.command()
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     type=click.Choice(["paper", "released", "raw", "all"]),
     default="all",
     show_default=True,
-    help="How to read the labels of clips in which nobody marked a visual concept.",
+    help="How to read the labels of clips without a visual concept; all: every policy of the codebook.",
 )
 @click.option(
     "--figure",
@@ -28,9 +30,10 @@ if TYPE_CHECKING:
 def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> None:
     """Count levels and concepts, as in section 3.4 and Figure 2 of Tores et al., CVPR 2024.
 
-    Label policies: `paper` makes a clip with no visual concept EN; `released` leaves out the clips whose
-    concepts are all non-visual, as the released split files do; `raw` is as annotated. For the films of
-    ObyGaze12 the printed numbers, which follow `paper`, stand beside ours.
+    Label policies are for the codebooks that list them: `paper` (obygaze12, mobygaze) makes a clip with no
+    visual concept EN; `released` (obygaze12) leaves out the clips whose concepts are all non-visual, as the
+    released split files do; `raw` is as annotated. For the films of ObyGaze12 the printed numbers, which
+    follow `paper`, stand beside ours.
 
     \b
     Examples:
@@ -38,62 +41,78 @@ def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> No
       obygaze manifest stats obygaze12.csv --policy paper --figure figure2.svg
       obygaze manifest stats obygaze12.csv --json
     """
-    from obygaze_features.manifest import LabelPolicy, apply_policy, read_manifest, statistics
-    from obygaze_features.manifest.statistics import OBYGAZE12_MOVIES
+    from obygaze_features.manifest import LabelPolicy, apply_policy, policies_of, read_manifest, statistics
+    from obygaze_features.manifest.statistics import printed_numbers
 
     if figure is not None and figure.suffix.lower() not in {".png", ".svg"}:
         raise click.UsageError(f"--figure {figure}: name it .png or .svg")
     clips = read_manifest(manifest)
-    policies = list(LabelPolicy) if policy == "all" else [LabelPolicy(policy)]
+    policies = policies_of(clips.codebook) if policy == "all" else (LabelPolicy(policy),)
     counted = {str(name): statistics(apply_policy(clips, name)) for name in policies}
-    printed = frozenset(clips.movies) == OBYGAZE12_MOVIES
+    printed = printed_numbers(clips)
     if figure is not None:
         # Before the tables, which would hide why it could not be drawn.
         from obygaze_models.figures.figure2 import draw_figure2
 
+        _refuse_to_draw(clips)
         draw_figure2(counted, figure)
         click.echo(f"figure written to {figure}", err=True)
     if as_json:
         document = {
             "manifest": str(manifest),
             "digest": clips.digest(),
-            "policies": {name: _record(one, printed=printed) for name, one in counted.items()},
+            "codebook": clips.codebook.name,
+            "policies": {name: _record(one, printed) for name, one in counted.items()},
         }
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         for name, one in counted.items():
-            _show(name, one, len(clips), printed=printed)
+            _show(name, one, len(clips), printed)
 
 
-def _show(policy: str, counted: "Statistics", n_read: int, *, printed: bool) -> None:
-    from obygaze_features.manifest import CONCEPTS, LEVELS, VISUAL_CONCEPTS
-    from obygaze_features.manifest.statistics import published_numbers
+def _refuse_to_draw(clips: "Manifest") -> None:
+    """Figure 2 has a colour for each visual concept of ObyGaze12."""
+    from obygaze_features.manifest import ManifestError, builtin_codebook
 
+    drawn, found = builtin_codebook("obygaze12"), clips.codebook
+    if (found.level_names, found.visual_concepts) != (drawn.level_names, drawn.visual_concepts):
+        raise ManifestError(
+            f"--figure: Figure 2 has the levels and visual concepts of {drawn.name}, "
+            f"and this manifest's codebook is {found.name!r}"
+        )
+
+
+def _show(policy: str, counted: "Statistics", n_read: int, printed: "Mapping[str, str]") -> None:
+    from obygaze_features.manifest.statistics import numbers
+
+    levels, visual = counted.codebook.level_names, counted.codebook.visual_concepts
     left_out = n_read - counted.n_clips
     click.echo(
         f"label policy {policy}: {counted.n_clips:,} clips, {counted.unlabelled:,} without level, "
         f"{left_out:,} left out by the policy"
     )
     click.echo()
-    _echo_table([["clips", *(f"{counted.clips[level]:,}" for level in LEVELS)]], ["level", *LEVELS])
+    _echo_table([["clips", *(f"{counted.clips[level]:,}" for level in levels)]], ["level", *levels])
     rows = [
-        [number.name, number.shown, *([number.published] if printed else [])]
-        for number in published_numbers(counted)
+        [number.name, number.shown, *([printed.get(number.name, "")] if printed else [])]
+        for number in numbers(counted)
     ]
     headers = ["share or mean", "ours", *(["printed"] if printed else [])]
     _echo_table(rows, headers)
-    with_any = [level for level in LEVELS if any(counted.with_concept[level].values())]
+    if not counted.codebook.concepts:
+        return
+    with_any = [level for level in levels if any(counted.with_concept[level].values())]
     with_visual = [level for level in with_any if counted.mean_concepts(level)]
     concepts = [
         [
-            concept if concept in VISUAL_CONCEPTS else f"{concept} (not visual)",
+            concept if concept in visual else f"{concept} (not visual)",
             *(_percent(counted.share_of_clips(level, concept)) for level in with_any),
             *(
-                _percent(counted.share_of_marks(level, concept)) if concept in VISUAL_CONCEPTS else ""
+                _percent(counted.share_of_marks(level, concept)) if concept in visual else ""
                 for level in with_visual
             ),
         ]
-        for concept in CONCEPTS
+        for concept in counted.codebook.concept_names
     ]
     headers = [
         "concept",
@@ -111,32 +130,36 @@ def _echo_table(rows: list[list[str]], headers: list[str]) -> None:
     click.echo()
 
 
-def _record(counted: "Statistics", *, printed: bool) -> dict[str, Any]:
-    from obygaze_features.manifest import CONCEPTS, LEVELS, VISUAL_CONCEPTS
-    from obygaze_features.manifest.statistics import published_numbers
+def _record(counted: "Statistics", printed: "Mapping[str, str]") -> dict[str, Any]:
+    from obygaze_features.manifest.statistics import numbers
 
+    levels, visual = counted.codebook.level_names, counted.codebook.visual_concepts
     return {
         "clips": counted.n_clips,
         "unlabelled": counted.unlabelled,
-        "levels": {level.value: counted.clips[level] for level in LEVELS},
+        "levels": {level: counted.clips[level] for level in levels},
         "numbers": [
-            {"name": number.name, "ours": number.ours, **({"printed": number.published} if printed else {})}
-            for number in published_numbers(counted)
+            {
+                "name": number.name,
+                "ours": number.value,
+                **({"printed": printed[number.name]} if number.name in printed else {}),
+            }
+            for number in numbers(counted)
         ],
         "concepts": {
-            level.value: {
+            level: {
                 concept: {
                     "clips": counted.with_concept[level][concept],
                     "share_of_clips": counted.share_of_clips(level, concept),
                     **(
                         {"share_of_marks": counted.share_of_marks(level, concept)}
-                        if concept in VISUAL_CONCEPTS
+                        if concept in visual
                         else {}
                     ),
                 }
-                for concept in CONCEPTS
+                for concept in counted.codebook.concept_names
             }
-            for level in LEVELS
+            for level in levels
         },
     }
 

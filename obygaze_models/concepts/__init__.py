@@ -1,6 +1,6 @@
 """Concepts: directions in feature space (CAVs), banks of them, and heads that see by them alone (PCBMs)."""
 
-from obygaze_models.concepts.bank import ConceptBank, crossfit
+from obygaze_models.concepts.bank import ConceptBank, RandomDirections, ShuffledConcepts, crossfit
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav import LinearCAV
 from obygaze_models.errors import ConceptError
@@ -14,12 +14,13 @@ from obygaze_models.concepts.svm import Problem, crossfit_svm, svm_hyperplanes
 __all__ = [
     "ConceptBank",
     "ConceptBottleneck",
-    "ConceptError",
     "Contribution",
     "Explanation",
     "Hyperplanes",
     "LinearCAV",
     "Problem",
+    "RandomDirections",
+    "ShuffledConcepts",
     "Significance",
     "Step",
     "Tuned",

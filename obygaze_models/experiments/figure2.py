@@ -4,8 +4,8 @@ from functools import partial
 
 import pandas as pd
 
-from obygaze_features.manifest import LabelPolicy, Manifest, Statistics, apply_policy, statistics
-from obygaze_features.manifest.statistics import OBYGAZE12_MOVIES, published_numbers
+from obygaze_features.manifest import Manifest, Statistics, apply_policy, policies_of, statistics
+from obygaze_features.manifest.statistics import PRINTED, numbers, printed_numbers
 from obygaze_models.figures.figure2 import draw_figure2
 from obygaze_models.report import Block, Picture, Report
 
@@ -13,14 +13,15 @@ from obygaze_models.report import Block, Picture, Report
 def dataset_report(manifest: Manifest) -> Report:
     """Redo Figure 2 and the numbers of section 3.4, under the label policies."""
     counted: dict[str, Statistics] = {
-        str(policy): statistics(apply_policy(manifest, policy)) for policy in LabelPolicy
+        str(policy): statistics(apply_policy(manifest, policy)) for policy in policies_of(manifest.codebook)
     }
     caption = "Concepts marked at each level; label policies that give the same numbers share a panel"
-    printed = frozenset(manifest.movies) == OBYGAZE12_MOVIES
+    printed = printed_numbers(manifest)
     rows = [
-        {"policy": policy, "number": one.name, "ours": one.shown, "printed": one.published if printed else ""}
+        {"policy": policy, "number": one.name, "ours": one.shown, "printed": printed.get(one.name, "")}
         for policy, counts in counted.items()
-        for one in published_numbers(counts)
+        for one in numbers(counts)
+        if one.name in PRINTED
     ]
     return Report(
         name="figure2",

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import VISUAL_CONCEPTS
 from obygaze_models.concepts import permutation_pvalues
 from obygaze_models.evaluation import jackknife_interval
 from obygaze_models.evaluation.metrics import NAN, auc, f1_pos
@@ -19,6 +18,7 @@ from obygaze_models.experiments.published import FIGURE3_HARD, trivial_f1
 from obygaze_models.experiments.results import PaperResults, StrictResults, one_thread
 from obygaze_models.experiments.strict_concepts import enough, presence, used
 from obygaze_models.figures.figure3 import Bar, draw_figure3
+from obygaze_models.protocol import VISUAL_CONCEPTS
 from obygaze_models.protocol.paper import Negatives, concept_folds, leak_caption
 from obygaze_models.report import Block, Picture, Report, interval, number
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from obygaze_features.manifest import VISUAL_CONCEPTS
 from obygaze_models.concepts.heads import node_counts
 from obygaze_models.experiments import captions
 from obygaze_models.experiments.material import Source
 from obygaze_models.experiments.results import PaperResults, StrictResults, one_thread
 from obygaze_models.experiments.strict_concepts import final_tree
 from obygaze_models.figures.figure5 import Node, draw_figure5
-from obygaze_models.protocol import TASKS
+from obygaze_models.protocol import TASKS, VISUAL_CONCEPTS
 from obygaze_models.protocol.paper import Negatives, head_fold, leak_caption
 from obygaze_models.report import Block, Picture, Report
 

@@ -9,7 +9,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from obygaze_features.manifest import VISUAL_CONCEPTS
 from obygaze_models.evaluation.metrics import f1_weighted
 from obygaze_models.experiments import captions
 from obygaze_models.experiments.error_factors import error_factors
@@ -18,6 +17,7 @@ from obygaze_models.experiments.paper_protocol import FILM_PAIRS, pair_folds
 from obygaze_models.experiments.published import FIGURE6_FILMS, title_of
 from obygaze_models.experiments.results import PaperResults, StrictResults, one_thread
 from obygaze_models.figures.figure6 import Effect, draw_forest, draw_weights
+from obygaze_models.protocol import VISUAL_CONCEPTS
 from obygaze_models.protocol.paper import leak_caption
 from obygaze_models.report import Block, Picture, Report, interval, number
 

@@ -7,11 +7,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import VISUAL_CONCEPTS, LabelPolicy, Manifest, apply_policy
+from obygaze_features.manifest import LabelPolicy, Manifest, apply_policy
 from obygaze_features.store import Store
 from obygaze_models.dataset import Dataset, DatasetError, Exclusion, load_dataset
 from obygaze_models.experiments.published import PROBE_OF
-from obygaze_models.protocol import TASKS
+from obygaze_models.protocol import TASKS, VISUAL_CONCEPTS
 
 
 @dataclass(frozen=True, eq=False)

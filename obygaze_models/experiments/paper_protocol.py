@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import VISUAL_CONCEPTS
 from obygaze_models.concepts import Hyperplanes, Problem, svm_hyperplanes
 from obygaze_models.concepts.bottleneck import ABOVE_ZERO
 from obygaze_models.concepts.heads import head_scores
@@ -22,7 +21,7 @@ from obygaze_models.experiments.material import Material, Source
 from obygaze_models.experiments.published import CELLS
 from obygaze_models.experiments.rows import Rows, gather, predicted
 from obygaze_models.probes import MLPProbe, fit_many
-from obygaze_models.protocol import TASKS
+from obygaze_models.protocol import TASKS, VISUAL_CONCEPTS
 from obygaze_models.protocol.paper import (
     Fold,
     Negatives,

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import VISUAL_CONCEPTS
 from obygaze_models.concepts import ConceptBottleneck, Hyperplanes, Tuned, ridge_hyperplanes, tuned_ridge
 from obygaze_models.concepts.bottleneck import ABOVE_ZERO
 from obygaze_models.concepts.ridge_tuning import PENALTIES, mean_variance
@@ -20,7 +19,7 @@ from obygaze_models.evaluation import Predictions
 from obygaze_models.experiments.evaluate import seed_of
 from obygaze_models.experiments.material import Material, Source
 from obygaze_models.experiments.rows import gather, predicted
-from obygaze_models.protocol import TASKS, Split, check_split, inner_folds
+from obygaze_models.protocol import TASKS, VISUAL_CONCEPTS, Split, check_split, inner_folds
 from obygaze_models.protocol.paper import Negatives
 
 Bools = NDArray[np.bool_]

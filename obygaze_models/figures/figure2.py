@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from obygaze_features.manifest import VISUAL_CONCEPTS, Level, Statistics
+from obygaze_features.manifest import Statistics
+from obygaze_models.protocol import VISUAL_CONCEPTS
 
 COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb", "#332288")
 """One colour a concept; told apart by readers who do not see red or green."""
@@ -53,7 +54,7 @@ def draw_figure2(counted: Mapping[str, Statistics], path: Path) -> None:
 
 
 def _draw_panel(axes: Axes, policy: str, counted: Statistics) -> None:
-    levels = (Level.S, Level.NS, Level.HN)  # drawn from the bottom up
+    levels = ("S", "NS", "HN")  # drawn from the bottom up
     left = [0.0] * len(levels)
     for concept, colour in zip(VISUAL_CONCEPTS, COLOURS, strict=True):
         shares = [counted.share_of_marks(level, concept) or 0.0 for level in levels]
@@ -71,7 +72,7 @@ def _draw_panel(axes: Axes, policy: str, counted: Statistics) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _title(level: Level, counted: Statistics) -> str:
+def _title(level: str, counted: Statistics) -> str:
     share, mean = counted.share(level), counted.mean_concepts(level)
     if share is None or mean is None:
         return f"{level}: no clip"

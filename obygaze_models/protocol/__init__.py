@@ -1,23 +1,24 @@
-"""What is learnt from what, and tested on what: tasks, folds, and selection that never sees the test fold."""
+"""What is learnt from what, and tested on what: targets, folds, and selection that never sees the test fold."""
 
-from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol.folds import FoldTable, Split, check_split, leave_one_movie_out, splits
 from obygaze_models.protocol.seen import scene_blocks, seen_splits
 from obygaze_models.protocol.selection import best_threshold, inner_folds
-from obygaze_models.protocol.tasks import TASKS, Task, find_task
+from obygaze_models.protocol.targets import Labels, Target, find_target, labels_of, level_target, task_target
 
 __all__ = [
-    "TASKS",
     "FoldTable",
-    "ProtocolError",
+    "Labels",
     "Split",
-    "Task",
+    "Target",
     "best_threshold",
     "check_split",
-    "find_task",
+    "find_target",
     "inner_folds",
+    "labels_of",
     "leave_one_movie_out",
+    "level_target",
     "scene_blocks",
     "seen_splits",
     "splits",
+    "task_target",
 ]

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from obygaze_features.manifest import Clip, Level, Manifest
+from obygaze_features.manifest import Clip, Manifest, Task
 from obygaze_models.errors import ProtocolError
-from obygaze_models.protocol.tasks import Task
 
 TEST_FOLD = 9
 """The released folds are 0 to 9; the last one is tested."""
@@ -241,12 +240,12 @@ def concept_labels(manifest: Manifest, concept: str, negatives: Negatives) -> Ma
     """
     labels = {}
     for clip in manifest:
-        if clip.level in (Level.HN, Level.S):
+        if clip.level in ("HN", "S"):
             if concept in clip.concepts:
                 labels[clip.clip_id] = 1
             elif negatives is not Negatives.EN:
                 labels[clip.clip_id] = 0
-        elif clip.level is Level.EN and negatives is not Negatives.HN_S:
+        elif clip.level == "EN" and negatives is not Negatives.HN_S:
             labels[clip.clip_id] = 0
     return labels
 

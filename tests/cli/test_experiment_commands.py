@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from obygaze_features.manifest import VISUAL_CONCEPTS, Clip, Level, Manifest, write_manifest
+from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.commands import published
 from obygaze_models.experiments.material import DatasetError
-from obygaze_models.protocol import ProtocolError
+from obygaze_models.protocol import VISUAL_CONCEPTS, ProtocolError
 from obygaze_models.report import CONTENTS, OutputError, new_folder
 
 N_MOVIES, N_CLIPS, D = 5, 40, 6
@@ -25,7 +25,7 @@ def corpus(tmp_path_factory):
     clips = []
     for movie in range(N_MOVIES):
         for place in range(N_CLIPS):
-            level = Level(("EN", "HN", "S")[place % 3])
+            level = ("EN", "HN", "S")[place % 3]
             marked = rng.random(len(VISUAL_CONCEPTS)) < (0.5 if level != "EN" else 0)
             marked[0] |= level != "EN"
             concepts = tuple(np.array(VISUAL_CONCEPTS)[marked].tolist())

@@ -6,7 +6,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from obygaze_features.manifest import Clip, Level, Manifest, import_obygaze12, write_manifest
+from obygaze_features.manifest import Clip, Manifest, import_obygaze12, write_manifest
 from obygaze_models.commands.folds import folds
 from obygaze_models.protocol import ProtocolError
 
@@ -91,7 +91,7 @@ def test_strict_needs_no_split_files(tmp_path):
     clips = [
         Clip(f"{movie}-{place}", movie, level=level)
         for movie in "abc"
-        for place, level in enumerate([Level.EN, Level.HN, Level.NS, Level.S])
+        for place, level in enumerate(["EN", "HN", "NS", "S"])
     ]
     write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "films.csv")
     found = document(tmp_path / "films.csv", "--test", "enhn_s")

@@ -136,7 +136,7 @@ def test_agreement_says_where_gamma_is_undefined(run):
     assert err.startswith("undefined for 1 of 1 pairs, which the means leave out")
     assert json.loads(run("agreement", "same.csv", "--json")[1])["mean_gamma"] == {
         "all_levels": None,
-        "without_ns": None,
+        "labels_only": None,
     }
 
 

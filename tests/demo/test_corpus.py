@@ -8,7 +8,7 @@ import numpy as np
 from obygaze_features.demo import plan_corpus
 from obygaze_features.demo.corpus import CORRUPT, LONGEST, MISSING, SHORTEST, _write_film_files
 from obygaze_features.demo.drawing import CUES, HEIGHT, RATE, WIDTH, Look, draw_clip
-from obygaze_features.manifest import VISUAL_CONCEPTS
+from obygaze_models.protocol import VISUAL_CONCEPTS
 
 PLAIN = Look((1.0, 1.0, 1.0), 0.4, 0.0)
 

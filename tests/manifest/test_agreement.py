@@ -1,5 +1,7 @@
 """Gamma: 1 for perfect agreement, 0 for chance; the closed form is what the paper's shuffles estimate."""
 
+from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 
@@ -9,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features.manifest import (
-    LEVELS,
     Clip,
+    Codebook,
     Level,
     Manifest,
     ManifestError,
     agreement,
-    gamma,
+    builtin_codebook,
     import_mobygaze,
     import_obygaze12,
     project,
@@ -23,22 +25,32 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest.agreement import (
     DEFAULT_WINDOW_S,
-    DISTANCES,
     PAPER_SHUFFLES,
+    distances,
     expected_disorder,
     is_aligned,
     mean_defined,
 )
+from obygaze_features.manifest.agreement import gamma as gamma_of
 
+OBYGAZE12 = builtin_codebook("obygaze12")
+LEVELS = OBYGAZE12.level_names
 EN, HN, NS, S = LEVELS
+DISTANCES = distances(OBYGAZE12)
+gamma = partial(gamma_of, codebook=OBYGAZE12)
 sequences = st.lists(st.sampled_from(LEVELS), min_size=1, max_size=5)
 
 
 def test_the_distances_are_those_of_equation_2():
     assert np.array_equal(DISTANCES, DISTANCES.T)
     assert not DISTANCES.diagonal().any()
-    assert DISTANCES[EN.rank, S.rank] == 1
-    assert DISTANCES[HN.rank, NS.rank] == 0.4
+    assert DISTANCES.tolist() == [[0, 0.3, 0.7, 1], [0.3, 0, 0.4, 0.7], [0.7, 0.4, 0, 0.3], [1, 0.7, 0.3, 0]]
+
+
+def test_levels_without_positions_are_equal_steps_apart():
+    three = Codebook("three", "1", tuple(map(Level, ("calm", "unsure", "violent"))))
+    assert distances(three).tolist() == [[0, 0.5, 1], [0.5, 0, 0.5], [1, 0.5, 0]]
+    assert distances(replace(three, levels=three.levels[:1])).tolist() == [[0]]
 
 
 def test_perfect_agreement_gives_one():
@@ -70,9 +82,9 @@ def test_gamma_is_undefined_where_chance_has_no_disorder(a, b):
 @given(sequences, st.randoms(use_true_random=False))
 def test_the_closed_form_is_the_mean_over_every_order(first, random):
     second = [random.choice(LEVELS) for _ in first]
-    a, b = (np.array([level.rank for level in levels]) for levels in (first, second))
+    a, b = (np.array([OBYGAZE12.rank(level) for level in levels]) for levels in (first, second))
     every = [DISTANCES[a, list(order)].mean() for order in permutations(b)]
-    assert expected_disorder(a, b) == pytest.approx(np.mean(every))
+    assert expected_disorder(a, b, DISTANCES) == pytest.approx(np.mean(every))
 
 
 @given(sequences, st.randoms(use_true_random=False))
@@ -106,7 +118,7 @@ def test_on_every_pair_of_mobygaze_the_closed_form_is_within_the_error_of_the_sh
     assert len(pairs) == 20
     z = []
     for pair in pairs:
-        for one in (pair.all_levels, pair.without_ns):
+        for one in (pair.all_levels, pair.labels_only):
             assert one.value is not None
             assert one.value < 1
             z.append((one.shuffled - one.value) / one.standard_error)
@@ -114,7 +126,7 @@ def test_on_every_pair_of_mobygaze_the_closed_form_is_within_the_error_of_the_sh
         np.abs(z).max() < 3.5
     )  # 40 draws of about a normal: beyond 3.5 once in 50 runs, and the seed is fixed
     assert mean_defined(pair.all_levels for pair in pairs) == pytest.approx(0.356, abs=5e-4)
-    assert mean_defined(pair.without_ns for pair in pairs) == pytest.approx(0.383, abs=5e-4)
+    assert mean_defined(pair.labels_only for pair in pairs) == pytest.approx(0.383, abs=5e-4)
 
 
 def test_the_default_window_is_the_mean_moviegraphs_clip(segments, shared_data):
@@ -130,7 +142,7 @@ def test_the_default_window_is_the_mean_moviegraphs_clip(segments, shared_data):
 def labelled(*rows):
     return Manifest(
         tuple(
-            Clip(f"{movie}-{start}-{by}", movie, "", start, start + 1, Level(level), (), by)
+            Clip(f"{movie}-{start}-{by}", movie, "", start, start + 1, level, (), by)
             for movie, start, by, level in rows
         ),
         Path(),
@@ -144,7 +156,7 @@ def test_three_annotators_are_three_pairs_and_only_shared_clips_count():
     assert {pair.all_levels.n_clips for pair in pairs} == {2}
 
 
-def test_without_ns_drops_what_either_called_not_sure():
+def test_labels_only_drop_what_either_called_not_sure():
     pairs = agreement(
         labelled(
             *(("m", i, "a", x) for i, x in enumerate(["EN", "S", "NS"])),
@@ -152,8 +164,8 @@ def test_without_ns_drops_what_either_called_not_sure():
         )
     )
     assert pairs[0].all_levels.n_clips == 3
-    assert pairs[0].without_ns.n_clips == 1
-    assert pairs[0].without_ns.value is None
+    assert pairs[0].labels_only.n_clips == 1
+    assert pairs[0].labels_only.value is None
 
 
 def test_nobody_to_compare_is_said():

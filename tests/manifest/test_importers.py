@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from obygaze_features.manifest import (
-    LEVELS,
     Clip,
     ManifestError,
+    builtin_codebook,
     import_folder,
     import_images,
     import_mobygaze,
@@ -63,7 +63,7 @@ def test_a_row_of_obygaze12_becomes_a_clip(tmp_path):
             "tt1-003",
             "tt1",
             "tt1_scene_1.avi",
-            level=LEVELS[1],
+            level="HN",
             concepts=("Type of shot", "Expression of emotion", "Speech"),
             extras={
                 "scene_shots": "tt1scene-001.ss-0001.es-0002",
@@ -158,7 +158,7 @@ def test_a_folder_without_annotations_is_refused(tmp_path):
 
 def test_lists_are_read_and_never_run():
     assert text_list("['a', ' b']") == ("a", " b")
-    assert concept_list("['']") == ()
+    assert concept_list("['']", builtin_codebook("obygaze12")) == ()
     for cell in ("open('x')", "('a',)", "['a'] * 9", "", "[" * 10_000):
         with pytest.raises(ManifestError):
             text_list(cell)
@@ -301,15 +301,16 @@ def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_
             "films/two/a.MKV",
             0,
             12.5,
-            LEVELS[3],
+            "S",
             ("Look", "Clothing"),
             "",
             {"note": "x"},
         ),
         Clip("scene-2", "film", "films/two/a.MKV", 12.5, 20, extras={"note": ""}),
-        Clip("gone", "gone", "films/gone.mp4", level=LEVELS[1], extras={"note": ""}),
+        Clip("gone", "gone", "films/gone.mp4", level="HN", extras={"note": ""}),
     )
-    assert imported.notices[-2:] == (
+    assert imported.notices[-3:] == (
+        "read 'Clothes' as Clothing (1 row), 'Sure' as S (1 row)",
         f"1 of 2 named videos is missing on disk: {films / 'gone.mp4'}",
         "left out 2 videos that spans.csv does not name",
     )

@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.manifest import (
-    CONCEPTS,
     FIELDS,
-    LEVELS,
     Clip,
     Manifest,
     ManifestError,
+    builtin_codebook,
     read_manifest,
     write_manifest,
 )
-from obygaze_features.manifest.clip import is_printable
+from obygaze_features.manifest.clip import CODEBOOK_COLUMN, is_printable
 from obygaze_features.manifest.paths import stored_path
 
+LEVELS, CONCEPTS = builtin_codebook("obygaze12").level_names, builtin_codebook("obygaze12").concept_names
 HEADER = ",".join(FIELDS)
 GOOD = "a-1,a,,0.0,1.5,S,Look;Body,"
 
@@ -42,7 +42,9 @@ spans = st.one_of(st.just((None, None)), st.tuples(instants, instants).filter(la
 
 @st.composite
 def manifests(draw):
-    columns = draw(st.lists(names.filter(lambda name: name not in FIELDS), unique=True, max_size=3))
+    columns = draw(
+        st.lists(names.filter(lambda name: name not in (*FIELDS, CODEBOOK_COLUMN)), unique=True, max_size=3)
+    )
     clips = []
     for clip_id in draw(st.lists(names, unique=True, max_size=6)):
         start, end = draw(spans)
@@ -177,7 +179,7 @@ def test_clips_made_in_code_are_checked_too():
     with pytest.raises(ManifestError, match="clip 'a': end_s 1 is not after start_s 2"):
         Clip("a", "a", start_s=2, end_s=1)
     with pytest.raises(ManifestError, match="unknown concept 'Clothes'"):
-        Clip("a", "a", concepts=("Clothes",))
+        Manifest((Clip("a", "a", concepts=("Clothes",)),), Path())
     with pytest.raises(ManifestError, match="no name for an extra column"):
         Clip("a", "a", extras={"movie": "b"})
     with pytest.raises(ManifestError, match="clip 'a' is there twice"):

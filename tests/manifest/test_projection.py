@@ -8,21 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.manifest import (
-    CONCEPTS,
-    LEVELS,
     Clip,
     Label,
-    Level,
     Manifest,
     ManifestError,
+    builtin_codebook,
     merge,
     project,
     windows,
 )
 
+OBYGAZE12 = builtin_codebook("obygaze12")
+
 
 def mark(number, start, end, level, *concepts, by="ann", movie="m"):
-    return Clip(f"mark-{number}", movie, "", start, end, Level(level), concepts, by)
+    return Clip(f"mark-{number}", movie, "", start, end, level, concepts, by)
 
 
 def manifest(*clips):
@@ -101,22 +101,25 @@ def test_windows_cover_the_film_and_the_last_ends_with_it():
 
 
 some_labels = st.builds(
-    lambda level, concepts: Label(level, tuple(c for c in CONCEPTS if c in concepts)),
-    st.sampled_from(LEVELS),
-    st.sets(st.sampled_from(CONCEPTS), max_size=3),
+    lambda level, concepts: Label(level, tuple(c for c in OBYGAZE12.concept_names if c in concepts)),
+    st.sampled_from(OBYGAZE12.level_names),
+    st.sets(st.sampled_from(OBYGAZE12.concept_names), max_size=3),
 )
 
 
 @given(st.lists(some_labels, max_size=6), st.randoms(use_true_random=False))
 def test_merging_ignores_order_repeats_and_grouping(given_labels, random):
-    whole = merge(given_labels)
+    whole = merge(given_labels, OBYGAZE12)
     shuffled = random.sample(given_labels, len(given_labels))
-    assert merge(shuffled) == whole
-    assert merge(given_labels + given_labels) == whole
-    assert merge([whole]) == whole
+    assert merge(shuffled, OBYGAZE12) == whole
+    assert merge(given_labels + given_labels, OBYGAZE12) == whole
+    assert merge([whole], OBYGAZE12) == whole
     cut = len(given_labels) // 2
     if cut:
-        assert merge([merge(given_labels[:cut]), merge(given_labels[cut:])]) == whole
+        assert (
+            merge([merge(part, OBYGAZE12) for part in (given_labels[:cut], given_labels[cut:])], OBYGAZE12)
+            == whole
+        )
 
 
 @st.composite
@@ -141,7 +144,7 @@ thresholds = st.floats(0, 1)
 def test_a_level_never_rises_as_the_threshold_grows(marks, one, other):
     low = project(marks, TEN, min(one, other)).manifest
     high = project(marks, TEN, max(one, other)).manifest
-    assert all(a.level.rank >= b.level.rank for a, b in zip(low, high, strict=True))
+    assert all(OBYGAZE12.rank(a.level) >= OBYGAZE12.rank(b.level) for a, b in zip(low, high, strict=True))
 
 
 @given(annotations(), thresholds)
@@ -151,7 +154,9 @@ def test_projecting_everybody_is_projecting_each_and_merging(marks, threshold):
     apart = project(marks, TEN, threshold, per_annotator=True).manifest
     for clip in together:
         own = [row for row in apart if row.clip_id.startswith(f"{clip.clip_id}-")]
-        assert merge([Label(row.level, row.concepts) for row in own]) == Label(clip.level, clip.concepts)
+        assert merge([Label(row.level, row.concepts) for row in own], OBYGAZE12) == Label(
+            clip.level, clip.concepts
+        )
 
 
 @given(annotations(), thresholds)

@@ -11,8 +11,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from obygaze_features.manifest import VISUAL_CONCEPTS, import_obygaze12
-from obygaze_features.manifest.vocabulary import concept_spelled
+from obygaze_features.manifest import import_obygaze12
 from obygaze_models.concepts import (
     ConceptBank,
     ConceptBottleneck,
@@ -28,6 +27,7 @@ from obygaze_models.concepts import (
 from obygaze_models.concepts.fit import KINDS
 from obygaze_models.concepts.paper import CAV_C, elect
 from obygaze_models.evaluation.metrics import f1_pos
+from obygaze_models.protocol import OBYGAZE12, VISUAL_CONCEPTS
 from obygaze_models.protocol.paper import Negatives, concept_folds, concept_labels
 
 ESTIMATORS = [
@@ -231,10 +231,10 @@ def test_f1_of_every_split_election_and_projections_are_the_originals(shared_dat
     with np.load(shared_data / "oracles" / "pcbm_projection.npz", allow_pickle=False) as file:
         ids, names = file["ids"].tolist(), file["concepts"].tolist()
         projection, elected = file["projection"], file["elected_split"].tolist()
-    assert sorted(map(concept_spelled, names)) == sorted(VISUAL_CONCEPTS)
+    assert sorted(map(OBYGAZE12.concept_spelled, names)) == sorted(VISUAL_CONCEPTS)
     problems = []
     for name, split in zip(names, elected, strict=True):
-        concept = concept_spelled(name)
+        concept = OBYGAZE12.concept_spelled(name)
         labels = concept_labels(manifest, concept, Negatives.ALL)
         folds = concept_folds(manifest, concept, Negatives.ALL)
         chosen = folds if name in results["cav_f1_per_split"] else folds[split : split + 1]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from obygaze_features.manifest import Clip, Level, Manifest
+from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Group, open_store
 from obygaze_models.dataset import DatasetError, Exclusion, load_dataset
 from obygaze_models.protocol import TASKS, Task
@@ -30,10 +30,7 @@ def store(make_store, tmp_path_factory):
 @pytest.fixture(scope="module")
 def manifest(tmp_path_factory):
     levels = {"a1": "S", "a2": "HN", "b1": "EN", "c1": "S", "c2": "NS", "unlabelled": None, "elsewhere": "HN"}
-    clips = [
-        Clip(clip_id, MOVIES.get(clip_id, "e"), level=None if level is None else Level(level))
-        for clip_id, level in levels.items()
-    ]
+    clips = [Clip(clip_id, MOVIES.get(clip_id, "e"), level=level) for clip_id, level in levels.items()]
     return Manifest(tuple(clips), tmp_path_factory.mktemp("manifest"))
 
 
@@ -115,7 +112,7 @@ def test_an_array_that_is_not_stored_is_refused(store, manifest):
 
 
 def test_a_store_of_other_clips_is_refused(store, tmp_path):
-    others = Manifest((Clip("x", "x", level=Level.S), Clip("y", "y", level=Level.EN)), tmp_path)
+    others = Manifest((Clip("x", "x", level="S"), Clip("y", "y", level="EN")), tmp_path)
     with pytest.raises(
         DatasetError, match=r"none of the manifest's 2 clips .*\(the first: x, not in the store\)"
     ):
@@ -128,6 +125,6 @@ def test_a_manifest_without_levels_is_refused(store, tmp_path):
 
 
 def test_tasks_with_different_positives_are_refused(store, manifest):
-    other = Task("en_hn", (Level.EN,), (Level.HN,))
+    other = Task("en_hn", ("EN",), ("HN",))
     with pytest.raises(DatasetError, match="tasks en_s and en_hn have different positive levels"):
         load_dataset(store, manifest, EN_S, other, backbone="one")

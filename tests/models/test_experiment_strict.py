@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from obygaze_features.manifest import VISUAL_CONCEPTS, Clip, LabelPolicy, Level, Manifest
+from obygaze_features.manifest import Clip, LabelPolicy, Manifest
 from obygaze_models.concepts import tuned_ridge
 from obygaze_models.concepts.ridge_tuning import PENALTIES
 from obygaze_models.evaluation.metrics import auc
@@ -25,7 +25,7 @@ from obygaze_models.experiments.error_factors import error_factors
 from obygaze_models.experiments.evaluate import evaluate
 from obygaze_models.experiments.material import Material, Source
 from obygaze_models.experiments.results import StrictResults
-from obygaze_models.protocol import TASKS
+from obygaze_models.protocol import TASKS, VISUAL_CONCEPTS
 from obygaze_models.report import markdown, write_report
 
 N_MOVIES, N_PER_MOVIE, D = 8, 36, 32
@@ -54,7 +54,7 @@ def planted(*, direction=0.0, film=0.0, concept=0.0, seed=0, n_movies=N_MOVIES, 
         Clip(
             name,
             movie,
-            level=Level(level),
+            level=str(level),
             concepts=tuple(np.array(VISUAL_CONCEPTS)[marks].tolist()),
         )
         for name, movie, level, marks in zip(

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from obygaze.cli import main
-from obygaze_features.manifest import VISUAL_CONCEPTS, Clip, Level, Manifest, write_manifest
+from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_http import connect
 from obygaze_features.store.publish import pack
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
+from obygaze_models.protocol import VISUAL_CONCEPTS
 
 from .serving import serving
 
@@ -27,7 +28,7 @@ def shelf(tmp_path_factory):
     rng = np.random.default_rng(0)
     clips = []
     for number in range(N_MOVIES * N_CLIPS):
-        level = Level(("EN", "HN", "S")[number % 3])
+        level = ("EN", "HN", "S")[number % 3]
         marked = rng.random(len(VISUAL_CONCEPTS)) < (0.5 if level != "EN" else 0)
         marked[0] |= level != "EN"
         concepts = tuple(np.array(VISUAL_CONCEPTS)[marked].tolist())

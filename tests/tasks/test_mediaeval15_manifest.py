@@ -25,7 +25,8 @@ def test_clips_keep_their_names_and_labels_are_extra_columns(tmp_path):
     assert (first.clip_id, first.movie, first.video) == ("ACCEDE00001.mp4", "one", "videos/ACCEDE00001.mp4")
     assert first.extras == {"split": "dev", "valence": "-0.4", "arousal": "calm", "violence": "1"}
     assert last.extras == {"split": "test", "valence": "", "arousal": "", "violence": ""}
-    assert first.level is None
+    assert (first.level, last.level) == ("violent", None)
+    assert imported.manifest.codebook.name == "mediaeval15"
     assert imported.notices == (
         "dev: 2 clips of 1 movie; the published corpus has 6,144 of 100",
         "test: 1 clip of 1 movie; the published corpus has 4,756 of 99",

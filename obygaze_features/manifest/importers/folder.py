@@ -1,15 +1,17 @@
 """A folder of videos, whole or cut into spans."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.clip import CODEBOOK_COLUMN, Clip
+from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.errors import ManifestError
-from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.paths import absolute, stored_path
-from obygaze_features.manifest.rows import Collected, clip_of, seconds
+from obygaze_features.manifest.rows import Collected, clip_of, seconds, split_concepts
 from obygaze_features.manifest.table import Problems, Row, read_table
 
 from .imported import Imported, counted
@@ -46,7 +48,9 @@ class Listing:
     other_suffixes: Mapping[str, int]
 
 
-def import_folder(source: Path, root: Path, spans: Path | None = None) -> Imported:
+def import_folder(
+    source: Path, root: Path, spans: Path | None = None, codebook: Codebook | None = None
+) -> Imported:
     """Make a clip of every video below a folder, or of every span that a CSV names.
 
     Parameters
@@ -59,6 +63,8 @@ def import_folder(source: Path, root: Path, spans: Path | None = None) -> Import
         CSV with columns video (relative to `source`, or absolute), start_s, end_s, and optionally clip_id,
         movie, level, concepts, annotator and extras. Then only what it names becomes a clip; a named file
         that is missing is kept, for the extraction to report.
+    codebook
+        Of levels and concepts, which may be spelled by titles and synonyms; by default `obygaze12`.
 
     Notes
     -----
@@ -70,15 +76,16 @@ def import_folder(source: Path, root: Path, spans: Path | None = None) -> Import
     ManifestError
         If two files would have the same id, a name cannot be one, a row is broken, or there is no video.
     """
+    codebook = codebook or default_codebook()
     listing = list_files(source, VIDEO_SUFFIXES, "video")
     notices = passed_over(listing, "video")
     if spans is None:
         refuse_none(source, listing, VIDEO_SUFFIXES, "video")
         clips = whole_files(source, listing.files, root, _movie)
     else:
-        clips, found_notices = _spans(source, spans, listing.files, root)
+        clips, found_notices = _spans(source, spans, listing.files, root, codebook)
         notices += found_notices
-    return Imported(Manifest(tuple(clips), root), tuple(notices))
+    return Imported(Manifest(tuple(clips), root, codebook), tuple(notices))
 
 
 def list_files(source: Path, suffixes: frozenset[str], kind: str) -> Listing:
@@ -178,22 +185,35 @@ def whole_files(
 
 
 def _spans(
-    source: Path, spans: Path, videos: Sequence[PurePosixPath], root: Path
+    source: Path, spans: Path, videos: Sequence[PurePosixPath], root: Path, codebook: Codebook
 ) -> tuple[list[Clip], list[str]]:
     table = read_table(spans, needed=("video", "start_s", "end_s"))
     problems = Problems(spans)
     collected = Collected(problems)
     named: set[Path] = set()
+    respelled: Counter[tuple[str, str]] = Counter()
     for row in table.rows:
-        if row.cells["video"]:
+        other = row.cells.get(CODEBOOK_COLUMN, "")
+        if other not in {"", codebook.name}:
+            problems.add(
+                row.line,
+                f"{other!r}, and the import uses {codebook.name!r}: name the codebook with --codebook",
+                CODEBOOK_COLUMN,
+            )
+        elif row.cells["video"]:
             named.add(absolute(source / row.cells["video"]))
-            collected.add(clip_of(_completed(row, source, root), problems, spelled=True), row.line)
+            clip = clip_of(_completed(row, source, root), problems, codebook, spelled=True)
+            collected.add(clip, row.line)
+            respelled.update(_respelled(row, clip, codebook))
         else:
             problems.add(row.line, "is empty", "video")
     problems.refuse()
     if not collected.clips:
         raise ManifestError(f"{spans}: names no clip; a row for each was expected below the header")
     notices = []
+    if respelled:
+        read = (f"{text!r} as {name} ({counted(n, 'row')})" for (text, name), n in sorted(respelled.items()))
+        notices.append(f"read {', '.join(read)}")
     missing = [path for path in sorted(named) if not path.is_file()]
     if missing:
         shown = ", ".join(str(path) for path in missing[:3]) + (", ..." if len(missing) > 3 else "")
@@ -205,6 +225,15 @@ def _spans(
     if unnamed:
         notices.append(f"left out {counted(unnamed, 'video')} that {spans.name} does not name")
     return collected.clips, notices
+
+
+def _respelled(row: Row, clip: Clip | None, codebook: Codebook) -> list[tuple[str, str]]:
+    """List the labels of a row that are spelled otherwise than the codebook names them."""
+    if clip is None:
+        return []
+    read = [(row.cells.get("level", ""), clip.level or "")]
+    read += [(text, codebook.concept_spelled(text)) for text in split_concepts(row.cells.get("concepts", ""))]
+    return [(text, name) for text, name in read if text != name]
 
 
 def _completed(row: Row, source: Path, root: Path) -> Row:

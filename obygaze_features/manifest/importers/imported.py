@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.errors import ManifestError
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.vocabulary import concept_spelled
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ def text_list(cell: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def concept_list(cell: str) -> tuple[str, ...]:
+def concept_list(cell: str, codebook: Codebook) -> tuple[str, ...]:
     """Read a list of concepts in published spellings; [''] is an empty one."""
     names = text_list(cell)
-    return () if names == ("",) else tuple(concept_spelled(name) for name in names)
+    return () if names == ("",) else tuple(codebook.concept_spelled(name) for name in names)
 
 
 def whole_number(cell: str) -> int:

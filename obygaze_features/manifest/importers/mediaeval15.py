@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.codebook import builtin_codebook
 from obygaze_features.manifest.errors import ManifestError
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.paths import stored_path
@@ -26,6 +27,9 @@ LISTS: Mapping[str, str] = {"dev": "dev.txt", "test": "test.txt"}
 EXTRAS = ("split", "valence", "arousal", "violence")
 """Columns of the manifest, in order; empty where the file has none or does not know."""
 
+VIOLENCE: Mapping[str, str] = {"0": "nonviolent", "1": "violent"}
+"""Levels of the column violence."""
+
 NAME = re.compile(r"ACCEDE\d{5}\.mp4")
 PUBLISHED = {"dev": (6144, 100), "test": (4756, 99)}
 """Clips and films of each side (section 3)."""
@@ -38,8 +42,8 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
     ----------
     source
         clips.csv, or its folder. Columns: clip, movie; split (dev, test), unless the folder has dev.txt and
-        test.txt, lists of films; and of valence, arousal, violence those that are known, kept verbatim. Other
-        columns are left out.
+        test.txt, lists of films; and of valence, arousal, violence those that are known, kept verbatim;
+        violence becomes the level as well. Other columns are left out.
     root
         Folder that the manifest will lie in.
     videos
@@ -73,7 +77,7 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
     lone = sorted(sides.keys() - side_of.keys())
     if lone:
         notices.append(f"no clip of {counted(len(lone), 'listed movie')}; the first is {lone[0]}")
-    return Imported(Manifest(tuple(collected.clips), root), tuple(notices))
+    return Imported(Manifest(tuple(collected.clips), root, builtin_codebook("mediaeval15")), tuple(notices))
 
 
 def _clip(
@@ -87,7 +91,7 @@ def _clip(
             row.line, found if "split" in cells else f"movie {cells['movie']!r} is in no list", "split"
         )
         return None
-    if cells.get("violence", "") not in {"", "0", "1"}:
+    if cells.get("violence", "") not in {"", *VIOLENCE}:
         problems.add(row.line, f"{cells['violence']!r}; expected 0, 1 or nothing", "violence")
         return None
     return problems.attempt(
@@ -97,6 +101,7 @@ def _clip(
         clip_id=cells["clip"],
         movie=cells["movie"],
         video=stored_path(videos / cells["clip"], root) if videos else cells["clip"],
+        level=VIOLENCE.get(cells.get("violence", "")),
         extras={column: cells.get(column, "") for column in EXTRAS} | {"split": split},
     )
 

@@ -11,12 +11,12 @@ import math
 from pathlib import Path
 
 from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.codebook import Codebook, builtin_codebook
 from obygaze_features.manifest.errors import ManifestError
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.paths import stored_path
 from obygaze_features.manifest.rows import Collected
 from obygaze_features.manifest.table import Problems, Row, read_table
-from obygaze_features.manifest.vocabulary import level_spelled
 
 from .imported import Imported, concept_list, counted, file_in, text_list, whole_number
 
@@ -48,11 +48,12 @@ def import_mobygaze(source: Path, root: Path, videos: Path | None = None) -> Imp
     path = file_in(source, (FILE_NAME,))
     table = read_table(path, needed=COLUMNS, delimiter=";", named=False)
     films = _films(videos, root) if videos else {}
+    codebook = builtin_codebook("mobygaze")
     problems = Problems(path)
     collected = Collected(problems, "clip_index")
     repeated = 0
     for row in table.rows:
-        clip = _clip(row, problems, films)
+        clip = _clip(row, problems, films, codebook)
         collected.add(clip, row.line)
         repeated += clip is not None and len(text_list(row.cells["concepts"])) > len(clip.concepts)
     problems.refuse()
@@ -69,14 +70,14 @@ def import_mobygaze(source: Path, root: Path, videos: Path | None = None) -> Imp
         missing = sorted({clip.movie for clip in clips if not clip.video})
         if missing:
             notices.append(f"no video in {videos} for {counted(len(missing), 'film')}: {', '.join(missing)}")
-    return Imported(Manifest(tuple(clips), root), tuple(notices))
+    return Imported(Manifest(tuple(clips), root, codebook), tuple(notices))
 
 
-def _clip(row: Row, problems: Problems, films: dict[str, str]) -> Clip | None:
+def _clip(row: Row, problems: Problems, films: dict[str, str], codebook: Codebook) -> Clip | None:
     before = len(problems.found)
     cells, line = row.cells, row.line
-    level = problems.attempt(line, "label", level_spelled, cells["label"])
-    concepts = problems.attempt(line, "concepts", concept_list, cells["concepts"])
+    level = problems.attempt(line, "label", codebook.level_spelled, cells["label"])
+    concepts = problems.attempt(line, "concepts", concept_list, cells["concepts"], codebook)
     start = problems.attempt(line, "start_frame", whole_number, cells["start_frame"])
     end = problems.attempt(line, "end_frame", whole_number, cells["end_frame"])
     rate = problems.attempt(line, "framerate", _rate, cells["framerate"])

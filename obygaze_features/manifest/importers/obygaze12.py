@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.codebook import Codebook, builtin_codebook
 from obygaze_features.manifest.errors import ManifestError
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.paths import stored_path
 from obygaze_features.manifest.rows import Collected
 from obygaze_features.manifest.table import Problems, Row, read_table
-from obygaze_features.manifest.vocabulary import Level, level_spelled, visual
 
 from .imported import Imported, concept_list, counted, file_in, videos_found, whole_number
 
@@ -36,10 +36,10 @@ class SplitFile:
 
     column: str
     path: str
-    meaning: Mapping[str, frozenset[Level]]
+    meaning: Mapping[str, frozenset[str]]
 
 
-_EN, _HN, _S = frozenset({Level.EN}), frozenset({Level.HN}), frozenset({Level.S})
+_EN, _HN, _S = frozenset({"EN"}), frozenset({"HN"}), frozenset({"S"})
 
 SPLIT_FILES: tuple[SplitFile, ...] = (
     SplitFile("fold_en_s", "balanced_level/02_EN_S.csv", {"Easy Neg": _EN, "Sure": _S}),
@@ -74,6 +74,7 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Im
     """
     path = file_in(source, (FILE_NAME,))
     table = read_table(path, needed=COLUMNS, delimiter=";")
+    codebook = builtin_codebook("obygaze12")
     problems = Problems(path)
     collected = Collected(problems, "id")
     empty = 0
@@ -81,7 +82,7 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Im
         if row.is_empty:
             empty += 1
         else:
-            collected.add(_clip(row, problems, root, videos), row.line)
+            collected.add(_clip(row, problems, codebook, root, videos), row.line)
     problems.refuse()
     clips = collected.clips
     notices = []
@@ -95,16 +96,16 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Im
     if videos:
         notices.append(videos_found(clips, root, videos))
     if source.is_dir():
-        clips, read = _with_folds(clips, source)
+        clips, read = _with_folds(clips, codebook, source)
         notices += read
-    return Imported(Manifest(tuple(clips), root), tuple(notices))
+    return Imported(Manifest(tuple(clips), root, codebook), tuple(notices))
 
 
-def _clip(row: Row, problems: Problems, root: Path, videos: Path | None) -> Clip | None:
+def _clip(row: Row, problems: Problems, codebook: Codebook, root: Path, videos: Path | None) -> Clip | None:
     before = len(problems.found)
     cells = row.cells
-    level = problems.attempt(row.line, "label", level_spelled, cells["label"])
-    concepts = problems.attempt(row.line, "concepts", concept_list, cells["concepts"])
+    level = problems.attempt(row.line, "label", codebook.level_spelled, cells["label"])
+    concepts = problems.attempt(row.line, "concepts", concept_list, cells["concepts"], codebook)
     if not cells["id"].startswith(f"{cells['movie']}-"):
         problems.add(row.line, f"{cells['id']!r} does not begin with the movie {cells['movie']!r}", "id")
     if len(problems.found) > before:
@@ -123,7 +124,7 @@ def _clip(row: Row, problems: Problems, root: Path, videos: Path | None) -> Clip
     )
 
 
-def _with_folds(clips: list[Clip], folder: Path) -> tuple[list[Clip], list[str]]:
+def _with_folds(clips: list[Clip], codebook: Codebook, folder: Path) -> tuple[list[Clip], list[str]]:
     """Add a column for each split file that is there, and say which are not."""
     notices = []
     by_id = {clip.clip_id: clip for clip in clips}
@@ -132,7 +133,7 @@ def _with_folds(clips: list[Clip], folder: Path) -> tuple[list[Clip], list[str]]
         if not path.is_file():
             notices.append(f"no {split.path}: no column {split.column}")
             continue
-        folds = _folds(path, split, by_id)
+        folds = _folds(path, split, by_id, codebook)
         clips = [
             replace(clip, extras={**clip.extras, split.column: folds.get(clip.clip_id, "")}) for clip in clips
         ]
@@ -140,7 +141,7 @@ def _with_folds(clips: list[Clip], folder: Path) -> tuple[list[Clip], list[str]]
     return clips, notices
 
 
-def _folds(path: Path, split: SplitFile, clips: Mapping[str, Clip]) -> dict[str, str]:
+def _folds(path: Path, split: SplitFile, clips: Mapping[str, Clip], codebook: Codebook) -> dict[str, str]:
     table = read_table(path, needed=("id", "label", "reason", "fold"), delimiter=";", named=False)
     problems = Problems(path)
     folds: dict[str, str] = {}
@@ -154,7 +155,7 @@ def _folds(path: Path, split: SplitFile, clips: Mapping[str, Clip]) -> dict[str,
             problems.add(row.line, f"clip {clip_id!r} is there twice", "id")
         fold = problems.attempt(row.line, "fold", whole_number, row.cells["fold"])
         problems.attempt(row.line, "label", _check_label, row.cells["label"], split, clip)
-        problems.attempt(row.line, "reason", _check_concepts, row.cells["reason"], clip)
+        problems.attempt(row.line, "reason", _check_concepts, row.cells["reason"], clip, codebook)
         folds[clip_id] = str(fold)
     problems.refuse()
     return folds
@@ -167,10 +168,10 @@ def _check_label(label: str, split: SplitFile, clip: Clip) -> None:
         raise ManifestError(f"clip {clip.clip_id!r} is {label!r} here and {clip.level} in the annotations")
 
 
-def _check_concepts(reason: str, clip: Clip) -> None:
-    here = frozenset(visual(concept_list(reason)))
-    if here != frozenset(clip.visual_concepts):
+def _check_concepts(reason: str, clip: Clip, codebook: Codebook) -> None:
+    here = frozenset(codebook.visual(concept_list(reason, codebook)))
+    there = frozenset(codebook.visual(clip.concepts))
+    if here != there:
         raise ManifestError(
-            f"clip {clip.clip_id!r} has {sorted(here)} here "
-            f"and {sorted(clip.visual_concepts)} in the annotations"
+            f"clip {clip.clip_id!r} has {sorted(here)} here and {sorted(there)} in the annotations"
         )

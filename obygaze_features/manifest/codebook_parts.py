@@ -1,0 +1,201 @@
+"""The parts of a codebook: levels, concepts with their instances, scales, and tasks."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ManifestError
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of an ordered label.
+
+    Parameters
+    ----------
+    name
+        The word that stands in manifests.
+    title
+        The name in full, for people; also accepted as a spelling.
+    label
+        Whether the level can be in a task; False for "not sure" levels.
+    synonyms
+        Other spellings in annotation files; case and repeated blanks do not matter.
+    position
+        Place of the level on its axis, for distances between levels; None for equal steps.
+    """
+
+    name: str
+    title: str = ""
+    label: bool = True
+    synonyms: tuple[str, ...] = ()
+    position: float | None = None
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Everything the level is called: name, title, synonyms."""
+        return tuple(filter(None, (self.name, self.title, *self.synonyms)))
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A typical instance of a concept, and examples of it from films."""
+
+    name: str
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """Something that annotators mark in a clip.
+
+    Parameters
+    ----------
+    name
+        The word that stands in manifests.
+    group
+        Heading that the concept belongs under, if there are several.
+    visual
+        Whether an image can show it.
+    synonyms
+        Other spellings in annotation files; case and repeated blanks do not matter.
+    instances
+        Typical instances.
+    definition
+        One line.
+    """
+
+    name: str
+    group: str = ""
+    visual: bool = True
+    synonyms: tuple[str, ...] = ()
+    instances: tuple[Instance, ...] = ()
+    definition: str = ""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Everything the concept is called: name and synonyms."""
+        return (self.name, *self.synonyms)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A further ordered label, kept in the manifest's extra column of the same name.
+
+    Parameters
+    ----------
+    name
+        The column.
+    levels
+        From low to high.
+    cuts
+        Numbers between consecutive levels, rising, one fewer than levels; then a cell may also be a number. A
+        number equal to a cut belongs to the level nearer to the middle, of two equally near the upper one.
+    """
+
+    name: str
+    levels: tuple[Level, ...]
+    cuts: tuple[float, ...] = ()
+
+    def level_of(self, cell: str) -> str | None:
+        """Read a cell as the name of a level; None if it is empty.
+
+        Raises
+        ------
+        ManifestError
+            If the cell is neither a level nor, where the scale has cuts, a number.
+        """
+        if not cell:
+            return None
+        known = spellings_of(self.levels)
+        if plain(cell) in known:
+            return known[plain(cell)]
+        number = _number(cell) if self.cuts else math.nan
+        if math.isnan(number):
+            or_number = " or a number" if self.cuts else ""
+            names = ", ".join(level.name for level in self.levels)
+            raise ManifestError(
+                f"{cell!r} is no level of {self.name}: expected {names}{or_number}", self.name
+            )
+        lower = (len(self.cuts) + 1) // 2
+        return self.levels[
+            sum(number >= cut for cut in self.cuts[:lower]) + sum(number > cut for cut in self.cuts[lower:])
+        ].name
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Two sets of levels to tell apart; a clip of any other level is not in the task."""
+
+    name: str
+    negatives: tuple[str, ...]
+    positives: tuple[str, ...]
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of the task, negatives first."""
+        return self.negatives + self.positives
+
+    @property
+    def title(self) -> str:
+        """The task as the papers write it, e.g. ``(EN u HN) vs S``."""
+        sides = [" u ".join(side) for side in (self.negatives, self.positives)]
+        return " vs ".join(f"({side})" if " u " in side else side for side in sides)
+
+    def holds(self, levels: NDArray[np.str_]) -> NDArray[np.bool_]:
+        """Say for each level of ``levels`` [N] whether it is in the task."""
+        return np.isin(levels, np.array(self.levels, dtype=str))
+
+    def labels(self, levels: NDArray[np.str_]) -> NDArray[np.int64]:
+        """Give 1 for each positive level of ``levels`` [N] and 0 for every other."""
+        return np.isin(levels, np.array(self.positives, dtype=str)).astype(np.int64)
+
+
+class Named(Protocol):
+    """What has a name and other spellings of it."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The name and what else it is called."""
+
+
+def plain(text: str) -> str:
+    """Fold case and blanks, which spellings may differ in."""
+    return " ".join(text.split()).casefold()
+
+
+def spellings_of(named: Iterable[Named]) -> dict[str, str]:
+    """Map every folded spelling to the name it stands for."""
+    return {plain(spelling): one.name for one in named for spelling in one.spellings}
+
+
+def suggestion(text: str, known: Mapping[str, str]) -> str:
+    """Propose the nearest name, or else list all.
+
+    Parameters
+    ----------
+    text
+        What was written.
+    known
+        Names by folded spelling.
+    """
+    near = get_close_matches(plain(text), list(known), n=1)
+    if near:
+        return f" (did you mean {known[near[0]]!r}?)"
+    return f" (expected one of {', '.join(dict.fromkeys(known.values()))})" if known else ""
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text) if "_" not in text else math.nan
+    except ValueError:
+        return math.nan

@@ -1,0 +1,208 @@
+"""Codebooks as TOML text, read with the place of whatever is wrong, and written in one canonical form."""
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .codebook_parts import Concept, Instance, Level, Scale, Task, plain, suggestion
+from .errors import ManifestError
+
+Tables = Mapping[str, Any]
+
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def parts_of(text: str) -> dict[str, Any]:
+    """Read TOML text as the parameters of a codebook.
+
+    Raises
+    ------
+    ManifestError
+        Naming the key: text that is not TOML, an unknown or missing key, a value of another type.
+    """
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ManifestError(f"not TOML: {str(error) or 'nested too deeply'}") from None
+    top = _Table("", document, TOP_KEYS)
+    return {
+        "name": top.text("name"),
+        "version": top.text("version"),
+        "source": top.text("source", ""),
+        "policies": top.texts("policies"),
+        "sub_constructs": top.texts("sub_constructs"),
+        "levels": tuple(map(_level, top.tables("levels", LEVEL_KEYS))),
+        "concepts": tuple(map(_concept, top.tables("concepts", CONCEPT_KEYS))),
+        "tasks": tuple(
+            Task(name, table.texts("negative"), table.texts("positive"))
+            for name, table in top.named_tables("tasks", ("negative", "positive"))
+        ),
+        "scales": tuple(
+            Scale(
+                table.text("name"),
+                tuple(map(_level, table.tables("levels", LEVEL_KEYS))),
+                table.numbers("cuts"),
+            )
+            for table in top.tables("scales", ("name", "levels", "cuts"))
+        ),
+    }
+
+
+def toml_of(record: Tables) -> str:
+    """Write a record as TOML: values first, then tables, in the record's order.
+
+    Parameters
+    ----------
+    record
+        Texts, numbers, booleans, lists of these, tables and lists of tables.
+    """
+    return "\n".join(_lines(record, ())).lstrip("\n") + "\n"
+
+
+TOP_KEYS = (
+    "name", "version", "source", "policies", "sub_constructs", "levels", "concepts", "tasks", "scales",
+)  # fmt: skip
+LEVEL_KEYS = ("name", "title", "label", "synonyms", "position")
+CONCEPT_KEYS = ("name", "group", "visual", "synonyms", "definition", "instances")
+
+
+def _level(table: "_Table") -> Level:
+    positions = table.numbers("position", single=True)
+    return Level(
+        table.text("name"),
+        table.text("title", ""),
+        table.flag("label"),
+        table.texts("synonyms"),
+        positions[0] if positions else None,
+    )
+
+
+def _concept(table: "_Table") -> Concept:
+    return Concept(
+        table.text("name"),
+        table.text("group", ""),
+        table.flag("visual"),
+        table.texts("synonyms"),
+        tuple(
+            Instance(one.text("name"), one.texts("examples"))
+            for one in table.tables("instances", ("name", "examples"))
+        ),
+        table.text("definition", ""),
+    )
+
+
+class _Table:
+    """One table of the document, and where it is."""
+
+    def __init__(self, place: str, values: object, allowed: Sequence[str]) -> None:
+        self.place = place
+        if not isinstance(values, dict):
+            raise ManifestError(f"{place}: expected a table, found {_shown(values)}")
+        self.values = values
+        for key in values:
+            if key not in allowed:
+                near = suggestion(key, {plain(name): name for name in allowed})
+                raise ManifestError(f"{self._at(key)}: unknown key{near}")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.values.get(key, default)
+        if value is None:
+            raise ManifestError(f"{self._at(key)}: is missing")
+        if not isinstance(value, str):
+            raise self._unlike(key, 'a text in quotes, such as "1"', value)
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self.values.get(key, True)
+        if not isinstance(value, bool):
+            raise self._unlike(key, "true or false", value)
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        values = self.values.get(key, [])
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise self._unlike(key, 'a list of texts, such as ["gun", "pistol"]', values)
+        return tuple(values)
+
+    def numbers(self, key: str, *, single: bool = False) -> tuple[float, ...]:
+        values = self.values.get(key, [])
+        listed = [values] if single and key in self.values else values
+        if not isinstance(listed, list) or not all(
+            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            for value in listed
+        ):
+            raise self._unlike(
+                key, "a number" if single else "a list of numbers, such as [-0.15, 0.15]", values
+            )
+        return tuple(float(value) for value in listed)
+
+    def tables(self, key: str, allowed: Sequence[str]) -> "list[_Table]":
+        """Give the tables of a list; a text alone stands for a table with that name."""
+        values = self.values.get(key, [])
+        if not isinstance(values, list):
+            raise self._unlike(key, f"tables that begin with [[{self._path(key)}]]", values)
+        return [
+            _Table(
+                f"{self._at(key)} number {number}",
+                {"name": value} if isinstance(value, str) else value,
+                allowed,
+            )
+            for number, value in enumerate(values, start=1)
+        ]
+
+    def named_tables(self, key: str, allowed: Sequence[str]) -> "list[tuple[str, _Table]]":
+        values = self.values.get(key, {})
+        if not isinstance(values, dict):
+            raise self._unlike(key, f"tables that begin with [{key}.NAME]", values)
+        return [(name, _Table(f"{key}.{name}", value, allowed)) for name, value in values.items()]
+
+    def _at(self, key: str) -> str:
+        return f"{self.place}: {key}" if self.place else key
+
+    def _path(self, key: str) -> str:
+        return f"{self.place.split()[0]}.{key}" if self.place else key
+
+    def _unlike(self, key: str, expected: str, found: object) -> ManifestError:
+        return ManifestError(f"{self._at(key)}: expected {expected}, found {_shown(found)}")
+
+
+def _shown(value: object) -> str:
+    words = str(value).lower() if isinstance(value, bool) else repr(value)
+    return words if len(words) <= 60 else f"{words[:60]}..."
+
+
+def _lines(record: Tables, path: tuple[str, ...]) -> list[str]:
+    lines = [f"{_key(key)} = {_literal(value)}" for key, value in record.items() if not _holds_tables(value)]
+    for key, value in record.items():
+        here = (*path, _key(key))
+        if isinstance(value, Mapping):
+            # A table of tables needs no header of its own.
+            if value and not all(isinstance(one, Mapping) for one in value.values()):
+                lines += ["", f"[{'.'.join(here)}]"]
+            lines += _lines(value, here)
+        elif _holds_tables(value):
+            for one in value:
+                lines += ["", f"[[{'.'.join(here)}]]", *_lines(one, here)]
+    return lines
+
+
+def _holds_tables(value: object) -> bool:
+    return isinstance(value, Mapping) or (
+        isinstance(value, list | tuple) and bool(value) and isinstance(value[0], Mapping)
+    )
+
+
+def _key(key: str) -> str:
+    return key if BARE_KEY.fullmatch(key) else _literal(key)
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, float):
+        return repr(value)
+    # Texts are printable, and JSON escapes such a text as TOML does; so are whole numbers and booleans alike.
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,413 @@
+"""Codebooks are data: checked, written and read back as equal; their words are found by any spelling."""
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import obygaze_features.manifest
+from obygaze_features.manifest import (
+    BUILTIN,
+    Codebook,
+    Concept,
+    Instance,
+    Level,
+    ManifestError,
+    Scale,
+    Task,
+    builtin_codebook,
+    find_codebook,
+    load_codebook,
+)
+from obygaze_features.manifest.codebook import POLICIES
+from obygaze_features.manifest.codebook_parts import plain
+from obygaze_features.manifest.codebook_toml import parts_of
+
+OBYGAZE12 = builtin_codebook("obygaze12")
+VIOLENCE = """\
+name = "violence"            # films.codebook.toml
+version = "1"
+[[levels]]
+name = "calm"
+[[levels]]
+name = "unsure"
+label = false                # like NS: in no task
+[[levels]]
+name = "violent"
+[[concepts]]
+name = "Gun"
+visual = true
+synonyms = ["gun", "pistol"]
+[tasks.calm_violent]
+negative = ["calm"]
+positive = ["violent"]
+"""
+
+
+def loaded(folder, text):
+    path = folder / "mine.codebook.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_codebook(path)
+
+
+# What the built-in ones hold
+
+
+def test_every_codebook_of_the_package_is_listed():
+    folder = Path(obygaze_features.manifest.__file__).parent / "codebooks"
+    assert {path.name for path in folder.glob("*.codebook.toml")} == {
+        f"{name}.codebook.toml" for name in BUILTIN
+    }
+    assert [builtin_codebook(name).name for name in BUILTIN] == list(BUILTIN)
+
+
+def test_levels_of_obygaze12_rise_from_easy_negative_to_sure():
+    assert OBYGAZE12.level_names == ("EN", "HN", "NS", "S")
+    assert [OBYGAZE12.rank(level) for level in OBYGAZE12.level_names] == [0, 1, 2, 3]
+    assert OBYGAZE12.labels == ("EN", "HN", "S")
+    assert [level.title for level in OBYGAZE12.levels] == [
+        "Easy Negative",
+        "Hard Negative",
+        "Not Sure",
+        "Sure",
+    ]
+
+
+def test_the_concepts_of_obygaze12_are_table_1():
+    visual = OBYGAZE12.concepts[:8]
+    assert tuple(concept.name for concept in visual) == OBYGAZE12.visual_concepts
+    assert OBYGAZE12.non_visual_concepts == ("Speech", "Voice", "Soundtrack", "Narratology")
+    assert len(OBYGAZE12.sub_constructs) == 5
+    assert [len(concept.instances) for concept in visual] == [3, 2, 4, 6, 4, 1, 1, 1]
+    assert all(instance.examples for concept in visual for instance in concept.instances)
+    assert "CVPR 2024, Table 1" in OBYGAZE12.source
+
+
+def test_mobygaze_has_the_same_levels_and_concepts_and_its_own_thesaurus():
+    moby = builtin_codebook("mobygaze")
+    assert moby.levels == OBYGAZE12.levels
+    assert moby.concept_names == OBYGAZE12.concept_names
+    assert moby.visual_concepts == OBYGAZE12.visual_concepts
+    assert Instance("Woman off screen in action scene") in moby.concepts[0].instances
+    assert moby.concepts[8].instances[-1] == Instance("Mansplaining")
+    assert moby.policies == ("raw", "paper")
+
+
+@pytest.mark.parametrize(
+    ("cell", "valence", "arousal"),
+    [
+        ("-0.16", "negative", "calm"),
+        ("-0.15", "neutral", "neutral"),
+        ("0", "neutral", "neutral"),
+        ("0.15", "neutral", "neutral"),
+        ("0.1500001", "positive", "active"),
+        ("Neutral", "neutral", "neutral"),
+        ("", None, None),
+    ],
+)
+def test_scores_of_mediaeval_fall_into_classes_with_both_limits_neutral(cell, valence, arousal):
+    codebook = builtin_codebook("mediaeval15")
+    assert codebook.scale("valence").level_of(cell) == valence
+    assert codebook.scale("arousal").level_of(cell) == arousal
+
+
+@pytest.mark.parametrize("cell", ["high", "nan", "1_0"])
+def test_a_cell_that_is_no_level_of_the_scale_is_refused(cell):
+    with pytest.raises(
+        ManifestError, match="no level of valence: expected negative, neutral, positive or a number"
+    ):
+        builtin_codebook("mediaeval15").scale("valence").level_of(cell)
+    with pytest.raises(ManifestError, match=r"expected low, high$"):
+        Scale("size", (Level("low"), Level("high"))).level_of("1")
+
+
+def test_one_cut_belongs_to_the_upper_level():
+    assert Scale("size", (Level("low"), Level("high")), (1.0,)).level_of("1") == "high"
+
+
+def test_the_digests_of_built_in_codebooks_do_not_change_unnoticed():
+    """A new digest needs a new version in the file: runs and models made with the old one tell them apart."""
+    found = {name: builtin_codebook(name).digest()[:12] for name in BUILTIN}
+    assert found == {"obygaze12": "b71176ad75a2", "mobygaze": "9081efebf39f", "mediaeval15": "babe279c2a1d"}
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("Easy Neg", "EN"),
+        ("Easy Negative", "EN"),
+        ("Hard Neg", "HN"),
+        ("Not sure", "NS"),
+        (" Sure ", "S"),
+        ("S", "S"),
+    ],
+)
+def test_published_spellings_of_levels_are_read(text, level):
+    assert OBYGAZE12.level_spelled(text) == level
+
+
+@pytest.mark.parametrize(
+    ("text", "concept"),
+    [
+        ("Type of plan", "Type of shot"),
+        (" Clothes", "Clothing"),
+        ("Exp of  emotion", "Expression of emotion"),
+        (" Exp of emotion", "Expression of emotion"),
+        ("Exp. of emotion", "Expression of emotion"),
+        ("Activities", "Activity"),
+        ("Body", "Body"),
+        (" Narratology", "Narratology"),
+    ],
+)
+def test_published_spellings_of_concepts_are_read(text, concept):
+    assert OBYGAZE12.concept_spelled(text) == concept
+
+
+@pytest.mark.parametrize(
+    ("read", "wrong", "right"),
+    [
+        (OBYGAZE12.level_named, "Sure", "S"),
+        (OBYGAZE12.concept_named, "Clothes", "Clothing"),
+        (OBYGAZE12.task, "hns", "hn_s"),
+        (builtin_codebook("mediaeval15").scale, "valance", "valence"),
+        (find_codebook, "obygaze1", "obygaze12"),
+        (builtin_codebook, "mobygase", "mobygaze"),
+    ],
+)
+def test_exact_names_only_are_taken_and_suggested(read, wrong, right):
+    with pytest.raises(ManifestError, match=rf"{wrong}.* \(did you mean {right!r}\?\)"):
+        read(wrong)
+
+
+def test_a_word_like_no_other_gets_the_whole_list_and_the_codebooks_name():
+    with pytest.raises(
+        ManifestError, match=r"expected one of Type of shot, .*, Narratology\) in the codebook 'oby"
+    ):
+        OBYGAZE12.concept_spelled("qqqq")
+    with pytest.raises(
+        ManifestError, match=r"unknown concept 'Gun' \(it has no concepts\) in the codebook 'media"
+    ):
+        builtin_codebook("mediaeval15").concept_named("Gun")
+
+
+def test_concepts_are_put_in_canonical_order_each_once():
+    assert OBYGAZE12.in_order(["Speech", "Body", "Look", "Body"]) == ("Look", "Body", "Speech")
+    assert OBYGAZE12.visual(OBYGAZE12.concept_names) == OBYGAZE12.visual_concepts
+
+
+def test_tasks_hold_levels_and_make_labels():
+    task = OBYGAZE12.task("enhn_s")
+    levels = np.array(["EN", "HN", "NS", "S"])
+    assert task.title == "(EN u HN) vs S"
+    assert task.levels == ("EN", "HN", "S")
+    assert task.holds(levels).tolist() == [True, True, False, True]
+    assert task.labels(levels).tolist() == [0, 0, 0, 1]
+
+
+# Files
+
+
+def test_a_codebook_file_is_read(tmp_path):
+    codebook = loaded(tmp_path, VIOLENCE)
+    assert codebook == Codebook(
+        "violence",
+        "1",
+        (Level("calm"), Level("unsure", label=False), Level("violent")),
+        (Concept("Gun", synonyms=("gun", "pistol")),),
+        (Task("calm_violent", ("calm",), ("violent",)),),
+    )
+    assert codebook.labels == ("calm", "violent")
+    assert find_codebook(str(tmp_path / "mine.codebook.toml")) == codebook
+    assert pickle.loads(pickle.dumps(codebook)) == codebook  # noqa: S301 - workers get manifests so
+
+
+def test_names_alone_may_stand_for_levels_and_concepts(tmp_path):
+    short = loaded(tmp_path, 'name = "a"\nversion = "1"\nlevels = ["no", "yes"]\nconcepts = ["Gun"]\n')
+    assert short == Codebook("a", "1", (Level("no"), Level("yes")), (Concept("Gun"),))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ('name = "violence"', 'name = "violence', "not TOML: .*line 1"),
+        ('version = "1"\n', "", "version: is missing"),
+        ('version = "1"', "version = 1", 'version: expected a text in quotes, such as "1", found 1'),
+        ('name = "violence"', 'name = "a/b"', "name: 'a/b' holds a slash"),
+        ('name = "violence"', 'name = "a\\u0007"', "name: .* cannot be printed"),
+        ('name = "violence"', 'name = ""', "name: is empty"),
+        (
+            'name = "violence"',
+            'name = "obygaze12"',
+            "name: 'obygaze12' is a built-in codebook, and this one differs",
+        ),
+        ('name = "calm"', 'nam = "calm"', r"levels number 1: nam: unknown key \(did you mean 'name'"),
+        ('name = "calm"', 'name = " calm"', "levels: name: ' calm' begins or ends with a space"),
+        ('name = "calm"', 'name = "a;b"', "levels: name: 'a;b' holds .* a semicolon"),
+        ('name = "calm"', 'name = "violent"', "levels: 'violent' is there twice"),
+        (
+            'name = "calm"',
+            'name = "calm"\nsynonyms = ["Violent"]',
+            "levels: 'violent' could be 'calm' or 'violent'",
+        ),
+        ('name = "calm"', 'name = "calm"\nposition = 1', "levels: position: give it for all levels"),
+        ("label = false", 'label = "no"', "levels number 2: label: expected true or false, found 'no'"),
+        ("visual = true", "visuel = true", r"concepts number 1: visuel: unknown key \(did you mean 'visual'"),
+        (
+            '["gun", "pistol"]',
+            '"gun"',
+            r"concepts number 1: synonyms: expected a list of texts, .* found 'gun'",
+        ),
+        ('["gun", "pistol"]', '[""]', "concepts: Gun: synonyms: is empty"),
+        (
+            'negative = ["calm"]',
+            'negative = ["clam"]',
+            r"tasks.calm_violent: negative: unknown level 'clam' .did you mean",
+        ),
+        ('negative = ["calm"]', 'negative = ["violent"]', "tasks.calm_violent: the level 'violent' is both"),
+        (
+            'negative = ["calm"]',
+            'negative = ["unsure"]',
+            "tasks.calm_violent: negative: the level 'unsure' has label",
+        ),
+        ('negative = ["calm"]', 'negative = ["calm", "calm"]', "negative: 'calm' is there twice"),
+        ('negative = ["calm"]', "negative = []", "tasks.calm_violent: negative: names no level"),
+        (
+            'negative = ["calm"]',
+            'negatives = ["calm"]',
+            r"tasks.calm_violent: negatives: unknown key .did you mean 'neg",
+        ),
+        ("[tasks.calm_violent]", "[tasks.levels]", "tasks.levels: no name for a task"),
+        ("[tasks.calm_violent]", '[tasks."concept:Gun"]', "tasks.concept:Gun: no name for a task"),
+        ("[tasks.calm_violent]", "[[tasks]]", "tasks: expected tables that begin with .tasks.NAME., found"),
+        ("[[concepts]]", "[concepts]", "concepts: expected tables that begin with ..concepts.., found"),
+        (
+            'version = "1"',
+            'version = "1"\npolicies = ["papers"]',
+            "policies: unknown label policy 'papers' .did you",
+        ),
+        (
+            "[[concepts]]",
+            '[[scales]]\nname = "level"\nlevels = ["a", "b"]\n[[concepts]]',
+            "scales: level: every manifest",
+        ),
+        (
+            "[[concepts]]",
+            '[[scales]]\nname = "x"\nlevels = ["a"]\n[[concepts]]',
+            "scales: x: levels: at least two",
+        ),
+        (
+            "[[concepts]]",
+            '[[scales]]\nname = "x"\nlevels = ["a", "b"]\ncuts = [1, 2]\n[[concepts]]',
+            "scales: x: cuts: 2 levels need 1, found 2",
+        ),
+        (
+            "[[concepts]]",
+            '[[scales]]\nname = "x"\nlevels = ["a", "b", "c"]\ncuts = [2, 1]\n[[concepts]]',
+            "scales: x: cuts: must rise",
+        ),
+        (
+            "[[concepts]]",
+            '[[scales]]\nname = "x"\nlevels = ["a", "b"]\ncuts = [nan]\n[[concepts]]',
+            "scales number 1: cuts: expected a list of numbers",
+        ),
+    ],
+)
+def test_what_is_no_codebook_is_refused_with_file_and_key(tmp_path, old, new, what):
+    assert old in VIOLENCE
+    with pytest.raises(ManifestError, match=what) as caught:
+        loaded(tmp_path, VIOLENCE.replace(old, new, 1))
+    assert str(caught.value).startswith(f"{tmp_path / 'mine.codebook.toml'}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_codebook_without_levels_is_refused(tmp_path):
+    with pytest.raises(ManifestError, match="codebook 'a': levels: there are none"):
+        loaded(tmp_path, 'name = "a"\nversion = "1"\n')
+    with pytest.raises(ManifestError, match="codebook 'a': levels: there are none"):
+        Codebook("a", "1", ())
+
+
+def test_what_is_neither_a_file_nor_built_in_is_said(tmp_path):
+    with pytest.raises(
+        ManifestError, match=r"nowhere: neither a file nor a built-in codebook .expected one of oby"
+    ):
+        find_codebook("nowhere")
+    with pytest.raises(FileNotFoundError):
+        find_codebook(str(tmp_path / "nowhere.toml"))
+    with pytest.raises(ManifestError, match="neither a file nor"):
+        find_codebook(str(tmp_path))
+
+
+def test_a_copy_of_a_built_in_codebook_is_that_codebook(tmp_path):
+    assert loaded(tmp_path, OBYGAZE12.to_toml()) == OBYGAZE12
+
+
+def test_the_digest_sees_every_word_and_no_comment(tmp_path):
+    codebook = loaded(tmp_path, VIOLENCE)
+    assert loaded(tmp_path, "# remark\n" + VIOLENCE).digest() == codebook.digest()
+    others = [
+        replace(codebook, version="2"),
+        replace(codebook, concepts=(Concept("Gun", synonyms=("gun",)),)),
+        replace(codebook, levels=codebook.levels[::-1]),
+        replace(codebook, tasks=()),
+        replace(codebook, policies=("paper",)),
+    ]
+    assert len({one.digest() for one in (codebook, *others)}) == len(others) + 1
+
+
+texts = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=8).map(str.strip)
+words = texts.filter(lambda text: text and not set(text) & set("/\\;:") and text[0] not in ".-").filter(
+    lambda text: text != "levels"
+)
+
+
+@st.composite
+def named(draw, at_least=0):
+    """Draw names, each with synonyms, so that no spelling stands for two."""
+    spellings = draw(st.lists(words, unique_by=plain, min_size=at_least, max_size=6))
+    cut = draw(st.integers(at_least, len(spellings)))
+    rest = tuple(spellings[cut:])
+    return [(name, rest if place == 0 else ()) for place, name in enumerate(spellings[:cut])]
+
+
+@st.composite
+def codebooks(draw):
+    levels = tuple(Level(name, label=draw(st.booleans()), synonyms=other) for name, other in draw(named(1)))
+    labels = [level.name for level in levels if level.label]
+    tasks = ()
+    if len(labels) > 1:
+        cut = draw(st.integers(1, len(labels) - 1))
+        tasks = (Task(draw(words), tuple(labels[:cut]), tuple(labels[cut:])),)
+    concepts = tuple(
+        Concept(
+            name,
+            draw(texts),
+            draw(st.booleans()),
+            other,
+            (Instance(draw(words), (draw(texts),)),),
+            draw(texts),
+        )
+        for name, other in draw(named())
+    )
+    cuts = tuple(sorted(draw(st.sets(st.floats(-1e9, 1e9), min_size=1, max_size=3))))
+    scales = (Scale("tension", tuple(Level(f"l{number}") for number in range(len(cuts) + 1)), cuts),)
+    policies = tuple(draw(st.sets(st.sampled_from(POLICIES))))
+    return Codebook(
+        draw(words), draw(words), levels, concepts, tasks, policies, scales, (draw(texts),), draw(texts)
+    )
+
+
+@given(codebooks())
+@settings(max_examples=60, deadline=None)
+def test_what_is_written_is_read_back_as_equal(codebook):
+    again = Codebook(**parts_of(codebook.to_toml()))
+    assert again == codebook
+    assert again.to_toml() == codebook.to_toml()
+    assert again.digest() == codebook.digest()
