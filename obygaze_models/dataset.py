@@ -208,7 +208,9 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
     DatasetError
         A store has none of the clips, the stores have none in common, or the same store is given twice.
     """
-    loaded = [(store, load_dataset(store, manifest, backbone=name)) for store in stores for name in store.names]
+    loaded = [
+        (store, load_dataset(store, manifest, backbone=name)) for store in stores for name in store.names
+    ]
     seen = [(data.store, data.backbone) for _, data in loaded]
     if len(set(seen)) < len(seen):
         raise DatasetError(f"store {loaded[-1][0].name} is given twice")

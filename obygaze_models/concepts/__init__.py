@@ -3,13 +3,13 @@
 from obygaze_models.concepts.bank import ConceptBank, RandomDirections, ShuffledConcepts, crossfit
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav import LinearCAV
-from obygaze_models.errors import ConceptError
 from obygaze_models.concepts.explanation import Contribution, Explanation, Step
 from obygaze_models.concepts.hyperplane import Hyperplanes
 from obygaze_models.concepts.ridge import ridge_hyperplanes, ridge_leave_group_out
 from obygaze_models.concepts.ridge_tuning import Tuned, tuned_ridge
 from obygaze_models.concepts.significance import Significance, permutation_pvalues
 from obygaze_models.concepts.svm import Problem, crossfit_svm, svm_hyperplanes
+from obygaze_models.errors import ConceptError
 
 __all__ = [
     "ConceptBank",

@@ -178,7 +178,9 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.kind != "ridge" or groups is None:
             raise ConceptError("C can be chosen (None) for ridge CAVs alone, and by movies: give the groups")
         if np.isnan(present).any():
-            raise ConceptError("C can be chosen (None) where every clip says of each concept whether it is there")
+            raise ConceptError(
+                "C can be chosen (None) where every clip says of each concept whether it is there"
+            )
         movies = np.asarray(groups)
         for name, column in zip(self.concepts_.tolist(), present.T, strict=True):
             refuse_constant(name, column)

@@ -333,7 +333,9 @@ def _ridge_bank(_: int) -> ConceptBank:
     return ConceptBank("ridge", C=None)
 
 
-def _spec(name: str, title: str, head: HeadName, bank: Callable[[int], ConceptBank], **about: Any) -> ModelSpec:
+def _spec(
+    name: str, title: str, head: HeadName, bank: Callable[[int], ConceptBank], **about: Any
+) -> ModelSpec:
     return ModelSpec(
         name,
         title,

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.errors import ConceptError
 from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
 from obygaze_models.concepts.ridge import mean_difference_hyperplanes, ridge_hyperplanes
 from obygaze_models.concepts.svm import Problem, svm_hyperplanes
+from obygaze_models.errors import ConceptError
 
 Kind = Literal["svm", "logistic", "ridge", "mean_difference"]
 KINDS: tuple[Kind, ...] = ("svm", "logistic", "ridge", "mean_difference")

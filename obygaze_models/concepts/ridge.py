@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.errors import ConceptError
 from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
+from obygaze_models.errors import ConceptError
 
 
 def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperplanes:

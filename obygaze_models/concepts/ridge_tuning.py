@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.errors import ConceptError
 from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
+from obygaze_models.errors import ConceptError
 
 PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)
 """In mean variances of the features' directions; of equal losses the strongest is chosen."""
@@ -115,7 +115,10 @@ def tuned_ridge(X: Floats, present: NDArray[np.bool_], movies: NDArray[np.generi
         offsets = _midway(weights, moments, np.zeros(len(spread)), y)
         directions = np.ascontiguousarray((axes @ weights).T)
         planes = Hyperplanes(directions, offsets - directions @ centre)
-    return Tuned(losses, chosen, planes, distances)Axes = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+    return Tuned(losses, chosen, planes, distances)
+
+
+Axes = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 _KEPT: OrderedDict[bytes, Axes] = OrderedDict()
 N_KEPT = 16
@@ -131,9 +134,6 @@ def _axes_of(X: Floats) -> Axes:
     while len(_KEPT) > N_KEPT:
         _KEPT.popitem(last=False)
     return _KEPT[key]
-
-
-
 
 
 def _axes(

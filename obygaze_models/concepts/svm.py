@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.errors import ConceptError
 from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
+from obygaze_models.errors import ConceptError
 
 TOLERANCE = 1e-3
 """Where the solver stops, as in libsvm and the published models; decisions follow it to about this much."""

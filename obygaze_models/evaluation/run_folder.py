@@ -121,9 +121,7 @@ def check_free(folder: Path, *, force: bool) -> None:
         )
 
 
-def write_run(
-    run: Run, folder: Path, texts: Mapping[str, str] | None = None, *, force: bool = False
-) -> None:
+def write_run(run: Run, folder: Path, texts: Mapping[str, str] | None = None, *, force: bool = False) -> None:
     """Write a run's files, all or none.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from obygaze_models.models.baselines import AlwaysNegative, AlwaysPositive, MoviePrior, RandomGuess
 from obygaze_models.models.imbalance import IMBALANCES, Imbalance
-from obygaze_models.models.linear import ClippedScaler, linear
+from obygaze_models.models.linear import ClippedScaler, linear_probe
 from obygaze_models.models.mlp import MLPProbe, fit_many
 from obygaze_models.models.selection import EarlyStopping, Grid, GroupedSelection, Threshold
 from obygaze_models.models.spec import ModelSpec
@@ -24,5 +24,5 @@ __all__ = [
     "RandomGuess",
     "Threshold",
     "fit_many",
-    "linear",
+    "linear_probe",
 ]

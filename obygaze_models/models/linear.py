@@ -84,9 +84,9 @@ def standardise(
     return centred if limit is None else np.clip(centred, -limit, limit, out=centred)
 
 
-def linear(C: float = 0.01) -> Pipeline:
+def linear_probe(C: float = 0.01) -> Pipeline:
     """Make the linear probe, unfitted: `PENALTIES` says what is chosen for it."""
     return make_pipeline(ClippedScaler(), LogisticRegression(C=C, tol=1e-6, max_iter=10_000))
 
 
-SPECS = (ModelSpec("linear", "Logistic regression", lambda _: linear(), choose=PENALTIES),)
+SPECS = (ModelSpec("linear", "Logistic regression", lambda _: linear_probe(), choose=PENALTIES),)

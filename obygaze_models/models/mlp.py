@@ -296,7 +296,5 @@ def _fit(
 
 
 SPECS = (
-    ModelSpec(
-        "mlp", "Perceptron (MLP)", lambda seed: MLPProbe(random_state=seed), choose=EarlyStopping()
-    ),
+    ModelSpec("mlp", "Perceptron (MLP)", lambda seed: MLPProbe(random_state=seed), choose=EarlyStopping()),
 )

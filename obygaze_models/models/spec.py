@@ -225,7 +225,9 @@ def as_spec(name: str, given: Any) -> ModelSpec:
 
         return ModelSpec(name, name, lambda _: clone(given), kinds=("levels", "concept", "ordinal"))
     if not callable(given):
-        raise ModelError(f"{name} is a {type(given).__name__}: expected a ModelSpec, an estimator or a factory")
+        raise ModelError(
+            f"{name} is a {type(given).__name__}: expected a ModelSpec, an estimator or a factory"
+        )
     made = _call(name, given, 0)
     if isinstance(made, ModelSpec):
         return made
@@ -248,7 +250,7 @@ def _call(name: str, factory: Callable[..., Any], seed: int) -> Any:
         takes = []
     try:
         made = factory(seed) if takes else factory()
-    except Exception as error:  # noqa: BLE001  a lab's code may raise anything: said in one line
+    except Exception as error:
         raise ModelError(f"{name} can't be made: {type(error).__name__}: {error}") from error
     if not takes and "random_state" in getattr(made, "get_params", dict)():
         made.set_params(random_state=seed)
@@ -259,7 +261,7 @@ def _from_module(name: str) -> ModelSpec:
     module, _, factory = name.partition(":")
     try:
         found: Any = importlib.import_module(module)
-    except Exception as error:  # noqa: BLE001  importing a lab's module may raise anything
+    except Exception as error:
         raise ModelError(f"--model {name}: module {module} can't be imported: {error}") from error
     for part in factory.split("."):
         if not hasattr(found, part):

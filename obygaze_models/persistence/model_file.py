@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import MAX_FILE, pack_archive, unpack_archive
 from obygaze_models.persistence.card import Card, parse_card
-from obygaze_models.errors import ModelError
 from obygaze_models.probes import MLPProbe
 from obygaze_models.probes.network import n_parameters
 

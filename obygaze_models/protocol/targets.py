@@ -166,7 +166,9 @@ def find_target(name: str, codebook: Codebook) -> Target:
             raise ProtocolError(
                 f"concept {concept!r} is not visual: expected one of {', '.join(codebook.visual_concepts)}"
             )
-        return Target(f"concept:{concept}", f"{concept}, present or not", "concept", (codebook.labels,), concept)
+        return Target(
+            f"concept:{concept}", f"{concept}, present or not", "concept", (codebook.labels,), concept
+        )
     if colon and kind == "scale":
         scale = codebook.scale(rest)
         names = tuple(level.name for level in scale.levels)
@@ -189,7 +191,9 @@ def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codeboo
         raise ProtocolError("a task needs negative and positive levels: give --negative and --positive")
     for level in (*sides[0], *sides[1]):
         if level not in codebook.labels:
-            raise ProtocolError(f"level {level!r} does not count as a label in the codebook {codebook.name!r}")
+            raise ProtocolError(
+                f"level {level!r} does not count as a label in the codebook {codebook.name!r}"
+            )
     both = set(sides[0]) & set(sides[1])
     if both:
         raise ProtocolError(f"level {min(both)!r} is both negative and positive")

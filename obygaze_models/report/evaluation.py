@@ -58,9 +58,7 @@ def _pooled(models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metri
     ]
     first = next(iter(models.values()))
     rows.append(("(chance)", *(number(first[name]["pooled_chance"]) for name in names)))
-    marked = [
-        metrics[name].title + ("*" if first[name]["across_models"] else "") for name in names
-    ]
+    marked = [metrics[name].title + ("*" if first[name]["across_models"] else "") for name in names]
     notes = []
     if any(title.endswith("*") for title in marked):
         notes.append(
@@ -75,17 +73,15 @@ def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: s
     for model, by_metric in models.items():
         row = by_metric[metric.name]
         method = (
-            NOTHING if math.isnan(row["method_low"]) else f"[{row['method_low']:.3f}, {row['method_high']:.3f}]"
+            NOTHING
+            if math.isnan(row["method_low"])
+            else f"[{row['method_low']:.3f}, {row['method_high']:.3f}]"
         )
-        rows.append(
-            (model, interval(row["movie_mean"], row["movie_low"], row["movie_high"]), method)
-        )
+        rows.append((model, interval(row["movie_mean"], row["movie_low"], row["movie_high"]), method))
     first = next(iter(models.values()))[metric.name]
     rows.append(("(chance)", number(first["movie_chance"]), NOTHING))
     undefined = int(first["n_undefined"])
-    notes = (
-        [f"{undefined} movies have not the classes that define it and are left out"] if undefined else []
-    )
+    notes = [f"{undefined} movies have not the classes that define it and are left out"] if undefined else []
     return Block(
         f"{before}{metric.title} by movie, mean of {int(first['n_movies'])}",
         ("model", "these models [95 %]", "method [95 %]"),
@@ -128,9 +124,7 @@ def _notes(run: Run) -> list[str]:
         )
     if clips.get("partial"):
         lines.append(f"{clips['partial']} clips are partial: a part of their video could not be read")
-    lines += [
-        f"{model} left out: {reason}" for model, reason in record["models_left_out"].items()
-    ]
+    lines += [f"{model} left out: {reason}" for model, reason in record["models_left_out"].items()]
     dropped = Counter(name for fold in record["folds"] for name in fold["concepts_left_out"])
     if dropped and any("pcbm" in model for model in record["models"]):
         lines.append(
@@ -253,7 +247,10 @@ def _comparison_record(found: Comparison) -> dict[str, object]:
         "smallest_p": smallest_p(paired),
         "detectable_sd": None if math.isnan(lowest) else lowest,
         "movies": [
-            {str(name): None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
+            {
+                str(name): None if isinstance(value, float) and math.isnan(value) else value
+                for name, value in row.items()
+            }
             for row in found.movies.to_dict(orient="records")
         ],
     }
