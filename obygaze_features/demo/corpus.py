@@ -1,8 +1,15 @@
-"""The demo's corpus: six films, their clips, and labels that are true by construction."""
+"""The demo's corpus: seven films, their clips, and labels that are true by construction.
+
+What is planted: the level of a clip follows from its concepts alone. S clips show Body together with one or
+two of Posture, Clothing and Appearance; HN clips never show Body; EN clips show no concept. How visible a
+cue is, how bright a clip is and how its colours lean does not depend on the level; each film has a look of its
+own. So concepts tell levels apart, any one direction in the features does so poorly, and a film's look does
+not at all. Nobody labelled the last film: it is there to be predicted.
+"""
 
 import csv
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import chain
@@ -22,6 +29,7 @@ LOOKS = (
     Look((1.00, 0.90, 0.90), 0.42, 5.0),
     Look((0.92, 0.92, 1.00), 0.36, 4.0),
     Look((0.98, 0.96, 0.84), 0.48, 3.0),
+    Look((0.94, 0.98, 0.98), 0.44, 4.0),
 )
 # Films differ in how many clips of each level they have, as real films do.
 LEVELS = (
@@ -30,10 +38,26 @@ LEVELS = (
     {"EN": 9, "HN": 6, "NS": 2, "S": 7},
     {"EN": 12, "HN": 4, "NS": 2, "S": 6},
     {"EN": 10, "HN": 6, "NS": 3, "S": 5},
-    {"EN": 12, "HN": 5, "NS": 2, "S": 5},
+    {"EN": 11, "HN": 5, "NS": 2, "S": 6},
+    {"EN": 9, "HN": 7, "NS": 2, "S": 6},
 )
-CONCEPTS_PER_CLIP = {"EN": (0, 0), "HN": (1, 2), "NS": (1, 3), "S": (3, 5)}
-STRENGTH = {"EN": (0.0, 0.0), "HN": (0.2, 0.5), "NS": (0.3, 0.8), "S": (0.7, 1.0)}
+DECISIVE = ("Body",)
+BESIDE = ("Posture", "Clothing", "Appearance")
+ELSE = ("Type of shot", "Look", "Expression of emotion", "Activity")
+CONCEPTS: Mapping[str, tuple[tuple[tuple[str, ...], int, int], ...]] = {
+    "EN": (),
+    "HN": ((BESIDE, 0, 1), (ELSE, 1, 3)),
+    "NS": ((DECISIVE, 0, 1), (BESIDE, 0, 1), (ELSE, 1, 2)),
+    "S": ((DECISIVE, 1, 1), (BESIDE, 1, 2), (ELSE, 0, 1)),
+}
+"""Of each level: concepts to draw from, fewest and most."""
+
+STRENGTH = (0.5, 0.9)
+SWAY = 0.15
+"""How far a clip's brightness may lie from its film's, as a share; its colours, a third of that."""
+
+UNLABELLED = "tt9000007"
+"""The film that nobody labelled."""
 SHORTEST, LONGEST = 5, 20
 CORRUPT, MISSING = "tt9000002-005", "tt9000003-009"
 
@@ -45,6 +69,7 @@ class PlannedClip:
     clip_id: str
     level: str
     concepts: tuple[str, ...]
+    look: Look
     strength: float
     n_frames: int
     seed: int
@@ -52,38 +77,42 @@ class PlannedClip:
 
 @dataclass(frozen=True, slots=True)
 class PlannedFilm:
-    """One film: its look and its clips, in a file each, or all in one file of which clips are spans."""
+    """One film: its clips, in a file each, or all in one file of which clips are spans."""
 
     movie: str
-    look: Look
     clips: tuple[PlannedClip, ...]
     one_file: bool
 
 
 def plan_corpus() -> tuple[PlannedFilm, ...]:
-    """Plan six films of 24 clips, the same ones every time; the last film is one long file."""
+    """Plan seven films of 24 clips, the same ones every time; the last two are one long file each."""
     films = []
     for number, (look, levels) in enumerate(zip(LOOKS, LEVELS, strict=True), start=1):
         rng = np.random.default_rng([SEED, number])
         movie = f"tt{9000000 + number}"
         order = rng.permutation(list(chain.from_iterable([level] * n for level, n in levels.items())))
         clips = tuple(
-            _plan_clip(f"{movie}-{i:03d}", str(level), rng) for i, level in enumerate(order, start=1)
+            _plan_clip(f"{movie}-{i:03d}", str(level), look, rng) for i, level in enumerate(order, start=1)
         )
-        films.append(PlannedFilm(movie, look, clips, one_file=number == len(LOOKS)))
+        films.append(PlannedFilm(movie, clips, one_file=number > len(LOOKS) - 2))
     return tuple(films)
 
 
-def _plan_clip(clip_id: str, level: str, rng: np.random.Generator) -> PlannedClip:
-    fewest, most = CONCEPTS_PER_CLIP[level]
-    concepts = rng.choice(list(CUES), size=rng.integers(fewest, most + 1), replace=False)
+def _plan_clip(clip_id: str, level: str, look: Look, rng: np.random.Generator) -> PlannedClip:
+    concepts = [
+        str(concept)
+        for names, fewest, most in CONCEPTS[level]
+        for concept in rng.choice(names, size=rng.integers(fewest, most + 1), replace=False)
+    ]
     # Most clips are short and a few are long, as in MovieGraphs.
     seconds = min(SHORTEST + rng.exponential(2.0), LONGEST)
+    red, green, blue = (float(min(part * rng.uniform(1 - SWAY / 3, 1 + SWAY / 3), 1.0)) for part in look.tint)
     return PlannedClip(
         clip_id,
         level,
-        tuple(str(c) for c in concepts),
-        float(rng.uniform(*STRENGTH[level])),
+        tuple(concepts),
+        Look((red, green, blue), look.brightness * float(rng.uniform(1 - SWAY, 1 + SWAY)), look.grain),
+        float(rng.uniform(*STRENGTH)),
         int(seconds * RATE),
         int(rng.integers(2**31)),
     )
@@ -102,6 +131,7 @@ def write_corpus(folder: Path, workers: int, on_film: Callable[[str], object] = 
     Returns
     -------
     The table of labels, `folder/labels.csv`, in the form that `obygaze manifest import folder --spans` reads.
+    What was planted in every clip, those of the film without labels too, is in `folder/planted.csv`.
     """
     films = plan_corpus()
     for film in films:
@@ -113,23 +143,24 @@ def write_corpus(folder: Path, workers: int, on_film: Callable[[str], object] = 
         for finished in as_completed(running):
             finished.result()
             on_film(running[finished].movie)
+    _write_planted(films, folder / "planted.csv")
     return _write_labels(films, folder / "labels.csv")
 
 
-def _draw(film: PlannedFilm, clip: PlannedClip) -> Iterator[NDArray[np.uint8]]:
-    return draw_clip(film.look, clip.concepts, clip.strength, clip.n_frames, clip.seed)
+def _draw(clip: PlannedClip) -> Iterator[NDArray[np.uint8]]:
+    return draw_clip(clip.look, clip.concepts, clip.strength, clip.n_frames, clip.seed)
 
 
 def _write_film_files(film: PlannedFilm, folder: Path) -> None:
     if film.one_file:
-        write_film(folder / "film.mkv", chain.from_iterable(_draw(film, clip) for clip in film.clips), RATE)
+        write_film(folder / "film.mkv", chain.from_iterable(_draw(clip) for clip in film.clips), RATE)
         return
     for clip in film.clips:
         path = folder / f"{clip.clip_id}.mp4"
         if clip.clip_id == CORRUPT:
             path.write_bytes(np.random.default_rng(SEED).bytes(20_000))
         elif clip.clip_id != MISSING:
-            write_film(path, _draw(film, clip), RATE)
+            write_film(path, _draw(clip), RATE)
 
 
 def _write_labels(films: tuple[PlannedFilm, ...], path: Path) -> Path:
@@ -143,6 +174,46 @@ def _write_labels(films: tuple[PlannedFilm, ...], path: Path) -> Path:
                 span = (start / RATE, end / RATE) if film.one_file else ("", "")
                 name = "film.mkv" if film.one_file else f"{clip.clip_id}.mp4"
                 video = f"{film.movie}/{name}"
-                table.writerow([clip.clip_id, film.movie, video, *span, clip.level, ";".join(clip.concepts)])
+                known = [clip.level, ";".join(clip.concepts)] if film.movie != UNLABELLED else ["", ""]
+                table.writerow([clip.clip_id, film.movie, video, *span, *known])
                 start = end
     return path
+
+
+def _write_planted(films: tuple[PlannedFilm, ...], path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["clip_id", "movie", "level", "concepts"])
+        for film in films:
+            for clip in film.clips:
+                table.writerow([clip.clip_id, film.movie, clip.level, ";".join(clip.concepts)])
+
+
+def beside_planted(folder: Path) -> list[str]:
+    """Put what a model predicts of the film without labels beside what was planted in it.
+
+    Parameters
+    ----------
+    folder
+        The demo's: it holds `planted.csv` and `predictions.csv`.
+
+    Returns
+    -------
+    Lines of a table, and a line that counts the agreement.
+    """
+    with (folder / "planted.csv").open(encoding="utf-8") as file:
+        planted = {row["clip_id"]: row for row in csv.DictReader(file)}
+    with (folder / "predictions.csv").open(encoding="utf-8") as file:
+        predicted = [row for row in csv.DictReader(file) if row["movie"] == UNLABELLED]
+    width = max(len(planted[row["clip_id"]]["concepts"]) for row in predicted)
+    lines = [f"{UNLABELLED}, which nobody labelled:", f"{'clip':14}{'planted':9}{'concepts':{width + 2}}p of S"]
+    agree = 0
+    for row in predicted:
+        truth = planted[row["clip_id"]]
+        called = row["called"] == "1"
+        agree += called == (truth["level"] == "S")
+        said = f"{float(row['p']):.2f}" if row["p"] else "unlike"
+        lines.append(
+            f"{row['clip_id']:14}{truth['level']:9}{truth['concepts']:{width + 2}}{said}{' S' * called}"
+        )
+    return [*lines, f"{agree} of {len(predicted)} clips are called as planted"]

@@ -1,26 +1,37 @@
-"""`obygaze evaluate`: probes and baselines, one movie left out at a time."""
+"""`obygaze evaluate`: models and baselines, one movie left out at a time."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from obygaze_features.manifest import LabelPolicy, Manifest
-    from obygaze_features.store import Group
-    from obygaze_models.dataset import Dataset, Features, Pool
-    from obygaze_models.experiments.evaluate import Run
-    from obygaze_models.probes import Imbalance
-    from obygaze_models.protocol import Task
+    from obygaze_models.dataset import Features, Pool
+    from obygaze_models.models import Imbalance, MLPProbe
 
 
 @click.command()
-@click.argument("store", type=click.Path(path_type=Path))
 @click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("store", type=click.Path(path_type=Path))
 @click.option(
-    "--task", "train", default="hn_s", show_default=True, help="Task to train on: en_s, hn_s or enhn_s."
+    "--task",
+    help="What models learn: a task of the manifest's codebook, concept:NAME, levels (ordered) or "
+    "scale:NAME. `obygaze codebook show MANIFEST` lists them.  [default: the codebook's only task]",
 )
-@click.option("--test", help="Task to test on.  [default: the task trained on]")
+@click.option("--test", help="What they are tested on.  [default: as trained]")
+@click.option("--negative", multiple=True, help="Level that is negative, in place of --task; repeatable.")
+@click.option("--positive", multiple=True, help="Level that is positive; repeatable.")
+@click.option("--test-negative", multiple=True, help="The same for the test; repeatable.")
+@click.option("--test-positive", multiple=True, help="The same for the test; repeatable.")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="NAME|MODULE:FACTORY",
+    help="A model of the zoo, of an installed package, or of a module; repeatable. The baselines are always "
+    "added.  [default: all of the zoo]",
+)
 @click.option("--backbone", help="Which of the store's backbones; needed when it has several.")
 @click.option(
     "--features",
@@ -37,9 +48,8 @@ if TYPE_CHECKING:
     type=click.Choice(["raw", "paper", "released"]),
     default="raw",
     show_default=True,
-    help="How labels are read. raw: as the manifest says; only ObyGaze12's manifest is meant for the others. "
-    "paper: a clip without a visual concept becomes EN, as in the published numbers. released: clips whose "
-    "concepts are all non-visual are left out, as in the released split files.",
+    help="Label policy, where the codebook has one. raw: as annotated. paper: a clip without a visual "
+    "concept becomes EN. released: clips whose concepts are all non-visual are left out.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of every draw.")
 @click.option(
@@ -49,7 +59,7 @@ if TYPE_CHECKING:
     default=1,
     show_default=True,
     metavar="K",
-    help="Train with K seeds from --seed on, all at once; metrics are means over them, their spread beside.",
+    help="Train with K seeds from --seed on; metrics are means over them, their spread beside.",
 )
 @click.option(
     "--seen",
@@ -61,30 +71,36 @@ if TYPE_CHECKING:
     type=click.Choice(["none", "weights", "subsample"]),
     default="none",
     show_default=True,
-    help="What the probe does about the larger class in the clips it is trained on, never in others. none: "
-    "nothing, its threshold is tuned. weights: losses weigh n / (2 n_class), scikit-learn's 'balanced'. "
-    "subsample: as many clips drawn as the smaller class has.",
+    help="Class-imbalance handling of the MLP, applied to training clips only. none: the threshold is tuned. "
+    "weights: losses weigh n / (2 n_class). subsample: as many clips as the smaller class has.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Folder of the run.  [default: runs/STORE-VERSION-TASK-TEST-POLICY-seedN-DIGEST in the current "
-    "folder; the digest stands for the store's content, the features read, the manifest and --imbalance]",
+    help="Folder of the run.  [default: runs/STORE-VERSION-TASK-TEST-POLICY-seedN-DIGEST]",
 )
 @click.option(
     "--save",
-    type=click.Path(path_type=Path),
-    help="Train the probe once more, on all movies, and save it in this file, for `obygaze predict`.",
+    "save",
+    multiple=True,
+    metavar="NAME",
+    help="Train this model once more, on all movies, and keep it as NAME.model in the run's folder, for "
+    "`obygaze predict`; repeatable.",
 )
-@click.option("--force", is_flag=True, help="Replace a run, and a saved model, that are there already.")
+@click.option("--force", is_flag=True, help="Replace a run that is there already.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the record and the metrics as one JSON document."
 )
 def evaluate(
-    store: Path,
     manifest: Path,
-    train: str,
+    store: Path,
+    task: str | None,
     test: str | None,
+    negative: tuple[str, ...],
+    positive: tuple[str, ...],
+    test_negative: tuple[str, ...],
+    test_positive: tuple[str, ...],
+    models: tuple[str, ...],
     backbone: str | None,
     features: "Features | None",
     pool: "Pool | None",
@@ -94,139 +110,82 @@ def evaluate(
     seen: bool,
     imbalance: "Imbalance",
     out: Path | None,
-    save: Path | None,
+    save: tuple[str, ...],
     force: bool,
     as_json: bool,
 ) -> None:
-    """Evaluate the MLP probe and the baselines on the features of STORE with the levels of MANIFEST.
+    """Evaluate models on the features of STORE with the labels of MANIFEST.
 
-    Every movie is tested once, by models trained on the other movies; threshold and epoch are chosen by an
-    inner loop over the training movies. The tasks are en_s (EN vs S), hn_s (HN vs S) and enhn_s ((EN u HN) vs
-    S); NS clips are left out. The run folder gets predictions.csv (the one source of every number),
-    metrics.csv, metrics.json and inner_curves.csv; with several seeds also seeds.csv. The same command gives
-    the same bytes.
+    Every movie is tested once, by models trained on the other movies. Penalty, depth, epochs and threshold
+    are chosen by inner folds of the training movies. The run's folder gets predictions.csv (the source of
+    every number), metrics.csv, selection.csv, run.json and report.md and .tex. The same command gives the
+    same bytes.
 
     \b
     Examples:
-      obygaze evaluate stores/films films.csv --task hn_s --test enhn_s
-      obygaze evaluate stores/obygaze12-xclip obygaze12.csv --task hn_s --policy paper --json
-      obygaze evaluate stores/films films.csv --features frames --pool mean --out runs/films-mean
-      obygaze evaluate stores/films films.csv --seeds 5
-      obygaze evaluate stores/films films.csv --imbalance weights
-      obygaze evaluate stores/films films.csv --save models/films.model
+      obygaze evaluate films.csv stores/films --task hn_s --test enhn_s
+      obygaze evaluate films.csv stores/films --task hn_s --model linear --model mlp
+      obygaze evaluate films.csv stores/films --negative HN --positive S
+      obygaze evaluate films.csv stores/films --task concept:Body
+      obygaze evaluate films.csv stores/films --task levels
+      obygaze evaluate films.csv stores/films --task hn_s --model mylab.models:make
+      obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr --out run
     """
-    from tqdm import tqdm
-
-    from obygaze_features.manifest import LabelPolicy, apply_policy, read_manifest
-    from obygaze_features.store import open_store
+    from obygaze_models.commands.inputs import progress_bar, read_inputs, under_policy
     from obygaze_models.dataset import load_dataset
-    from obygaze_models.experiments.evaluate import evaluate as run_evaluation
-    from obygaze_models.experiments.result_table import caption, result_tables
-    from obygaze_models.experiments.run_folder import run_name, to_json, write_run
-    from obygaze_models.protocol import find_task
+    from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
+    from obygaze_models.evaluation.run_folder import check_free, run_name, to_json, write_run
+    from obygaze_models.models.registry import models_for
+    from obygaze_models.protocol.targets import choose_targets
+    from obygaze_models.report import markdown, plain
+    from obygaze_models.report.evaluation import excluded_summary, run_report
+    from obygaze_models.report.write import latex
 
-    train_task, test_task = find_task(train), find_task(test or train)
-    if manifest.is_dir():
-        raise click.UsageError(f"the order is STORE MANIFEST; {manifest} is a folder, not a manifest")
-    if seen and save is not None:
-        raise click.UsageError(
-            "--save keeps the metrics of movies not seen beside the model: leave --seen out"
-        )
-    clips = read_manifest(manifest)
-    opened = open_store(store)
-    labelled = apply_policy(clips, LabelPolicy(policy))
-    _notice_policy(clips, labelled, LabelPolicy(policy))
-    data = load_dataset(
-        opened,
-        labelled,
-        train_task,
-        test_task,
-        backbone=backbone,
-        features=features,
-        pool=pool or "max",
+    if seen and save:
+        raise click.UsageError("--save keeps the metrics of movies not seen: leave --seen out")
+    clips, (opened,) = read_inputs(manifest, [store])
+    labelled, notices = under_policy(clips, policy)
+    train, tested = choose_targets(
+        clips.codebook, task, test, sides=(negative, positive), test_sides=(test_negative, test_positive)
     )
+    changed = {} if imbalance == "none" else {"mlp": partial(_mlp, imbalance)}
+    specs = models_for(train.kind, models or None, **changed)
+    data = load_dataset(opened, labelled, backbone=backbone, features=features, pool=pool or "max")
     if pool and data.features == "pooled":
         raise click.UsageError(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
         )
     digest = clips.digest()
-    stem = [opened.name, *([data.backbone] if len(opened.names) > 1 else []), opened.version]
     seeds = f"seed{seed}" if n_seeds == 1 else f"seeds{seed}to{seed + n_seeds - 1}"
-    tasks = [train_task.name, test_task.name, *(["seen"] if seen else [])]
-    tasks += [] if imbalance == "none" else [imbalance]
-    name = run_name(data, *stem, *tasks, policy, seeds, manifest=digest, imbalance=imbalance)
-    folder = out or Path("runs") / name
-    _check_free(folder, save, force=force)
-    origin = {"manifest_sha256": digest, "label_policy": policy}
-    with tqdm(desc="training", unit="model", leave=False, disable=None) as bar:
-
-        def progress(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
+    stem = [opened.name, *([data.backbone] if len(opened.names) > 1 else []), opened.version]
+    stem += [train.name, tested.name, *(["seen"] if seen else []), policy, seeds]
+    asked = "/".join((digest, imbalance, *(spec.name for spec in specs)))
+    folder = out or Path("runs") / run_name(data, *stem, digest=asked)
+    # Before the work, so that nobody waits for a refusal.
+    check_free(folder, force=force)
+    for line in notices:
+        click.echo(line, err=True)
+    with progress_bar("training", "model") as progress:
         run = run_evaluation(
             data,
-            train_task,
-            test_task,
+            specs if models else None,
+            train,
+            tested,
             seed=seed,
             n_seeds=n_seeds,
             seen=seen,
-            imbalance=imbalance,
-            origin=origin,
+            origin={"manifest_sha256": digest, "label_policy": policy},
             progress=progress,
         )
-    write_run(run, folder, force=force)
-    if as_json:
-        click.echo(to_json(run), nl=False)
-    else:
-        for title, table in result_tables(run):
-            click.echo(f"{title}\n{table}\n")
-        for line in caption(run, f"train {train_task.title}, test {test_task.title}"):
-            click.echo(line)
-        for exclusion in data.excluded:
-            click.echo(f"excluded {exclusion.clip_id}: {exclusion.reason}", err=True)
+    report = run_report(run)
+    write_run(run, folder, {"report.md": markdown(report), "report.tex": latex(report)}, force=force)
+    click.echo(to_json(run) if as_json else plain(report), nl=False)
+    for line in excluded_summary(run.record["excluded"]):
+        click.echo(line, err=True)
     click.echo(f"run kept in {folder}", err=True)
-    if save is not None:
-        _save_model(save, data, train_task, run, opened[data.backbone])
-        click.echo(f"model of all {len(set(data.movies))} movies kept in {save}", err=True)
 
 
-def _check_free(folder: Path, save: Path | None, *, force: bool) -> None:
-    """Refuse what is taken before the work, so that nobody waits for it."""
-    from obygaze_models.experiments.run_folder import RunError, check_free
+def _mlp(imbalance: "Imbalance", seed: int) -> "MLPProbe":
+    from obygaze_models.models.mlp import MLPProbe
 
-    check_free(folder, force=force)
-    if save is not None and save.exists() and not force:
-        raise RunError(f"{save} exists already: give --force to replace it, or another file with --save")
-
-
-def _save_model(path: Path, data: "Dataset", train: "Task", run: "Run", group: "Group") -> None:
-    from obygaze_models.experiments.final_model import train_final
-    from obygaze_models.persistence import write_model
-
-    write_model(path, *train_final(data, train, run, group))
-
-
-def _notice_policy(clips: "Manifest", labelled: "Manifest", policy: "LabelPolicy") -> None:
-    """Say on stderr how many labels the policy changed or, under raw, the paper's would change."""
-    from obygaze_features.manifest import LabelPolicy, apply_policy, policies_of
-
-    if policy is not LabelPolicy.RAW:
-        changed = _changed(clips, labelled)
-        click.echo(
-            f"label policy {policy}: {changed} clips changed level, {len(clips) - len(labelled)} left out",
-            err=True,
-        )
-    elif LabelPolicy.PAPER in policies_of(clips.codebook) and any(clip.concepts for clip in clips):
-        changed = _changed(clips, apply_policy(clips, LabelPolicy.PAPER))
-        if changed:
-            click.echo(
-                "label policy raw: levels as annotated; --policy paper, which published ObyGaze12 numbers "
-                f"use, would make EN of {changed} clips without a visual concept",
-                err=True,
-            )
-
-
-def _changed(before: "Manifest", after: "Manifest") -> int:
-    level = {clip.clip_id: clip.level for clip in before}
-    return sum(clip.level != level[clip.clip_id] for clip in after)
+    return MLPProbe(imbalance=imbalance, random_state=seed)

@@ -9,7 +9,6 @@ from obygaze_models.concepts.ridge import ridge_hyperplanes, ridge_leave_group_o
 from obygaze_models.concepts.ridge_tuning import Tuned, tuned_ridge
 from obygaze_models.concepts.significance import Significance, permutation_pvalues
 from obygaze_models.concepts.svm import Problem, crossfit_svm, svm_hyperplanes
-from obygaze_models.errors import ConceptError
 
 __all__ = [
     "ConceptBank",

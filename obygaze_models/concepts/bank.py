@@ -16,6 +16,7 @@ from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes, refuse_con
 from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
 from obygaze_models.concepts.ridge_tuning import tuned_ridge
 from obygaze_models.errors import ConceptError
+from obygaze_models.models.linear import ClippedScaler
 
 Values = Literal["standardised", "distance", "decision"]
 
@@ -37,12 +38,17 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         clips; signed distances; or the raw decision values w x + b, which the published models were fed.
     concepts : sequence of str, optional
         Names of the columns of Y; ``concept0`` and so on when not given.
+    clip : float, optional
+        Standardise features first, cut off at so many deviations (`ClippedScaler`); hyperplanes and distances
+        are then of standardised features. None: features as they are, as in the paper.
 
     Attributes
     ----------
     concepts_ : ndarray of str, shape [K]
     n_features_in_ : int
         D.
+    scaler_ : ClippedScaler or None
+        None where `clip` is.
     hyperplanes_ : Hyperplanes
         Of all concepts, in order.
     mean_, scale_ : ndarray, shape [K]
@@ -59,6 +65,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         "balanced": ["boolean"],
         "values": [StrOptions({"standardised", "distance", "decision"})],
         "concepts": ["array-like", None],
+        "clip": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     def __init__(
@@ -69,7 +76,9 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         balanced: bool = True,
         values: Values = "standardised",
         concepts: Sequence[str] | None = None,
+        clip: float | None = None,
     ) -> None:
+        self.clip = clip
         self.kind = kind
         self.C = C
         self.balanced = balanced
@@ -119,6 +128,8 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         for name in ("tuned_", "cross_distances_"):
             self.__dict__.pop(name, None)
+        self.scaler_ = None if self.clip is None else ClippedScaler(self.clip).fit(features)
+        features = self._scaled(features)
         if self.C is None:
             self.hyperplanes_ = self._tuned(features, present, groups)
         else:
@@ -142,7 +153,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's value on each concept: [N, K]."""
         check_is_fitted(self)
-        features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        features = self._scaled(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
         if self.values == "decision":
             with one_blas_thread():
                 return self.hyperplanes_.decisions(features)
@@ -157,6 +168,9 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         del input_features
         check_is_fitted(self)
         return self.concepts_.astype(object)
+
+    def _scaled(self, X: Floats) -> Floats:
+        return X if self.scaler_ is None else self.scaler_.transform(X)
 
     def _distances(self, X: Floats) -> NDArray[np.float64]:
         with one_blas_thread():
@@ -254,9 +268,14 @@ class RandomDirections(ConceptBank):
     """
 
     def __init__(
-        self, *, values: Values = "standardised", concepts: Sequence[str] | None = None, random_state: int = 0
+        self,
+        *,
+        values: Values = "standardised",
+        concepts: Sequence[str] | None = None,
+        clip: float | None = None,
+        random_state: int = 0,
     ) -> None:
-        super().__init__("ridge", C=None, values=values, concepts=concepts)
+        super().__init__("ridge", C=None, values=values, concepts=concepts, clip=clip)
         self.random_state = random_state
 
     def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
@@ -281,9 +300,14 @@ class ShuffledConcepts(ConceptBank):
     """
 
     def __init__(
-        self, *, values: Values = "standardised", concepts: Sequence[str] | None = None, random_state: int = 0
+        self,
+        *,
+        values: Values = "standardised",
+        concepts: Sequence[str] | None = None,
+        clip: float | None = None,
+        random_state: int = 0,
     ) -> None:
-        super().__init__("ridge", C=None, values=values, concepts=concepts)
+        super().__init__("ridge", C=None, values=values, concepts=concepts, clip=clip)
         self.random_state = random_state
 
     def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:

@@ -19,6 +19,7 @@ from obygaze_models.concepts.heads import Head, HeadName, choice, head_scores, m
 from obygaze_models.concepts.hyperplane import Floats
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.linear import CLIP
 from obygaze_models.models.selection import GroupedSelection
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
@@ -135,8 +136,9 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._validate_params()
         features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
-        known = _in_task(y)
-        self.classes_, labels = encode_labels(y[known], type(self).__name__)
+        codes = np.asarray(y)
+        known = _in_task(codes)
+        self.classes_, labels = encode_labels(codes[known], type(self).__name__)
         movies = folds = None
         if groups is not None:
             movies = check_array(groups, ensure_2d=False, dtype=None)
@@ -330,7 +332,7 @@ def _folds(
 
 
 def _ridge_bank(_: int) -> ConceptBank:
-    return ConceptBank("ridge", C=None)
+    return ConceptBank("ridge", C=None, clip=CLIP)
 
 
 def _spec(
@@ -354,14 +356,14 @@ SPECS = (
         "pcbm_lr_random",
         "PCBM-LR, random directions",
         "logistic",
-        lambda seed: RandomDirections(random_state=seed),
+        lambda seed: RandomDirections(clip=CLIP, random_state=seed),
         control=True,
     ),
     _spec(
         "pcbm_lr_shuffled",
         "PCBM-LR, shuffled concepts",
         "logistic",
-        lambda seed: ShuffledConcepts(random_state=seed),
+        lambda seed: ShuffledConcepts(clip=CLIP, random_state=seed),
         control=True,
     ),
 )

@@ -16,6 +16,7 @@ from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes
 from obygaze_models.concepts.hyperplane import Hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
 from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.linear import CLIP, ClippedScaler
 from obygaze_models.models.selection import ABOVE_ZERO, Candidate
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
@@ -39,6 +40,8 @@ class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     balanced : bool
         Whether ``svm`` and ``logistic`` weigh the two classes alike; the two others do, by where they put the
         hyperplane.
+    clip : float, optional
+        Standardise features first, cut off at so many deviations; the direction is then of these.
 
     Attributes
     ----------
@@ -46,6 +49,8 @@ class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The labels of clips without and with the concept.
     n_features_in_ : int
         D.
+    scaler_ : ClippedScaler or None
+        None where `clip` is.
     direction_ : ndarray of float64, shape [D]
         Unit normal, towards the concept.
     offset_ : float
@@ -66,9 +71,18 @@ class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "kind": [StrOptions(set(KINDS))],
         "C": [Interval(Real, 0, None, closed="neither"), None],
         "balanced": ["boolean"],
+        "clip": [Interval(Real, 0, None, closed="neither"), None],
     }
 
-    def __init__(self, kind: Kind = "svm", *, C: float | None = 1.0, balanced: bool = True) -> None:
+    def __init__(
+        self,
+        kind: Kind = "svm",
+        *,
+        C: float | None = 1.0,
+        balanced: bool = True,
+        clip: float | None = None,
+    ) -> None:
+        self.clip = clip
         self.kind = kind
         self.C = C
         self.balanced = balanced
@@ -99,12 +113,15 @@ class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._validate_params()
         features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
         self.classes_, labels = encode_labels(y, type(self).__name__)
+        self.scaler_ = None if self.clip is None else ClippedScaler(self.clip).fit(features)
+        if self.scaler_ is not None:
+            features = self.scaler_.transform(features)
         present = labels[:, None].astype(np.float64)
         self.threshold_ = ABOVE_ZERO
         self.__dict__.pop("inner_scores_", None)
         self.candidates_: tuple[Candidate, ...] = ()
         if self.C is None:
-            bank = ConceptBank("ridge", C=None, concepts=[str(self.classes_[1])])
+            bank = ConceptBank(self.kind, C=None, concepts=[str(self.classes_[1])])
             bank.fit(features, present, groups=groups)
             planes, tuned = bank.hyperplanes_, bank.tuned_
             self.inner_scores_ = tuned.distances[:, 0]
@@ -132,6 +149,8 @@ class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Compute the signed distance [N] of each clip of X [N, D]."""
         check_is_fitted(self)
         features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        if self.scaler_ is not None:
+            features = self.scaler_.transform(features)
         with one_blas_thread():
             plane = Hyperplanes(self.direction_[None], np.array([self.offset_]))
             return plane.decisions(features)[:, 0]
@@ -147,7 +166,7 @@ SPECS = (
     ModelSpec(
         "cav",
         "CAV",
-        lambda _: LinearCAV("ridge", C=None),
+        lambda _: LinearCAV("ridge", C=None, clip=CLIP),
         choose=None,
         kinds=("concept",),
     ),

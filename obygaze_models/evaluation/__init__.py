@@ -12,7 +12,7 @@ from obygaze_models.evaluation.paired import (
     sign_flip,
     smallest_p,
 )
-from obygaze_models.evaluation.predictions import COLUMNS, Predictions, PredictionsError
+from obygaze_models.evaluation.predictions import COLUMNS, Predictions
 from obygaze_models.evaluation.summary import by_seed, summarise
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "Interval",
     "Metric",
     "Predictions",
-    "PredictionsError",
     "SignFlip",
     "by_seed",
     "corrected_t",

@@ -21,7 +21,7 @@ from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, fit
 from obygaze_models.protocol.folds import Split, leave_one_movie_out, splits
 from obygaze_models.protocol.seen import scene_blocks, seen_splits
-from obygaze_models.protocol.targets import NOT_ASKED, Target, find_target
+from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets, find_target
 
 PROTOCOL = "strict: leave one movie out; all that is chosen is chosen by inner folds of movies"
 
@@ -149,12 +149,16 @@ def evaluate(
     thresholds: dict[tuple[str, int], dict[str, float]] = {}
     todo = [(fold, spec) for fold in folds for spec in specs if fold.seed == seed or spec.draws()]
     for done, (fold, spec) in enumerate(todo):
-        model = _fit(spec, fold, data, train, learnt, concepts[fold.name])
+        model = _fit(spec, fold, data, (train, learnt), concepts[fold.name])
         thresholds.setdefault((fold.name, fold.seed), {})[spec.name] = model.threshold
         about = {"model": spec.name, "fold": fold.split.fold, "seed": fold.seed}
         scores = model.scores(data.read(spec.reads)[fold.split.test], data.movies[fold.split.test])
-        for one in tests:
-            blocks.append(_rows(data, one, asked[one.name], fold, scores, model.threshold, train) | about)
+        blocks += [
+            _rows(data, fold, f"{train.name}>{one.name}", asked[one.name], scores)
+            | about
+            | {"threshold": model.threshold}
+            for one in tests
+        ]
         where = about | {"train": train.name, "movie": fold.name}
         selection.append(_selection(model, where))
         curves.append(_curves(model, where))
@@ -169,7 +173,11 @@ def evaluate(
         asked,
         specs=specs,
         seeds=range(seed, seed + n_seeds),
-        folds=[_fold_record(data, fold, learnt, asked, thresholds, concepts) for fold in folds],
+        folds=[
+            _fold_record(fold, learnt, asked, thresholds[fold.name, fold.seed])
+            | {"concepts_left_out": sorted(set(data.labels.concepts) - set(concepts[fold.name]))}
+            for fold in folds
+        ],
         seen=seen,
         left_out=left_out,
     )
@@ -194,7 +202,7 @@ def seed_of(seed: int, fold: int | str) -> int:
 
 
 def varying(data: Dataset, rows: NDArray[np.intp]) -> list[str]:
-    """List the concepts that can be learnt from some clips: they vary whatever movie of theirs is left out."""
+    """List the concepts that can be learnt from some clips: varying whatever movie of theirs is left out."""
     movies, present = data.movies[rows], data.labels.present[rows]
     kept = np.ones(present.shape[1], dtype=np.bool_)
     for movie in np.unique(movies):
@@ -208,10 +216,7 @@ def _target(given: str | Target, data: Dataset) -> Target:
         return given
     if given:
         return find_target(given, data.codebook)
-    if len(data.codebook.tasks) == 1:
-        return find_target(data.codebook.tasks[0].name, data.codebook)
-    names = ", ".join([*(task.name for task in data.codebook.tasks), "concept:NAME", "levels"])
-    raise ProtocolError(f"no task given: expected one of {names} (codebook {data.codebook.name!r})")
+    return choose_targets(data.codebook, None, None)[0]
 
 
 def _targets(given: Any, data: Dataset) -> tuple[Target, ...]:
@@ -315,43 +320,36 @@ def _fit(
     spec: ModelSpec,
     fold: Fold,
     data: Dataset,
-    train: Target,
-    learnt: NDArray[np.int64],
+    learnt: tuple[Target, NDArray[np.int64]],
     concepts: Sequence[str],
 ) -> Fitted | Ladder:
-    """Fit a model on a fold's training side."""
+    """Fit a model on a fold's training side; `learnt` is the target and every clip's label."""
+    target, labels = learnt
     requests = spec.requests()
     rows = fold.around if "unlabelled" in requests else fold.split.train
     inside = np.isin(rows, fold.split.train)
     given: dict[str, Any] = {"movies": data.movies[rows]}
     if "present" in requests:
         given["present"] = data.present.loc[rows, list(concepts)]
-    X, y = data.read(spec.reads)[rows], np.where(inside, learnt[rows], NOT_ASKED)
+    X, y = data.read(spec.reads)[rows], np.where(inside, labels[rows], NOT_ASKED)
     number = seed_of(fold.seed, fold.name)
-    if train.kind == "ordinal":
-        return fit_ladder(spec, number, X, y, n_levels=train.n_classes, **given)
+    if target.kind == "ordinal":
+        return fit_ladder(spec, number, X, y, n_levels=target.n_classes, **given)
     return fit(spec, number, X, y, **given)
 
 
 def _rows(
-    data: Dataset,
-    test: Target,
-    codes: NDArray[np.int64],
-    fold: Fold,
-    scores: NDArray[np.float64],
-    threshold: float,
-    train: Target,
+    data: Dataset, fold: Fold, task: str, codes: NDArray[np.int64], scores: NDArray[np.float64]
 ) -> dict[str, Any]:
     """Make the rows of one model tested on one fold, as columns."""
     rows = fold.split.test
     asked = codes[rows] != NOT_ASKED
     return {
-        "task": f"{train.name}>{test.name}",
+        "task": task,
         "clip_id": data.clip_ids[rows][asked],
         "movie": data.movies[rows][asked],
         "label": codes[rows][asked],
         "score": scores[asked],
-        "threshold": threshold,
         "store": data.store,
     }
 
@@ -418,15 +416,12 @@ def _stack(parts: Sequence[pd.DataFrame], columns: Sequence[str]) -> pd.DataFram
 
 
 def _fold_record(
-    data: Dataset,
     fold: Fold,
     learnt: NDArray[np.int64],
     asked: Mapping[str, NDArray[np.int64]],
-    thresholds: Mapping[tuple[str, int], Mapping[str, float]],
-    concepts: Mapping[str, Sequence[str]],
+    thresholds: Mapping[str, float],
 ) -> dict[str, Any]:
     train, test = fold.split.train, fold.split.test
-    left_out = [name for name in data.labels.concepts if name not in concepts[fold.name]]
     return {
         "fold": fold.split.fold,
         "movie": fold.name,
@@ -434,8 +429,7 @@ def _fold_record(
         "train_clips": len(train),
         "train_positives": int((learnt[train] == 1).sum()),
         "tested": {name: int((codes[test] != NOT_ASKED).sum()) for name, codes in asked.items()},
-        "thresholds": dict(thresholds[fold.name, fold.seed]),
-        "concepts_left_out": left_out,
+        "thresholds": dict(thresholds),
     }
 
 

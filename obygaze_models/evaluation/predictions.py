@@ -61,7 +61,8 @@ class Predictions:
         """The class that each row is called [N]: 1 for positive, 0 for negative; or a level's rank."""
         score, threshold = self.table["score"].to_numpy(), self.table["threshold"].to_numpy()
         if self.n_classes == 2:
-            return (score >= threshold).astype(np.int64)
+            called: np.ndarray[tuple[int], np.dtype[np.int64]] = (score >= threshold).astype(np.int64)
+            return called
         return np.clip(np.floor(score + 1 - threshold), 0, self.n_classes - 1).astype(np.int64)
 
     def to_csv(self) -> str:

@@ -30,8 +30,8 @@ FILES = (
     "report.tex",
     "excluded.csv",
 )
-"""What a run's folder may hold: ``seeds.csv`` only where a run has several seeds, ``curves.csv`` where a model
-stops early, ``excluded.csv`` where clips have no features."""
+"""What a run's folder may hold beside models: ``seeds.csv`` where a run has several seeds, ``curves.csv`` where
+a model stops early, ``excluded.csv`` where clips have no features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +83,11 @@ def document(run: Run) -> dict[str, object]:
     return {"record": run.record, "metrics": metrics}
 
 
+def to_json(run: Run) -> str:
+    """Write a run's record and metrics as JSON text."""
+    return json_bytes(document(run)).decode()
+
+
 def run_name(data: Dataset, *parts: str, digest: str) -> str:
     """Name a run's folder by what was asked of what, so that runs that differ have folders that do.
 
@@ -112,7 +117,9 @@ def check_free(folder: Path, *, force: bool) -> None:
         return
     if not folder.is_dir():
         raise RunError(f"{folder} is a file: a run needs a folder of its own")
-    strangers = sorted(path.name for path in folder.iterdir() if path.name not in FILES)
+    strangers = sorted(
+        path.name for path in folder.iterdir() if path.name not in FILES and path.suffix != ".model"
+    )
     if strangers:
         raise RunError(f"{folder} holds what is not a run ({strangers[0]}): choose another folder with --out")
     if not force and any(folder.iterdir()):
@@ -142,7 +149,7 @@ def write_run(run: Run, folder: Path, texts: Mapping[str, str] | None = None, *,
     tables = {"metrics.csv": run.metrics, "selection.csv": run.selection}
     if len(run.curves):
         tables["curves.csv"] = run.curves
-    if run.predictions.table["seed"].nunique() > 1:
+    if len(run.record["seeds"]) > 1:
         known = LEVEL_METRICS if run.predictions.n_classes > 2 else METRICS
         tables["seeds.csv"] = by_seed(run.predictions, known)
     if run.record["excluded"]:

@@ -30,7 +30,8 @@ class Ladder:
 
     def scores(self, X: NDArray[Any], movies: NDArray[np.str_]) -> NDArray[np.float64]:
         """Compute each clip's expected level [N], 0 to the number of steps."""
-        return np.sum([expit(step.scores(X, movies)) for step in self.steps], axis=0)
+        scores: NDArray[np.float64] = np.sum([expit(step.scores(X, movies)) for step in self.steps], axis=0)
+        return scores
 
 
 def fit_ladder(

@@ -60,6 +60,8 @@ class EarlyStopping:
 
 Choice = Threshold | Grid | EarlyStopping
 
+THRESHOLD = Threshold()
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:

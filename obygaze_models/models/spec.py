@@ -16,9 +16,9 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from obygaze_features.errors import ObygazeError
 from obygaze_models.errors import ModelError
 from obygaze_models.models.selection import (
+    THRESHOLD,
     Choice,
     GroupedSelection,
-    Threshold,
     refuse_without_scores,
     scores_of,
 )
@@ -65,7 +65,7 @@ class ModelSpec:
     name: str
     title: str
     make: Callable[[int], Any]
-    choose: Choice | None = Threshold()
+    choose: Choice | None = THRESHOLD
     reads: Reads = "pooled"
     uses: tuple[str, ...] = ()
     looks_at_features: bool = True

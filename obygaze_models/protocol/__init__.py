@@ -1,4 +1,4 @@
-"""What is learnt from what, and tested on what: targets, folds, and selection that never sees the test fold."""
+"""What is learnt from what and tested on what: targets, folds, selection without the test fold."""
 
 from obygaze_models.protocol.folds import FoldTable, Split, check_split, leave_one_movie_out, splits
 from obygaze_models.protocol.seen import scene_blocks, seen_splits

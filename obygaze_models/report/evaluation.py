@@ -94,8 +94,10 @@ def _spread(run: Run, metrics: Mapping[str, Metric]) -> Block:
     names = [name for name in POOLED if name in metrics] or list(metrics)
     drawn = run.metrics[run.metrics["n_seeds"] > 1]
     rows = tuple(
-        (f"{model}" if run.metrics["task"].nunique() == 1 else f"{task}: {model}",)
-        + tuple(number(part.set_index("metric")["seed_sd"].to_dict()[name]) for name in names)
+        (
+            f"{model}" if run.metrics["task"].nunique() == 1 else f"{task}: {model}",
+            *tuple(number(part.set_index("metric")["seed_sd"].to_dict()[name]) for name in names),
+        )
         for (task, model), part in drawn.groupby(["task", "model"], sort=False)
     )
     title = f"standard deviation between {len(run.record['seeds'])} seeds, all clips pooled"
@@ -105,17 +107,21 @@ def _spread(run: Run, metrics: Mapping[str, Metric]) -> Block:
 def _notes(run: Run) -> list[str]:
     """Say how the numbers were made, on how many clips and movies, and what they don't tell."""
     record: Mapping[str, Any] = run.record
-    clips, seeds = record["clips"], record["seeds"]
+    clips, seeds, excluded = record["clips"], record["seeds"], len(record["excluded"])
     features = f"{record['backbone']}, {record['features']} ({record['pool']})"
     lines = [
         f"train {record['train']['title']}; test {', '.join(one['title'] for one in record['tests'])}",
-        f"codebook {record['codebook']['name']}; labels: {record.get('label_policy', 'raw')} policy; "
-        f"features: {features}",
+        (
+            f"codebook {record['codebook']['name']}; labels: {record.get('label_policy', 'raw')} policy; "
+            f"features: {features}"
+        ),
         f"protocol {record['protocol']}",
         f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}, metrics are means",
         f"{clips['tested']} clips of {record['movies_tested']} movies tested{_prevalence(record)}",
-        f"of {clips.get('manifest', clips['tested'])} clips in the manifest {clips['other_levels']} are of "
-        f"other levels, {clips.get('unlabelled', 0)} not annotated, {len(record['excluded'])} without features",
+        (
+            f"of {clips.get('manifest', clips['tested'])} clips in the manifest {clips['other_levels']} are "
+            f"of other levels, {clips.get('unlabelled', 0)} not annotated, {excluded} without features"
+        ),
     ]
     if record["untrained"]:
         lines.append(
@@ -207,13 +213,17 @@ def _comparison_notes(found: Comparison) -> list[str]:
     table = found.a.predictions.table
     return [
         *(_side_note(letter, one) for letter, one in (("A", found.a), ("B", found.b))),
-        f"{table['clip_id'].nunique()} test clips of {table['movie'].nunique()} movies; metrics are means "
-        "over the movies that define them",
-        f"p: {'exact sign-flip test over movies, all' if exact else 'sign-flip test,'} {patterns} patterns; "
-        f"Holm over {len(tests)} metrics",
+        (
+            f"{table['clip_id'].nunique()} test clips of {table['movie'].nunique()} movies; metrics are "
+            "means over the movies that define them"
+        ),
+        (
+            f"p: {'exact ' if exact else ''}sign-flip test over movies, {patterns} patterns; "
+            f"Holm over {len(tests)} metrics"
+        ),
         (f"{paired} movies are few" if paired < FEW else f"with {paired} movies")
-        + f": no exact p can be below {smallest_p(paired):.2g}; a difference must be {detectable(paired):.2f} "
-        "of its SD between movies to be found 4 times of 5",
+        + f": no exact p can be below {smallest_p(paired):.2g}; a difference must be "
+        f"{detectable(paired):.2f} of its SD between movies to be found 4 times of 5",
     ]
 
 
