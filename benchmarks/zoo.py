@@ -26,7 +26,7 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.concepts import crossfit_svm
 from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.experiments.evaluate import evaluate
-from obygaze_models.probes import MLPProbe, fit_many
+from obygaze_models.models import MLPProbe, fit_many
 from obygaze_models.protocol import TASKS, VISUAL_CONCEPTS
 from obygaze_models.protocol.paper import Fold, classifier_folds
 

@@ -3,10 +3,17 @@
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from obygaze_features.manifest import Codebook, builtin_codebook
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.dataset import Dataset
+from obygaze_models.protocol import Labels
 
 SHARED_DATA = Path(os.environ.get("OBYGAZE_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -41,3 +48,102 @@ def grad_cam() -> None:
         sys.path.remove(standins)
         for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
             del sys.modules[name]
+
+
+def planted(
+    *,
+    direction: float = 0.0,
+    film: float = 0.0,
+    n_movies: int = 6,
+    n_per_movie: int = 40,
+    n_features: int = 12,
+    seed: int = 0,
+) -> Dataset:
+    """Make clips of which about a quarter are S, the others EN and HN.
+
+    `direction` is how far S clips are moved along one direction, the same in every movie; `film` how far
+    each movie is moved in a direction of its own. Movies differ in their share of S clips.
+    """
+    rng = np.random.default_rng(seed)
+    movie_of = np.repeat(np.arange(n_movies), n_per_movie)
+    shares = np.linspace(0.1, 0.4, n_movies)
+    y = (rng.random(movie_of.size) < shares[movie_of]).astype(np.int64)
+    levels = np.where(y == 1, "S", np.where(rng.random(y.size) < 0.5, "EN", "HN"))
+    axis = rng.normal(size=n_features)
+    axis /= np.linalg.norm(axis)
+    X = rng.normal(size=(y.size, n_features)) + direction * y[:, None] * axis
+    X += film * rng.normal(size=(n_movies, n_features))[movie_of]
+    return dataset(X, levels, np.array([f"tt{movie:07}" for movie in movie_of]))
+
+
+def dataset(
+    X: np.ndarray,
+    levels: np.ndarray,
+    movies: np.ndarray,
+    present: np.ndarray | None = None,
+    codebook: Codebook | None = None,
+) -> Dataset:
+    """Wrap arrays as a dataset in which nothing was left out; without `present` no concept is marked."""
+    known = codebook or builtin_codebook("obygaze12")
+    n, concepts = len(levels), known.visual_concepts
+    return Dataset(
+        X=X.astype(np.float32),
+        labels=Labels(
+            clip_ids=np.array([f"{movie}-{place:03}" for place, movie in enumerate(movies)]),
+            movies=movies,
+            levels=levels,
+            present=np.zeros((n, len(concepts)), bool) if present is None else present.astype(bool),
+            concepts=concepts,
+            scales={},
+        ),
+        codebook=known,
+        backbone="planted",
+        features="pooled",
+        pool="as stored",
+        store="f" * 64,
+        label="planted",
+    )
+
+
+def planted_concepts(
+    *, n_movies: int = 6, n_per_movie: int = 40, n_features: int = 24, seed: int = 0
+) -> Dataset:
+    """Make clips whose level follows from their concepts: S shows Body with another, HN others, EN none.
+
+    Each concept moves features along a direction of its own; each movie is moved too.
+    """
+    rng = np.random.default_rng(seed)
+    movie_of = np.repeat(np.arange(n_movies), n_per_movie)
+    levels = rng.choice(["EN", "HN", "S"], size=movie_of.size, p=[0.4, 0.3, 0.3])
+    names = builtin_codebook("obygaze12").visual_concepts
+    body, others = names.index("Body"), [place for place, name in enumerate(names) if name != "Body"]
+    present = np.zeros((levels.size, len(names)), dtype=bool)
+    for row, level in enumerate(levels):
+        present[row, body] = level == "S"
+        if level != "EN":
+            present[row, rng.choice(others, size=rng.integers(1, 3), replace=False)] = True
+    axes = np.linalg.qr(rng.normal(size=(n_features, len(names))))[0].T
+    X = 3.0 * present @ axes + rng.normal(size=(levels.size, n_features))
+    X += rng.normal(size=(n_movies, n_features))[movie_of]
+    movies = np.array([f"tt{movie:07}" for movie in movie_of])
+    return dataset(X, levels, movies, present)
+
+
+@pytest.fixture(scope="session")
+def make_planted() -> Callable[..., Dataset]:
+    return planted
+
+
+@pytest.fixture(scope="session")
+def make_planted_concepts() -> Callable[..., Dataset]:
+    return planted_concepts
+
+
+@pytest.fixture(scope="session")
+def wrap_arrays() -> Callable[..., Dataset]:
+    return dataset
+
+
+@pytest.fixture(scope="session")
+def make_store() -> Callable[..., Path]:
+    return seal_arrays

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from obygaze_models.evaluation.metrics import auc, average_precision, f1_pos, f1_weighted, within_movie_auc
-from obygaze_models.probes import AlwaysNegative, AlwaysPositive, MoviePrior, RandomGuess
+from obygaze_models.models import AlwaysNegative, AlwaysPositive, MoviePrior, RandomGuess
 
 N = 20_000
 RNG = np.random.default_rng(0)

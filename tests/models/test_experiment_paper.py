@@ -15,7 +15,7 @@ from obygaze_models.experiments.material import load_material
 from obygaze_models.experiments.paper import leak_notes
 from obygaze_models.experiments.published import CELLS
 from obygaze_models.experiments.results import PaperResults
-from obygaze_models.probes import MLPProbe
+from obygaze_models.models import MLPProbe
 from obygaze_models.protocol.paper import Negatives
 from obygaze_models.report import markdown
 

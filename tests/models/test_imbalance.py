@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_sample_weight
 
-from obygaze_models.probes import MLPProbe, fit_many
-from obygaze_models.probes.imbalance import balanced_weights, even_rows
-from obygaze_models.probes.network import backward, initial, layers, log_loss, n_parameters
+from obygaze_models.models import MLPProbe, fit_many
+from obygaze_models.models.imbalance import balanced_weights, even_rows
+from obygaze_models.models.network import backward, initial, layers, log_loss, n_parameters
 
 REMEDIES = ("weights", "subsample")
 
@@ -120,7 +120,7 @@ def test_together_equal_one_by_one(remedy):
 
 BYTES = """
 import hashlib, numpy as np
-from obygaze_models.probes import MLPProbe
+from obygaze_models.models import MLPProbe
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(300, 512)).astype(np.float32), (rng.random(300) < 0.2).astype(int)
 for remedy in ("weights", "subsample"):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from obygaze_models.probes.network import (
+from obygaze_models.models.network import (
     Adam,
     adam_step,
     backward,

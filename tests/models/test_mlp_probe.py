@@ -10,9 +10,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from obygaze_models.evaluation.metrics import auc
-from obygaze_models.probes import AlwaysNegative, AlwaysPositive, MLPProbe, MoviePrior, RandomGuess
-from obygaze_models.probes.training import moments
+from obygaze_models.models import AlwaysNegative, AlwaysPositive, MLPProbe, MoviePrior, RandomGuess
+from obygaze_models.models.training import moments
 from obygaze_models.protocol import ProtocolError, inner_folds
+
+
+def y_of(data):
+    """1 for S clips."""
+    return (data.levels == "S").astype(np.int64)
+
 
 ESTIMATORS = [
     MLPProbe(max_epochs=20),
@@ -49,34 +55,34 @@ def learnable(make_planted):
 
 @pytest.fixture(scope="module")
 def selected(learnable):
-    return MLPProbe().fit(learnable.X, learnable.y, groups=learnable.movies)
+    return MLPProbe().fit(learnable.X, y_of(learnable), groups=learnable.movies)
 
 
 def test_a_planted_direction_is_learnt_and_holds_in_a_movie_not_seen(learnable):
     new = learnable.movies == learnable.movies[-1]
-    probe = MLPProbe().fit(learnable.X[~new], learnable.y[~new], groups=learnable.movies[~new])
-    assert auc(learnable.y[new], probe.decision_function(learnable.X[new])) > 0.9
+    probe = MLPProbe().fit(learnable.X[~new], y_of(learnable)[~new], groups=learnable.movies[~new])
+    assert auc(y_of(learnable)[new], probe.decision_function(learnable.X[new])) > 0.9
 
 
 def test_constant_and_huge_features_do_no_harm(learnable):
     X = learnable.X.copy()
     X[:, 0] = 1e7
     X[:, 1] *= 1e6
-    probe = MLPProbe().fit(X, learnable.y, groups=learnable.movies)
+    probe = MLPProbe().fit(X, y_of(learnable), groups=learnable.movies)
     assert np.isfinite(probe.decision_function(X)).all()
-    assert auc(learnable.y, probe.decision_function(X)) > 0.9
+    assert auc(y_of(learnable), probe.decision_function(X)) > 0.9
 
 
 def test_features_are_standardised_by_the_training_clips_alone(learnable):
     here = learnable.movies != learnable.movies[0]
-    probe = MLPProbe().fit(learnable.X[here], learnable.y[here], groups=learnable.movies[here])
+    probe = MLPProbe().fit(learnable.X[here], y_of(learnable)[here], groups=learnable.movies[here])
     mean, scale = moments(learnable.X[here])
     assert np.array_equal(probe.mean_, mean)
     assert np.array_equal(probe.scale_, scale)
 
 
 def test_the_inner_loop_gives_scores_curves_threshold_and_epoch(selected, learnable):
-    assert selected.inner_scores_.shape == learnable.y.shape
+    assert selected.inner_scores_.shape == y_of(learnable).shape
     assert [curve.fold for curve in selected.curves_] == [0, 1, 2, 3]
     assert selected.n_epochs_ == int(np.ceil(np.median([curve.kept for curve in selected.curves_])))
     for curve in selected.curves_:
@@ -87,17 +93,17 @@ def test_the_inner_loop_gives_scores_curves_threshold_and_epoch(selected, learna
 
 
 def test_inner_models_can_not_learn_from_the_labels_of_the_movies_held_out(learnable):
-    held_out = inner_folds(learnable.y, learnable.movies) == 2
+    held_out = inner_folds(y_of(learnable), learnable.movies) == 2
     # Reversed inside each of its movies, the labels are dealt into the same folds.
-    misleading = learnable.y.copy()
+    misleading = y_of(learnable).copy()
     for movie in np.unique(learnable.movies[held_out]):
         there = learnable.movies == movie
-        misleading[there] = learnable.y[there][::-1]
-    assert (misleading != learnable.y).any()
+        misleading[there] = y_of(learnable)[there][::-1]
+    assert (misleading != y_of(learnable)).any()
     # With one epoch to choose from, held-out labels can't even choose.
     right, misled = (
         MLPProbe(max_epochs=1).fit(learnable.X, y, groups=learnable.movies).inner_scores_
-        for y in (learnable.y, misleading)
+        for y in (y_of(learnable), misleading)
     )
     assert np.array_equal(right[held_out], misled[held_out])
     assert not np.array_equal(right[~held_out], misled[~held_out])
@@ -105,9 +111,11 @@ def test_inner_models_can_not_learn_from_the_labels_of_the_movies_held_out(learn
 
 def test_given_validation_clips_choose_the_epoch_and_the_best_is_restored(learnable):
     held_out = learnable.movies == learnable.movies[-1]
-    X, y = learnable.X[~held_out], learnable.y[~held_out]
-    probe = MLPProbe(learning_rate=0.02).fit(X, y, X_val=learnable.X[held_out], y_val=learnable.y[held_out])
-    (curve,) = probe.curves_
+    X, y = learnable.X[~held_out], y_of(learnable)[~held_out]
+    probe = MLPProbe(learning_rate=0.02).fit(
+        X, y, X_val=learnable.X[held_out], y_val=y_of(learnable)[held_out]
+    )
+    curve = probe.curve_
     assert probe.n_epochs_ == curve.kept < len(curve.validation_loss)
     # The same training stopped there by hand has the same parameters.
     stopped = MLPProbe(learning_rate=0.02, max_epochs=curve.kept).fit(X, y)
@@ -119,24 +127,24 @@ def test_at_least_min_epochs_are_run(learnable):
     held_out = learnable.movies == learnable.movies[-1]
     probe = MLPProbe(patience=1, min_epochs=9, learning_rate=0.05).fit(
         learnable.X[~held_out],
-        learnable.y[~held_out],
+        y_of(learnable)[~held_out],
         X_val=learnable.X[held_out],
-        y_val=learnable.y[held_out],
+        y_val=y_of(learnable)[held_out],
     )
-    assert len(probe.curves_[0].validation_loss) >= 9
+    assert len(probe.curve_.validation_loss) >= 9
 
 
 def test_without_anything_to_select_on_all_epochs_are_run_and_the_last_kept(learnable):
-    probe = MLPProbe(max_epochs=3).fit(learnable.X, learnable.y)
+    probe = MLPProbe(max_epochs=3).fit(learnable.X, y_of(learnable))
     assert probe.n_epochs_ == 3
-    assert np.isnan(probe.curves_[0].validation_loss).all()
+    assert np.isnan(probe.curve_.validation_loss).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(learnable, dtype):
     X = learnable.X.astype(dtype)
     first, again, other = (
-        MLPProbe(max_epochs=4, random_state=seed).fit(X, learnable.y, groups=learnable.movies)
+        MLPProbe(max_epochs=4, random_state=seed).fit(X, y_of(learnable), groups=learnable.movies)
         for seed in (0, 0, 1)
     )
     assert first.parameters_.dtype == dtype
@@ -145,13 +153,13 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(learnable,
 
 
 def test_a_clone_of_a_fitted_probe_learns_the_same(selected, learnable):
-    again = clone(selected).fit(learnable.X, learnable.y, groups=learnable.movies)
+    again = clone(selected).fit(learnable.X, y_of(learnable), groups=learnable.movies)
     assert again.parameters_.tobytes() == selected.parameters_.tobytes()
 
 
 WIDE = """
 import hashlib, numpy as np
-from obygaze_models.probes import MLPProbe
+from obygaze_models.models import MLPProbe
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(300, 512)).astype(np.float32), rng.integers(0, 2, 300)
 probe = MLPProbe(max_epochs=3).fit(X, y, groups=np.arange(300) % 5)
@@ -177,12 +185,12 @@ def test_results_do_not_depend_on_the_number_of_threads():
 def test_fit_leaves_the_number_of_threads_as_it_was(learnable):
     with threadpool_limits(limits=2, user_api="blas"):
         before = threadpool_info()
-        MLPProbe(max_epochs=1).fit(learnable.X, learnable.y)
+        MLPProbe(max_epochs=1).fit(learnable.X, y_of(learnable))
         assert threadpool_info() == before
 
 
 def test_half_a_validation_pair_or_two_ways_to_select_are_refused(learnable):
-    X, y = learnable.X, learnable.y
+    X, y = learnable.X, y_of(learnable)
     with pytest.raises(ValueError, match="X_val and y_val go together"):
         MLPProbe().fit(X, y, X_val=X)
     with pytest.raises(ValueError, match="not by both"):
@@ -193,14 +201,14 @@ def test_half_a_validation_pair_or_two_ways_to_select_are_refused(learnable):
 
 def test_one_class_or_one_movie_is_refused(learnable):
     with pytest.raises(ValueError, match="needs clips of two classes, but y has one class: 0"):
-        MLPProbe().fit(learnable.X, np.zeros_like(learnable.y))
+        MLPProbe().fit(learnable.X, np.zeros_like(y_of(learnable)))
     with pytest.raises(ProtocolError, match="at least 2 training movies"):
-        MLPProbe().fit(learnable.X, learnable.y, groups=["one"] * len(learnable.y))
+        MLPProbe().fit(learnable.X, y_of(learnable), groups=["one"] * len(y_of(learnable)))
 
 
 def test_a_later_fit_leaves_nothing_of_an_earlier_one(learnable):
-    probe = MLPProbe(max_epochs=2).fit(learnable.X, learnable.y, groups=learnable.movies)
+    probe = MLPProbe(max_epochs=2).fit(learnable.X, y_of(learnable), groups=learnable.movies)
     assert hasattr(probe, "inner_scores_")
-    probe.fit(learnable.X, learnable.y)
+    probe.fit(learnable.X, y_of(learnable))
     assert not hasattr(probe, "inner_scores_")
     assert probe.threshold_ == 0.0

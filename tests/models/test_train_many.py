@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from obygaze_models.probes import MLPProbe, fit_many, training
+from obygaze_models.models import MLPProbe, fit_many, training
 from obygaze_models.protocol import ProtocolError
+
+
+def y_of(data):
+    """1 for S clips."""
+    return (data.levels == "S").astype(np.int64)
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +47,12 @@ def test_inner_selections_together_equal_one_by_one(learnable, dtype):
     sides = leave_out(learnable)
     alone = [
         MLPProbe(16, max_epochs=12, random_state=seed).fit(
-            X[rows], learnable.y[rows], groups=learnable.movies[rows]
+            X[rows], y_of(learnable)[rows], groups=learnable.movies[rows]
         )
         for seed, rows in enumerate(sides)
     ]
     together = [MLPProbe(16, max_epochs=12, random_state=seed) for seed in range(len(sides))]
-    fit_many(together, X, learnable.y, sides, groups=learnable.movies)
+    fit_many(together, X, y_of(learnable), sides, groups=learnable.movies)
     assert all(same(*pair) for pair in zip(alone, together, strict=True))
 
 
@@ -58,13 +63,13 @@ def test_models_that_stop_at_different_epochs_don_t_disturb_one_another(learnabl
     settings = {"n_hidden": 16, "variant": variant, "learning_rate": 0.004, "max_epochs": 40}
     alone = [
         MLPProbe(**settings, random_state=seed).fit(
-            learnable.X[rows], learnable.y[rows], X_val=learnable.X[out], y_val=learnable.y[out]
+            learnable.X[rows], y_of(learnable)[rows], X_val=learnable.X[out], y_val=y_of(learnable)[out]
         )
         for seed, (rows, out) in enumerate(zip(sides, held_out, strict=True))
     ]
     together = [MLPProbe(**settings, random_state=seed) for seed in range(len(sides))]
-    fit_many(together, learnable.X, learnable.y, sides, validation=held_out)
-    assert len({len(probe.curves_[0].validation_loss) for probe in together}) > 2
+    fit_many(together, learnable.X, y_of(learnable), sides, validation=held_out)
+    assert len({len(probe.curve_.validation_loss) for probe in together}) > 2
     assert all(same(*pair) for pair in zip(alone, together, strict=True))
 
 
@@ -77,7 +82,7 @@ def test_models_that_differ_in_what_they_are_validated_on_alone_are_trained_once
     settings = {"n_hidden": 16, "variant": variant, "learning_rate": 0.004, "max_epochs": 40}
     alone = [
         MLPProbe(**settings).fit(
-            learnable.X[rows], learnable.y[rows], X_val=learnable.X[out], y_val=learnable.y[out]
+            learnable.X[rows], y_of(learnable)[rows], X_val=learnable.X[out], y_val=y_of(learnable)[out]
         )
         for out in held_out
     ]
@@ -85,17 +90,17 @@ def test_models_that_differ_in_what_they_are_validated_on_alone_are_trained_once
     train = training._train
     monkeypatch.setattr(training, "_train", lambda *given: trainings.append(given[2]) or train(*given))
     together = [MLPProbe(**settings) for _ in held_out]
-    fit_many(together, learnable.X, learnable.y, [rows] * len(held_out), validation=held_out)
+    fit_many(together, learnable.X, y_of(learnable), [rows] * len(held_out), validation=held_out)
     assert [len(jobs) for jobs in trainings] == [len(held_out)]
-    assert len({len(probe.curves_[0].validation_loss) for probe in together}) > 1
+    assert len({len(probe.curve_.validation_loss) for probe in together}) > 1
     assert all(same(*pair) for pair in zip(alone, together, strict=True))
 
 
 def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learnable):
     """21 clips in batches of 16: the second step's gradient is the mean over 5 clips, not over 16."""
-    from obygaze_models.probes.network import Adam, adam_step, backward, initial, layers
+    from obygaze_models.models.network import Adam, adam_step, backward, initial, layers
 
-    X, y = learnable.X[:21].astype(np.float64), learnable.y[:21].copy()
+    X, y = learnable.X[:21].astype(np.float64), y_of(learnable)[:21].copy()
     y[:4] = [0, 1, 0, 1]
     probe = MLPProbe(8, max_epochs=1).fit(X, y)
     rng = np.random.default_rng((0, 0))
@@ -115,7 +120,7 @@ def test_progress_counts_every_training_once(learnable):
     fit_many(
         [MLPProbe(4, max_epochs=1, random_state=seed) for seed in range(6)],
         learnable.X,
-        learnable.y,
+        y_of(learnable),
         leave_out(learnable),
         groups=learnable.movies,
         progress=lambda done, total: seen.append((done, total)),
@@ -125,22 +130,22 @@ def test_progress_counts_every_training_once(learnable):
 
 
 def test_what_can_not_be_trained_together_is_refused(learnable):
-    rows = [np.arange(len(learnable.y))] * 2
+    rows = [np.arange(len(y_of(learnable)))] * 2
     with pytest.raises(ValueError, match="alike in every parameter but random_state"):
-        fit_many([MLPProbe(4), MLPProbe(5)], learnable.X, learnable.y, rows)
-    negatives = np.flatnonzero(learnable.y == 0)
+        fit_many([MLPProbe(4), MLPProbe(5)], learnable.X, y_of(learnable), rows)
+    negatives = np.flatnonzero(y_of(learnable) == 0)
     with pytest.raises(ValueError, match="needs clips of two classes"):
-        fit_many([MLPProbe(4)] * 2, learnable.X, learnable.y, [rows[0], negatives])
+        fit_many([MLPProbe(4)] * 2, learnable.X, y_of(learnable), [rows[0], negatives])
     halves = {"train": [rows[0][:200]] * 2, "validation": [rows[0][200:]] * 2}
     with pytest.raises(ValueError, match="not by both"):
-        fit_many([MLPProbe(4)] * 2, learnable.X, learnable.y, groups=learnable.movies, **halves)
+        fit_many([MLPProbe(4)] * 2, learnable.X, y_of(learnable), groups=learnable.movies, **halves)
     with pytest.raises(ValueError, match="must not be among those it is trained on"):
-        fit_many([MLPProbe(4)] * 2, learnable.X, learnable.y, rows, validation=[np.array([3])] * 2)
+        fit_many([MLPProbe(4)] * 2, learnable.X, y_of(learnable), rows, validation=[np.array([3])] * 2)
     one_movie = np.flatnonzero(learnable.movies == learnable.movies[-1])
     with pytest.raises(ProtocolError, match="at least 2 training movies"):
-        fit_many([MLPProbe(4)], learnable.X, learnable.y, [one_movie], groups=learnable.movies)
+        fit_many([MLPProbe(4)], learnable.X, y_of(learnable), [one_movie], groups=learnable.movies)
 
 
 def test_a_batch_larger_than_the_clips_costs_no_memory(learnable):
-    probe = MLPProbe(4, batch_size=10**9, max_epochs=2).fit(learnable.X, learnable.y)
+    probe = MLPProbe(4, batch_size=10**9, max_epochs=2).fit(learnable.X, y_of(learnable))
     assert np.isfinite(probe.parameters_).all()

@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 
 from obygaze_models.evaluation.metrics import f1_weighted
-from obygaze_models.probes import MLPProbe, fit_many
-from obygaze_models.probes.network import backward, initial, layers, log_loss, logits
+from obygaze_models.models import MLPProbe, fit_many
+from obygaze_models.models.network import backward, initial, layers, log_loss, logits
+
+
+def y_of(data):
+    """1 for S clips."""
+    return (data.levels == "S").astype(np.int64)
+
 
 D, H, B = 7, 5, 16
 
@@ -55,11 +61,13 @@ def learnable(make_planted):
 def fitted(learnable):
     out = learnable.movies == learnable.movies[-1]
     probe = MLPProbe(variant="paper", learning_rate=0.01)
-    return probe.fit(learnable.X[~out], learnable.y[~out], X_val=learnable.X[out], y_val=learnable.y[out])
+    return probe.fit(
+        learnable.X[~out], y_of(learnable)[~out], X_val=learnable.X[out], y_val=y_of(learnable)[out]
+    )
 
 
 def test_the_last_epoch_is_kept_patience_past_the_best(fitted):
-    losses = fitted.curves_[0].validation_loss
+    losses = fitted.curve_.validation_loss
     assert fitted.n_epochs_ == len(losses) == np.argmin(losses) + 1 + 5
 
 
@@ -72,12 +80,12 @@ def test_features_are_taken_as_they_are_and_the_likelier_class_is_called(fitted,
 
 def test_inner_folds_are_refused(learnable):
     with pytest.raises(ValueError, match="the paper variant chooses nothing by inner folds"):
-        MLPProbe(variant="paper").fit(learnable.X, learnable.y, groups=learnable.movies)
+        MLPProbe(variant="paper").fit(learnable.X, y_of(learnable), groups=learnable.movies)
 
 
 def test_an_unknown_variant_is_refused(learnable):
     with pytest.raises(ValueError, match="'variant' parameter"):
-        MLPProbe(variant="papier").fit(learnable.X, learnable.y)
+        MLPProbe(variant="papier").fit(learnable.X, y_of(learnable))
 
 
 @pytest.mark.parametrize("trained_on", ["02_HN_S", "02_EN_S"])
