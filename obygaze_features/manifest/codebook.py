@@ -38,6 +38,7 @@ __all__ = [
     "builtin_codebook",
     "find_codebook",
     "load_codebook",
+    "starter",
 ]
 
 BUILTIN: tuple[str, ...] = ("obygaze12", "mobygaze", "mediaeval15")
@@ -291,8 +292,12 @@ def builtin_codebook(name: str) -> Codebook:
     if name not in BUILTIN:
         hint = suggestion(name, {one: one for one in BUILTIN})
         raise ManifestError(f"unknown codebook {name!r}{hint}")
-    file = resources.files(__package__).joinpath("codebooks", f"{name}.codebook.toml")
-    return Codebook(**parts_of(file.read_text(encoding="utf-8")))
+    return Codebook(**parts_of(_packaged(f"{name}.codebook.toml")))
+
+
+def starter() -> str:
+    """Give the text of a commented codebook file to begin with."""
+    return _packaged("starter.toml")
 
 
 def find_codebook(name_or_path: str) -> Codebook:
@@ -310,6 +315,10 @@ def find_codebook(name_or_path: str) -> Codebook:
         hint = suggestion(name_or_path, {one: one for one in BUILTIN})
         raise ManifestError(f"{name_or_path}: neither a file nor a built-in codebook{hint}")
     return load_codebook(path)
+
+
+def _packaged(name: str) -> str:
+    return resources.files(__package__).joinpath("codebooks", name).read_text(encoding="utf-8")
 
 
 def _without_defaults(record: dict[str, Any]) -> dict[str, Any]:
