@@ -20,6 +20,7 @@ synonyms = ["gun", "pistol"]
 negative = ["calm"]
 positive = ["violent"]
 """
+PAGE = Path(__file__).parents[2] / "docs" / "codebooks.md"
 OBYGAZE_WORDS = re.compile(
     r"\b(EN|HN|NS|S|Sure|Body|Look|Speech|ObyGaze12|obygaze12|printed|paper|released)\b"
 )
@@ -139,6 +140,27 @@ def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, violence):
     for _, out, err in outputs:
         assert not OBYGAZE_WORDS.search(out + err)
     assert read_manifest("w.csv").codebook == load_codebook("violence.toml")
+
+
+def test_the_example_of_the_page_runs(run):
+    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
+    Path("violence.toml").write_text(blocks["toml"], encoding="utf-8")
+    Path("fights.csv").write_text(blocks["csv"], encoding="utf-8")
+    Path("films").mkdir()
+    for name in ("one.mp4", "two.mp4"):
+        (Path("films") / name).touch()
+    words = "manifest import folder films --spans fights.csv --codebook violence.toml --out films.csv"
+    code, out, err = run(*words.split())
+    assert (code, out) == (0, "films.csv: 3 clips of 2 movies (1 calm, 1 unsure, 1 violent)\n")
+    assert err == "read 'pistol' as Gun (1 row)\n"
+    exec(blocks["python"], {})  # noqa: S102 - the page's own code
+    Path("fights.csv").write_text(blocks["csv"].replace("violent", "vilent"), encoding="utf-8")
+    err = run(*words.split(), "--force")[2]
+    quoted = (
+        "line 3, column level: unknown level 'vilent' (did you mean 'violent'?) in the codebook 'violence'"
+    )
+    assert quoted in err
+    assert quoted in PAGE.read_text(encoding="utf-8").replace("line 3,\ncolumn", "line 3, column")
 
 
 def test_what_is_of_obygaze12_alone_is_refused_for_another_codebook(run, violence):
