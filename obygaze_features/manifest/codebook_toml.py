@@ -1,8 +1,8 @@
 """Codebooks as TOML text, read with the place of whatever is wrong, and written in one canonical form."""
 
 import json
-import math
 import re
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +12,7 @@ from .errors import ManifestError
 
 Tables = Mapping[str, Any]
 
+LARGEST = sys.float_info.max
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -25,7 +26,7 @@ def parts_of(text: str) -> dict[str, Any]:
     """
     try:
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: tomllib's own, and of numbers too long
         raise ManifestError(f"not TOML: {str(error) or 'nested too deeply'}") from None
     top = _Table("", document, TOP_KEYS)
     return {
@@ -131,7 +132,7 @@ class _Table:
         values = self.values.get(key, [])
         listed = [values] if single and key in self.values else values
         if not isinstance(listed, list) or not all(
-            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
             for value in listed
         ):
             raise self._unlike(
