@@ -20,7 +20,7 @@ from .codebook_parts import (
     spellings_of,
     suggestion,
 )
-from .codebook_toml import parts_of, toml_of
+from .codebook_toml import parts_of, record_of, toml_of
 from .errors import ManifestError
 from .table import text_of
 
@@ -197,46 +197,7 @@ class Codebook:
 
     def record(self) -> dict[str, Any]:
         """Give the codebook as plain values, in the keys of its file, without what is empty or default."""
-        return _without_defaults(
-            {
-                "name": self.name,
-                "version": self.version,
-                "source": self.source,
-                "policies": list(self.policies),
-                "sub_constructs": list(self.sub_constructs),
-                "levels": [_level_record(level) for level in self.levels],
-                "concepts": [
-                    _without_defaults(
-                        {
-                            "name": one.name,
-                            "group": one.group,
-                            "visual": one.visual,
-                            "definition": one.definition,
-                            "synonyms": list(one.synonyms),
-                            "instances": [
-                                _without_defaults({"name": it.name, "examples": list(it.examples)})
-                                for it in one.instances
-                            ],
-                        }
-                    )
-                    for one in self.concepts
-                ],
-                "tasks": {
-                    task.name: {"negative": list(task.negatives), "positive": list(task.positives)}
-                    for task in self.tasks
-                },
-                "scales": [
-                    _without_defaults(
-                        {
-                            "name": one.name,
-                            "cuts": list(one.cuts),
-                            "levels": [_level_record(level) for level in one.levels],
-                        }
-                    )
-                    for one in self.scales
-                ],
-            }
-        )
+        return record_of(self)
 
     def to_toml(self) -> str:
         """Write the codebook as the text of a codebook file, which `load_codebook` reads back as equal."""
@@ -313,22 +274,3 @@ def find_codebook(name_or_path: str) -> Codebook:
 
 def _packaged(name: str) -> str:
     return resources.files(__package__).joinpath("codebooks", name).read_text(encoding="utf-8")
-
-
-def _without_defaults(record: dict[str, Any]) -> dict[str, Any]:
-    """Leave out empty values and what is true: the defaults of every key that a file may lack."""
-    return {
-        key: value for key, value in record.items() if value not in ("", [], {}, None) and value is not True
-    }
-
-
-def _level_record(level: Level) -> dict[str, Any]:
-    return _without_defaults(
-        {
-            "name": level.name,
-            "title": level.title,
-            "label": level.label,
-            "synonyms": list(level.synonyms),
-            "position": level.position,
-        }
-    )

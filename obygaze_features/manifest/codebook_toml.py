@@ -5,10 +5,13 @@ import re
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .codebook_parts import Concept, Instance, Level, Scale, Task, plain, suggestion
 from .errors import ManifestError
+
+if TYPE_CHECKING:
+    from .codebook import Codebook
 
 Tables = Mapping[str, Any]
 
@@ -52,6 +55,35 @@ def parts_of(text: str) -> dict[str, Any]:
     }
 
 
+def record_of(codebook: "Codebook") -> dict[str, Any]:
+    """Give a codebook as plain values, in the keys of its file, without what is empty or default."""
+    return _without_defaults(
+        {
+            "name": codebook.name,
+            "version": codebook.version,
+            "source": codebook.source,
+            "policies": list(codebook.policies),
+            "sub_constructs": list(codebook.sub_constructs),
+            "levels": [_level_record(level) for level in codebook.levels],
+            "concepts": [_concept_record(concept) for concept in codebook.concepts],
+            "tasks": {
+                task.name: {"negative": list(task.negatives), "positive": list(task.positives)}
+                for task in codebook.tasks
+            },
+            "scales": [
+                _without_defaults(
+                    {
+                        "name": scale.name,
+                        "cuts": list(scale.cuts),
+                        "levels": [_level_record(level) for level in scale.levels],
+                    }
+                )
+                for scale in codebook.scales
+            ],
+        }
+    )
+
+
 def toml_of(record: Tables) -> str:
     """Write a record as TOML: values first, then tables, in the record's order.
 
@@ -93,6 +125,41 @@ def _concept(table: "_Table") -> Concept:
         ),
         table.text("definition", ""),
     )
+
+
+def _level_record(level: Level) -> dict[str, Any]:
+    return _without_defaults(
+        {
+            "name": level.name,
+            "title": level.title,
+            "label": level.label,
+            "synonyms": list(level.synonyms),
+            "position": level.position,
+        }
+    )
+
+
+def _concept_record(concept: Concept) -> dict[str, Any]:
+    return _without_defaults(
+        {
+            "name": concept.name,
+            "group": concept.group,
+            "visual": concept.visual,
+            "definition": concept.definition,
+            "synonyms": list(concept.synonyms),
+            "instances": [
+                _without_defaults({"name": instance.name, "examples": list(instance.examples)})
+                for instance in concept.instances
+            ],
+        }
+    )
+
+
+def _without_defaults(record: dict[str, Any]) -> dict[str, Any]:
+    """Leave out empty values and what is true: the defaults of every key that a file may lack."""
+    return {
+        key: value for key, value in record.items() if value not in ("", [], {}, None) and value is not True
+    }
 
 
 class _Table:
