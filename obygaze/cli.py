@@ -36,6 +36,15 @@ CONTENTS: dict[str, Entry] = {
         },
         "  obygaze manifest import folder films --out films.csv\n  obygaze manifest stats films.csv",
     ),
+    "codebook": Entry(
+        "Say which levels, concepts and tasks there are.",
+        {
+            "show": Entry("Show a built-in codebook, a file's or a manifest's.", f"{FEATURES}.codebook:show"),
+            "check": Entry("Check a codebook file.", f"{FEATURES}.codebook:check"),
+            "init": Entry("Write a commented codebook to begin with.", f"{FEATURES}.codebook:init"),
+        },
+        "  obygaze codebook show obygaze12\n  obygaze codebook init --out mine.toml",
+    ),
     "frames": Entry("Show or save the frames an extraction would use.", f"{FEATURES}.frames:frames"),
     "extract": Entry("Extract a manifest's clips into a store.", f"{FEATURES}.extract:extract"),
     "gradcam": Entry("Map what a network sees in still images.", f"{FEATURES}.gradcam:gradcam"),

@@ -267,14 +267,20 @@ def _folder_of(path: Path) -> Path:
 
 def _refuse_to_replace(out: Path, force: bool, codebook: "Codebook | None" = None) -> None:
     """Stop before any work is done, rather than after."""
-    from obygaze_features.manifest import ManifestError, codebook_file, holds_codebook
+    from obygaze_features.manifest import BUILTIN, ManifestError, codebook_file, holds_codebook
 
     beside = codebook_file(out)
-    if beside.exists() and not force and not (codebook and holds_codebook(beside, codebook)):
-        raise ManifestError(
-            f"{beside} is there already and would be the codebook of {out.name}; choose another --out, "
-            "or replace both with --force"
-        )
+    if beside.exists() and not (codebook and holds_codebook(beside, codebook)):
+        if codebook is None or codebook.name in BUILTIN:
+            raise ManifestError(
+                f"{beside} would be taken for the codebook of {out.name}, and it is another one; "
+                "choose another --out, or remove it"
+            )
+        if not force:
+            raise ManifestError(
+                f"{beside} is there already and is another codebook than {codebook.name!r}; "
+                "choose another --out, or replace it with --force"
+            )
     if out.exists() and not force:
         raise ManifestError(f"{out} is there already; choose another --out, or replace it with --force")
     if not _folder_of(out).is_dir():

@@ -6,23 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .clip import CODEBOOK_COLUMN, FIELDS, is_printable
+from .codebook_check import POLICIES, check_codebook
 from .codebook_parts import (
     Concept,
     Instance,
     Level,
-    Named,
     Scale,
     Task,
     plain,
     spellings_of,
     suggestion,
 )
-from .codebook_toml import parts_of, toml_of
+from .codebook_toml import parts_of, record_of, toml_of
 from .errors import ManifestError
 from .table import text_of
 
@@ -38,16 +36,11 @@ __all__ = [
     "builtin_codebook",
     "find_codebook",
     "load_codebook",
+    "starter",
 ]
 
 BUILTIN: tuple[str, ...] = ("obygaze12", "mobygaze", "mediaeval15")
 """Codebooks that come with the package; the first is that of a manifest that names none."""
-
-POLICIES: tuple[str, ...] = ("raw", "paper", "released")
-"""Label policies that a codebook may list; `raw` can be used with every codebook."""
-
-ORDINAL_TASK = "levels"
-"""Stands for all levels in order wherever a task is named, so no task may be called that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +92,7 @@ class Codebook:
         object.__setattr__(self, "_level_spellings", spellings_of(self.levels))
         object.__setattr__(self, "_concept_spellings", spellings_of(self.concepts))
         try:
-            _check(self)
+            check_codebook(self)
         except ManifestError as error:
             raise ManifestError(f"codebook {self.name!r}: {error}") from None
 
@@ -138,7 +131,9 @@ class Codebook:
 
     def visual(self, concepts: Iterable[str]) -> tuple[str, ...]:
         """Keep the visual concepts."""
-        return tuple(name for name in concepts if self.concepts[self._places[name]].visual)
+        return tuple(
+            name for name in concepts if self.concepts[self._places[self.concept_named(name)]].visual
+        )
 
     def level_named(self, name: str) -> str:
         """Return a level's name if it is exactly one of this codebook's.
@@ -202,46 +197,7 @@ class Codebook:
 
     def record(self) -> dict[str, Any]:
         """Give the codebook as plain values, in the keys of its file, without what is empty or default."""
-        return _without_defaults(
-            {
-                "name": self.name,
-                "version": self.version,
-                "source": self.source,
-                "policies": list(self.policies),
-                "sub_constructs": list(self.sub_constructs),
-                "levels": [_level_record(level) for level in self.levels],
-                "concepts": [
-                    _without_defaults(
-                        {
-                            "name": one.name,
-                            "group": one.group,
-                            "visual": one.visual,
-                            "definition": one.definition,
-                            "synonyms": list(one.synonyms),
-                            "instances": [
-                                _without_defaults({"name": it.name, "examples": list(it.examples)})
-                                for it in one.instances
-                            ],
-                        }
-                    )
-                    for one in self.concepts
-                ],
-                "tasks": {
-                    task.name: {"negative": list(task.negatives), "positive": list(task.positives)}
-                    for task in self.tasks
-                },
-                "scales": [
-                    _without_defaults(
-                        {
-                            "name": one.name,
-                            "cuts": list(one.cuts),
-                            "levels": [_level_record(level) for level in one.levels],
-                        }
-                    )
-                    for one in self.scales
-                ],
-            }
-        )
+        return record_of(self)
 
     def to_toml(self) -> str:
         """Write the codebook as the text of a codebook file, which `load_codebook` reads back as equal."""
@@ -291,8 +247,12 @@ def builtin_codebook(name: str) -> Codebook:
     if name not in BUILTIN:
         hint = suggestion(name, {one: one for one in BUILTIN})
         raise ManifestError(f"unknown codebook {name!r}{hint}")
-    file = resources.files(__package__).joinpath("codebooks", f"{name}.codebook.toml")
-    return Codebook(**parts_of(file.read_text(encoding="utf-8")))
+    return Codebook(**parts_of(_packaged(f"{name}.codebook.toml")))
+
+
+def starter() -> str:
+    """Give the text of a commented codebook file to begin with."""
+    return _packaged("starter.toml")
 
 
 def find_codebook(name_or_path: str) -> Codebook:
@@ -312,142 +272,5 @@ def find_codebook(name_or_path: str) -> Codebook:
     return load_codebook(path)
 
 
-def _without_defaults(record: dict[str, Any]) -> dict[str, Any]:
-    """Leave out empty values and what is true: the defaults of every key that a file may lack."""
-    return {
-        key: value for key, value in record.items() if value not in ("", [], {}, None) and value is not True
-    }
-
-
-def _level_record(level: Level) -> dict[str, Any]:
-    return _without_defaults(
-        {
-            "name": level.name,
-            "title": level.title,
-            "label": level.label,
-            "synonyms": list(level.synonyms),
-            "position": level.position,
-        }
-    )
-
-
-def _check(codebook: Codebook) -> None:
-    """Refuse what no codebook can be, naming the key."""
-    _check_word(codebook.name, "name")
-    _check_word(codebook.version, "version")
-    if not codebook.levels:
-        raise ManifestError("levels: there are none; a codebook needs at least one")
-    _check_named(codebook.levels, "levels")
-    _check_named(codebook.concepts, "concepts")
-    _check_positions(codebook.levels)
-    for task in codebook.tasks:
-        _check_task(task, codebook)
-    _check_once([task.name for task in codebook.tasks], "tasks")
-    for policy in codebook.policies:
-        if policy not in POLICIES:
-            near = suggestion(policy, {one: one for one in POLICIES})
-            raise ManifestError(f"policies: unknown label policy {policy!r}{near}")
-    _check_once(codebook.policies, "policies")
-    for scale in codebook.scales:
-        _check_scale(scale)
-    _check_once([scale.name for scale in codebook.scales], "scales")
-    texts = [codebook.source, *codebook.sub_constructs]
-    texts += [level.title for level in codebook.levels]
-    texts += [level.title for scale in codebook.scales for level in scale.levels]
-    for concept in codebook.concepts:
-        texts += [concept.group, concept.definition]
-        for instance in concept.instances:
-            _check_text(instance.name, f"concepts: {concept.name}: instances: name", empty=False)
-            texts += instance.examples
-    for text in texts:
-        _check_text(text, "text")
-
-
-def _check_task(task: Task, codebook: Codebook) -> None:
-    key = f"tasks.{task.name}"
-    _check_word(task.name, key)
-    if task.name == ORDINAL_TASK or ":" in task.name:
-        raise ManifestError(
-            f"{key}: no name for a task: {ORDINAL_TASK!r} and names with a colon have a meaning of their own"
-        )
-    for side, names in (("negative", task.negatives), ("positive", task.positives)):
-        if not names:
-            raise ManifestError(f"{key}: {side}: names no level")
-        _check_once(names, f"{key}: {side}")
-        for name in names:
-            if name not in codebook.level_names:
-                near = suggestion(name, spellings_of(codebook.levels))
-                raise ManifestError(f"{key}: {side}: unknown level {name!r}{near}")
-            if name not in codebook.labels:
-                raise ManifestError(
-                    f"{key}: {side}: the level {name!r} has label = false, so it can be in no task"
-                )
-    both = [name for name in task.negatives if name in task.positives]
-    if both:
-        raise ManifestError(f"{key}: the level {both[0]!r} is both negative and positive")
-
-
-def _check_scale(scale: Scale) -> None:
-    key = f"scales: {scale.name}"
-    _check_word(scale.name, "scales: name")
-    if scale.name in (*FIELDS, CODEBOOK_COLUMN):
-        raise ManifestError(f"{key}: every manifest has a column of this name: choose another")
-    if len(scale.levels) < 2:
-        raise ManifestError(f"{key}: levels: at least two are needed")
-    _check_named(scale.levels, f"{key}: levels")
-    if scale.cuts and len(scale.cuts) != len(scale.levels) - 1:
-        raise ManifestError(
-            f"{key}: cuts: {len(scale.levels)} levels need {len(scale.levels) - 1}, found {len(scale.cuts)}"
-        )
-    if any(low >= high for low, high in pairwise(scale.cuts)):
-        raise ManifestError(f"{key}: cuts: must rise, found {', '.join(map(str, scale.cuts))}")
-
-
-def _check_positions(levels: tuple[Level, ...]) -> None:
-    positions = [level.position for level in levels if level.position is not None]
-    if positions and len(positions) != len(levels):
-        raise ManifestError("levels: position: give it for all levels, or for none")
-    if any(low >= high for low, high in pairwise(positions)):
-        raise ManifestError(f"levels: position: must rise, found {', '.join(map(str, positions))}")
-
-
-def _check_named(named: Iterable[Named], key: str) -> None:
-    """Check names, and that no spelling stands for two of them."""
-    meant: dict[str, str] = {}
-    names: set[str] = set()
-    for one in named:
-        _check_word(one.name, f"{key}: name")
-        if one.name in names:
-            raise ManifestError(f"{key}: {one.name!r} is there twice")
-        names.add(one.name)
-        for spelling in one.spellings:
-            _check_text(spelling, f"{key}: {one.name}: synonyms", empty=False)
-            other = meant.setdefault(plain(spelling), one.name)
-            if other != one.name:
-                raise ManifestError(f"{key}: {spelling!r} could be {other!r} or {one.name!r}")
-
-
-def _check_once(names: Iterable[str], key: str) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ManifestError(f"{key}: {name!r} is there twice")
-        seen.add(name)
-
-
-def _check_word(word: str, key: str) -> None:
-    """Check a name that manifests, options and files hold."""
-    _check_text(word, key, empty=False)
-    if any(sign in word for sign in "/\\;") or word.startswith((".", "-")):
-        raise ManifestError(
-            f"{key}: {word!r} holds a slash, a backslash or a semicolon, or begins with a dot or a dash"
-        )
-
-
-def _check_text(text: str, key: str, *, empty: bool = True) -> None:
-    if not (text or empty):
-        raise ManifestError(f"{key}: is empty")
-    if not is_printable(text):
-        raise ManifestError(f"{key}: {text!r} holds a character that cannot be printed")
-    if text != text.strip():
-        raise ManifestError(f"{key}: {text!r} begins or ends with a space")
+def _packaged(name: str) -> str:
+    return resources.files(__package__).joinpath("codebooks", name).read_text(encoding="utf-8")

@@ -1,17 +1,21 @@
 """Codebooks as TOML text, read with the place of whatever is wrong, and written in one canonical form."""
 
 import json
-import math
 import re
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .codebook_parts import Concept, Instance, Level, Scale, Task, plain, suggestion
 from .errors import ManifestError
 
+if TYPE_CHECKING:
+    from .codebook import Codebook
+
 Tables = Mapping[str, Any]
 
+LARGEST = sys.float_info.max
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -25,7 +29,7 @@ def parts_of(text: str) -> dict[str, Any]:
     """
     try:
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: tomllib's own, and of numbers too long
         raise ManifestError(f"not TOML: {str(error) or 'nested too deeply'}") from None
     top = _Table("", document, TOP_KEYS)
     return {
@@ -49,6 +53,35 @@ def parts_of(text: str) -> dict[str, Any]:
             for table in top.tables("scales", ("name", "levels", "cuts"))
         ),
     }
+
+
+def record_of(codebook: "Codebook") -> dict[str, Any]:
+    """Give a codebook as plain values, in the keys of its file, without what is empty or default."""
+    return _without_defaults(
+        {
+            "name": codebook.name,
+            "version": codebook.version,
+            "source": codebook.source,
+            "policies": list(codebook.policies),
+            "sub_constructs": list(codebook.sub_constructs),
+            "levels": [_level_record(level) for level in codebook.levels],
+            "concepts": [_concept_record(concept) for concept in codebook.concepts],
+            "tasks": {
+                task.name: {"negative": list(task.negatives), "positive": list(task.positives)}
+                for task in codebook.tasks
+            },
+            "scales": [
+                _without_defaults(
+                    {
+                        "name": scale.name,
+                        "cuts": list(scale.cuts),
+                        "levels": [_level_record(level) for level in scale.levels],
+                    }
+                )
+                for scale in codebook.scales
+            ],
+        }
+    )
 
 
 def toml_of(record: Tables) -> str:
@@ -94,6 +127,41 @@ def _concept(table: "_Table") -> Concept:
     )
 
 
+def _level_record(level: Level) -> dict[str, Any]:
+    return _without_defaults(
+        {
+            "name": level.name,
+            "title": level.title,
+            "label": level.label,
+            "synonyms": list(level.synonyms),
+            "position": level.position,
+        }
+    )
+
+
+def _concept_record(concept: Concept) -> dict[str, Any]:
+    return _without_defaults(
+        {
+            "name": concept.name,
+            "group": concept.group,
+            "visual": concept.visual,
+            "definition": concept.definition,
+            "synonyms": list(concept.synonyms),
+            "instances": [
+                _without_defaults({"name": instance.name, "examples": list(instance.examples)})
+                for instance in concept.instances
+            ],
+        }
+    )
+
+
+def _without_defaults(record: dict[str, Any]) -> dict[str, Any]:
+    """Leave out empty values and what is true: the defaults of every key that a file may lack."""
+    return {
+        key: value for key, value in record.items() if value not in ("", [], {}, None) and value is not True
+    }
+
+
 class _Table:
     """One table of the document, and where it is."""
 
@@ -131,7 +199,7 @@ class _Table:
         values = self.values.get(key, [])
         listed = [values] if single and key in self.values else values
         if not isinstance(listed, list) or not all(
-            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
             for value in listed
         ):
             raise self._unlike(

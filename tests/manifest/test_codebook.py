@@ -1,6 +1,7 @@
 """Codebooks are data: checked, written and read back as equal; their words are found by any spelling."""
 
 import pickle
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -325,6 +326,28 @@ def test_what_is_no_codebook_is_refused_with_file_and_key(tmp_path, old, new, wh
         loaded(tmp_path, VIOLENCE.replace(old, new, 1))
     assert str(caught.value).startswith(f"{tmp_path / 'mine.codebook.toml'}: ")
     assert "\n" not in str(caught.value)
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_damaged_file_is_a_codebook_or_refused(data):
+    at = data.draw(st.integers(0, len(VIOLENCE)))
+    until = data.draw(st.integers(at, min(len(VIOLENCE), at + 12)))
+    put = data.draw(
+        st.sampled_from(["", '"', "[", "]]", "=", "1", "1e999", "9" * 400, "9" * 5000, "[" * 3000, "nan"])
+    )
+    with suppress(ManifestError):
+        Codebook(**parts_of(VIOLENCE[:at] + put + VIOLENCE[until:]))
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "9" * 400, "9" * 5000, "true", '"1"'])
+def test_a_position_that_is_no_finite_number_is_refused(tmp_path, number):
+    text = VIOLENCE.replace('name = "calm"', f'name = "calm"\nposition = {number}', 1)
+    with pytest.raises(
+        ManifestError, match=r"levels number 1: position: expected a number|not TOML"
+    ) as caught:
+        loaded(tmp_path, text)
+    assert len(str(caught.value)) < 400
 
 
 def test_a_codebook_without_levels_is_refused(tmp_path):

@@ -204,6 +204,8 @@ def _spans(
             named.add(absolute(source / row.cells["video"]))
             clip = clip_of(_completed(row, source, root), problems, codebook, spelled=True)
             collected.add(clip, row.line)
+            for scale in codebook.scales:
+                problems.attempt(row.line, scale.name, scale.level_of, row.cells.get(scale.name, ""))
             respelled.update(_respelled(row, clip, codebook))
         else:
             problems.add(row.line, "is empty", "video")
