@@ -18,9 +18,9 @@ from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays, toy_provenance
 from obygaze_features.store.transfer import download
+from obygaze_models.models import MLPProbe
 from obygaze_models.persistence import Card, ModelError, construct, read_model, write_model
 from obygaze_models.persistence.card import family
-from obygaze_models.models import MLPProbe
 
 Target = Callable[[bytes], None]
 

@@ -2,8 +2,8 @@
 
 What is planted: the level of a clip follows from its concepts alone. S clips show Body together with one or
 two of Posture, Clothing and Appearance; HN clips never show Body; EN clips show no concept. How visible a
-cue is, how bright a clip is and how its colours lean does not depend on the level; each film has a look of its
-own. So concepts tell levels apart, any one direction in the features does so poorly, and a film's look does
+cue is, how bright a clip is and how its colours lean does not depend on the level; each film has a look of
+its own. So concepts tell levels apart, any one direction in the features does so poorly, and a film's look does
 not at all. Nobody labelled the last film: it is there to be predicted.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.demo.drawing import CUES, RATE, Look, draw_clip
+from obygaze_features.demo.drawing import RATE, Look, draw_clip
 from obygaze_features.demo.films import write_film
 
 SEED = 12
@@ -206,7 +206,10 @@ def beside_planted(folder: Path) -> list[str]:
     with (folder / "predictions.csv").open(encoding="utf-8") as file:
         predicted = [row for row in csv.DictReader(file) if row["movie"] == UNLABELLED]
     width = max(len(planted[row["clip_id"]]["concepts"]) for row in predicted)
-    lines = [f"{UNLABELLED}, which nobody labelled:", f"{'clip':14}{'planted':9}{'concepts':{width + 2}}p of S"]
+    lines = [
+        f"{UNLABELLED}, which nobody labelled:",
+        f"{'clip':14}{'planted':9}{'concepts':{width + 2}}p of S",
+    ]
     agree = 0
     for row in predicted:
         truth = planted[row["clip_id"]]

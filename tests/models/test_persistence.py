@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.store.testing import toy_provenance
+from obygaze_models.models import MLPProbe
 from obygaze_models.persistence import PROTOCOL, Card, ModelError, construct, pack, read_model, write_model
 from obygaze_models.persistence.archive import CARD, npy_header
 from obygaze_models.persistence.card import family
-from obygaze_models.models import MLPProbe
 
 FROZEN = Path(__file__).parent / "frozen"
 
