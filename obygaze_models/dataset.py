@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import Group, Store
 from obygaze_models.protocol import Task
@@ -15,7 +16,7 @@ Features = Literal["pooled", "frames", "tokens"]
 Pool = Literal["max", "mean"]
 
 
-class DatasetError(ValueError):
+class DatasetError(ObygazeError):
     """A store and a manifest don't give the clips of a task."""
 
 

@@ -8,10 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class BackboneError(ValueError):
-    """A backbone cannot be had, or was given frames it does not take."""
-
-
 @dataclass(frozen=True, slots=True)
 class Output:
     """One array that a backbone gives for every clip.

@@ -1,5 +1,5 @@
 """A small corpus with planted truths: real H.264 files of abstract shapes, labelled by construction."""
 
-from obygaze_features.demo.corpus import PlannedFilm, plan_corpus, write_corpus
+from obygaze_features.demo.corpus import PlannedMovie, plan_corpus, write_corpus
 
-__all__ = ["PlannedFilm", "plan_corpus", "write_corpus"]
+__all__ = ["PlannedMovie", "plan_corpus", "write_corpus"]

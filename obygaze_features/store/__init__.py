@@ -14,7 +14,8 @@ from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, 
 from obygaze_features.store.seal import seal
 from obygaze_features.store.stage import Stage, read_stage, staging_path
 from obygaze_features.store.store import Store, open_store
-from obygaze_features.store.verify import Problem, VerifyReport, verify
+from obygaze_features.store.verify import VerifyReport, verify
+from obygaze_features.store.verify_content import Problem
 from obygaze_features.store.writer import StageWriter
 
 __all__ = [

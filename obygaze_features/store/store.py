@@ -31,7 +31,7 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
 )
 from obygaze_features.store.group import Group
-from obygaze_features.store.provenance import NAME
+from obygaze_features.store.provenance import Name, expected, fits
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, whole
 
 VERSIONED = re.compile(r"-(\d+)\.(\d+)\.(\d+)$")
@@ -148,8 +148,8 @@ class Store:
         self.attributes = attributes
         self._nodes = dict(sorted(node.groups()))
         for name in self._nodes:
-            if not NAME[1](name):
-                raise StoreError(f"{self.where}: a group is named {name!r}; expected {NAME[0]}")
+            if not fits(name, Name):
+                raise StoreError(f"{self.where}: a group is named {name!r}; expected {expected(Name)}")
         self._groups: dict[str, Group] = {}
         self.names = tuple(self._nodes)
 

@@ -26,7 +26,7 @@ from obygaze_features.store.format import (
     TAG_DIGESTS,
     ZARR_METADATA,
 )
-from obygaze_features.store.provenance import HEX64
+from obygaze_features.store.provenance import Hex64, fits
 
 OnPiece = Callable[[memoryview], None]
 PIECE = 1 << 19
@@ -258,7 +258,9 @@ def listed(files: StoreFiles) -> dict[str, str]:
         digests, canonical = parse_digests(data)
         payload = {name for name in digests if name.startswith(f"{PAYLOAD}/")}
         fitting = payload == digests.keys() if manifest == DIGESTS else not payload
-        fitting &= all(map(HEX64[1], digests.values())) and digests.keys().isdisjoint(_folders(digests))
+        fitting &= all(fits(digest, Hex64) for digest in digests.values()) and digests.keys().isdisjoint(
+            _folders(digests)
+        )
         if manifest == DIGESTS:
             fitting &= found.get(DIGESTS) == hashlib.sha256(data).hexdigest()
         if lacking := sorted(ALWAYS[manifest] - digests.keys()):

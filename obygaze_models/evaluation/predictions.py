@@ -9,6 +9,8 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
+from obygaze_features.errors import ObygazeError
+
 COLUMNS: dict[str, str] = {
     "model": "str",
     "task": "str",  # train task > test task
@@ -27,7 +29,7 @@ KEY = ["model", "task", "fold", "seed", "clip_id"]
 """What names a row: under some protocols a clip is tested in several folds."""
 
 
-class PredictionsError(ValueError):
+class PredictionsError(ObygazeError):
     """A table of predictions does not hold what it must."""
 
 
