@@ -22,7 +22,7 @@ class Output:
         As the backbone gives it and the store keeps it.
     """
 
-    name: Literal["pooled", "frames", "tokens"]
+    name: str
     shape: tuple[int, ...]
     dtype: Literal["float32", "float16"] = "float32"
 

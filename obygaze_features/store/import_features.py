@@ -22,7 +22,7 @@ from obygaze_features.store.format import (
 from obygaze_features.store.import_sources import Arrays, Piece
 from obygaze_features.store.provenance import unknown_provenance, validate_licence
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
-from obygaze_features.store.seal import Progress, seal, work_path
+from obygaze_features.store.sealing import Progress, seal, work_path
 from obygaze_features.store.stage import Stage
 
 

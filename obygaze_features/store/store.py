@@ -223,6 +223,17 @@ def open_store(path: Path | str) -> Store:
     return open_files(locate(path))
 
 
+Place = Store | StoreFiles | Path | str
+"""A store: opened, its files, its path or its URL."""
+
+
+def files_of(store: Place) -> StoreFiles:
+    """Give the files of a store that is opened, or lies at a path or URL."""
+    if isinstance(store, Store):
+        return store.files
+    return locate(store) if isinstance(store, str | Path) else store
+
+
 def open_files(files: StoreFiles) -> Store:
     """Open the sealed store whose files these are."""
     attributes = check_version(files)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from obygaze_features.store.format import TEXTS
 from obygaze_features.store.provenance import unknown_provenance
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
-from obygaze_features.store.seal import seal
+from obygaze_features.store.sealing import seal
 from obygaze_features.store.stage import Stage, staging_path
 
 
