@@ -1,10 +1,8 @@
-"""Extract on this machine: decoding in processes, the networks here; stop cleanly when asked to."""
+"""The local engine: decode workers feed batches across clip borders; finished clips go to the stage."""
 
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
 
 from obygaze_features.extract.decode import DecodedClip
 from obygaze_features.extract.encode import encode_batch, gpu_busy_s
@@ -88,38 +86,3 @@ def _clock(report: RunReport, name: str) -> Iterator[None]:
     before = time.perf_counter()
     yield
     setattr(report, name, getattr(report, name) + time.perf_counter() - before)
-
-
-class Stop:
-    """Whether somebody asked the extraction to stop, and by which signal."""
-
-    def __init__(self) -> None:
-        self.signal: signal.Signals | None = None
-
-    def __call__(self) -> bool:
-        """Tell whether to stop."""
-        return self.signal is not None
-
-    @property
-    def exit_code(self) -> int:
-        """128 plus the signal, as shells count."""
-        return 128 + self.signal if self.signal else 0
-
-
-@contextmanager
-def stop_on_signals() -> Iterator[Stop]:
-    """Turn the first SIGINT or SIGTERM into a wish to stop; a second one acts as it did before."""
-    stop = Stop()
-    before = {wanted: signal.getsignal(wanted) for wanted in (signal.SIGINT, signal.SIGTERM)}
-
-    def ask(number: int, _: FrameType | None) -> None:
-        stop.signal = signal.Signals(number)
-        signal.signal(number, before[stop.signal])
-
-    for wanted in before:
-        signal.signal(wanted, ask)
-    try:
-        yield stop
-    finally:
-        for wanted, handler in before.items():
-            signal.signal(wanted, handler)

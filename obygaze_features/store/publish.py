@@ -246,7 +246,7 @@ WRITERS = 4
 
 
 def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = None) -> str:
-    """Upload what the bucket and our journal do not agree to be there, the digest manifest last."""
+    """Upload what the bucket and our journal do not agree to be there, the list of digests last."""
     digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
     journal = journal_path(source, url)
     journal.touch()

@@ -172,7 +172,7 @@ class Store:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the digest manifest, which stands for all of the content."""
+        """SHA-256 of the list of digests, which stands for all of the content."""
         return hashlib.sha256(whole(self.files, DIGESTS)).hexdigest()
 
     @cached_property

@@ -54,7 +54,7 @@ class StoreFiles(Protocol):
         """How many files are best read at a time."""
 
     def names(self) -> list[str]:
-        """List the files; where nothing can be listed, those that the digest manifests name."""
+        """List the files; where nothing can be listed, those that the lists of digests name."""
 
     def is_plain(self, name: str) -> bool:
         """Whether there is an ordinary file of this name: no folder, no link."""
@@ -245,7 +245,7 @@ def chunk_of(name: str) -> tuple[str, str, int] | None:
 
 
 def listed(files: StoreFiles) -> dict[str, str]:
-    """Give name -> SHA-256 of every file of a store but the digest manifest of the tag files.
+    """Give name -> SHA-256 of every file of a store but the list of digests of the tag files.
 
     Raises
     ------

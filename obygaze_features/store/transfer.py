@@ -159,7 +159,7 @@ def _append(files: StoreFiles, name: str, file: BinaryIO, said: str, count: Coun
             size += len(block)
             count(name, size, len(block))
     except (FileNotFoundError, IsADirectoryError):
-        raise StoreError(f"{files.where}/{name}: is listed in the digest manifest, but not there") from None
+        raise StoreError(f"{files.where}/{name}: is listed in the list of digests, but not there") from None
     finally:
         file.flush()
     return found.hexdigest()

@@ -44,7 +44,7 @@ class VerifyReport:
         Files and bytes of the payload; after a full verification, clips by status; in a partial
         copy, the files that it leaves out ("not pulled").
     fingerprint
-        SHA-256 of the digest manifest as it is now.
+        SHA-256 of the list of digests as it is now.
     """
 
     where: str
