@@ -5,7 +5,7 @@ PYTHON ?= python3
 PIP_ARGS ?=
 BIN := .venv/bin
 
-.PHONY: demo test lint types walls check constraints clean
+.PHONY: demo test lint types walls schema check constraints clean
 
 demo: .venv/with-video
 	$(BIN)/obygaze demo
@@ -24,6 +24,10 @@ types: .venv/with-dev
 
 walls: .venv/with-dev
 	$(BIN)/lint-imports --no-cache
+
+# The JSON schema of the store format follows from the code; a test holds them equal.
+schema: .venv/with-dev
+	$(BIN)/python -m obygaze_features.store.json_schema > docs/store-format.schema.json
 
 .venv/with-video: pyproject.toml constraints.txt
 	$(call install,.[video])

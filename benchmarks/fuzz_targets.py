@@ -73,7 +73,7 @@ def retag(store: Path) -> None:
 
 
 def copy_listed(store: Path) -> None:
-    """Bring a store elsewhere whose digest manifest says what it likes, written as the format demands."""
+    """Bring a store elsewhere whose list of digests says what it likes, written as the format demands."""
     manifest = store / "manifest-sha256.txt"
     manifest.write_bytes(digests_bytes(parse_digests(manifest.read_bytes())[0]))
     retag(store)

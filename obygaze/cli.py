@@ -204,18 +204,17 @@ def table_of_contents() -> Contents:
     return Contents("obygaze", CONTENTS, help=HELP, params=[version], context_settings=settings)
 
 
-def words_for_the_user(error: Exception) -> str | None:
-    """Say in one line what went wrong, or None where only a traceback helps.
+def obygaze_error() -> type[Exception]:
+    """Import the base of all errors that are written for users; only after something was raised."""
+    from obygaze_features.errors import ObygazeError  # noqa: PLC0415 - help needs no package
 
-    The exceptions that our packages define are written for the user; so are the operating system's.
-    """
-    if type(error).__module__.startswith(("obygaze_features.", "obygaze_models.")):
-        return str(error)
-    if isinstance(error, OSError):
-        return f"{error.filename or 'input/output'}: {error.strerror or error}"
-    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
-        return f"this needs {error.name}; install it with: pip install 'obygaze[{EXTRAS[error.name]}]'"
-    return None
+    return ObygazeError
+
+
+def fail(message: str) -> int:
+    """Print an error as one line and give its exit code."""
+    click.echo(f"obygaze: error: {message}", err=True)
+    return 1
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -236,10 +235,13 @@ def main(arguments: list[str] | None = None) -> None:
     except SystemExit:
         # click's answer, with code 1, when whoever read our output has left; our commands never leave so.
         code = 128 + SIGPIPE
-    except Exception as error:
-        words = words_for_the_user(error)
-        if words is None:
+    except obygaze_error() as error:
+        code = fail(str(error))
+    except OSError as error:
+        code = fail(f"{error.filename or 'input/output'}: {error.strerror or error}")
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRAS:
             raise
-        click.echo(f"obygaze: error: {words}", err=True)
-        code = getattr(error, "exit_code", 1)
+        extra = EXTRAS[error.name]
+        code = fail(f"this needs {error.name}; install it with: pip install 'obygaze[{extra}]'")
     sys.exit(code if isinstance(code, int) else 0)

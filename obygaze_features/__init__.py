@@ -1,1 +1,95 @@
-"""Features of frozen video backbones: extracted once, kept in stores, shared between labs."""
+"""Features of frozen video models, in stores that labs can share.
+
+Names are imported when they are first used, so that `import obygaze_features` costs nothing.
+
+Examples
+--------
+>>> import obygaze_features as of
+>>> of.uniform(32).record()
+{'policy': 'uniform', 'n': 32}
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from obygaze_features.backbones import Backbone, backbone_names, load_backbone
+    from obygaze_features.errors import ObygazeError
+    from obygaze_features.manifest import Clip, Manifest, import_folder, read_manifest, write_manifest
+    from obygaze_features.store.diff import diff
+    from obygaze_features.store.group import Group
+    from obygaze_features.store.merge import merge
+    from obygaze_features.store.publish import pack, push
+    from obygaze_features.store.store import Store, open_store
+    from obygaze_features.store.transfer import pull
+    from obygaze_features.store.verification import verify
+    from obygaze_features.video import probe, read_frames, uniform
+
+    __version__: str
+
+__all__ = [
+    "Backbone",
+    "Clip",
+    "Group",
+    "Manifest",
+    "ObygazeError",
+    "Store",
+    "__version__",
+    "backbone_names",
+    "diff",
+    "import_folder",
+    "load_backbone",
+    "merge",
+    "open_store",
+    "pack",
+    "probe",
+    "pull",
+    "push",
+    "read_frames",
+    "read_manifest",
+    "uniform",
+    "verify",
+    "write_manifest",
+]
+
+_HOMES = {
+    "Backbone": "backbones",
+    "Clip": "manifest",
+    "Group": "store.group",
+    "Manifest": "manifest",
+    "ObygazeError": "errors",
+    "Store": "store.store",
+    "backbone_names": "backbones",
+    "diff": "store.diff",
+    "import_folder": "manifest",
+    "load_backbone": "backbones",
+    "merge": "store.merge",
+    "open_store": "store.store",
+    "pack": "store.publish",
+    "probe": "video",
+    "pull": "store.transfer",
+    "push": "store.publish",
+    "read_frames": "video",
+    "read_manifest": "manifest",
+    "uniform": "video",
+    "verify": "store.verification",
+    "write_manifest": "manifest",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used (PEP 562)."""
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - slow, and needed here alone
+
+        return version("obygaze")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from obygaze_features.backbones.backbone import Backbone, BackboneError, Output
+from obygaze_features.backbones.backbone import Backbone, Output
 from obygaze_features.backbones.text_backbone import TextBackbone, Tokens
+from obygaze_features.errors import BackboneError
 
 __all__ = [
     "BACKBONES",

@@ -8,10 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class BackboneError(ValueError):
-    """A backbone cannot be had, or was given frames it does not take."""
-
-
 @dataclass(frozen=True, slots=True)
 class Output:
     """One array that a backbone gives for every clip.
@@ -26,7 +22,7 @@ class Output:
         As the backbone gives it and the store keeps it.
     """
 
-    name: Literal["pooled", "frames", "tokens"]
+    name: str
     shape: tuple[int, ...]
     dtype: Literal["float32", "float16"] = "float32"
 

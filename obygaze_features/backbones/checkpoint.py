@@ -18,8 +18,8 @@ from safetensors.torch import load_file
 from transformers import AutoConfig
 from transformers.utils import logging as transformers_logging
 
-from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.weights import Weights
+from obygaze_features.errors import BackboneError
 
 POSITION_IDS = r".*position_ids"  # buffers that older versions saved and that hold 0, 1, 2, ...
 NAMES_SHOWN = 5

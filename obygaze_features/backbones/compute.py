@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import torch
 
-from obygaze_features.backbones.backbone import BackboneError
+from obygaze_features.errors import BackboneError
 
 Precision = Literal["float32", "bfloat16", "float16"]
 

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.presets import Preset
 from obygaze_features.backbones.runner import products
+from obygaze_features.errors import BackboneError
 
 Target = Callable[[torch.Tensor], torch.Tensor]
 """From a network's output for one image, [D], to the number whose gradient is taken."""

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 from transformers import CLIPVisionModelWithProjection
 
-from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.checkpoint import (
     check_keys,
     check_model_type,
@@ -26,6 +25,7 @@ from obygaze_features.backbones.gradcam import MappedNetwork
 from obygaze_features.backbones.presets import Preset, choose_preset
 from obygaze_features.backbones.space import space_of
 from obygaze_features.backbones.weights import Weights, find_weights
+from obygaze_features.errors import BackboneError
 
 LIBRARIES = ("grad-cam", "torch", "transformers")
 Embed = Callable[[str], torch.Tensor]

@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
-from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.checkpoint import ATTENTION, auto_config, load_pretrained
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.tokenizer import load_tokenizer
 from obygaze_features.backbones.weights import Weights, find_weights
+from obygaze_features.errors import BackboneError
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """From a torch network to a `Backbone`: the part that every network shares, a lab's own too."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from torch import nn
 
@@ -44,7 +44,7 @@ def network_backbone(
         Which head, and the output of which layer `frames` are.
     """
     dtypes: dict[str, Any] = {"pooled": "float32", "frames": compute.frames_dtype(), "tokens": "float16"}
-    outputs = tuple(Output(cast("Any", array), shape, dtypes[array]) for array, shape in shapes.items())
+    outputs = tuple(Output(array, shape, dtypes[array]) for array, shape in shapes.items())
     size = preset.geometry.size
     return Backbone(
         name=name,

@@ -23,8 +23,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.resize import bicubic, bilinear, opencv_bilinear, pillow_resize
+from obygaze_features.errors import BackboneError
 
 KERNELS = {"pillow-bilinear": (bilinear, 1.0), "pillow-bicubic": (bicubic, 2.0)}
 

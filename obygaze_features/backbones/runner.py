@@ -10,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from obygaze_features.backbones.backbone import BackboneError, Output
+from obygaze_features.backbones.backbone import Output
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import Affine
+from obygaze_features.errors import BackboneError
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16}
 CUDA: Any = torch.cuda  # parts of it have no types

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
-from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.checkpoint import ATTENTION, auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.sentence_files import Pooling, read_pooling
@@ -16,6 +15,7 @@ from obygaze_features.backbones.text_backbone import TextBackbone
 from obygaze_features.backbones.text_runner import TextRunner
 from obygaze_features.backbones.tokenizer import Tokenizer
 from obygaze_features.backbones.weights import HUB, Weights, find_weights
+from obygaze_features.errors import BackboneError
 
 HEADS = (r".*pooler\..*", r"cls\..*", r"lm_head\..*")  # nothing here reads them
 CITATION = "Reimers and Gurevych, Sentence-BERT, EMNLP 2019, and whoever trained these weights"

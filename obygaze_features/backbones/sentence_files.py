@@ -8,8 +8,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.weights import SENTENCE_FILES, Weights, file_of
+from obygaze_features.errors import BackboneError
 
 MODULES, PROMPTS, _, *LIMITS = SENTENCE_FILES
 MODES: dict[str, Literal["mean", "cls"]] = {

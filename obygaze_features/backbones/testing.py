@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.checkpoint import quiet, untrained
 from obygaze_features.backbones.weights import SINGLE
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, tensors_of
+from obygaze_features.errors import BackboneError
 
 WIDTH = 32
 END = "<|endoftext|>"

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.runner import autocast, products
+from obygaze_features.errors import BackboneError
 
 
 class TextRunner:

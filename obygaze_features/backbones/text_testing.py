@@ -5,9 +5,9 @@ import string
 from pathlib import Path
 from typing import Any
 
-from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.checkpoint import quiet, untrained
 from obygaze_features.backbones.testing import WIDTH, tiny_checkpoint
+from obygaze_features.errors import BackboneError
 
 LIMIT = 16
 """Tokens that all of them take."""

@@ -5,10 +5,10 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
-from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.checkpoint import quiet
 from obygaze_features.backbones.text_backbone import Tokens
 from obygaze_features.backbones.weights import TOKENIZER_FILES, Weights, digest, file_of
+from obygaze_features.errors import BackboneError
 
 VOCABULARIES = (TOKENIZER_FILES[0], *TOKENIZER_FILES[4:])
 """It takes one of these: without any, transformers makes an empty tokenizer and says nothing."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from obygaze_features.backbones.backbone import BackboneError
+from obygaze_features.errors import BackboneError
 
 CONFIG = "config.json"
 SINGLE = ("model.safetensors", "pytorch_model.bin")  # in the order of preference

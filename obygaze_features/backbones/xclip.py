@@ -13,12 +13,13 @@ import torch
 from torch import nn
 from transformers import XCLIPConfig, XCLIPModel
 
-from obygaze_features.backbones.backbone import Backbone, BackboneError
+from obygaze_features.backbones.backbone import Backbone
 from obygaze_features.backbones.checkpoint import check_model_type, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.weights import HUB, find_weights
+from obygaze_features.errors import BackboneError
 
 CITATION = "Ni et al., Expanding language-image pretrained models for general video recognition, ECCV 2022"
 MEANINGS = {

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from obygaze_features.backbones.backbone import Backbone, BackboneError
+from obygaze_features.backbones.backbone import Backbone
 from obygaze_features.backbones.checkpoint import frozen, load_state_dict, untrained
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import network_backbone
@@ -20,6 +20,7 @@ from obygaze_features.backbones.weights import Weights, find_weights
 from obygaze_features.backbones.xclip import check_frames
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, to_port, without_prefix
 from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
+from obygaze_features.errors import BackboneError
 
 CITATION = (
     "Ma et al., X-CLIP: end-to-end multi-grained contrastive learning for video-text retrieval, ACM MM 2022"

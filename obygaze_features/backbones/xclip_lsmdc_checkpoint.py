@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import torch
 
-from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.checkpoint import check_keys
+from obygaze_features.errors import BackboneError
 
 HEAD_WIDTH = 64  # of every attention head of every CLIP
 

@@ -53,8 +53,8 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     workers = workers or usable_cores()
     _clear(out)
     click.echo(f"Writing seven films with planted concepts to {out / 'films'}")
-    with tqdm(total=len(plan_corpus()), unit="film", disable=None) as bar:
-        labels = write_corpus(out, workers, on_film=lambda _: bar.update())
+    with tqdm(total=len(plan_corpus()), unit="movie", disable=None) as bar:
+        labels = write_corpus(out, workers, on_movie=lambda _: bar.update())
     manifest, store = out / "manifest.csv", out / "store"
     sealed = out / "store-1.0.0"
     run = out / "run"

@@ -146,7 +146,7 @@ def extract(
     from obygaze_features.extract import ExtractError, stop_on_signals
     from obygaze_features.store import Stage, read_stage, staging_path
     from obygaze_features.store.provenance import validate_licence
-    from obygaze_features.store.seal import versioned
+    from obygaze_features.store.sealing import versioned
 
     make = text_work if reads_texts(names) else clip_work  # each names what it takes of `how`
     work = make(ctx, manifest, corpus or manifest.stem, names, as_json=as_json, **how)

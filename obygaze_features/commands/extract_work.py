@@ -109,7 +109,7 @@ def clip_work(
         It is a video, a folder or a list of texts, or has no clip.
     """
     from obygaze_features.extract import ExtractError, Job, estimate, usable_cores
-    from obygaze_features.extract.stills import frames_of
+    from obygaze_features.extract.job import frames_of
 
     _refuse_videos(manifest)
     run = _engine(engine)

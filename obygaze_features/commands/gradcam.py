@@ -71,8 +71,8 @@ def gradcam(
     from tqdm import tqdm
 
     from obygaze_features.extract import ExtractError
+    from obygaze_features.extract.job import of_stills
     from obygaze_features.extract.saliency import every_pair, map_pairs, read_pairs
-    from obygaze_features.extract.stills import of_stills
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store.saliency_maps import check_maps_free, write_maps
 

@@ -1,13 +1,13 @@
 """`obygaze store`: import and export features, write cards for others."""
 
 from pathlib import Path
-from typing import Literal
 
 import click
 
 from obygaze_features.commands.places import HERE, Here
 from obygaze_features.commands.store_output import bar, say_sealed
 from obygaze_features.commands.store_sources import names_of, open_source, parse_declared, read_declared
+from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 
 SHOWN = 5
 
@@ -26,8 +26,8 @@ SHOWN = 5
 @click.option("--backbone", help="What the features are called in the store; an exported file knows.")
 @click.option(
     "--array",
-    type=click.Choice(["pooled", "frames", "tokens"]),
-    default="pooled",
+    type=click.Choice(FEATURE_ARRAYS),
+    default=FEATURE_ARRAYS[0],
     show_default=True,
     help="What the array of a clip is: pooled [D], frames [F, D] or tokens [T, D].",
 )
@@ -39,7 +39,7 @@ SHOWN = 5
 @click.option(
     "--declared", type=click.Path(path_type=Path), help="JSON: the fields of provenance that are known."
 )
-@click.option("--dtype", type=click.Choice(["float16", "float32"]), help="Convert the values on purpose.")
+@click.option("--dtype", type=click.Choice(FEATURE_DTYPES), help="Convert the values on purpose.")
 @click.option("--licence", required=True, help="SPDX expression of the features, or NOASSERTION.")
 @click.option("--citation", default="", help="How to cite the store, one line.")
 @click.option("--corpus", help="What the corpus is called.  [default: the manifest's name]")
@@ -51,10 +51,10 @@ def import_(
     name: Path,
     kind: str,
     backbone: str | None,
-    array: Literal["pooled", "frames", "tokens"],
+    array: str,
     pattern: str | None,
     declared: Path | None,
-    dtype: Literal["float16", "float32"] | None,
+    dtype: str | None,
     licence: str,
     citation: str,
     corpus: str | None,

@@ -1,13 +1,13 @@
 """`obygaze store pack, unpack, push, pull`: stores on their way from one place to another."""
 
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
 from obygaze_features.commands.places import HERE
 from obygaze_features.commands.store_output import bar, files_bar, fingerprint
+from obygaze_features.store.format import FEATURE_ARRAYS
 
 if TYPE_CHECKING:
     from obygaze_features.store.transfer import Downloaded
@@ -27,11 +27,9 @@ def pack(store: Path, out: Path | None) -> None:
       obygaze store pack stores/films --out /share/films.zip
     """
     from obygaze_features.store.publish import pack as pack_store
-    from obygaze_features.store.store_files import FolderFiles
 
-    folder = _unpacked(store)
     with bar("pack", "B", scaled=True) as progress:
-        path = pack_store(FolderFiles(folder), out or folder.with_name(f"{folder.name}.zip"), progress)
+        path = pack_store(store, out, progress)
     click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB, fingerprint {fingerprint(path)}")
 
 
@@ -62,7 +60,7 @@ def unpack(packed: Path, out: Path | None) -> None:
     "--arrays",
     multiple=True,
     metavar="NAME",
-    help="Only this feature array (pooled, frames, tokens); repeatable.",
+    help=f"Only this feature array ({', '.join(FEATURE_ARRAYS)}); repeatable.",
 )
 @click.option(
     "--clips",
@@ -83,13 +81,11 @@ def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | N
       obygaze store pull s3://bucket/films-1.0.0 stores/films-1.0.0 --arrays frames --clips few.txt
       obygaze store pull hf://datasets/lab/films@v1 stores/films-1.0.0
     """
-    from obygaze_features.store.store import locate
-    from obygaze_features.store.transfer import download
+    from obygaze_features.store.transfer import pull as pull_store
 
     wanted = None if clips is None else _read_ids(clips)
-    files = locate(place)
     with files_bar("pull") as progress:
-        done = download(files, destination, arrays=arrays or None, clips=wanted, progress=progress)
+        done = pull_store(place, destination, arrays=arrays or None, clips=wanted, progress=progress)
     _tell(done)
 
 
@@ -109,25 +105,10 @@ def push(store: Path, destination: str) -> None:
       obygaze store push stores/films-1.0.0 hf://datasets/lab/films
     """
     from obygaze_features.store.publish import push as push_store
-    from obygaze_features.store.store_files import FolderFiles
 
-    folder = _unpacked(store)
     with files_bar("push") as progress:
-        place = push_store(FolderFiles(folder), destination, progress)
-    click.echo(f"{place}: fingerprint {fingerprint(folder)}")
-
-
-def _unpacked(store: Path) -> Path:
-    """Find the folder of a store, which its zip will not do for."""
-    from obygaze_features.store import StoreError
-    from obygaze_features.store.store import resolve
-
-    folder = resolve(store)
-    if folder.is_file():
-        raise StoreError(
-            f"{folder}: a packed store, and its folder is needed: obygaze store unpack {quote(str(folder))}"
-        )
-    return folder
+        place = push_store(store, destination, progress)
+    click.echo(f"{place}: fingerprint {fingerprint(store)}")
 
 
 def _tell(done: "Downloaded") -> None:

@@ -23,7 +23,8 @@ def fetch(name: str, revision: str | None, as_json: bool) -> None:
       obygaze weights fetch xclip
       obygaze weights fetch openai/clip-vit-base-patch16 --revision main
     """
-    from obygaze_features.backbones import BackboneError, weights
+    from obygaze_features.backbones import weights
+    from obygaze_features.errors import BackboneError
 
     repository = weights.HUB.get(name, name)
     if "/" not in repository:
@@ -64,7 +65,8 @@ def verify(ctx: click.Context, path: Path, sha256: str, as_json: bool) -> None:
     Examples:
       obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...
     """
-    from obygaze_features.backbones import BackboneError, weights
+    from obygaze_features.backbones import weights
+    from obygaze_features.errors import BackboneError
 
     expected = sha256.strip().lower()
     if re.fullmatch("[0-9a-f]{64}", expected) is None:

@@ -1,5 +1,5 @@
 """A small corpus with planted truths: real H.264 files of abstract shapes, labelled by construction."""
 
-from obygaze_features.demo.corpus import PlannedFilm, beside_planted, plan_corpus, write_corpus
+from obygaze_features.demo.corpus import PlannedMovie, beside_planted, plan_corpus, write_corpus
 
-__all__ = ["PlannedFilm", "beside_planted", "plan_corpus", "write_corpus"]
+__all__ = ["PlannedMovie", "beside_planted", "plan_corpus", "write_corpus"]

@@ -3,23 +3,24 @@
 What is planted: the level of a clip follows from its concepts alone. S clips show Body together with one or
 two of Posture, Clothing and Appearance; HN clips never show Body; EN clips show no concept. How visible a
 cue is, how bright a clip is and how its colours lean does not depend on the level; each film has a look of
-its own. So concepts tell levels apart, any one direction in the features does so poorly, and a film's look does
-not at all. Nobody labelled the last film: it is there to be predicted.
+its own. So concepts tell levels apart, a direction that knows no concept does so poorly, and a film's look
+does not at all. Nobody labelled the last film: it is there to be predicted.
 """
 
 import csv
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+import av
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.demo.drawing import RATE, Look, draw_clip
-from obygaze_features.demo.films import write_film
+from obygaze_features.io import csv_line, write_whole
 
 SEED = 12
 LOOKS = (
@@ -76,7 +77,7 @@ class PlannedClip:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFilm:
+class PlannedMovie:
     """One film: its clips, in a file each, or all in one file of which clips are spans."""
 
     movie: str
@@ -84,9 +85,9 @@ class PlannedFilm:
     one_file: bool
 
 
-def plan_corpus() -> tuple[PlannedFilm, ...]:
+def plan_corpus() -> tuple[PlannedMovie, ...]:
     """Plan seven films of 24 clips, the same ones every time; the last two are one long file each."""
-    films = []
+    movies = []
     for number, (look, levels) in enumerate(zip(LOOKS, LEVELS, strict=True), start=1):
         rng = np.random.default_rng([SEED, number])
         movie = f"tt{9000000 + number}"
@@ -94,8 +95,8 @@ def plan_corpus() -> tuple[PlannedFilm, ...]:
         clips = tuple(
             _plan_clip(f"{movie}-{i:03d}", str(level), look, rng) for i, level in enumerate(order, start=1)
         )
-        films.append(PlannedFilm(movie, clips, one_file=number > len(LOOKS) - 2))
-    return tuple(films)
+        movies.append(PlannedMovie(movie, clips, one_file=number > len(LOOKS) - 2))
+    return tuple(movies)
 
 
 def _plan_clip(clip_id: str, level: str, look: Look, rng: np.random.Generator) -> PlannedClip:
@@ -118,14 +119,14 @@ def _plan_clip(clip_id: str, level: str, look: Look, rng: np.random.Generator) -
     )
 
 
-def write_corpus(folder: Path, workers: int, on_film: Callable[[str], object] = lambda _: None) -> Path:
+def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] = lambda _: None) -> Path:
     """Draw and encode the films below `folder/films` and write their labels.
 
     One clip's file is garbage and another's is never written, as happens to every real corpus.
 
     Parameters
     ----------
-    on_film
+    on_movie
         Called with the movie of each film that is finished.
 
     Returns
@@ -133,60 +134,78 @@ def write_corpus(folder: Path, workers: int, on_film: Callable[[str], object] = 
     The table of labels, `folder/labels.csv`, in the form that `obygaze manifest import folder --spans` reads.
     What was planted in every clip, those of the film without labels too, is in `folder/planted.csv`.
     """
-    films = plan_corpus()
-    for film in films:
-        (folder / "films" / film.movie).mkdir(parents=True, exist_ok=True)
+    movies = plan_corpus()
+    for planned in movies:
+        (folder / "films" / planned.movie).mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         running = {
-            pool.submit(_write_film_files, film, folder / "films" / film.movie): film for film in films
+            pool.submit(_write_movie, planned, folder / "films" / planned.movie): planned
+            for planned in movies
         }
         for finished in as_completed(running):
             finished.result()
-            on_film(running[finished].movie)
-    _write_planted(films, folder / "planted.csv")
-    return _write_labels(films, folder / "labels.csv")
+            on_movie(running[finished].movie)
+    _write_planted(movies, folder / "planted.csv")
+    return _write_labels(movies, folder / "labels.csv")
 
 
 def _draw(clip: PlannedClip) -> Iterator[NDArray[np.uint8]]:
     return draw_clip(clip.look, clip.concepts, clip.strength, clip.n_frames, clip.seed)
 
 
-def _write_film_files(film: PlannedFilm, folder: Path) -> None:
-    if film.one_file:
-        write_film(folder / "film.mkv", chain.from_iterable(_draw(clip) for clip in film.clips), RATE)
+def _write_movie(planned: PlannedMovie, folder: Path) -> None:
+    if planned.one_file:
+        write_video(folder / "film.mkv", chain.from_iterable(_draw(clip) for clip in planned.clips), RATE)
         return
-    for clip in film.clips:
+    for clip in planned.clips:
         path = folder / f"{clip.clip_id}.mp4"
         if clip.clip_id == CORRUPT:
             path.write_bytes(np.random.default_rng(SEED).bytes(20_000))
         elif clip.clip_id != MISSING:
-            write_film(path, _draw(clip), RATE)
+            write_video(path, _draw(clip), RATE)
 
 
-def _write_labels(films: tuple[PlannedFilm, ...], path: Path) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts"])
-        for film in films:
-            start = 0
-            for clip in film.clips:
-                end = start + clip.n_frames
-                span = (start / RATE, end / RATE) if film.one_file else ("", "")
-                name = "film.mkv" if film.one_file else f"{clip.clip_id}.mp4"
-                video = f"{film.movie}/{name}"
-                known = [clip.level, ";".join(clip.concepts)] if film.movie != UNLABELLED else ["", ""]
-                table.writerow([clip.clip_id, film.movie, video, *span, *known])
-                start = end
+def _write_labels(movies: tuple[PlannedMovie, ...], path: Path) -> Path:
+    lines = [csv_line(["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts"])]
+    for planned in movies:
+        start = 0
+        for clip in planned.clips:
+            end = start + clip.n_frames
+            span = (str(start / RATE), str(end / RATE)) if planned.one_file else ("", "")
+            video = f"{planned.movie}/film.mkv" if planned.one_file else f"{planned.movie}/{clip.clip_id}.mp4"
+            known = ("", "") if planned.movie == UNLABELLED else (clip.level, ";".join(clip.concepts))
+            lines.append(csv_line([clip.clip_id, planned.movie, video, *span, *known]))
+            start = end
+    write_whole(path, "".join(lines))
     return path
 
 
-def _write_planted(films: tuple[PlannedFilm, ...], path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(["clip_id", "movie", "level", "concepts"])
-        for film in films:
-            for clip in film.clips:
-                table.writerow([clip.clip_id, film.movie, clip.level, ";".join(clip.concepts)])
+def _write_planted(movies: tuple[PlannedMovie, ...], path: Path) -> None:
+    lines = [csv_line(["clip_id", "movie", "level", "concepts"])]
+    lines += [
+        csv_line([clip.clip_id, planned.movie, clip.level, ";".join(clip.concepts)])
+        for planned in movies
+        for clip in planned.clips
+    ]
+    write_whole(path, "".join(lines))
+
+
+def write_video(path: Path, frames: Iterable[NDArray[np.uint8]], rate: int) -> None:
+    """Encode RGB frames, uint8 `[H, W, 3]` each, as H.264 with B-frames; the container follows the suffix.
+
+    The same frames give the same bytes: with one encoder thread, without macroblock-tree rate control (x264's
+    differs from run to run, measured), and without the random identifiers that Matroska otherwise gets.
+    """
+    with av.open(str(path), "w", options={"fflags": "+bitexact"}) as container:
+        stream = container.add_stream("libx264", rate=rate)
+        stream.pix_fmt = "yuv420p"
+        stream.thread_count = 1
+        stream.options = {"preset": "veryfast", "qp": "26", "g": str(2 * rate), "bf": "2"}
+        for image in frames:
+            if not stream.codec_context.is_open:
+                stream.height, stream.width = image.shape[:2]
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        container.mux(stream.encode())
 
 
 def beside_planted(folder: Path) -> list[str]:

@@ -1,12 +1,11 @@
 """Manifest + video + backbone -> store: what is to be done, and the engines that do it."""
 
-from obygaze_features.extract.errors import ExtractError
+from obygaze_features.errors import ExtractError
 from obygaze_features.extract.estimate import Estimate, estimate
-from obygaze_features.extract.job import Job, Recipe
+from obygaze_features.extract.job import Job, Recipe, array_shard
 from obygaze_features.extract.local import run_local
 from obygaze_features.extract.pool import usable_cores
 from obygaze_features.extract.report import RunReport
-from obygaze_features.extract.slurm import array_shard
 from obygaze_features.extract.stop import Stop, stop_on_signals
 
 __all__ = [

@@ -20,7 +20,7 @@ os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # the C++ part writes t
 import ray
 import ray.data
 
-from obygaze_features.extract.errors import ExtractError
+from obygaze_features.errors import ExtractError
 from obygaze_features.extract.pool import usable_cores
 
 # Hundreds of prepared clips. Ray would take 30 % of the machine, of which a job on a shared node owns a part.

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from obygaze_features.backbones import BackboneError
+from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.extract.cluster import cluster, ray
 from obygaze_features.extract.deaths import Ledger, encode_carefully
 from obygaze_features.extract.decode import DecodeTask
 from obygaze_features.extract.encode import encode_batch, gpu_busy_s, uses_gpu
-from obygaze_features.extract.errors import ExtractError
 from obygaze_features.extract.job import Job
 from obygaze_features.extract.pool import POLL_S, DecodePool
 from obygaze_features.extract.recording import OnCommit, Recording

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from obygaze_features.backbones import Backbone, load_backbone
+from obygaze_features.errors import ExtractError
 from obygaze_features.extract.decode import DecodeTask
-from obygaze_features.extract.errors import ExtractError
-from obygaze_features.extract.stills import of_stills
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
-from obygaze_features.video import Sampling, decoder_versions, keyframes, uniform
+from obygaze_features.video import Sampling, decoder_versions, is_still, keyframes, uniform
 
 POLICIES = {"uniform": uniform, "keyframes": keyframes}
 
@@ -159,3 +158,50 @@ def _software(backbone: Backbone) -> dict[str, str]:
     """Name the versions that decide the numbers."""
     names = ["obygaze", "numpy", *backbone.libraries]
     return {name: importlib.metadata.version(name) for name in names}
+
+
+def of_stills(manifest: Manifest) -> bool:
+    """Say whether a manifest's clips are still images rather than videos.
+
+    Raises
+    ------
+    ExtractError
+        If some are the one and some the other: their features are not made in the same way.
+    """
+    named = [clip for clip in manifest if clip.video]
+    stills = [clip for clip in named if is_still(clip.video)]
+    if stills and len(stills) < len(named):
+        video = next(clip for clip in named if not is_still(clip.video))
+        raise ExtractError(
+            f"clip {stills[0].clip_id} is a still image ({stills[0].video}) and clip {video.clip_id} a video "
+            f"({video.video}): give each kind a manifest and a store of its own"
+        )
+    return bool(stills)
+
+
+def frames_of(manifest: Manifest, wanted: int | None) -> int | None:
+    """Choose how many frames of a clip are taken: 1 of still images, unless another number is asked for."""
+    return 1 if wanted is None and of_stills(manifest) else wanted
+
+
+def array_shard(environment: Mapping[str, str]) -> tuple[int, int] | None:
+    """Give the shard (i, n) that a task of a job array is to do; None outside of a job array.
+
+    Raises
+    ------
+    ExtractError
+        If the array's indices are not evenly spaced: which shard is whose cannot be told then.
+    """
+    names = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT")
+    if not all(name in environment for name in names):
+        return None
+    task, count = (int(environment[name]) for name in names)
+    step = int(environment.get("SLURM_ARRAY_TASK_STEP", "1"))
+    first = int(environment.get("SLURM_ARRAY_TASK_MIN", "0"))
+    last = int(environment.get("SLURM_ARRAY_TASK_MAX", first + step * (count - 1)))
+    if last - first != step * (count - 1) or (task - first) % step:
+        raise ExtractError(
+            f"task {task} of a job array with {count} tasks from {first} to {last} cannot tell its shard: "
+            "say it, as in --shard 3/8, or number the array from 0 without gaps, as in sbatch --array=0-7"
+        )
+    return (task - first) // step, count

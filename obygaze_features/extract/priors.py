@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from obygaze_features.extract.errors import ExtractError
+from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.io import write_whole
 from obygaze_features.manifest.rows import table_line
 from obygaze_features.manifest.texts import read_texts
@@ -134,8 +134,6 @@ Batch = Sequence[tuple[str, tuple[int, ...]]]
 
 
 def _batches(model: "LanguageModel", texts: Texts, at_once: int) -> list[Batch]:
-    from obygaze_features.backbones import BackboneError  # noqa: PLC0415 - beside the network, not before it
-
     tokens: dict[str, tuple[int, ...]] = {}
     for text, where in texts.where.items():
         try:

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones import BackboneError
 from obygaze_features.backbones.gradcam import MappedNetwork, Target, enlarged, live_map
-from obygaze_features.extract.errors import ExtractError
+from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.manifest import Manifest, read_texts
 from obygaze_features.manifest.table import Problems, read_table
 from obygaze_features.store.saliency_maps import SIDE, Maps, with_means

@@ -24,7 +24,7 @@ def payload_files(root: Path) -> list[str]:
 
 
 def tag_files(root: Path) -> list[str]:
-    """List what lies beside `data/`, except the digest manifest of these files, sorted."""
+    """List what lies beside `data/`, except the list of digests of these files, sorted."""
     return sorted(node.name for node in root.iterdir() if node.name not in (PAYLOAD, TAG_DIGESTS))
 
 
@@ -52,7 +52,7 @@ def info_bytes(fields: Mapping[str, str]) -> bytes:
 
 
 def parse_info(data: bytes) -> dict[str, str]:
-    """Read bag-info.txt; lines without a label are left to the digest manifest to notice."""
+    """Read bag-info.txt; lines without a label are left to the list of digests to notice."""
     pairs = (line.partition(": ") for line in data.decode("utf-8", errors="replace").splitlines())
     return {label: value for label, colon, value in pairs if colon}
 

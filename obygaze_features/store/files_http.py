@@ -84,7 +84,7 @@ def connect(url: str) -> "ObjectStore":
 
 @dataclass(frozen=True)
 class HttpFiles:
-    """A store that is a folder on a server; nothing can be listed there, so the digest manifests do."""
+    """A store that is a folder on a server; nothing can be listed there, so the lists of digests do."""
 
     where: str
     name: str
@@ -92,7 +92,7 @@ class HttpFiles:
     readers: int = READERS
 
     def names(self) -> list[str]:
-        """List the files that the digest manifests name."""
+        """List the files that the lists of digests name."""
         return named(self)
 
     def is_plain(self, _name: str) -> bool:

@@ -38,7 +38,7 @@ class HubFiles:
         return (self.folder.rstrip("/") or self.repository).rpartition("/")[2]
 
     def names(self) -> list[str]:
-        """List the files that the digest manifests name."""
+        """List the files that the lists of digests name."""
         return named(self)
 
     def is_plain(self, _name: str) -> bool:
@@ -137,7 +137,7 @@ def _line(error: BaseException) -> str:
 
 
 def push_to_hub(source: FolderFiles, url: str) -> str:
-    """Upload a store into a dataset repository, its digest manifests last; return its place, with the commit.
+    """Upload a store into a dataset repository, its lists of digests last; return its place, with the commit.
 
     The library skips what is there already, so that a push that was stopped goes on.
     """

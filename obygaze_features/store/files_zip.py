@@ -6,7 +6,7 @@ every other zip: what is contiguous and stored can neither overlap nor swell, an
 member lies.
 
 `zipfile` reads a directory leniently: lengths in its last record may promise more than there is. So the
-directory is written anew from what was read of it, and any other byte in it is foreign. Structures: APPNOTE.TXT
+directory is written anew from what was read of it; any other byte in it is foreign. Structures: APPNOTE.TXT
 6.3.10 (PKWARE), 4.3.12 to 4.3.16.
 """
 

@@ -20,28 +20,10 @@ from obygaze_features.store.format import (
     TIME_ARRAYS,
 )
 from obygaze_features.store.import_sources import Arrays, Piece
-from obygaze_features.store.provenance import NO_LICENCE, validate_licence
+from obygaze_features.store.provenance import unknown_provenance, validate_licence
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
-from obygaze_features.store.seal import Progress, seal, work_path
+from obygaze_features.store.sealing import Progress, seal, work_path
 from obygaze_features.store.stage import Stage
-
-NOTHING_KNOWN: Mapping[str, object] = {
-    "head": None,
-    "layer": None,
-    "hub": None,
-    "weights_sha256": None,
-    "architecture": {},
-    "preset": {"resize": None, "crop": None, "constants": None, "order": None},
-    "sampling": {"policy": None, "n": None},
-    "decoder": {"av": None, "ffmpeg": None, "on_damage": None},
-    "compute": {"dtype": None, "autocast": None, "attention": None, "tf32": None, "device": None},
-    "software": None,
-    "commit": None,
-    "licence": NO_LICENCE,
-    "citation": "",
-    "contact": "",
-}
-"""Provenance of imported features of which nothing was declared: null says unknown."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +138,7 @@ def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, obje
     if declared.get("imported", True) is not True:
         raise StoreError("provenance: 'imported' is true for what is imported, and cannot be declared away")
     complete: dict[str, object] = {}
-    for name, unknown in NOTHING_KNOWN.items():
+    for name, unknown in unknown_provenance().items():
         said = declared.get(name, unknown)
         complete[name] = {**unknown, **said} if isinstance(unknown, dict) and isinstance(said, dict) else said
     return {**declared, **complete, "name": backbone, "imported": True}

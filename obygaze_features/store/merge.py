@@ -28,15 +28,15 @@ from obygaze_features.store.records import (
     PlannedClip,
     one_line,
 )
-from obygaze_features.store.seal import Progress, seal, work_path
+from obygaze_features.store.sealing import Progress, seal, work_path
 from obygaze_features.store.stage import Stage
-from obygaze_features.store.store import Store
+from obygaze_features.store.store import Place, Store, files_of, open_files
 
 _MISSING = STATUSES[0]
 
 
 def merge(
-    stores: Sequence[Store],
+    places: Sequence[Place],
     destination: Path | str,
     *,
     version: str = "1.0.0",
@@ -53,6 +53,8 @@ def merge(
 
     Parameters
     ----------
+    places
+        The stores, or their paths or URLs.
     licence, citation
         Of the result; None: those of the stores, which must then agree.
     corpus
@@ -67,8 +69,9 @@ def merge(
         same (the clip and what differs are named), the bytes of a row are not what its store has a digest
         of, or the destination exists.
     """
-    if len(stores) < 2:
+    if len(places) < 2:
         raise StoreError("merging needs two stores at least")
+    stores = [place if isinstance(place, Store) else open_files(files_of(place)) for place in places]
     destination = Path(destination)
     work = work_path(destination, version, MERGING_SUFFIX)
     chosen_licence = validate_licence(_agreed(stores, "licence", licence))

@@ -1,112 +1,189 @@
-"""Where features came from: which fields a group must declare, and when two groups may mix."""
+"""Where features came from: the fields that a group declares, as one schema, and when two groups may mix.
+
+The checks, their messages, docs/store-format.schema.json and what is unknown of imported features all follow
+from the classes below.
+"""
 
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 import numpy as np
+from msgspec import UNSET, Meta, Struct, UnsetType
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from obygaze_features.errors import StoreError
+from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 
-Rule = tuple[str, Callable[[object], bool]]
-"""What a field should be, in words and as a test."""
-
-
-def _matches(pattern: str) -> Callable[[object], bool]:
-    compiled = re.compile(pattern)
-    return lambda value: isinstance(value, str) and compiled.fullmatch(value) is not None
-
-
-def _or_null(rule: Rule) -> Rule:
-    words, test = rule
-    return f"{words} or null", lambda value: value is None or test(value)
-
-
-ANY: Rule = ("any value", lambda _: True)
-TEXT: Rule = ("text", lambda value: isinstance(value, str))
-SOME_TEXT: Rule = ("text, not empty", _matches(r"(?s).*\S.*"))
-NAME: Rule = ("letters, digits, '.', '_' or '-', no other sign", _matches(r"[A-Za-z0-9][A-Za-z0-9._-]*"))
-HEX40: Rule = ("40 lower-case hexadecimal digits", _matches(r"[0-9a-f]{40}"))
-HEX64: Rule = ("64 lower-case hexadecimal digits (SHA-256)", _matches(r"[0-9a-f]{64}"))
-FLAG: Rule = ("true or false", lambda value: isinstance(value, bool))
-COUNT: Rule = (
-    "a number above 0",
-    lambda value: isinstance(value, int) and not isinstance(value, bool) and value > 0,
-)
-OBJECT: Rule = ("an object", lambda value: isinstance(value, dict))
-VERSIONS: Rule = (
-    "an object of name: version, not empty",
-    lambda value: (
-        isinstance(value, dict) and bool(value) and all(isinstance(v, str) and v for v in value.values())
-    ),
-)
-_NOTHING = object()
-
-NO_LICENCE = "NOASSERTION"
+NO_LICENCE: Final = "NOASSERTION"
 """SPDX's word for: nobody has said."""
-LICENCE: Rule = (
-    f"an SPDX licence expression such as CC-BY-4.0, or {NO_LICENCE}",
-    _matches(r"\(*[A-Za-z0-9][A-Za-z0-9.+:-]*\)*( (AND|OR|WITH) \(*[A-Za-z0-9][A-Za-z0-9.+:-]*\)*)*"),
-)
 
-REQUIRED: dict[str, Rule] = {
-    "name": NAME,
-    "head": _or_null(TEXT),
-    "layer": _or_null(TEXT),
-    "hub": _or_null(OBJECT),
-    "hub.repository": SOME_TEXT,
-    "hub.revision": HEX40,
-    "weights_sha256": _or_null(HEX64),
-    "architecture": OBJECT,
-    "preset": OBJECT,
-    "preset.resize": ANY,
-    "preset.crop": ANY,
-    "preset.constants": ANY,
-    "preset.order": ANY,
-    "sampling": OBJECT,
-    "sampling.policy": SOME_TEXT,
-    "sampling.n": _or_null(COUNT),
-    "decoder": OBJECT,
-    "decoder.av": SOME_TEXT,
-    "decoder.ffmpeg": SOME_TEXT,
-    "decoder.on_damage": SOME_TEXT,
-    "compute": OBJECT,
-    "compute.dtype": SOME_TEXT,
-    "compute.autocast": _or_null(TEXT),
-    "compute.attention": _or_null(TEXT),
-    "compute.tf32": FLAG,
-    "compute.device": SOME_TEXT,
-    "software": VERSIONS,
-    "commit": _or_null(HEX40),
-    "licence": LICENCE,
-    "citation": TEXT,
-    "contact": TEXT,
-}
-"""Fields that whoever extracts must declare."""
+END: Final = r"$(?!\n)"
+"""The end of a text; `$` alone stands before a last line break too."""
+_WORD = r"\(*[A-Za-z0-9][A-Za-z0-9.+:-]*\)*"
 
-_MARK: Rule = ("true, or left out", lambda value: value is True)
-OPTIONAL: dict[str, Rule] = {"untrained": _MARK, "imported": _MARK}
-"""`untrained: true` marks random weights, `imported: true` features that obygaze did not extract."""
+Text = Annotated[str, Meta(description="text")]
+SomeText = Annotated[str, Meta(pattern=r"\S", description="text, not empty")]
+Name = Annotated[
+    str,
+    Meta(
+        pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]*{END}",
+        description="letters, digits, '.', '_' or '-', no other sign",
+    ),
+]
+Hex40 = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{40}}{END}", description="40 lower-case hexadecimal digits")]
+Hex64 = Annotated[
+    str, Meta(pattern=rf"^[0-9a-f]{{64}}{END}", description="64 lower-case hexadecimal digits (SHA-256)")
+]
+Licence = Annotated[
+    str,
+    Meta(
+        pattern=rf"^{_WORD}( (AND|OR|WITH) {_WORD})*{END}",
+        description=f"an SPDX licence expression such as CC-BY-4.0, or {NO_LICENCE}",
+    ),
+]
+Flag = Annotated[bool, Meta(description="true or false")]
+Count = Annotated[int, Meta(ge=1, description="a number above 0")]
+Object = Annotated[dict[str, Any], Meta(description="an object")]
+Versions = Annotated[
+    dict[str, Annotated[str, Meta(min_length=1)]],
+    Meta(min_length=1, description="an object of name: version, not empty"),
+]
+Storage = Annotated[
+    dict[str, str],
+    Meta(
+        min_length=1,
+        description="an object",
+        extra_json_schema={
+            "propertyNames": {"enum": list(FEATURE_ARRAYS)},
+            "additionalProperties": {"enum": list(FEATURE_DTYPES)},
+        },
+    ),
+]
+Mark = Annotated[bool, Meta(description="true, or left out", extra_json_schema={"const": True})]
 
-UNKNOWN_IF_IMPORTED = (
-    "sampling.policy",
-    "decoder.av",
-    "decoder.ffmpeg",
-    "decoder.on_damage",
-    "compute.dtype",
-    "compute.tf32",
-    "compute.device",
-    "software",
-)
-"""Fields that may be null, which says unknown, in the provenance of imported features alone."""
 
-FILLED_IN: dict[str, Rule] = {"storage": OBJECT, "source": OBJECT, "source.name": SOME_TEXT}
-"""Fields that the store adds at sealing: dtype of every array, and the corpus."""
+class Hub(Struct, kw_only=True):
+    """Where the weights are on the Hugging Face Hub."""
 
-NOT_NUMERICS = ("hub", "source", "licence", "citation", "contact", "commit")
+    repository: SomeText
+    revision: Hex40
+
+
+class Preset(Struct, kw_only=True):
+    """How frames are prepared."""
+
+    resize: Any
+    crop: Any
+    constants: Any
+    order: Any
+
+
+class Sampling(Struct, kw_only=True):
+    """Which frames are taken, and how many."""
+
+    policy: SomeText
+    n: Count | None
+
+
+class Decoder(Struct, kw_only=True):
+    """Versions of what decoded the videos, and what it does with damaged ones."""
+
+    av: SomeText
+    ffmpeg: SomeText
+    on_damage: SomeText
+
+
+class Compute(Struct, kw_only=True):
+    """How the numbers were computed."""
+
+    dtype: SomeText
+    autocast: Text | None
+    attention: Text | None
+    tf32: Flag
+    device: SomeText
+
+
+class Provenance(Struct, kw_only=True):
+    """Where the features of a group come from; other fields may be added and are kept."""
+
+    name: Name
+    head: Text | None
+    layer: Text | None
+    hub: Hub | None
+    weights_sha256: Hex64 | None
+    architecture: Object
+    preset: Preset
+    sampling: Sampling
+    decoder: Decoder
+    compute: Compute
+    software: Versions
+    commit: Hex40 | None
+    licence: Licence
+    citation: Text
+    contact: Text
+    untrained: Mark | UnsetType = UNSET
+    """The weights are random."""
+    imported: Mark | UnsetType = UNSET
+    """The features were extracted with another tool."""
+
+
+class ImportedSampling(Sampling, kw_only=True):
+    """Which frames were taken, as far as it is known."""
+
+    policy: SomeText | None  # type: ignore[assignment]
+
+
+class ImportedDecoder(Decoder, kw_only=True):
+    """What decoded the videos, as far as it is known."""
+
+    av: SomeText | None  # type: ignore[assignment]
+    ffmpeg: SomeText | None  # type: ignore[assignment]
+    on_damage: SomeText | None  # type: ignore[assignment]
+
+
+class ImportedCompute(Compute, kw_only=True):
+    """How the numbers were computed, as far as it is known."""
+
+    dtype: SomeText | None  # type: ignore[assignment]
+    tf32: Flag | None  # type: ignore[assignment]
+    device: SomeText | None  # type: ignore[assignment]
+
+
+class ImportedProvenance(Provenance, kw_only=True):
+    """The provenance of imported features, in which more fields may be null, which says unknown."""
+
+    sampling: ImportedSampling
+    decoder: ImportedDecoder
+    compute: ImportedCompute
+    software: Versions | None  # type: ignore[assignment]
+
+
+class Corpus(Struct, kw_only=True):
+    """What the clips are; other fields may be added and are kept."""
+
+    name: SomeText
+    manifest_sha256: Hex64 | UnsetType = UNSET
+
+
+class FilledIn(Struct, kw_only=True):
+    """What sealing adds to a provenance: the data type of every array, and the corpus."""
+
+    storage: Storage
+    source: Corpus
+
+
+FILLED_IN: Final = FilledIn.__struct_fields__
+
+NOT_NUMERICS: Final = ("hub", "source", "licence", "citation", "contact", "commit")
 """Fields that may differ between groups that mix; the weights' digest stands for the hub's revision."""
+
+_NOTHING = object()
 
 FORBIDDEN_KEYS = ("host", "hostname", "user", "username", "path")
 _ABSOLUTE_PATH = re.compile(r"/[^/\s]|~[\w.-]*/|[A-Za-z]:[\\/]|\\\\|file:")
@@ -154,39 +231,91 @@ def _key(key: object, where: str) -> str:
     return key
 
 
+def fits(value: object, kind: Any) -> bool:
+    """Tell whether a plain JSON value is of a kind, such as `Name` or `Hex64`."""
+    if kind is Mark:
+        return value is True
+    try:
+        msgspec.convert(value, kind)
+    except (msgspec.ValidationError, OverflowError):
+        return False
+    return True
+
+
+def expected(kind: Any) -> str:
+    """Say in words what a value of a kind is."""
+    if NoneType in _choices(kind):
+        return f"{expected(next(choice for choice in _choices(kind) if choice is not NoneType))} or null"
+    if get_origin(kind) is Annotated:
+        return next(meta.description or "" for meta in get_args(kind) if isinstance(meta, Meta))
+    return "any value" if kind is Any else "an object"
+
+
+@cache
+def fields(schema: type[Struct]) -> tuple[tuple[str, Any, bool], ...]:
+    """List (dotted name, kind, whether it is required) of every field, those of nested objects included."""
+    found: list[tuple[str, Any, bool]] = []
+    for name, kind in get_type_hints(schema, include_extras=True).items():
+        given = tuple(choice for choice in _choices(kind) if choice is not UnsetType)
+        found.append((name, Union[given], len(given) == len(_choices(kind))))  # noqa: UP007 - made at run time
+        if inner := _nested(kind):
+            found += [(f"{name}.{dotted}", *rest) for dotted, *rest in fields(inner)]
+    return tuple(found)
+
+
+def _choices(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _nested(kind: Any) -> type[Struct] | None:
+    """Give the schema of a field that is an object with fields of its own."""
+    schemas = (choice for choice in _choices(kind) if isinstance(choice, type) and issubclass(choice, Struct))
+    return next(schemas, None)
+
+
+def _check(found: Mapping[str, Any], schemas: tuple[type[Struct], ...], what: str) -> None:
+    """Refuse an object that is not as schemas say; the message names every wrong field, the first in full."""
+    problems: dict[str, str] = {}
+    for schema in schemas:
+        for dotted, kind, required in fields(schema):
+            parent, _, leaf = dotted.rpartition(".")
+            holder = found.get(parent) if parent else found
+            if parent in problems or holder is None:
+                continue
+            if leaf in holder:
+                value = holder[leaf]
+                # The fields of an object are judged one by one.
+                if not fits(value, Object if _nested(kind) and value is not None else kind):
+                    problems[dotted] = f"{dotted!r} should be {expected(kind)}; found {value!r}"
+            elif required:
+                problems[dotted] = f"{dotted!r} is missing; expected {expected(kind)}"
+    if problems:
+        first, *others = problems
+        also = f"; also {', '.join(map(repr, others))} (see docs/store-format.md)" if others else ""
+        raise StoreError(f"{what}: {problems[first]}{also}")
+
+
 def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = False) -> dict[str, object]:
     """Check a group's provenance and return it as plain JSON.
 
     Parameters
     ----------
     provenance
-        The fields of `REQUIRED`, perhaps those of `OPTIONAL`, and any others, which are kept.
+        The fields of `Provenance` and any others, which are kept.
     sealed
-        True for the provenance of a sealed store, which has the fields of `FILLED_IN` too; else these are
+        True for the provenance of a sealed store, which has the fields of `FilledIn` too; else these are
         refused.
 
     Raises
     ------
     StoreError
-        Naming the field, what was expected and what was found.
+        Naming every field that is wrong; of the first also what was expected and what was found.
     """
     found = plain(provenance, "provenance")
     if not isinstance(found, dict):
         raise StoreError(f"provenance: expected an object, found {type(provenance).__name__}")
-    required = REQUIRED | FILLED_IN if sealed else REQUIRED
-    unknown = UNKNOWN_IF_IMPORTED if found.get("imported") is True else ()
-    for dotted, (words, test) in required.items():
-        parent, _, leaf = dotted.rpartition(".")
-        holder = found if not parent else found[parent]
-        if parent and holder is None:
-            continue
-        if leaf not in holder:
-            raise StoreError(f"provenance: {dotted!r} is missing; expected {words}")
-        if not test(holder[leaf]) and not (dotted in unknown and holder[leaf] is None):
-            raise StoreError(f"provenance: {dotted!r} should be {words}; found {holder[leaf]!r}")
-    for name, (words, test) in OPTIONAL.items():
-        if name in found and not test(found[name]):
-            raise StoreError(f"provenance: {name!r} should be {words}; found {found[name]!r}")
+    schema = ImportedProvenance if found.get("imported") is True else Provenance
+    _check(found, (schema, FilledIn) if sealed else (schema,), "provenance")
     if not sealed and (given := [name for name in FILLED_IN if name in found]):
         raise StoreError(f"provenance: {given[0]!r} is filled in at sealing; leave it out")
     return found
@@ -197,18 +326,36 @@ def validate_corpus(corpus: Mapping[str, object]) -> dict[str, object]:
     found = plain(corpus, "corpus")
     if not isinstance(found, dict):
         raise StoreError(f"corpus: expected an object, found {type(corpus).__name__}")
-    for name, (words, test), needed in (("name", SOME_TEXT, True), ("manifest_sha256", HEX64, False)):
-        if needed and name not in found:
-            raise StoreError(f"corpus: {name!r} is missing; expected {words}")
-        if name in found and not test(found[name]):
-            raise StoreError(f"corpus: {name!r} should be {words}; found {found[name]!r}")
+    _check(found, (Corpus,), "corpus")
     return found
+
+
+def unknown_provenance() -> dict[str, Any]:
+    """Give the provenance of imported features of which nothing was declared: null says unknown.
+
+    `name` and the marks are left out.
+    """
+
+    def unknown(kind: Any) -> object:
+        if NoneType in _choices(kind) or kind is Any:
+            return None
+        if schema := _nested(kind):
+            return {name: unknown(inner) for name, inner, _ in fields(schema) if "." not in name}
+        if kind is Licence:
+            return NO_LICENCE
+        return {} if kind is Object else ""
+
+    return {
+        name: unknown(kind)
+        for name, kind, required in fields(ImportedProvenance)
+        if required and "." not in name and name != "name"
+    }
 
 
 def validate_licence(licence: str) -> str:
     """Check a licence that is chosen now, and return it: an SPDX expression of known ids, or NOASSERTION.
 
-    What a store states is not held against this list, which grows from year to year: `LICENCE` is its rule.
+    What a store states is not held against this list, which grows from year to year: `Licence` is its rule.
 
     Raises
     ------
@@ -221,7 +368,8 @@ def validate_licence(licence: str) -> str:
         spelt = canonicalize_license_expression(licence)
     except InvalidLicenseExpression as error:
         raise StoreError(
-            f"licence: expected {LICENCE[0]}, or LicenseRef-NAME for one of your own; found {licence!r} "
+            f"licence: expected {expected(Licence)}, or LicenseRef-NAME for one of your own; found "
+            f"{licence!r} "
             f"({str(error).partition(': ')[0].lower()}); the ids are listed at https://spdx.org/licenses"
         ) from error
     if spelt != licence:

@@ -5,6 +5,7 @@ import os
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from shlex import quote
 from threading import Lock
 from typing import BinaryIO
 
@@ -13,7 +14,7 @@ from obygaze_features.io import PARTIAL_SUFFIX, hold, locked, naming, sync
 from obygaze_features.store.checked_jsonl import encode_line, read_lines
 from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
 from obygaze_features.store.files_http import as_url, asking, connect
-from obygaze_features.store.files_zip import MODE, ROOT, TIME
+from obygaze_features.store.files_zip import MODE, ROOT, TIME, ZipFiles
 from obygaze_features.store.format import (
     CARD,
     CROISSANT,
@@ -27,7 +28,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.provenance import NO_LICENCE, validate_licence
 from obygaze_features.store.records import one_line
-from obygaze_features.store.store import Store, check_version
+from obygaze_features.store.store import Place, Store, check_version, files_of
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, listed
 from obygaze_features.store.transfer import FileProgress, download, each
 
@@ -91,7 +92,7 @@ def _facts(store: Store, licence: str, citation: str) -> Facts:
 Progress = Callable[[int, int], None]
 
 
-def pack(files: StoreFiles, out: Path, progress: Progress | None = None) -> Path:
+def pack(store: Place, out: Path | str | None = None, progress: Progress | None = None) -> Path:
     """Write a sealed store into one zip; the same store gives the same bytes.
 
     Every file is checked against its digest on the way. The zip is built under another name, forced to the
@@ -99,6 +100,10 @@ def pack(files: StoreFiles, out: Path, progress: Progress | None = None) -> Path
 
     Parameters
     ----------
+    store
+        A store, or its path.
+    out
+        The zip to make; None for `NAME-VERSION.zip` beside the store's folder.
     progress
         Called with (bytes written, bytes in all).
 
@@ -107,6 +112,10 @@ def pack(files: StoreFiles, out: Path, progress: Progress | None = None) -> Path
     StoreError
         If the store is partial or damaged, or there is something at `out` already.
     """
+    files = _folder(store) if isinstance(store, str | Path) or out is None else files_of(store)
+    if out is None:
+        out = _folder(store).path.with_name(f"{files.name}.zip")
+    out = Path(out)
     if out.exists():
         raise StoreError(f"{out}: is there already; remove it, or name another file")
     digests = listed(files)
@@ -140,6 +149,21 @@ def pack(files: StoreFiles, out: Path, progress: Progress | None = None) -> Path
     return out
 
 
+def _folder(store: Place) -> FolderFiles:
+    """Find the folder of a store, in place of which its zip will not do."""
+    files = files_of(store)
+    if isinstance(files, ZipFiles):
+        raise StoreError(
+            f"{files.where}: a packed store, and its folder is needed: "
+            f"obygaze store unpack {quote(files.where)}"
+        )
+    if not isinstance(files, FolderFiles):
+        raise StoreError(
+            f"{files.where}: not a folder, which is needed; obygaze store unpack or pull makes one of it"
+        )
+    return files
+
+
 def _order(name: str) -> tuple[int, str]:
     """Put first what is read first."""
     ranks = {ROOT: 0, TABLE: 2}
@@ -165,13 +189,15 @@ def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, said
         )
 
 
-def push(source: FolderFiles, destination: str, progress: FileProgress | None = None) -> str:
+def push(store: Place, destination: Path | str, progress: FileProgress | None = None) -> str:
     """Copy a sealed store to `destination` and return where it is.
 
     Run again after a kill it goes on where it was.
 
     Parameters
     ----------
+    store
+        A store that is a folder, or its path.
     destination
         A folder to make, s3://BUCKET/NAME, or hf://datasets/OWNER/NAME.
 
@@ -180,6 +206,7 @@ def push(source: FolderFiles, destination: str, progress: FileProgress | None = 
     StoreError
         If the store states no licence, is partial or damaged, or another store is at `destination`.
     """
+    source = _folder(store)
     licence = check_version(source).get("licence")
     if licence == NO_LICENCE or not licence:
         raise StoreError(
@@ -193,8 +220,6 @@ def push(source: FolderFiles, destination: str, progress: FileProgress | None = 
     if url is None:
         return str(download(source, Path(destination), progress=progress).path)
     if url.startswith("s3://"):
-        from obygaze_features.store.publish import push_to_s3  # noqa: PLC0415 - imports obstore
-
         return push_to_s3(source, url, progress)
     if url.startswith("hf://"):
         from obygaze_features.store.files_hub import push_to_hub  # noqa: PLC0415 - imports huggingface_hub
@@ -221,7 +246,7 @@ WRITERS = 4
 
 
 def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = None) -> str:
-    """Upload what the bucket and our journal do not agree to be there, the digest manifest last."""
+    """Upload what the bucket and our journal do not agree to be there, the list of digests last."""
     digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
     journal = journal_path(source, url)
     journal.touch()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store.format import ARRAYS, FEATURE_ARRAYS, TIME_ARRAYS, Status, dimensions
-from obygaze_features.store.provenance import HEX64, NAME, validate_provenance
+from obygaze_features.store.provenance import Hex64, Name, expected, fits, validate_provenance
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029\ud800-\udfff]")
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # a text may have several lines
@@ -63,8 +63,8 @@ class GroupSpec:
     provenance: Mapping[str, object]
 
     def __post_init__(self) -> None:
-        if not NAME[1](self.name):
-            raise StoreError(f"group {self.name!r}: expected {NAME[0]}")
+        if not fits(self.name, Name):
+            raise StoreError(f"group {self.name!r}: expected {expected(Name)}")
         sizes = {"frame": self.n_frames}
         if self.n_frames < 1 or not self.arrays:
             raise StoreError(f"group {self.name}: expected at least one frame and one array")
@@ -189,7 +189,7 @@ def _source(source: Mapping[str, object], where: str) -> dict[str, object]:
             "duration_s": isinstance(value, int | float)
             and not isinstance(value, bool)
             and bool(np.isfinite(value)),
-            "sha256": HEX64[1](value),
+            "sha256": fits(value, Hex64),
         }.get(name)
         if good is None:
             raise StoreError(f"{where}, source: {name!r} is not one of bytes, duration_s, sha256")

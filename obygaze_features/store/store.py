@@ -31,7 +31,7 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
 )
 from obygaze_features.store.group import Group
-from obygaze_features.store.provenance import NAME
+from obygaze_features.store.provenance import Name, expected, fits
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, whole
 
 VERSIONED = re.compile(r"-(\d+)\.(\d+)\.(\d+)$")
@@ -148,8 +148,8 @@ class Store:
         self.attributes = attributes
         self._nodes = dict(sorted(node.groups()))
         for name in self._nodes:
-            if not NAME[1](name):
-                raise StoreError(f"{self.where}: a group is named {name!r}; expected {NAME[0]}")
+            if not fits(name, Name):
+                raise StoreError(f"{self.where}: a group is named {name!r}; expected {expected(Name)}")
         self._groups: dict[str, Group] = {}
         self.names = tuple(self._nodes)
 
@@ -172,7 +172,7 @@ class Store:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the digest manifest, which stands for all of the content."""
+        """SHA-256 of the list of digests, which stands for all of the content."""
         return hashlib.sha256(whole(self.files, DIGESTS)).hexdigest()
 
     @cached_property
@@ -221,6 +221,17 @@ def open_store(path: Path | str) -> Store:
         If there is no sealed store, it is of a newer format, or its metadata are damaged.
     """
     return open_files(locate(path))
+
+
+Place = Store | StoreFiles | Path | str
+"""A store: opened, its files, its path or its URL."""
+
+
+def files_of(store: Place) -> StoreFiles:
+    """Give the files of a store that is opened, or lies at a path or URL."""
+    if isinstance(store, Store):
+        return store.files
+    return locate(store) if isinstance(store, str | Path) else store
 
 
 def open_files(files: StoreFiles) -> Store:

@@ -26,7 +26,7 @@ from obygaze_features.store.format import (
     TAG_DIGESTS,
     ZARR_METADATA,
 )
-from obygaze_features.store.provenance import HEX64
+from obygaze_features.store.provenance import Hex64, fits
 
 OnPiece = Callable[[memoryview], None]
 PIECE = 1 << 19
@@ -54,7 +54,7 @@ class StoreFiles(Protocol):
         """How many files are best read at a time."""
 
     def names(self) -> list[str]:
-        """List the files; where nothing can be listed, those that the digest manifests name."""
+        """List the files; where nothing can be listed, those that the lists of digests name."""
 
     def is_plain(self, name: str) -> bool:
         """Whether there is an ordinary file of this name: no folder, no link."""
@@ -245,7 +245,7 @@ def chunk_of(name: str) -> tuple[str, str, int] | None:
 
 
 def listed(files: StoreFiles) -> dict[str, str]:
-    """Give name -> SHA-256 of every file of a store but the digest manifest of the tag files.
+    """Give name -> SHA-256 of every file of a store but the list of digests of the tag files.
 
     Raises
     ------
@@ -258,7 +258,9 @@ def listed(files: StoreFiles) -> dict[str, str]:
         digests, canonical = parse_digests(data)
         payload = {name for name in digests if name.startswith(f"{PAYLOAD}/")}
         fitting = payload == digests.keys() if manifest == DIGESTS else not payload
-        fitting &= all(map(HEX64[1], digests.values())) and digests.keys().isdisjoint(_folders(digests))
+        fitting &= all(fits(digest, Hex64) for digest in digests.values()) and digests.keys().isdisjoint(
+            _folders(digests)
+        )
         if manifest == DIGESTS:
             fitting &= found.get(DIGESTS) == hashlib.sha256(data).hexdigest()
         if lacking := sorted(ALWAYS[manifest] - digests.keys()):

@@ -8,29 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store.format import TEXTS
+from obygaze_features.store.provenance import unknown_provenance
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
-from obygaze_features.store.seal import seal
+from obygaze_features.store.sealing import seal
 from obygaze_features.store.stage import Stage, staging_path
 
 
 def toy_provenance(name: str, n_frames: int = 2, **changes: object) -> dict[str, object]:
     """Say of features that they come from nowhere, in all the words that a store demands."""
+    unknown = unknown_provenance()
     return {
         "name": name,
-        "head": None,
-        "layer": None,
-        "hub": None,
-        "weights_sha256": None,
-        "architecture": {},
-        "preset": {"resize": None, "crop": None, "constants": None, "order": None},
+        **unknown,
         "sampling": {"policy": "uniform", "n": n_frames},
-        "decoder": {"av": "none", "ffmpeg": "none", "on_damage": "none"},
-        "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
+        "decoder": dict.fromkeys(unknown["decoder"], "none"),
+        "compute": {**unknown["compute"], "dtype": "float32", "tf32": False, "device": "cpu"},
         "software": {"obygaze": "none"},
-        "commit": None,
         "licence": "CC0-1.0",
-        "citation": "",
-        "contact": "",
         **changes,
     }
 

@@ -27,7 +27,7 @@ from obygaze_features.store.format import (
     TAG_DIGESTS,
     block_rows,
 )
-from obygaze_features.store.store import check_version
+from obygaze_features.store.store import Place, check_version, files_of
 from obygaze_features.store.store_files import (
     BLOCK,
     FolderFiles,
@@ -159,7 +159,7 @@ def _append(files: StoreFiles, name: str, file: BinaryIO, said: str, count: Coun
             size += len(block)
             count(name, size, len(block))
     except (FileNotFoundError, IsADirectoryError):
-        raise StoreError(f"{files.where}/{name}: is listed in the digest manifest, but not there") from None
+        raise StoreError(f"{files.where}/{name}: is listed in the list of digests, but not there") from None
     finally:
         file.flush()
     return found.hexdigest()
@@ -211,6 +211,33 @@ def download(
     building = destination.with_name(destination.name + PULLING_SUFFIX)
     with alone_in(building, "bringing this store"):
         return _Transfer(files, destination, building, digests, progress).run(arrays, clips)
+
+
+def pull(
+    store: Place,
+    destination: Path | str,
+    *,
+    arrays: Collection[str] | None = None,
+    clips: Collection[str] | None = None,
+    progress: FileProgress | None = None,
+) -> Downloaded:
+    """Copy a sealed store, or a part of it, from a URL, a zip or another folder into a folder.
+
+    Parameters
+    ----------
+    store
+        A store, or its path or URL: https://, s3://, or hf://datasets/OWNER/NAME[@REVISION].
+    destination
+        The folder to make, such as `stores/films-1.0.0`; a copy that is there is completed.
+    arrays, clips, progress
+        As `download` takes them.
+
+    Raises
+    ------
+    StoreError
+        If something else is at `destination`, the store is partial or damaged, or cannot be reached.
+    """
+    return download(files_of(store), Path(destination), arrays=arrays, clips=clips, progress=progress)
 
 
 def _refuse_another(files: StoreFiles, destination: Path, manifest: str) -> None:

@@ -26,9 +26,11 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.group import Group
 from obygaze_features.store.provenance import (
-    HEX64,
-    LICENCE,
+    Hex64,
+    Licence,
     differences,
+    expected,
+    fits,
     validate_corpus,
     validate_provenance,
 )
@@ -86,12 +88,12 @@ def check_content(
 def _check_attributes(store: Store) -> Iterator[Problem]:
     file = f"{FEATURES}/{ZARR_METADATA}"
     about = store.attributes
-    if not LICENCE[1](about["licence"]):
-        yield Problem(file, f"licence should be {LICENCE[0]}; found {about['licence']!r}")
+    if not fits(about["licence"], Licence):
+        yield Problem(file, f"licence should be {expected(Licence)}; found {about['licence']!r}")
     validate_corpus(about["corpus"])
     if not isinstance(about["citation"], str):
         yield Problem(file, f"citation should be text; found {about['citation']!r}")
-    if about["parent"] is not None and not HEX64[1](about["parent"]):
+    if about["parent"] is not None and not fits(about["parent"], Hex64):
         yield Problem(file, f"parent should be a fingerprint or null; found {about['parent']!r}")
     if not store.names:
         yield Problem(file, "has no group")

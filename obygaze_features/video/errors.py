@@ -6,30 +6,14 @@ from typing import TypeVar
 
 from av import FFmpegError
 
+from obygaze_features.errors import VideoError
+
+__all__ = ["UNREADABLE", "VideoError", "guarded"]
+
 Item = TypeVar("Item")
 
 # FFmpegError covers broken data and early ends; PyAV answers a damaged header with the others.
 UNREADABLE = (FFmpegError, AttributeError, IndexError, MemoryError, OverflowError, UnicodeDecodeError)
-
-
-class VideoError(ValueError):
-    """A video that cannot give the frames asked for.
-
-    Parameters
-    ----------
-    reason
-        A short sentence without the file's name, e.g. "the file is empty (0 bytes)".
-    path
-        The file, where there is one.
-    """
-
-    def __init__(self, reason: str, path: str | Path | None = None) -> None:
-        super().__init__(reason, path)
-        self.reason = reason
-        self.path = path
-
-    def __str__(self) -> str:
-        return self.reason if self.path is None else f"{self.path}: {self.reason}"
 
 
 def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:

@@ -1,5 +1,7 @@
 """What goes wrong in an audit."""
 
+from obygaze_features.errors import ObygazeError
 
-class AuditError(ValueError):
+
+class AuditError(ObygazeError):
     """An audit can't be made of what it was given."""

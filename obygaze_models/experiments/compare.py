@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from obygaze_features.errors import ObygazeError
 from obygaze_models.evaluation import (
     METRICS,
     Predictions,
@@ -18,7 +19,7 @@ ASKED = ("protocol", "label_policy")
 """What the records of two comparable runs must agree on, beside tasks and clips."""
 
 
-class CompareError(ValueError):
+class CompareError(ObygazeError):
     """Two runs can't be compared."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from obygaze_features.errors import ObygazeError
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import Predictions, by_seed
 from obygaze_models.experiments.evaluate import Run
@@ -17,7 +18,7 @@ FILES = ("predictions.csv", "metrics.csv", "inner_curves.csv", "metrics.json", "
 """What a run's folder may hold; the last only where a run has several seeds."""
 
 
-class RunError(ValueError):
+class RunError(ObygazeError):
     """A run can't be kept where it was asked to be, or is not where it was looked for."""
 
 

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from obygaze_features.errors import OutputError
+
 CONTENTS = "contents.json"
 """Lists every file of the folder with its SHA-256; a folder with other files is not replaced."""
-
-
-class OutputError(ValueError):
-    """Tables and figures can't be kept where they were asked to be."""
 
 
 def check_folder(folder: Path, *, force: bool) -> None:

@@ -8,7 +8,7 @@ import pytest
 from obygaze.cli import main
 from obygaze_features.store import open_store
 from obygaze_features.store.records import ClipFeatures, ClipResult, PlannedClip
-from obygaze_features.store.seal import seal
+from obygaze_features.store.sealing import seal
 from obygaze_features.store.stage import Stage, staging_path
 from obygaze_features.store.testing import toy_group
 from obygaze_models.audits.captions import read_captions

@@ -120,7 +120,7 @@ def test_a_store_at_a_url_is_inspected_and_verified(stores, url, run):
     assert open_store("stores/films").fingerprint in run("inspect", url)[1]
     code, out, _ = run("verify", url)
     assert code == 0
-    assert out.startswith(f"{url} (manifest): nothing wrong")
+    assert out.startswith(f"{url} (digests): nothing wrong")
     (stores / "stores/films-1.0.0/data/features.zarr/toy/pooled/c/0/0").write_bytes(b"rubbish")
     code, out, _ = run("verify", url)
     assert code == 3

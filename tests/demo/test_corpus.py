@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 
 from obygaze_features.demo import plan_corpus
-from obygaze_features.demo.corpus import CORRUPT, LONGEST, MISSING, SHORTEST, _write_film_files
+from obygaze_features.demo.corpus import CORRUPT, LONGEST, MISSING, SHORTEST, _write_movie
 from obygaze_features.demo.drawing import CUES, HEIGHT, RATE, WIDTH, Look, draw_clip
 from obygaze_models.protocol import VISUAL_CONCEPTS
 
@@ -76,7 +76,7 @@ def test_the_probe_beats_every_baseline(demo_folder):
 def test_films_drawn_again_have_the_same_bytes(demo_folder, tree, tmp_path):
     for film in (plan_corpus()[0], next(film for film in plan_corpus() if film.one_file)):
         (tmp_path / film.movie).mkdir(exist_ok=True)
-        _write_film_files(film, tmp_path / film.movie)
+        _write_movie(film, tmp_path / film.movie)
         assert tree(tmp_path / film.movie) == tree(demo_folder / "films" / film.movie)
 
 

@@ -4,7 +4,7 @@ import av
 import numpy as np
 import pytest
 
-from obygaze_features.demo.films import write_film
+from obygaze_features.demo.corpus import write_video
 
 
 def frames(n: int) -> list[np.ndarray]:
@@ -19,14 +19,14 @@ def test_the_same_frames_give_the_same_bytes(tmp_path, suffix):
     for i in range(6):
         clutter = [bytes(1000 * i + 17) for _ in range(50)]  # what memory held before must not matter
         path = tmp_path / f"film-{i}{suffix}"
-        write_film(path, frames(60), 24)
+        write_video(path, frames(60), 24)
         written.add(path.read_bytes())
         del clutter
     assert len(written) == 1
 
 
 def test_a_film_is_h264_with_frames_that_look_ahead(tmp_path):
-    write_film(tmp_path / "film.mp4", frames(60), 24)
+    write_video(tmp_path / "film.mp4", frames(60), 24)
     with av.open(str(tmp_path / "film.mp4")) as container:
         stream = container.streams.video[0]
         assert stream.codec_context.name == "h264"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.demo.films import write_film
+from obygaze_features.demo.corpus import write_video
 from obygaze_features.extract import ExtractError, Job, estimate, run_local
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import Stage, open_store, seal, staging_path
@@ -34,9 +34,9 @@ def corpus(tmp_path_factory) -> Manifest:
     folder = tmp_path_factory.mktemp("films")
     clips = []
     for i in range(8):
-        write_film(folder / f"clip-{i}.mp4", moving_square(20 + 3 * i, 5 * i), 24)
+        write_video(folder / f"clip-{i}.mp4", moving_square(20 + 3 * i, 5 * i), 24)
         clips.append(Clip(f"tt1-{i:03d}", "tt1", f"clip-{i}.mp4"))
-    write_film(folder / "film.mkv", moving_square(96, 3), 24)
+    write_video(folder / "film.mkv", moving_square(96, 3), 24)
     clips += [Clip("tt2-001", "tt2", "film.mkv", 0.0, 2.0), Clip("tt2-002", "tt2", "film.mkv", 2.0, 4.0)]
     (folder / "garbage.mp4").write_bytes(np.random.default_rng(0).bytes(5000))
     (folder / "empty.mp4").touch()

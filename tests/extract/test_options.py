@@ -11,7 +11,7 @@ import pytest
 
 from obygaze_features.backbones import BACKBONES, BackboneError
 from obygaze_features.commands.extract_options import choose_shard, read_recipes, what_forbids_writing
-from obygaze_features.demo.films import write_film
+from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 
 NONE = {"weights": (), "preset": (), "tokens": ()}
@@ -122,7 +122,7 @@ def test_a_job_array_does_its_shares_and_one_job_seals(tmp_path, obygaze, monkey
     clips = []
     for i in range(3):
         frames = (np.full((48, 64, 3), 20 * i + t, np.uint8) for t in range(12))
-        write_film(tmp_path / f"{i}.mp4", frames, 24)
+        write_video(tmp_path / f"{i}.mp4", frames, 24)
         clips.append(Clip(f"tt1-{i}", "tt1", f"{i}.mp4"))
     write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "films.csv")
     monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "2")

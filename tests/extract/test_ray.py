@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obygaze_features.demo.films import write_film
+from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 
@@ -42,12 +42,12 @@ def films(tmp_path_factory) -> Path:
     for i in range(CLIPS - 1):
         width = 62 if i == 3 else 64
         frames = (np.full((48, width, 3), (7 * i + t) % 256, np.uint8) for t in range(20 + 3 * i))
-        write_film(folder / f"clip-{i:02d}.mp4", frames, 24)
+        write_video(folder / f"clip-{i:02d}.mp4", frames, 24)
         clips.append(Clip(f"tt1-{i:03d}", "tt1", f"clip-{i:02d}.mp4"))
     (folder / "garbage.mp4").write_bytes(np.random.default_rng(0).bytes(5000))
     clips.append(Clip("tt2-001", "tt2", "garbage.mp4"))
     write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
-    write_film(folder / "white.mp4", (np.full((48, 64, 3), 255, np.uint8) for _ in range(8)), 24)
+    write_video(folder / "white.mp4", (np.full((48, 64, 3), 255, np.uint8) for _ in range(8)), 24)
     deadly = (clips[0], Clip(DEADLY, "tt1", "white.mp4"), *clips[1:])
     write_manifest(Manifest(deadly, folder), folder / "deadly.csv")
     return folder

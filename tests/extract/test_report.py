@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.demo.films import write_film
+from obygaze_features.demo.corpus import write_video
 from obygaze_features.extract import Job, RunReport, run_local
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage
@@ -38,7 +38,7 @@ class BusyGPU:
 
 def test_a_run_counts_its_own_seconds_of_the_gpu_and_leaves_them_beside_the_stage(tmp_path):
     films = Manifest((Clip("a", "m", "a.mp4"), Clip("b", "m", "a.mp4"), Clip("c", "m", "none.mp4")), tmp_path)
-    write_film(tmp_path / "a.mp4", (np.full((48, 64, 3), 5 * t, np.uint8) for t in range(12)), 24)
+    write_video(tmp_path / "a.mp4", (np.full((48, 64, 3), 5 * t, np.uint8) for t in range(12)), 24)
     plain = load_backbone("descriptors", 2)
     compute = {**plain.provenance["compute"], "device": "a GPU"}
     backbone = replace(

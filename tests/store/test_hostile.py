@@ -62,7 +62,7 @@ def test_a_folder_in_place_of_a_listed_file_is_missed_in_words(store, tmp_path):
     (store / MANIFEST).write_bytes(digests_bytes(digests | {"data/empty": "0" * 64}))
     (store / "data/empty").mkdir()
     retag(store)
-    with pytest.raises(StoreError, match="data/empty: is listed in the digest manifest, but not there"):
+    with pytest.raises(StoreError, match="data/empty: is listed in the list of digests, but not there"):
         download(FolderFiles(store), tmp_path / "copy")
 
 

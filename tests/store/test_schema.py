@@ -16,6 +16,7 @@ from obygaze_features.store.clips_csv import COLUMNS
 from obygaze_features.store.format import ARRAYS
 from obygaze_features.store.import_features import Declared, import_features
 from obygaze_features.store.import_sources import Piece
+from obygaze_features.store.json_schema import json_schema
 from obygaze_features.store.merge import merge
 from obygaze_features.store.testing import seal_arrays
 
@@ -55,6 +56,11 @@ def check_store(path):
     assert len(lines) == len(open_store(path).clips)
     for line in lines:
         check("clip", line)
+
+
+def test_the_schema_is_the_one_of_the_code():
+    """`make schema` writes it anew."""
+    assert json_schema() == SCHEMA
 
 
 def test_the_schema_is_a_schema():

@@ -86,7 +86,7 @@ def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
 def test_what_a_stopped_pull_left_is_used(site, whole, tmp_path):
     name = "data/features.zarr/toy/frames/c/1/0/0"
     site.lost = {name}
-    with pytest.raises(StoreError, match=r"frames/c/1/0/0: is listed in the digest manifest, but not there"):
+    with pytest.raises(StoreError, match=r"frames/c/1/0/0: is listed in the list of digests, but not there"):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
     with pytest.raises(StoreError, match="being"):

@@ -1,5 +1,7 @@
 """The room's one exception."""
 
+from obygaze_features.errors import ObygazeError
 
-class TaskError(ValueError):
+
+class TaskError(ObygazeError):
     """Labels, runs or a store can't be used for the task; the message is one line for the user."""

@@ -35,7 +35,7 @@ from obygaze_features.store.format import (
     spec_version,
 )
 from obygaze_features.store.journal import JournalEntry, is_done
-from obygaze_features.store.provenance import HEX64, validate_licence
+from obygaze_features.store.provenance import Hex64, expected, fits, validate_licence
 from obygaze_features.store.records import GroupSpec, one_line
 from obygaze_features.store.stage import Stage, read_stage
 from obygaze_features.store.stage_files import stored_arrays
@@ -123,8 +123,8 @@ def seal(
     destination = Path(destination)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
     final = final_path(destination, version)
-    if parent is not None and not HEX64[1](parent):
-        raise StoreError(f"parent {parent!r}: expected a fingerprint, {HEX64[0]}")
+    if parent is not None and not fits(parent, Hex64):
+        raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
     about: dict[str, object] = {
         "spec_version": spec_version(stored_arrays(stage.clips, stage.groups)),
         "licence": validate_licence(licence),

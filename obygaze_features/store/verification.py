@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from obygaze_features.errors import StoreError
@@ -24,7 +23,7 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
     block_rows,
 )
-from obygaze_features.store.store import check_version, locate
+from obygaze_features.store.store import Place, check_version, files_of
 from obygaze_features.store.store_files import StoreFiles, absent_files, chunk_of
 from obygaze_features.store.verify_content import Problem, check_content
 
@@ -45,7 +44,7 @@ class VerifyReport:
         Files and bytes of the payload; after a full verification, clips by status; in a partial
         copy, the files that it leaves out ("not pulled").
     fingerprint
-        SHA-256 of the digest manifest as it is now.
+        SHA-256 of the list of digests as it is now.
     """
 
     where: str
@@ -84,7 +83,7 @@ class _Found:
     digest: str
 
 
-def verify(path: Path | str, depth: Depth = "digests") -> VerifyReport:
+def verify(store: Place, depth: Depth = "digests") -> VerifyReport:
     """Check a sealed store: a folder, a zip, or at a URL.
 
     A partial copy is checked for what it says it has; how many files it leaves out is counted. At a URL
@@ -92,6 +91,8 @@ def verify(path: Path | str, depth: Depth = "digests") -> VerifyReport:
 
     Parameters
     ----------
+    store
+        A store, or its path or URL.
     depth
         quick: sizes, counts, and the digests of the files beside `data/`; digests: the digest of every file,
         and no file missing or extra; full: the schema, ids, statuses, and every row against `data/clips.csv`
@@ -102,7 +103,7 @@ def verify(path: Path | str, depth: Depth = "digests") -> VerifyReport:
     StoreError
         If there is no sealed store at this place, or its server cannot be reached.
     """
-    files = locate(path)
+    files = files_of(store)
     names = files.names()
     tags = [name for name in names if not name.startswith(f"{PAYLOAD}/") and name != FETCH]
     payload = [name for name in names if name.startswith(f"{PAYLOAD}/")]

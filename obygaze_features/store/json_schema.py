@@ -1,0 +1,228 @@
+"""docs/store-format.schema.json, generated: what is JSON or a table in a store, as JSON Schema 2020-12.
+
+`python -m obygaze_features.store.json_schema > docs/store-format.schema.json` writes it anew (`make schema`).
+"""
+
+import json
+import sys
+from typing import Any
+
+import msgspec
+
+from obygaze_features.io import json_bytes
+from obygaze_features.store.clips_csv import COLUMNS, DIGEST_PREFIX, TEXT_COLUMN
+from obygaze_features.store.format import (
+    ARRAYS,
+    FEATURE_ARRAYS,
+    SPEC_VERSION,
+    STATUSES,
+    TIME_ARRAYS,
+    ArrayKind,
+)
+from obygaze_features.store.provenance import (
+    END,
+    Corpus,
+    FilledIn,
+    Hex64,
+    ImportedProvenance,
+    Licence,
+    Provenance,
+    SomeText,
+    Text,
+)
+
+Schema = dict[str, Any]
+_SECONDS: Schema = {
+    "description": "Seconds, or nothing",
+    "type": "string",
+    "pattern": r"^(-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?)?$",
+}
+_DIGEST: Schema = {"description": "SHA-256, or nothing", "type": "string", "pattern": "^([0-9a-f]{64})?$"}
+_TEXT: Schema = {"type": "string"}
+_SIZES: Schema = {"type": "array", "items": {"type": "integer", "minimum": 1}}
+_BYTES: Schema = {
+    "properties": {
+        "name": {"const": "bytes"},
+        "configuration": {"properties": {"endian": {"const": "little"}}},
+    },
+    "required": ["name"],
+}
+
+
+def json_schema() -> Schema:
+    """Give the schema; each part is under `$defs` by the name that docs/store-format.md gives it."""
+    kinds = (Provenance, ImportedProvenance, FilledIn, Corpus, Hex64, Licence, SomeText, Text)
+    refs, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    extracted, imported, filled_in, corpus, sha256, licence, some_text, text = refs
+    document: Schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"The store format, version {SPEC_VERSION}",
+        "description": "The parts of a store that are JSON or a table, each under $defs by the name that "
+        "docs/store-format.md gives it. What a schema cannot say (digests, one size per dimension, rows that "
+        "agree) is in that document and checked by `obygaze store verify --full`.",
+        "$defs": {
+            "array": _array(),
+            "attributes": {
+                "description": "Attribute `obygaze` of the root group",
+                **_object(
+                    spec_version={"type": "string", "pattern": r"^1\.[0-9]{1,6}$"},
+                    licence=licence,
+                    citation=text,
+                    corpus=corpus,
+                    parent={"anyOf": [sha256, {"type": "null"}]},
+                ),
+            },
+            "provenance": {
+                "description": "Attribute `provenance` of a backbone's group",
+                "if": {"required": ["imported"], "properties": {"imported": {"const": True}}},
+                "then": imported,
+                "else": extracted,
+                "allOf": [filled_in],
+            },
+            **components,
+            "clip": _clip(some_text),
+            "journal": _journal(sha256),
+        },
+    }
+    document["$defs"]["attributes"]["properties"]["merged_with"] = {
+        "type": "array",
+        "items": sha256,
+        "minItems": 1,
+    }
+    # Python's `$` stands before a last line break too; JSON Schema's does not.
+    plain: Schema = json.loads(json.dumps(document).replace(json.dumps(END)[1:-1], "$"))
+    return plain
+
+
+def _object(**properties: Schema) -> Schema:
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def _array() -> Schema:
+    grid = _object(name={"const": "regular"}, configuration=_object(chunk_shape=_SIZES))
+    keys: Schema = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "name": {"const": "default"},
+            "configuration": {"properties": {"separator": {"const": "/"}}},
+        },
+    }
+    common = _object(
+        zarr_format={"const": 3},
+        node_type={"const": "array"},
+        shape=_SIZES,
+        data_type={},
+        chunk_grid=grid,
+        chunk_key_encoding=keys,
+        fill_value={},
+        codecs={},
+        dimension_names={},
+    )
+    return {
+        "description": "zarr.json of one of the arrays of a sealed store",
+        **common,
+        "anyOf": [_kind(kind) for kind in ARRAYS.values()],
+    }
+
+
+def _kind(kind: ArrayKind) -> Schema:
+    dims = [list(kind.dims)]
+    if kind.name == "frames":
+        dims.append(["clip", "tubelet", "feature"])
+    return {
+        "title": kind.name,
+        "properties": {
+            "dimension_names": {"enum": dims},
+            "data_type": {"enum": list(kind.dtypes)},
+            "fill_value": {"const": "NaN" if isinstance(kind.fill, float) else kind.fill},
+            "codecs": _codecs(kind),
+            "shape": {"minItems": len(kind.dims), "maxItems": len(kind.dims)},
+        },
+    }
+
+
+def _codecs(kind: ArrayKind) -> Schema:
+    plain = _items(_BYTES, _named("crc32c"))
+    if kind.dtypes == ("string",):
+        return _items(_named("vlen-utf8"), _named("zstd"), _named("crc32c"))
+    if not kind.sharded:
+        return plain
+    inner = _object(
+        chunk_shape={"type": "array", "prefixItems": [{"const": 1}]}, codecs=plain, index_codecs=plain
+    )
+    inner["properties"]["index_location"] = {"const": "end"}
+    return _items(_object(name={"const": "sharding_indexed"}, configuration=inner))
+
+
+def _named(codec: str) -> Schema:
+    return {"properties": {"name": {"const": codec}}, "required": ["name"]}
+
+
+def _items(*schemas: Schema) -> Schema:
+    return {
+        "type": "array",
+        "prefixItems": list(schemas),
+        "minItems": len(schemas),
+        "maxItems": len(schemas),
+    }
+
+
+def _clip(some_text: Schema) -> Schema:
+    special: dict[str, Schema] = {
+        "row": {"type": "string", "pattern": "^(0|[1-9][0-9]*)$"},
+        "clip": {"type": "string", "minLength": 1},
+        "status": {"enum": list(STATUSES)},
+        "start_s": _SECONDS,
+        "end_s": _SECONDS,
+        "source_bytes": {"type": "string", "pattern": "^[0-9]*$"},
+        "source_duration_s": _SECONDS,
+        "source_sha256": _DIGEST,
+    }
+    arrays = "|".join((*FEATURE_ARRAYS, *TIME_ARRAYS))
+    digests = f"^{DIGEST_PREFIX}"
+    with_reason: Schema = {
+        "if": {"properties": {"status": {"enum": ["partial", "failed"]}}},
+        "then": {"properties": {"reason": {"minLength": 1}}},
+    }
+    with_digests: Schema = {
+        "if": {"properties": {"status": {"enum": ["missing", "failed"]}}},
+        "then": {"patternProperties": {digests: {"const": ""}}},
+        "else": {"patternProperties": {digests: {"minLength": 64}}},
+    }
+    line = _object(**{column: special.get(column, _TEXT) for column in COLUMNS})
+    line["properties"][TEXT_COLUMN] = {**some_text, "description": "In a store of texts alone"}
+    return {
+        "description": "A line of data/clips.csv: column -> text",
+        **line,
+        "patternProperties": {f"{digests}[A-Za-z0-9][A-Za-z0-9._-]*/({arrays})$": _DIGEST},
+        "additionalProperties": False,
+        "allOf": [with_reason, with_digests],
+    }
+
+
+def _journal(sha256: Schema) -> Schema:
+    source: Schema = {
+        "bytes": {"type": "integer", "minimum": 0},
+        "duration_s": {"type": "number"},
+        "sha256": sha256,
+    }
+    entry = _object(
+        row={"type": "integer", "minimum": 0},
+        id={"type": "string", "minLength": 1},
+        status={"enum": [*STATUSES[1:], STATUSES[0]]},
+        reason=_TEXT,
+        attempt={"type": "integer", "minimum": 1},
+        sha256={"type": "object", "additionalProperties": sha256},
+        source={"type": "object", "properties": source, "additionalProperties": False},
+    )
+    entry["properties"]["time"] = _TEXT
+    return {
+        "description": "A line of a stage's journal",
+        **_object(crc32={"type": "string", "pattern": "^[0-9a-f]{8}$"}, entry=entry),
+        "additionalProperties": False,
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json_bytes(json_schema()).decode())

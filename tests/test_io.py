@@ -1,0 +1,93 @@
+"""Files are written whole or not at all, and nothing is overwritten unasked."""
+
+import csv
+import hashlib
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import obygaze_features.io as ours
+from obygaze_features.errors import OutputError
+from obygaze_features.io import (
+    csv_line,
+    file_sha256,
+    json_bytes,
+    refuse_existing,
+    sha256_of,
+    whole_folder,
+    write_whole,
+)
+
+
+def test_bytes_and_text_are_written_as_they_are(tmp_path):
+    write_whole(tmp_path / "a", b"\x00\r\n")
+    assert (tmp_path / "a").read_bytes() == b"\x00\r\n"
+    write_whole(tmp_path / "a", "é\r\n")
+    assert (tmp_path / "a").read_bytes() == "é\r\n".encode()
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("step", ["write_all", "sync"])
+def test_a_write_that_fails_leaves_the_old_file_and_names_it(tmp_path, monkeypatch, step):
+    path = tmp_path / "a"
+    write_whole(path, b"old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(ours, step, full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_whole(path, b"new")
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_whose_folder_is_gone_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        write_whole(tmp_path / "gone" / "a", b"")
+    assert caught.value.filename == str(tmp_path / "gone" / "a")
+
+
+def test_a_folder_appears_whole_and_replaces_the_old_one(tmp_path):
+    folder = tmp_path / "run"
+    with whole_folder(folder) as partial:
+        (partial / "a").write_bytes(b"1")
+        assert not folder.exists()
+    with whole_folder(folder) as partial:
+        (partial / "b").write_bytes(b"2")
+        assert [path.name for path in folder.iterdir()] == ["a"]
+    assert [path.name for path in folder.iterdir()] == ["b"]
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_folder_that_was_not_finished_leaves_the_old_one(tmp_path):
+    folder = tmp_path / "run"
+    with whole_folder(folder) as partial:
+        (partial / "a").write_bytes(b"1")
+    with pytest.raises(RuntimeError, match="stopped"), whole_folder(folder) as partial:
+        raise RuntimeError("stopped")
+    assert [path.name for path in folder.iterdir()] == ["a"]
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_what_exists_is_not_overwritten_unless_forced(tmp_path):
+    (tmp_path / "b").touch()
+    refuse_existing(tmp_path / "a", None)
+    refuse_existing(tmp_path / "b", force=True)
+    with pytest.raises(OutputError, match=r"b exists already: give --force to replace it, or another --out"):
+        refuse_existing(tmp_path / "a", tmp_path / "b")
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00")), min_size=2))
+def test_a_line_of_csv_reads_back(cells):
+    assert list(csv.reader(io.StringIO(csv_line(cells), newline=""), strict=True)) == [cells]
+
+
+def test_digests_and_documents(tmp_path):
+    write_whole(tmp_path / "a", b"a")
+    assert file_sha256(tmp_path / "a") == sha256_of(b"a") == hashlib.sha256(b"a").hexdigest()
+    assert json_bytes({"é": 1.5}) == '{\n  "é": 1.5\n}\n'.encode()
