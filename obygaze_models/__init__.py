@@ -1,1 +1,114 @@
-"""The zoo: small CPU-only models trained straight from feature stores, and their honest evaluation."""
+"""The zoo: small models on stored features, evaluated one movie left out at a time. CPU only.
+
+Names are imported when they are first used, so that `import obygaze_models` costs nothing.
+
+Examples
+--------
+>>> import obygaze_models as om
+>>> om.linear_probe(C=0.01).named_steps["logisticregression"].C
+0.01
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from obygaze_features.errors import ObygazeError
+    from obygaze_models.concepts import ConceptBank, ConceptBottleneck, LinearCAV
+    from obygaze_models.dataset import Dataset, load_dataset
+    from obygaze_models.evaluation.compare import compare, side
+    from obygaze_models.evaluation.evaluate import Run, evaluate
+    from obygaze_models.evaluation.predictions import Predictions
+    from obygaze_models.evaluation.run_folder import read_run, saved, write_run
+    from obygaze_models.models import (
+        ClippedScaler,
+        GroupedSelection,
+        MLPProbe,
+        ModelSpec,
+        MoviePrior,
+        linear_probe,
+    )
+    from obygaze_models.protocol import find_target, leave_one_movie_out, splits
+    from obygaze_models.report import Report, write_report
+    from obygaze_models.report.evaluation import comparison_report, run_report
+
+    __version__: str
+
+__all__ = [
+    "ClippedScaler",
+    "ConceptBank",
+    "ConceptBottleneck",
+    "Dataset",
+    "GroupedSelection",
+    "LinearCAV",
+    "MLPProbe",
+    "ModelSpec",
+    "MoviePrior",
+    "ObygazeError",
+    "Predictions",
+    "Report",
+    "Run",
+    "__version__",
+    "compare",
+    "comparison_report",
+    "evaluate",
+    "find_target",
+    "leave_one_movie_out",
+    "linear_probe",
+    "load_dataset",
+    "read_run",
+    "run_report",
+    "saved",
+    "side",
+    "splits",
+    "write_report",
+    "write_run",
+]
+
+_HOMES = {
+    "ClippedScaler": "models",
+    "ConceptBank": "concepts",
+    "ConceptBottleneck": "concepts",
+    "Dataset": "dataset",
+    "GroupedSelection": "models",
+    "LinearCAV": "concepts",
+    "MLPProbe": "models",
+    "ModelSpec": "models",
+    "MoviePrior": "models",
+    "ObygazeError": "errors",
+    "Predictions": "evaluation.predictions",
+    "Report": "report",
+    "Run": "evaluation.evaluate",
+    "compare": "evaluation.compare",
+    "comparison_report": "report.evaluation",
+    "evaluate": "evaluation.evaluate",
+    "find_target": "protocol",
+    "leave_one_movie_out": "protocol",
+    "linear_probe": "models",
+    "load_dataset": "dataset",
+    "read_run": "evaluation.run_folder",
+    "run_report": "report.evaluation",
+    "saved": "evaluation.run_folder",
+    "side": "evaluation.compare",
+    "splits": "protocol",
+    "write_report": "report",
+    "write_run": "evaluation.run_folder",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used (PEP 562)."""
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415  slow, and needed here alone
+
+        return version("obygaze")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__

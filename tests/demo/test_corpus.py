@@ -8,7 +8,7 @@ import numpy as np
 from obygaze_features.demo import plan_corpus
 from obygaze_features.demo.corpus import CORRUPT, LONGEST, MISSING, SHORTEST, _write_movie
 from obygaze_features.demo.drawing import CUES, HEIGHT, RATE, WIDTH, Look, draw_clip
-from obygaze_models.protocol import VISUAL_CONCEPTS
+from obygaze_features.manifest import builtin_codebook
 
 PLAIN = Look((1.0, 1.0, 1.0), 0.4, 0.0)
 
@@ -17,24 +17,30 @@ def drawn(*concepts, strength=1.0, n_frames=48):
     return np.stack(list(draw_clip(PLAIN, concepts, strength, n_frames, seed=1))).astype(int)
 
 
-def test_six_films_of_at_least_twenty_clips_of_five_to_twenty_seconds():
+def test_seven_films_of_at_least_twenty_clips_of_five_to_twenty_seconds():
     films = plan_corpus()
-    assert len(films) >= 6
+    assert len(films) == 7
     for film in films:
         assert len(film.clips) >= 20
         assert all(SHORTEST <= clip.n_frames / RATE <= LONGEST for clip in film.clips)
         assert {clip.level for clip in film.clips} == {"EN", "HN", "NS", "S"}
 
 
-def test_concepts_follow_levels_as_annotators_use_them():
+def test_levels_follow_from_concepts_alone():
+    strengths = {}
     for film in plan_corpus():
         for clip in film.clips:
             assert (len(clip.concepts) == 0) == (clip.level == "EN")
             assert len(set(clip.concepts)) == len(clip.concepts)
+            if clip.level in {"HN", "S"}:
+                assert ("Body" in clip.concepts) == (clip.level == "S")
+                strengths.setdefault(clip.level, []).append(clip.strength)
+    # How visible the cues are does not tell levels apart.
+    assert abs(np.mean(strengths["HN"]) - np.mean(strengths["S"])) < 0.05
 
 
 def test_every_visual_concept_has_a_cue_that_can_be_seen():
-    assert set(CUES) == set(VISUAL_CONCEPTS)
+    assert set(CUES) == set(builtin_codebook("obygaze12").visual_concepts)
     plain = drawn()
     for concept in CUES:
         frames = drawn(concept)
@@ -56,21 +62,38 @@ def test_the_manifest_in_git_is_the_demos(demo_folder, repository):
 def test_the_two_planted_failures_are_listed_and_not_lost(demo_folder):
     with (demo_folder / "store-1.0.0" / "data" / "clips.csv").open(encoding="utf-8") as file:
         rows = {row["clip"]: row for row in csv.DictReader(file)}
-    assert len(rows) == 144
+    assert len(rows) == 168
     failed = {clip: row["reason"] for clip, row in rows.items() if row["status"] == "failed"}
     assert set(failed) == {CORRUPT, MISSING}
     assert all(failed.values())
 
 
-def test_the_probe_beats_every_baseline(demo_folder):
-    with (demo_folder / "run" / "metrics.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert len({row["model"] for row in rows}) >= 5
-    for name in ("f1_pos", "average_precision", "auc", "within_movie_auc"):
-        column = "movie_mean" if name == "within_movie_auc" else "pooled"
-        values = {row["model"]: float(row[column]) for row in rows if row["metric"] == name}
-        probe = values.pop("mlp")
-        assert probe > max(values.values()) + 0.1, name
+def table_of(path):
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_linear_and_mlp_beat_every_baseline_and_bottlenecks_beat_their_controls(demo_folder):
+    rows = table_of(demo_folder / "run" / "metrics.csv")
+    for name in ("f1_pos", "average_precision", "balanced_accuracy", "within_movie_auc"):
+        values = {row["model"]: float(row["pooled"]) for row in rows if row["metric"] == name}
+        learnt = [values.pop(model) for model in ("linear", "mlp", "pcbm_lr", "pcbm_dt")]
+        controls = [values.pop(f"pcbm_lr_{control}") for control in ("random", "shuffled")]
+        assert min(learnt) > max(values.values()) + 0.1, name
+        assert min(learnt[2:]) > max(controls), name
+    aps = {row["model"]: float(row["pooled"]) for row in rows if row["metric"] == "average_precision"}
+    assert min(aps["linear"], aps["mlp"]) > 0.95
+
+
+def test_a_kept_bottleneck_predicts_the_film_that_nobody_labelled(demo_folder):
+    planted = {row["clip_id"]: row for row in table_of(demo_folder / "planted.csv")}
+    labels = table_of(demo_folder / "labels.csv")
+    assert {row["movie"] for row in labels if not row["level"]} == {"tt9000007"}
+    predicted = [row for row in table_of(demo_folder / "predictions.csv") if row["movie"] == "tt9000007"]
+    assert len(predicted) == 24
+    right = [(row["called"] == "1") == (planted[row["clip_id"]]["level"] == "S") for row in predicted]
+    # NS clips may show Body and be called S.
+    assert np.mean(right) > 0.85
 
 
 def test_films_drawn_again_have_the_same_bytes(demo_folder, tree, tmp_path):
@@ -90,8 +113,8 @@ def test_the_demos_steps_give_the_same_bytes_with_one_worker(demo_folder, obygaz
     obygaze(tmp_path, 0, "manifest", "import", "folder", "demo/films", *labels)
     named = ("--corpus", "obygaze-demo", "--licence", "CC0-1.0", "--workers", 1)
     obygaze(tmp_path, 3, "extract", "demo/manifest.csv", "demo/store", *named)
-    task = ("--task", "hn_s", "--test", "enhn_s", "--out", "demo/run")
-    obygaze(tmp_path, 0, "evaluate", "demo/store-1.0.0", "demo/manifest.csv", *task)
+    task = ("--task", "hn_s", "--test", "enhn_s", "--save", "pcbm_lr", "--out", "demo/run")
+    obygaze(tmp_path, 0, "evaluate", "demo/manifest.csv", "demo/store-1.0.0", *task)
     for name in ("store-1.0.0", "run"):
         assert tree(again / name) == tree(demo_folder / name)
     assert (again / "manifest.csv").read_bytes() == (demo_folder / "manifest.csv").read_bytes()
