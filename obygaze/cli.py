@@ -79,13 +79,20 @@ CONTENTS: dict[str, Entry] = {
     "folds": Entry("Print the clips of every fold.", f"{MODELS}.folds:folds"),
     "evaluate": Entry("Evaluate probes, one movie left out at a time.", f"{MODELS}.evaluate:evaluate"),
     "compare": Entry("Compare the models of two runs, film by film.", f"{MODELS}.compare:compare"),
-    "table2": Entry("Redo Table 2 (and 5) from stores.", f"{MODELS}.published:table2"),
-    "table4": Entry("Redo Table 4 film by film.", f"{MODELS}.published:table4"),
-    "figure2": Entry("Count levels and concepts, drawn.", f"{MODELS}.published:figure2"),
-    "figure3": Entry("Show how well each concept is found.", f"{MODELS}.published:figure3"),
-    "figure5": Entry("Draw the tree over concepts.", f"{MODELS}.published:figure5"),
-    "figure6": Entry("Show what makes the probe fail.", f"{MODELS}.published:figure6"),
-    "paper": Entry("Redo all of the paper, with one index.", f"{MODELS}.published:paper"),
+    "paper": Entry(
+        "Redo the tables and figures of Tores et al., CVPR 2024.",
+        {
+            "all": Entry("Redo all of them, with one index.", f"{MODELS}.paper:all_"),
+            "table2": Entry("Redo Table 2 (and 5).", f"{MODELS}.paper:table2"),
+            "table4": Entry("Redo Table 4, movie by movie.", f"{MODELS}.paper:table4"),
+            "figure2": Entry("Count levels and concepts, drawn.", f"{MODELS}.paper:figure2"),
+            "figure3": Entry("Show how well each concept is found.", f"{MODELS}.paper:figure3"),
+            "figure5": Entry("Draw the tree over concepts.", f"{MODELS}.paper:figure5"),
+            "figure6": Entry("Show what makes the perceptron fail.", f"{MODELS}.paper:figure6"),
+        },
+        "  obygaze paper all obygaze12.csv stores/xclip --out paper\n"
+        "  obygaze paper table2 obygaze12.csv stores/xclip --protocol paper --out table2",
+    ),
     "audit": Entry(
         "Audit embeddings, captions and saliency for bias.",
         {

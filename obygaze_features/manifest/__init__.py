@@ -26,7 +26,7 @@ from .importers import (
 from .manifest import Manifest, codebook_file, holds_codebook, read_manifest, write_manifest
 from .policies import LabelPolicy, apply_policy, policies_of
 from .projection import Label, Projection, merge, project, windows
-from .statistics import Statistics, statistics
+from .statistics import Statistics, is_obygaze12, statistics
 from .texts import TextList, read_texts
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "import_mediaeval15",
     "import_mobygaze",
     "import_obygaze12",
+    "is_obygaze12",
     "load_codebook",
     "merge",
     "policies_of",

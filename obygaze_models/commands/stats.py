@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from obygaze_features.manifest import Manifest, Statistics
+    from obygaze_features.manifest import Statistics
 
 
 @click.command()
@@ -52,9 +52,10 @@ def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> No
     printed = printed_numbers(clips)
     if figure is not None:
         # Before the tables, which would hide why it could not be drawn.
-        from obygaze_models.figures.figure2 import draw_figure2
+        from obygaze_models.obygaze12.corpus import refuse_other_codebook
+        from obygaze_models.obygaze12.figure2 import draw_figure2
 
-        _refuse_to_draw(clips)
+        refuse_other_codebook(clips.codebook, "--figure: Figure 2")
         draw_figure2(counted, figure)
         click.echo(f"figure written to {figure}", err=True)
     if as_json:
@@ -68,18 +69,6 @@ def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> No
     else:
         for name, one in counted.items():
             _show(name, one, len(clips), printed)
-
-
-def _refuse_to_draw(clips: "Manifest") -> None:
-    """Figure 2 has a colour for each visual concept of ObyGaze12."""
-    from obygaze_features.manifest import ManifestError, builtin_codebook
-
-    drawn, found = builtin_codebook("obygaze12"), clips.codebook
-    if (found.level_names, found.visual_concepts) != (drawn.level_names, drawn.visual_concepts):
-        raise ManifestError(
-            f"--figure: Figure 2 has the levels and visual concepts of {drawn.name}, "
-            f"and this manifest's codebook is {found.name!r}"
-        )
 
 
 def _show(policy: str, counted: "Statistics", n_read: int, printed: "Mapping[str, str]") -> None:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.manifest import Manifest
 from obygaze_models.errors import ProtocolError
+from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,3 +143,47 @@ def check_split(
                         "the strict protocol allows neither a clip nor a movie on two sides"
                     )
                 side_of[name] = side
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The clip ids of one fold, for those who run a model of their own.
+
+    Attributes
+    ----------
+    name : int or str
+        Its number, or what is left out.
+    train, validation, test : tuple of str
+        In the manifest's order, unless the function that makes the fold says otherwise.
+    """
+
+    name: int | str
+    train: tuple[str, ...]
+    validation: tuple[str, ...]
+    test: tuple[str, ...]
+
+
+def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold, ...]:
+    """Leave one movie out: its clips that the test asks for against the others' clips to train on.
+
+    No fold has a validation side: what is selected is selected by an inner loop over the training movies.
+
+    Raises
+    ------
+    ProtocolError
+        There are fewer than 3 movies with clips to train or test on, or a clip or a movie is on two sides.
+    """
+    labels = labels_of(manifest)
+    learnt, asked = (target.of(labels) != NOT_ASKED for target in (train, test))
+    used = np.flatnonzero(learnt | asked)
+    ids = labels.clip_ids[used].tolist()
+    table = leave_one_movie_out(ids, labels.movies[used].tolist())
+    return tuple(
+        Fold(
+            name=split.fold,
+            train=tuple(ids[row] for row in split.train.tolist()),
+            validation=(),
+            test=tuple(ids[row] for row in split.test.tolist()),
+        )
+        for split in splits(table, learnt[used], asked[used])
+    )

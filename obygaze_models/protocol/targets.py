@@ -1,5 +1,6 @@
 """Targets: what a model is asked of a clip. A task of levels, a concept's presence, or the ordered levels."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -100,6 +101,8 @@ class Target:
         The concept whose presence is asked; "" otherwise.
     scale : str
         The codebook's further scale that `classes` are of; "" for the levels themselves.
+    against : tuple of str
+        For a concept, the levels whose clips without it are asked; all that count when empty.
     """
 
     name: str
@@ -108,6 +111,7 @@ class Target:
     classes: tuple[tuple[str, ...], ...]
     concept: str = ""
     scale: str = ""
+    against: tuple[str, ...] = ()
 
     @property
     def n_classes(self) -> int:
@@ -134,11 +138,35 @@ class Target:
         asked = np.isin(labels.levels, np.array(self.levels, dtype=str))
         if self.kind == "concept":
             present = labels.present[:, labels.concepts.index(self.concept)]
+            if self.against:
+                asked &= present | np.isin(labels.levels, np.array(self.against, dtype=str))
             return np.where(asked, present.astype(np.int64), NOT_ASKED)
         found = np.full(len(labels.levels), NOT_ASKED, dtype=np.int64)
         for rank, side in enumerate(self.classes):
             found[np.isin(labels.levels, np.array(side, dtype=str))] = rank
         return found
+
+
+def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()) -> Target:
+    """Ask of a clip whether it has a concept, clips without it being of some levels alone.
+
+    Raises
+    ------
+    ManifestError
+        The concept or a level is not in the codebook.
+    ProtocolError
+        The concept is not visual.
+    """
+    name = codebook.concept_spelled(concept)
+    if name not in codebook.visual_concepts:
+        raise ProtocolError(
+            f"concept {name!r} is not visual: expected one of {', '.join(codebook.visual_concepts)}"
+        )
+    levels = tuple(codebook.level_spelled(level) for level in against)
+    title, short = f"{name}, present or not", f"concept:{name}"
+    if levels:
+        title, short = f"{name} vs {' u '.join(levels)} without it", f"{short}-vs-{'+'.join(levels)}"
+    return Target(short, title, "concept", (codebook.labels,), name, against=levels)
 
 
 def task_target(task: Task) -> Target:
@@ -163,14 +191,7 @@ def find_target(name: str, codebook: Codebook) -> Target:
         classes = tuple((level,) for level in codebook.labels)
         return Target(name, " < ".join(codebook.labels), "ordinal", classes)
     if colon and kind == "concept":
-        concept = codebook.concept_spelled(rest)
-        if concept not in codebook.visual_concepts:
-            raise ProtocolError(
-                f"concept {concept!r} is not visual: expected one of {', '.join(codebook.visual_concepts)}"
-            )
-        return Target(
-            f"concept:{concept}", f"{concept}, present or not", "concept", (codebook.labels,), concept
-        )
+        return concept_target(rest, codebook)
     if colon and kind == "scale":
         scale = codebook.scale(rest)
         names = tuple(level.name for level in scale.levels)

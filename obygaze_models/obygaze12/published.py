@@ -13,13 +13,19 @@ Average = Literal["f1_pos", "f1_weighted"]
 
 BOTH, PREPRINT, CVPR = "000 and 001, Table 2", "000, Table 2", "001, Table 2"
 
-CELLS: tuple[tuple[str, str], ...] = (
+Cell = tuple[str, str]
+"""Task trained on and task tested on."""
+
+CELLS: tuple[Cell, ...] = (
     ("en_s", "en_s"),
     ("hn_s", "en_s"),
     ("en_s", "enhn_s"),
     ("hn_s", "enhn_s"),
 )
-"""Training and test task of each cell of Tables 2 and 5, in the order of print."""
+"""The cells of Tables 2 and 5, in the order of print."""
+
+FILM_PAIRS: Cell = ("hn_s", "enhn_s")
+"""The cell of Table 4 and Figure 6."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +41,12 @@ class Printed:
         return f"{self.mean:.2f}" if self.sd is None else f"{self.mean:.2f} ({self.sd:.2f})"
 
 
-def _row(source: str, *numbers: tuple[float, float] | float) -> dict[tuple[str, str], Printed]:
+def _row(source: str, *numbers: tuple[float, float] | float) -> dict[Cell, Printed]:
     pairs = [number if isinstance(number, tuple) else (number, None) for number in numbers]
     return {cell: Printed(mean, sd, source) for cell, (mean, sd) in zip(CELLS, pairs, strict=True)}
 
 
-PROBES: Mapping[str, Mapping[tuple[str, str], Printed]] = {
+PROBES: Mapping[str, Mapping[Cell, Printed]] = {
     "ViViT-B/16": _row(BOTH, (0.53, 0.18), (0.62, 0.13), (0.54, 0.24), (0.73, 0.1)),
     "X-CLIP": _row(BOTH, (0.79, 0.05), (0.71, 0.05), (0.66, 0.05), (0.82, 0.03)),
     "X-CLIP, LSMDC": _row("000, Table 5", (0.70, 0.08), (0.70, 0.10), (0.66, 0.06), (0.78, 0.11)),
@@ -50,11 +56,17 @@ PROBES: Mapping[str, Mapping[tuple[str, str], Printed]] = {
 PROBE_OF: Mapping[str, str] = {"vivit": "ViViT-B/16", "xclip": "X-CLIP", "xclip-lsmdc": "X-CLIP, LSMDC"}
 """Our name of a backbone -> its printed row."""
 
-BOTTLENECKS: Mapping[str, Mapping[tuple[str, str], Printed]] = {
+BOTTLENECKS: Mapping[str, Mapping[Cell, Printed]] = {
     "PCBM-DT": _row(BOTH, 0.68, 0.44, 0.58, 0.38),
     "PCBM-LR": _row(BOTH, 0.64, 0.43, 0.50, 0.37),
 }
 """On X-CLIP's features, positive-class F1."""
+
+
+def printed_name(model: str) -> str:
+    """Name the printed row of one of our bottlenecks."""
+    return "PCBM-DT" if model.startswith("pcbm_dt") else "PCBM-LR"
+
 
 PREVALENCE: Mapping[str, float] = {"en_s": 0.23, "enhn_s": 0.19}
 """Share of positive clips in the test task, as Appendix 8.2 of 000 prints it."""

@@ -6,29 +6,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from obygaze_models.evaluation import METRICS, t_interval
+from obygaze_models.evaluation import METRICS
 from obygaze_models.evaluation.metrics import f1_pos, f1_weighted
-from obygaze_models.experiments import captions
-from obygaze_models.experiments.paper_protocol import FILM_PAIRS, pair_folds
-from obygaze_models.experiments.published import TABLE4, TABLE4_MEAN, title_of, trivial_f1
-from obygaze_models.experiments.results import PaperResults, StrictResults
-from obygaze_models.protocol.paper import leak_caption
+from obygaze_models.obygaze12.corpus import Corpus
+from obygaze_models.obygaze12.folds import leak_caption
+from obygaze_models.obygaze12.paper_protocol import PaperResults, pair_folds
+from obygaze_models.obygaze12.published import FILM_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
+from obygaze_models.obygaze12.strict_protocol import StrictResults
 from obygaze_models.report import Block, Report, interval, mean_sd, number
 from obygaze_models.report.format import NOTHING
 
 TITLE = "Table 4"
 TASK = ">".join(FILM_PAIRS)
+PRINTED_COLUMN = 4
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Redo Table 4 under the `paper` protocol: mean and SD over each film's nine validation films."""
-    material = results[0].material
-    folds = pair_folds(material)
+    corpus = results[0].corpus
+    folds = pair_folds(corpus.manifest)
     blocks, data = [], []
     for one in results:
         pairs = _pairs(one)
-        rows = []
-        printed_for = one.source.printed_row == "X-CLIP"
+        rows: list[tuple[str, ...]] = []
+        printed_for = corpus.printed_row(one.source) == "X-CLIP"
         for movie, part in pairs.groupby("movie", sort=False):
             printed = TABLE4.get(str(movie)) if printed_for else None
             p = float(part["prevalence"].iloc[0])
@@ -71,37 +72,40 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
                 "",
             )
         )
+        headers = ["film", "clips", "prevalence", "f1_weighted", "f1_pos", "all positive, f1_pos"]
+        if corpus.printed:
+            headers.insert(PRINTED_COLUMN, "printed")
+        else:
+            rows = [row[:PRINTED_COLUMN] + row[PRINTED_COLUMN + 1 :] for row in rows]
         blocks.append(
             Block(
                 one.source.title,
-                ("film", "clips", "prevalence", "f1_weighted", "printed", "f1_pos", "all positive, f1_pos"),
+                tuple(headers),
                 tuple(rows),
                 (f"{len(pairs)} film pairs; {leak_caption(folds)}, and no film is on two sides",),
             )
         )
+    table = pd.DataFrame(data)
     return Report(
         name="table4-paper",
         title=f"{TITLE}, paper protocol",
         notes=(
-            *captions.paper_notes(material, folds),
-            (
-                "mean (SD) over the validation films of each test film; the papers do not say which F1 they "
-                "print"
-            ),
+            *corpus.paper_notes(folds),
+            "mean (SD) over the validation films of each test film; the papers do not name their F1",
             (
                 "the two pairs of two films have the same training clips and the same seed: one training, "
                 "which each validation film stops on its own"
             ),
-            *_printed_note([one.source.printed_row for one in results]),
+            *_printed_note(corpus),
         ),
         blocks=tuple(blocks),
-        data=pd.DataFrame(data),
-        record=material.record() | {"protocol": "paper", "seed": results[0].seed},
+        data=table if corpus.printed else table.drop(columns=["printed", "printed_sd"]),
+        record=corpus.record() | {"protocol": "paper", "seed": results[0].seed},
     )
 
 
-def _printed_note(rows: Sequence[str | None]) -> list[str]:
-    if "X-CLIP" in rows:
+def _printed_note(corpus: Corpus) -> list[str]:
+    if not corpus.printed or "X-CLIP" in corpus.printed_rows:
         return []
     films = "; ".join(f"{title_of(movie)} {printed}" for movie, printed in TABLE4.items())
     return [f"printed for X-CLIP (000, Table 4): {films}; mean {TABLE4_MEAN}"]
@@ -130,17 +134,15 @@ SHOWN = ("average_precision", "f1_pos", "f1_weighted", "auc")
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Redo Table 4 under the `strict` protocol: each film once, by models of all the others."""
-    material = results[0].material
+    """Redo Table 4 under the `strict` protocol: each movie once, by models of all the others."""
+    corpus = results[0].corpus
     blocks, data = [], []
     for one in results:
-        table = one.classifiers.table.assign(called=one.classifiers.called)
-        part = table[(table["model"] == "mlp") & (table["task"] == TASK)]
-        printed_for = one.source.printed_row == "X-CLIP"
-        films: list[dict[str, Any]] = []
-        for movie, own in part.groupby("movie"):
+        printed_for = corpus.printed_row(one.source) == "X-CLIP"
+        movies: list[dict[str, Any]] = []
+        for movie, own in one.pair_rows().groupby("movie"):
             y, score, called = (own[name].to_numpy() for name in ("label", "score", "called"))
-            films.append(
+            movies.append(
                 {
                     "features": one.source.title,
                     "movie": movie,
@@ -151,53 +153,52 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                     "printed": TABLE4[str(movie)].mean if printed_for and movie in TABLE4 else float("nan"),
                 }
             )
-        data += films
-        rows = [
+        data += movies
+        rows: list[tuple[str, ...]] = [
             (
-                str(film["film"]),
-                str(film["n_clips"]),
-                number(film["prevalence"]),
-                *(number(film[name]) for name in SHOWN),
-                NOTHING if np.isnan(film["printed"]) else str(TABLE4[str(film["movie"])]),
+                str(row["film"]),
+                str(row["n_clips"]),
+                number(row["prevalence"]),
+                *(number(row[name]) for name in SHOWN),
+                NOTHING if np.isnan(row["printed"]) else str(TABLE4[str(row["movie"])]),
             )
-            for film in films
+            for row in movies
         ]
-        means = [t_interval([film[name] for film in films]) for name in SHOWN]
-        rows.append(
-            (
-                "mean over films [95 %]",
-                "",
-                "",
-                *(interval(mean.mean, mean.low, mean.high) for mean in means),
-                str(TABLE4_MEAN) if printed_for else NOTHING,
-            )
+        metrics = one.runs[FILM_PAIRS[0]].metrics
+        mine = metrics[(metrics["model"] == "mlp") & (metrics["task"] == TASK)].set_index("metric")
+        means = mine.loc[list(SHOWN), ["movie_mean", "movie_low", "movie_high"]].to_numpy().tolist()
+        last = str(TABLE4_MEAN) if printed_for else NOTHING
+        rows.append(("mean over movies [95 %]", "", "", *(interval(*mean) for mean in means), last))
+        headers: tuple[str, ...] = (
+            "film",
+            "clips",
+            "prevalence",
+            "AP",
+            "f1_pos",
+            "f1_weighted",
+            "auc",
+            "printed",
         )
+        if not corpus.printed:
+            headers, rows = headers[:-1], [row[:-1] for row in rows]
         blocks.append(
-            Block(
-                one.source.title,
-                ("film", "clips", "prevalence", "AP", "f1_pos", "f1_weighted", "auc", "printed"),
-                tuple(rows),
-                ("no clip or film is on two sides",),
-            )
+            Block(one.source.title, headers, tuple(rows), ("no clip or movie is on two sides",)),
         )
+    table = pd.DataFrame(data)
     return Report(
         name="table4-strict",
         title=f"{TITLE}, strict protocol",
         notes=(
-            *captions.strict_notes(material),
-            captions.IMBALANCE["none"],
+            *corpus.strict_notes(),
+            "mlp, train HN vs S, test (EN u HN) vs S; the AUC of a model that knows nothing is 0.5",
             (
-                "train HN vs S, test (EN u HN) vs S; AP of a model that knows nothing is the prevalence, "
-                "its auc 0.5"
+                "mean over movies with a 95 % t interval on the logit scale, of these trained models on "
+                "movies like these"
             ),
-            (
-                "mean over films with Student's interval; the two films that the published table always "
-                "trains on "
-                "are tested too"
-            ),
-            *_printed_note([one.source.printed_row for one in results]),
+            *(["the two films that the published table always trains on are tested too"] * corpus.printed),
+            *_printed_note(corpus),
         ),
         blocks=tuple(blocks),
-        data=pd.DataFrame(data),
-        record=material.record() | {"protocol": "strict", "seed": results[0].seed},
+        data=table if corpus.printed else table.drop(columns="printed"),
+        record=corpus.record() | {"protocol": "strict", "seed": results[0].seed},
     )

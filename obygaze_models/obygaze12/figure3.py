@@ -6,27 +6,24 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from obygaze_models.concepts import permutation_pvalues
-from obygaze_models.evaluation import jackknife_interval
-from obygaze_models.evaluation.metrics import NAN, auc, f1_pos
-from obygaze_models.experiments import captions
-from obygaze_models.experiments.material import Source
-from obygaze_models.experiments.paper_protocol import NEGATIVES
-from obygaze_models.experiments.published import FIGURE3_HARD, trivial_f1
-from obygaze_models.experiments.results import PaperResults, StrictResults, one_thread
-from obygaze_models.experiments.strict_concepts import enough, presence, used
-from obygaze_models.figures.figure3 import Bar, draw_figure3
-from obygaze_models.protocol import VISUAL_CONCEPTS
-from obygaze_models.protocol.paper import Negatives, concept_folds, leak_caption
+from obygaze_models.dataset import Dataset
+from obygaze_models.evaluation.metrics import NAN, f1_pos
+from obygaze_models.obygaze12.corpus import VISUAL_CONCEPTS
+from obygaze_models.obygaze12.drawing import Bar, draw_figure3
+from obygaze_models.obygaze12.folds import Negatives, concept_folds, leak_caption
+from obygaze_models.obygaze12.paper_protocol import NEGATIVES, PaperResults
+from obygaze_models.obygaze12.published import FIGURE3_HARD, trivial_f1
+from obygaze_models.obygaze12.strict_protocol import StrictResults
+from obygaze_models.protocol.targets import NOT_ASKED
 from obygaze_models.report import Block, Picture, Report, interval, number
 
 TITLE = "Figure 3"
 N_PERMUTATIONS = 1000
 PRINTED_NOTE = (
-    "printed: bars without numbers; the text calls the hatched bars of "
-    f"{', '.join(FIGURE3_HARD)} hard to separate"
+    f"printed: bars without numbers; the text calls the hatched bars of {', '.join(FIGURE3_HARD)} hard to "
+    "separate"
 )
 ALPHA = 0.05
 UNDEFINED = Bar(NAN, NAN, NAN, NAN)
@@ -35,13 +32,16 @@ AGAINST = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Redo Figure 3 under the `paper` protocol: the elected SVM of each concept on fold 9."""
-    material = results[0].material
+    corpus = results[0].corpus
     folds = [
         fold
         for negatives in NEGATIVES
         for concept in VISUAL_CONCEPTS
-        for fold in concept_folds(material.manifest, concept, negatives)
+        for fold in concept_folds(corpus.manifest, concept, negatives)
     ]
+    headers: tuple[str, ...] = ("concept", "against", "test clips with it", "f1_pos")
+    headers += ("of the nine splits", "elected split", "all positive")
+    headers += ("printed",) if corpus.printed else ()
     blocks, data, pictures = [], [], []
     for one in results:
         rows = _paper_rows(one)
@@ -55,19 +55,9 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
                 f"{row['f1_pos_min']:.3f} to {row['f1_pos_max']:.3f}",
                 str(row["elected"]),
                 number(row["all_positive"]),
-                _printed(row),
+                *([_printed(row)] if corpus.printed else []),
             )
             for row in rows
-        )
-        headers = (
-            "concept",
-            "against",
-            "test clips with it",
-            "f1_pos",
-            "of the nine splits",
-            "elected split",
-            "all positive",
-            "printed",
         )
         blocks.append(Block(one.source.title, headers, cells, (leak_caption(folds),)))
         pictures.append(
@@ -84,23 +74,22 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         name="figure3-paper",
         title=f"{TITLE}, paper protocol",
         notes=(
-            *captions.paper_notes(material, folds),
+            *corpus.paper_notes(folds),
             (
                 "linear SVMs with the published C of each concept; the split elected is the best on its "
-                "validation "
-                "fold; every split is tested on the same clips"
+                "validation fold; every split is tested on the same clips"
             ),
-            PRINTED_NOTE,
+            *([PRINTED_NOTE] if corpus.printed else []),
         ),
         blocks=tuple(blocks),
         data=pd.DataFrame(data),
-        record=material.record() | {"protocol": "paper"},
+        record=corpus.record() | {"protocol": "paper"},
         pictures=tuple(pictures),
     )
 
 
 def _picture(
-    source: Source,
+    source: Dataset,
     protocol: str,
     rows: Sequence[dict[str, Any]],
     *,
@@ -167,13 +156,28 @@ def _paper_rows(one: PaperResults) -> list[dict[str, Any]]:
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Redo Figure 3 under the `strict` protocol: pooled over films, with intervals and permutation tests."""
-    material = results[0].material
-    kept = enough(material)
-    absent = [concept for number, concept in enumerate(VISUAL_CONCEPTS) if number not in kept]
+    """Redo Figure 3 under the `strict` protocol: pooled over movies, with intervals and permutation tests."""
+    corpus = results[0].corpus
+    targets = results[0].concept_targets
+    absent = [
+        f"{concept} against {AGAINST[negatives]}"
+        for negatives in NEGATIVES
+        for concept in VISUAL_CONCEPTS
+        if (negatives, concept) not in targets
+    ]
+    headers: tuple[str, ...] = (
+        "concept",
+        "against",
+        "clips with it",
+        "f1_pos [95 %]",
+        "all positive",
+        "auc by movie [95 %]",
+    )
+    headers += ("p", "p (Holm)", "lag 1")
+    headers += ("printed",) if corpus.printed else ()
     blocks, data, pictures = [], [], []
     for one in results:
-        rows = one_thread(_strict_rows, one)
+        rows = [row for negatives in NEGATIVES for row in _strict_rows(one, negatives)]
         data += rows
         cells = tuple(
             (
@@ -182,99 +186,85 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 f"{row['positives']} of {row['n_clips']}",
                 interval(row["f1_pos"], row["f1_pos_low"], row["f1_pos_high"]),
                 number(row["all_positive"]),
-                number(row["auc"]),
+                interval(row["within_movie_auc"], row["auc_low"], row["auc_high"]),
                 number(row["p"], 4),
                 number(row["p_holm"], 4),
                 number(row["lag1"], 2),
-                _printed(row),
+                *([_printed(row)] if corpus.printed else []),
             )
             for row in rows
         )
-        headers = (
-            "concept",
-            "against",
-            "clips with it",
-            "f1_pos [95 %]",
-            "all positive",
-            "auc",
-            "p",
-            "p (Holm)",
-            "lag 1",
-            "printed",
-        )
-        blocks.append(Block(one.source.title, headers, cells, ("no clip or film is on two sides",)))
+        blocks.append(Block(one.source.title, headers, cells, ("no clip or movie is on two sides",)))
         pictures.append(
             _picture(
                 one.source,
                 "strict",
                 rows,
                 ends=("f1_pos_low", "f1_pos_high"),
-                whisker="95 % jackknife interval over films; *: p (Holm) below .05, n.s.: not",
+                whisker="95 % jackknife interval over movies; *: p (Holm) below .05, n.s.: not",
             )
         )
     return Report(
         name="figure3-strict",
         title=f"{TITLE}, strict protocol",
         notes=(
-            *captions.strict_notes(material),
+            *corpus.strict_notes(),
             (
-                "ridge CAVs, each film's by the other films; each concept's penalty is chosen by leaving "
-                "these out one by one (inner-losses-*.csv)"
+                "ridge CAVs, each movie's by the other movies; each concept's penalty and threshold are "
+                "chosen by leaving these out one by one (selection-*.csv)"
             ),
+            "f1_pos: pooled, jackknife interval over movies, of these trained models on movies like these",
             (
-                f"p: {N_PERMUTATIONS} circular shifts of the concept within films, of its covariance with "
+                f"p: {N_PERMUTATIONS} circular shifts of the concept within movies, of its covariance with "
                 "the held-out projection; lag 1: correlation of a clip's presence with the next clip's; "
-                "Holm over the concepts, for each choice of negatives; significant is not "
-                "accurate"
+                "Holm over the concepts, for each choice of negatives; significant is not accurate"
             ),
-            *([f"undefined, in too few films to leave one out: {', '.join(absent)}"] if absent else []),
-            PRINTED_NOTE,
+            *([f"undefined, in too few movies to leave one out: {', '.join(absent)}"] if absent else []),
+            *([PRINTED_NOTE] if corpus.printed else []),
         ),
         blocks=tuple(blocks),
         data=pd.DataFrame(data),
-        record=material.record() | {"protocol": "strict", "n_permutations": N_PERMUTATIONS},
+        record=corpus.record() | {"protocol": "strict", "n_permutations": N_PERMUTATIONS},
         pictures=tuple(pictures),
     )
 
 
-def _strict_rows(one: StrictResults) -> list[dict[str, Any]]:
-    material, kept = one.material, enough(one.material)
-    table = one.concepts.table.assign(called=one.concepts.called)
+def _strict_rows(one: StrictResults, negatives: Negatives) -> list[dict[str, Any]]:
+    runs = {concept: run for (against, concept), run in one.concepts.items() if against is negatives}
+    if not runs:
+        return []
+    codes = np.column_stack(
+        [one.concept_targets[negatives, concept].of(one.source.labels) for concept in runs]
+    )
+    tested = permutation_pvalues(
+        one.source.X,
+        np.where(codes == NOT_ASKED, np.nan, codes),
+        one.source.movies,
+        n_permutations=N_PERMUTATIONS,
+        seed=one.seed,
+    )
     rows: list[dict[str, Any]] = []
-    for negatives in NEGATIVES:
-        present = np.where(
-            np.column_stack([used(material, concept, negatives) for concept in kept]),
-            presence(material)[:, list(kept)].astype(np.float64),
-            np.nan,
+    for place, (concept, run) in enumerate(runs.items()):
+        metrics = run.metrics[run.metrics["model"] == "cav"].set_index("metric").to_dict(orient="index")
+        f1, within = metrics["f1_pos"], metrics["within_movie_auc"]
+        rows.append(
+            {
+                "features": one.source.title,
+                "concept": concept,
+                "negatives": str(negatives),
+                "f1_pos": f1["pooled"],
+                "f1_pos_low": f1["pooled_low"],
+                "f1_pos_high": f1["pooled_high"],
+                "auc": metrics["auc"]["pooled"],
+                "within_movie_auc": within["pooled"],
+                "auc_low": within["pooled_low"],
+                "auc_high": within["pooled_high"],
+                "all_positive": trivial_f1(f1["prevalence"], 1.0, "f1_pos"),
+                "p": float(tested.p[place]),
+                "p_holm": float(tested.p_holm[place]),
+                "lag1": float(tested.lag1[place]),
+                "n_clips": f1["n_clips"],
+                "positives": int((codes[:, place] == 1).sum()),
+            }
         )
-        found = permutation_pvalues(
-            one.source.X, present, material.movies, n_permutations=N_PERMUTATIONS, seed=one.seed
-        )
-        for place, concept in enumerate(kept):
-            part = table[table["task"] == f"{VISUAL_CONCEPTS[concept]}|{negatives}"]
-            y, score, called = (part[name].to_numpy() for name in ("label", "score", "called"))
-            found_f1 = jackknife_interval(
-                partial(_f1_pos_of, y, called), part["movie"].to_numpy(dtype=str), bounds=(0.0, 1.0)
-            )
-            rows.append(
-                {
-                    "features": one.source.title,
-                    "concept": VISUAL_CONCEPTS[concept],
-                    "negatives": str(negatives),
-                    "f1_pos": found_f1.mean,
-                    "f1_pos_low": found_f1.low,
-                    "f1_pos_high": found_f1.high,
-                    "auc": auc(y, score),
-                    "all_positive": trivial_f1(float(y.mean()), 1.0, "f1_pos"),
-                    "p": float(found.p[place]),
-                    "p_holm": float(found.p_holm[place]),
-                    "lag1": float(found.lag1[place]),
-                    "n_clips": len(y),
-                    "positives": int(y.sum()),
-                }
-            )
     return rows
-
-
-def _f1_pos_of(y: NDArray[np.int64], called: NDArray[np.int64], rows: NDArray[np.bool_]) -> float:
-    return f1_pos(y[rows], called[rows])

@@ -8,13 +8,12 @@ from typing import Any
 import pandas as pd
 
 from obygaze_models.concepts.heads import node_counts
-from obygaze_models.experiments import captions
-from obygaze_models.experiments.material import Source
-from obygaze_models.experiments.results import PaperResults, StrictResults, one_thread
-from obygaze_models.experiments.strict_concepts import final_tree
-from obygaze_models.figures.figure5 import Node, draw_figure5
-from obygaze_models.protocol import TASKS, VISUAL_CONCEPTS
-from obygaze_models.protocol.paper import Negatives, head_fold, leak_caption
+from obygaze_models.dataset import Dataset
+from obygaze_models.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
+from obygaze_models.obygaze12.drawing import Node, draw_figure5
+from obygaze_models.obygaze12.folds import Negatives, head_fold, leak_caption
+from obygaze_models.obygaze12.paper_protocol import PaperResults
+from obygaze_models.obygaze12.strict_protocol import StrictResults
 from obygaze_models.report import Block, Picture, Report
 
 TITLE = "Figure 5"
@@ -23,8 +22,8 @@ N_LEVELS = 4
 COLOURS = "blue: more S than EN; orange: more EN; dotted: the tree goes on"
 PRINTED = (
     "printed (000, Appendix 9.1): the root asks for Body; where it is low, Expression of emotion, Look, "
-    "Type of "
-    "shot and Activity decide, where it is high, Posture, Clothing, Appearance and Activity; depth 10"
+    "Type of shot and Activity decide, where it is high, Posture, Clothing, Appearance and Activity; depth "
+    "10"
 )
 
 
@@ -60,7 +59,7 @@ def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[Node]:
 class Tree:
     """A source's tree, what to add to its title, and what is to be known of it."""
 
-    source: Source
+    source: Dataset
     more: str
     nodes: Sequence[Node]
     notes: tuple[str, ...]
@@ -99,55 +98,57 @@ def _picture(tree: Tree, protocol: str, unit: str, note: str = "") -> Picture:
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Redo Figure 5 under the `paper` protocol."""
-    material = results[0].material
-    fold = head_fold(material.manifest, TASKS[TASK], TASKS[TASK])
+    corpus = results[0].corpus
+    fold = head_fold(corpus.manifest, TASKS[TASK], TASKS[TASK])
     leaks = (f"{leak_caption([fold])}; its CAVs are fitted on its training clips",)
     drawn = []
     for one in results:
         nodes = tree_nodes(one.heads.trees[TASK, Negatives.EN], VISUAL_CONCEPTS)
         drawn.append(Tree(one.source, f", depth {max(node.depth for node in nodes)}", nodes, leaks))
+    limits = (
+        "trained on the head's clips of EN vs S, CAVs against EN; the original code's limits for this task "
+        "are depth 8 and 6 clips a leaf"
+    )
     return Report(
         name="figure5-paper",
         title=f"{TITLE}, paper protocol",
         notes=(
-            *captions.paper_notes(material, [fold]),
-            (
-                "trained on the head's clips of EN vs S, CAVs against EN; the original code's limits for "
-                "this task are "
-                "depth 8 and 6 clips a leaf, which can't give the printed depth of 10"
+            *corpus.paper_notes([fold]),
+            *(
+                [f"{limits}, which can't give the printed depth of 10", PRINTED]
+                if corpus.printed
+                else [limits]
             ),
-            PRINTED,
         ),
         blocks=tuple(map(_block, drawn)),
         data=_data(drawn),
-        record=material.record() | {"protocol": "paper", "task": TASK},
+        record=corpus.record() | {"protocol": "paper", "task": TASK},
         pictures=tuple(_picture(tree, "paper", "raw decision values", f": {leaks[0]}") for tree in drawn),
     )
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Redo Figure 5 under the `strict` protocol: one tree of all films, its depth chosen by inner folds."""
-    material = results[0].material
+    """Redo Figure 5 under the `strict` protocol: one tree of all movies, its depth chosen by inner folds."""
+    corpus = results[0].corpus
     drawn = []
     for one in results:
-        model, kept = one_thread(final_tree, material, one.source, TASK, one.seed)
-        nodes = tree_nodes(model.head_, [VISUAL_CONCEPTS[concept] for concept in kept])
-        losses = ", ".join(f"{name} {loss:.4f}" for name, loss in model.inner_losses_.items())
-        drawn.append(Tree(one.source, "", nodes, (f"log loss of the inner loop by depth: {losses}",)))
+        model = one.tree
+        losses = ", ".join(f"{tried.name} {tried.inner_loss:.4f}" for tried in model.candidates_)
+        note = f"log loss of the inner loop by depth: {losses}"
+        drawn.append(Tree(one.source, "", tree_nodes(model.head_, model.concepts_), (note,)))
     return Report(
         name="figure5-strict",
         title=f"{TITLE}, strict protocol",
         notes=(
-            *captions.strict_notes(material),
+            *corpus.strict_notes(),
             (
-                "trained on all films, to be read and not scored: the scores of such trees are pcbm_dt in "
-                "Table 2; "
-                "concept values are cross-fitted by film, CAVs against all"
+                "trained on all movies, to be read and not scored: the scores of such trees are pcbm_dt in "
+                "Table 2; concept values are cross-fitted by movie, CAVs against all"
             ),
-            PRINTED,
+            *([PRINTED] if corpus.printed else []),
         ),
         blocks=tuple(map(_block, drawn)),
         data=_data(drawn),
-        record=material.record() | {"protocol": "strict", "task": TASK},
+        record=corpus.record() | {"protocol": "strict", "task": TASK},
         pictures=tuple(_picture(tree, "strict", "standard deviations") for tree in drawn),
     )

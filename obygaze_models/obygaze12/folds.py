@@ -3,7 +3,9 @@
 It is there to compare with published numbers, and it leaks: every split file drew its folds independently, so
 a clip that one file tests may be trained on in another. `count_leaks` says how many.
 
-All clips are named by id. Clips without a video were in no fold, and are left out before anything is counted.
+All clips are named by id, in the order of the annotations; the training side of `classifier_folds` has one
+class after the other, as the original code does. Clips without a video were in no fold, and are left out
+before anything is counted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +14,7 @@ from enum import StrEnum
 
 from obygaze_features.manifest import Clip, Manifest, Task
 from obygaze_models.errors import ProtocolError
+from obygaze_models.protocol import Fold
 
 TEST_FOLD = 9
 """The released folds are 0 to 9; the last one is tested."""
@@ -45,25 +48,6 @@ class Negatives(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
-    """The clip ids of one fold.
-
-    Attributes
-    ----------
-    name : int or str
-        The validation fold's number; of a film pair, the two films.
-    train, validation, test : tuple of str
-        In the order of the annotations; `train` of `classifier_folds` one class after the other, as the
-        original code had it.
-    """
-
-    name: int | str
-    train: tuple[str, ...]
-    validation: tuple[str, ...]
-    test: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Leaks:
     """How many of a fold's test clips were seen before: in training, and in validation."""
 
@@ -79,7 +63,7 @@ def count_leaks(fold: Fold) -> Leaks:
 
 
 CLEAN = "no test clip is in training or validation"
-"""What `leak_caption` says of folds without a leak; of others it says how much was seen."""
+"""What `leak_caption` gives for folds without a leak."""
 
 
 def leak_caption(folds: Sequence[Fold]) -> str:
@@ -91,8 +75,8 @@ def leak_caption(folds: Sequence[Fold]) -> str:
     validated = [leak.in_validation for leak in leaks]
     tested = sorted({leak.n_test for leak in leaks})
     return (
-        f"LEAKS: {_span(trained)} of {_span(tested)} test clips are in training, "
-        f"{_span(validated)} in validation"
+        f"LEAKS: {_span(trained)} of {_span(tested)} test clips are in training, {_span(validated)} in "
+        "validation"
     )
 
 
@@ -257,8 +241,8 @@ def _released(manifest: Manifest, task: Task, column: str) -> list[tuple[Clip, i
         if clip.level not in task.levels:
             raise ProtocolError(
                 f"clip {clip.clip_id} has a fold in column {column}, whose levels are "
-                f"{', '.join(task.levels)}, but its level is {clip.level or 'empty'}: "
-                "import the manifest from ObyGaze12's folder again"
+                f"{', '.join(task.levels)}, but its level is {clip.level or 'empty'}: import the manifest "
+                "from ObyGaze12's folder again"
             )
     return clips
 

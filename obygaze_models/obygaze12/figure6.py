@@ -9,41 +9,39 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
+from obygaze_models.blas import one_blas_thread
+from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation.metrics import f1_weighted
-from obygaze_models.experiments import captions
-from obygaze_models.experiments.error_factors import error_factors
-from obygaze_models.experiments.material import Material
-from obygaze_models.experiments.paper_protocol import FILM_PAIRS, pair_folds
-from obygaze_models.experiments.published import FIGURE6_FILMS, title_of
-from obygaze_models.experiments.results import PaperResults, StrictResults, one_thread
-from obygaze_models.figures.figure6 import Effect, draw_forest, draw_weights
-from obygaze_models.protocol import VISUAL_CONCEPTS
-from obygaze_models.protocol.paper import leak_caption
+from obygaze_models.obygaze12.corpus import VISUAL_CONCEPTS
+from obygaze_models.obygaze12.drawing import Effect, draw_forest, draw_weights
+from obygaze_models.obygaze12.error_factors import error_factors
+from obygaze_models.obygaze12.folds import leak_caption
+from obygaze_models.obygaze12.paper_protocol import PaperResults, pair_folds
+from obygaze_models.obygaze12.published import FIGURE6_FILMS, title_of
+from obygaze_models.obygaze12.strict_protocol import StrictResults
 from obygaze_models.report import Block, Picture, Report, interval, number
 
 TITLE = "Figure 6"
-TASK = ">".join(FILM_PAIRS)
 FACTORS = (*VISUAL_CONCEPTS, "S", "HN", "EN")
 PRINTED = (
     "printed: bars without numbers; HN leads to failure, S and EN to success, Clothing is a strong "
-    "confounder, "
-    "and Type of shot, Look, Posture and Appearance differ from film to film"
+    "confounder, and Type of shot, Look, Posture and Appearance differ from film to film"
 )
 
 
-def described(material: Material, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+def described(data: Dataset, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """Describe clips by the factors, 0 or 1 [N, 11]."""
-    levels = [material.levels[rows] == level for level in ("S", "HN", "EN")]
-    return np.column_stack([material.present[rows], *levels]).astype(np.float64)
+    levels = [data.levels[rows] == level for level in ("S", "HN", "EN")]
+    return np.column_stack([data.labels.present[rows], *levels]).astype(np.float64)
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Redo Figure 6 under the `paper` protocol: weights of a logistic regression of success, film by film."""
-    material = results[0].material
-    folds = pair_folds(material)
+    corpus = results[0].corpus
+    folds = pair_folds(corpus.manifest)
     blocks, data, pictures = [], [], []
     for one in results:
-        rows = one_thread(_paper_rows, one)
+        rows = _paper_rows(one)
         data += rows
         films = {row["movie"]: row for row in rows}
         shown = [movie for movie in FIGURE6_FILMS if movie in films and not np.isnan(films[movie]["S"])]
@@ -72,24 +70,21 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         name="figure6-paper",
         title=f"{TITLE}, paper protocol",
         notes=(
-            *captions.paper_notes(material, folds),
+            *corpus.paper_notes(folds),
             (
                 "train HN vs S, test (EN u HN) vs S; of each film's models the one whose f1_weighted is "
-                "nearest their "
-                "mean, the papers' average model; regression with scikit-learn's penalty (C = 1), which the "
-                "papers "
-                "do not print"
+                "nearest their mean, the papers' average model; regression with scikit-learn's penalty (C = "
+                "1), which the papers do not print"
             ),
             (
                 "all three levels and an intercept are in the regression, so that only the penalty tells "
-                "their weights "
-                "apart; one film's clips are few for eleven factors"
+                "their weights apart; one film's clips are few for eleven factors"
             ),
-            PRINTED,
+            *([PRINTED] if corpus.printed else []),
         ),
         blocks=tuple(blocks),
         data=pd.DataFrame(data),
-        record=material.record() | {"protocol": "paper", "seed": results[0].seed},
+        record=corpus.record() | {"protocol": "paper", "seed": results[0].seed},
         pictures=tuple(pictures),
     )
 
@@ -107,8 +102,9 @@ def _paper_rows(one: PaperResults) -> list[dict[str, Any]]:
         success = (average["label"] == average["called"]).to_numpy()
         weights = np.full(len(FACTORS), np.nan)
         if 0 < success.sum() < len(success):
-            X = described(one.material, one.material.rows(average["clip_id"].tolist()))
-            weights = LogisticRegression(tol=1e-8, max_iter=10_000).fit(X, success).coef_[0]
+            X = described(one.source, one.source.rows(average["clip_id"].tolist()))
+            with one_blas_thread():
+                weights = LogisticRegression(tol=1e-8, max_iter=10_000).fit(X, success).coef_[0]
         rows.append(
             {
                 "features": one.source.title,
@@ -125,10 +121,10 @@ def _paper_rows(one: PaperResults) -> list[dict[str, Any]]:
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
     """Redo Figure 6 under the `strict` protocol: all films, false alarms and misses apart, with intervals."""
-    material = results[0].material
+    corpus = results[0].corpus
     blocks, data, pictures = [], [], []
     for one in results:
-        kinds = one_thread(_strict_kinds, one)
+        kinds = _strict_kinds(one)
         panels = {}
         for kind, rows in kinds.items():
             data += [{"features": one.source.title, "errors": kind} | row for row in rows]
@@ -158,33 +154,30 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         name="figure6-strict",
         title=f"{TITLE}, strict protocol",
         notes=(
-            *captions.strict_notes(material),
-            captions.IMBALANCE["none"],
+            *corpus.strict_notes(),
             "train HN vs S, test (EN u HN) vs S; the mlp's out-of-fold calls at its tuned threshold",
             (
                 "false alarms among EN and HN clips, HN against EN as reference; misses among S clips; an "
-                "intercept for "
-                "each film; effects are beside the others' effects"
+                "intercept for each movie; effects are beside the others' effects"
             ),
             (
-                "95 % jackknife intervals over films (t of films - 1); p_holm over the factors of a panel; "
-                "normal priors of deviation 2.5 keep effects finite; undefined: all of these clips have the "
-                "factor, or none"
+                "95 % jackknife intervals over movies (t of movies - 1); p_holm over the factors of a "
+                "panel; normal priors of deviation 2.5 keep effects finite; undefined: all of these clips "
+                "have the factor, or none"
             ),
-            PRINTED,
+            *([PRINTED] if corpus.printed else []),
         ),
         blocks=tuple(blocks),
         data=pd.DataFrame(data),
-        record=material.record() | {"protocol": "strict", "seed": results[0].seed},
+        record=corpus.record() | {"protocol": "strict", "seed": results[0].seed},
         pictures=tuple(pictures),
     )
 
 
 def _strict_kinds(one: StrictResults) -> dict[str, list[dict[str, Any]]]:
-    table = one.classifiers.table.assign(called=one.classifiers.called)
-    part = table[(table["model"] == "mlp") & (table["task"] == TASK)]
+    part = one.pair_rows()
     label, called = part["label"].to_numpy(), part["called"].to_numpy()
-    factors = described(one.material, one.material.rows(part["clip_id"].tolist()))
+    factors = described(one.source, one.source.rows(part["clip_id"].tolist()))
     movies = part["movie"].to_numpy(dtype=str)
     hn = FACTORS.index("HN")
     asked = {
@@ -193,7 +186,8 @@ def _strict_kinds(one: StrictResults) -> dict[str, list[dict[str, Any]]]:
     }
     kinds: dict[str, list[dict[str, Any]]] = {}
     for kind, (rows, columns) in asked.items():
-        found = error_factors(factors[rows][:, columns], (label != called)[rows], movies[rows])
+        with one_blas_thread():
+            found = error_factors(factors[rows][:, columns], (label != called)[rows], movies[rows])
         kinds[kind] = [
             {
                 "factor": FACTORS[column] if column != hn else "HN (against EN)",

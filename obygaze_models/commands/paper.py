@@ -1,0 +1,271 @@
+"""`obygaze paper`: the tables and figures of Tores et al., redone."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from obygaze_features.manifest import LabelPolicy, Manifest
+    from obygaze_models.obygaze12.paper import Protocol
+    from obygaze_models.report import Report
+
+MANIFEST = click.argument("manifest", type=click.Path(path_type=Path))
+OUTPUT = (
+    click.option(
+        "--out",
+        required=True,
+        type=click.Path(path_type=Path),
+        help="Folder to make and write into; what is printed is a part of what is written.",
+    ),
+    click.option("--force", is_flag=True, help="Replace an earlier output in the folder."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document in place of the tables."),
+)
+
+
+def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the arguments that all but one of these share."""
+    parts = [
+        MANIFEST,
+        click.argument(
+            "stores", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="STORE..."
+        ),
+        click.option(
+            "--protocol",
+            type=click.Choice(["strict", "paper", "both"]),
+            default=protocol,
+            show_default=True,
+            help="strict: one movie left out at a time. paper: the published folds, which leak; needs a "
+            "manifest imported from ObyGaze12's folder.",
+        ),
+        click.option(
+            "--policy",
+            type=click.Choice(["paper", "released", "raw"]),
+            default="paper",
+            show_default=True,
+            help="How strict reads labels, as in `obygaze evaluate`; the paper protocol has the split files' "
+            "own.",
+        ),
+        click.option(
+            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of every draw."
+        ),
+        *OUTPUT,
+    ]
+
+    def apply(command: Callable[..., Any]) -> Callable[..., Any]:
+        for part in reversed(parts):
+            command = part(command)
+        return command
+
+    return apply
+
+
+@click.command("all")
+@_options("both")
+def all_(**options: Any) -> None:
+    """Redo all tables and figures of section 4 and its appendices from STOREs, and leave one index.md.
+
+    The labels of MANIFEST must have the levels, visual concepts and tasks of ObyGaze12. The papers' printed
+    numbers stand beside ours where its clips are ObyGaze12's. The same command gives the same bytes, with any
+    number of threads.
+
+    \b
+    Examples:
+      obygaze paper all obygaze12.csv stores/obygaze12-xclip --out paper
+      obygaze paper all films.csv stores/films --protocol strict --policy raw --out paper
+    """
+    _run(None, **options)
+
+
+@click.command()
+@_options("strict")
+def table2(**options: Any) -> None:
+    """Redo Table 2 from STOREs: models, bottlenecks and trivial rows, printed figures beside.
+
+    With the LSMDC store it is Table 5 too. Writes CSV, JSON, Markdown, LaTeX and the predictions behind them.
+
+    \b
+    Examples:
+      obygaze paper table2 obygaze12.csv stores/obygaze12-xclip --out table2
+      obygaze paper table2 obygaze12.csv stores/xclip stores/vivit --protocol paper --out table2-paper
+    """
+    _run("table2", **options)
+
+
+@click.command()
+@_options("strict")
+def table4(**options: Any) -> None:
+    """Redo Table 4 from STOREs: movie by movie, 90 pairs of films (paper) or each left out once (strict).
+
+    \b
+    Examples:
+      obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --out table4
+      obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --protocol both --out table4
+    """
+    _run("table4", **options)
+
+
+@click.command()
+@_options("strict")
+def figure3(**options: Any) -> None:
+    """Redo Figure 3 from STOREs: how well each concept is told from clips without it.
+
+    \b
+    Examples:
+      obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip --out figure3
+      obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip --protocol paper --out figure3-paper
+    """
+    _run("figure3", **options)
+
+
+@click.command()
+@_options("strict")
+def figure5(**options: Any) -> None:
+    """Redo Figure 5 from STOREs: the decision tree over concepts, four levels of it drawn.
+
+    \b
+    Examples:
+      obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip --out figure5
+      obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip --protocol paper --out figure5-paper
+    """
+    _run("figure5", **options)
+
+
+@click.command()
+@_options("strict")
+def figure6(**options: Any) -> None:
+    """Redo Figure 6 from STOREs: which concepts and levels make the perceptron fail.
+
+    \b
+    Examples:
+      obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip --out figure6
+      obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip --protocol both --out figure6
+    """
+    _run("figure6", **options)
+
+
+@click.command()
+@MANIFEST
+@OUTPUT[0]
+@OUTPUT[1]
+@OUTPUT[2]
+def figure2(manifest: Path, out: Path, *, force: bool, as_json: bool) -> None:
+    """Redo Figure 2 and section 3.4 from MANIFEST: levels and concepts, under each label policy.
+
+    It needs no store; `obygaze manifest stats` prints the same numbers and more.
+
+    \b
+    Examples:
+      obygaze paper figure2 obygaze12.csv --out figure2
+    """
+    from obygaze_features.manifest import read_manifest
+    from obygaze_models.obygaze12 import paper
+    from obygaze_models.report import new_folder, write_report
+
+    _refuse_swapped(manifest, ())
+    report = paper.figure2(read_manifest(manifest))
+    with new_folder(out, force=force) as folder:
+        write_report(report, folder)
+    _print([report], as_json=as_json)
+    click.echo(f"kept in {out}", err=True)
+
+
+def _run(
+    name: str | None,
+    *,
+    manifest: Path,
+    stores: tuple[Path, ...],
+    protocol: str,
+    out: Path,
+    policy: str,
+    seed: int,
+    force: bool,
+    as_json: bool,
+) -> None:
+    from dataclasses import replace
+
+    from tqdm import tqdm
+
+    from obygaze_features.manifest import LabelPolicy, read_manifest
+    from obygaze_features.store import open_store
+    from obygaze_models.obygaze12 import paper
+    from obygaze_models.report import new_folder
+
+    _refuse_swapped(manifest, stores)
+    protocols: list[Protocol] = ["paper", "strict"] if protocol == "both" else [protocol]  # type: ignore[list-item]
+    clips, opened, labels = read_manifest(manifest), [open_store(one) for one in stores], LabelPolicy(policy)
+    if "strict" in protocols:
+        _notice_policy(clips, labels)
+    names = list(paper.MODULES) if name is None else [name]
+    with (
+        new_folder(out, force=force) as folder,
+        tqdm(desc="training", unit="model", leave=False, disable=None) as bar,
+    ):
+
+        def progress(done: int, total: int) -> None:
+            if total != bar.total or done < bar.n:
+                bar.reset(total)
+            bar.update(done - bar.n)
+
+        redone = paper.redo(names, clips, opened, protocols, policy=labels, seed=seed, progress=progress)
+        if name is None:
+            redone = replace(redone, reports=(paper.figure2(clips), *redone.reports))
+            page = paper.index(redone, clips, opened, policy=labels, seed=seed)
+            (folder / "index.md").write_text(page, encoding="utf-8", newline="")
+        paper.write(redone, folder)
+    if name is None and not as_json:
+        click.echo(out / "index.md")
+    else:
+        _print(redone.reports, as_json=as_json)
+        for note in redone.notes:
+            click.echo(note, err=True)
+    click.echo(f"kept in {out}", err=True)
+
+
+def _refuse_swapped(manifest: Path, stores: Sequence[Path]) -> None:
+    """Recognise a store in the manifest's place, and a manifest in a store's.
+
+    Raises
+    ------
+    UsageError
+        Says which order is expected.
+    """
+    store_first = manifest.is_dir() or manifest.suffix == ".zip" or str(manifest).startswith("http")
+    tables = [one for one in stores if one.suffix == ".csv"]
+    if store_first and (tables or not stores):
+        raise click.UsageError(
+            f"{manifest} is a store, and the manifest comes first: "
+            + " ".join(["MANIFEST", *(["STORE..."] if stores else [])])
+        )
+    if tables:
+        raise click.UsageError(f"{tables[0]} is a table, and a store is expected there: MANIFEST STORE...")
+
+
+def _notice_policy(clips: "Manifest", policy: "LabelPolicy") -> None:
+    """Say on stderr how many labels the strict protocol reads otherwise than they are annotated."""
+    from obygaze_features.manifest import apply_policy
+
+    labelled = apply_policy(clips, policy)
+    changed = sum(clips.by_id[clip.clip_id].level != clip.level for clip in labelled)
+    left_out = len(clips) - len(labelled)
+    if changed or left_out:
+        click.echo(
+            f"label policy {policy}: {changed} of {len(clips)} clips changed level, {left_out} left out; "
+            "--policy raw takes levels as annotated",
+            err=True,
+        )
+
+
+def _print(reports: "Sequence[Report]", *, as_json: bool) -> None:
+    import json
+
+    from obygaze_models.report import plain
+    from obygaze_models.report.write import document
+
+    if as_json:
+        documents = [{"name": report.name, **document(report)} for report in reports]
+        click.echo(json.dumps(documents, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    for report in reports:
+        click.echo(plain(report))

@@ -1,0 +1,178 @@
+"""The papers' tables and figures, all of them or one: reports, and the predictions behind them."""
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from obygaze_features.io import write_whole
+from obygaze_features.manifest import LabelPolicy, Manifest
+from obygaze_features.store import Store
+from obygaze_models.obygaze12.corpus import load_corpus
+from obygaze_models.obygaze12.folds import CLEAN
+from obygaze_models.obygaze12.paper_protocol import PaperResults
+from obygaze_models.obygaze12.strict_protocol import StrictResults
+from obygaze_models.report import Report, write_report
+from obygaze_models.report.write import to_csv
+
+Protocol = Literal["paper", "strict"]
+Progress = Callable[[int, int], None]
+
+MODULES: Mapping[str, Mapping[Protocol, str]] = {
+    "table2": {"paper": "table2", "strict": "table2_strict"},
+    **{name: {"paper": name, "strict": name} for name in ("table4", "figure3", "figure5", "figure6")},
+}
+"""Where the report of each experiment is made; imported when asked for, as tables need no matplotlib."""
+
+NEED_CONCEPTS = ("figure3", "figure5", "figure6")
+
+FILES = {
+    "predictions": "every prediction behind these numbers",
+    "selection": "every penalty, depth and number of epochs tried by inner folds",
+    "curves": "every epoch of the inner trainings",
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Redone:
+    """What was redone.
+
+    Attributes
+    ----------
+    reports : tuple of Report
+    notes : tuple of str
+        What was not made, and why.
+    tables : dict of str to DataFrame
+        Predictions and what was chosen by inner folds, by the stem of the file that keeps them.
+    """
+
+    reports: tuple[Report, ...]
+    notes: tuple[str, ...]
+    tables: Mapping[str, pd.DataFrame]
+
+
+def figure2(manifest: Manifest) -> Report:
+    """Redo Figure 2 and the numbers of section 3.4.
+
+    Raises
+    ------
+    ProtocolError
+        The labels are not those of the paper.
+    """
+    report: Report = import_module("obygaze_models.obygaze12.figure2").dataset_report(manifest)
+    return report
+
+
+def redo(
+    names: Sequence[str],
+    manifest: Manifest,
+    stores: Sequence[Store],
+    protocols: Sequence[Protocol] = ("strict",),
+    *,
+    policy: LabelPolicy = LabelPolicy.PAPER,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Redone:
+    """Redo tables and figures from the features of every backbone of some stores.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of `MODULES`: ``table2``, ``table4``, ``figure3``, ``figure5``, ``figure6``.
+    manifest : Manifest
+        Of ObyGaze12, or of other films with its levels, visual concepts and tasks: the papers' numbers then
+        don't stand beside.
+    stores : sequence of Store
+    protocols : sequence of {"strict", "paper"}
+    policy : LabelPolicy
+        How the strict protocol reads labels; the paper protocol's are those of the released split files.
+    seed : int
+    progress : callable, optional
+        Called now and then with the numbers of models trained and of all.
+
+    Raises
+    ------
+    ProtocolError
+        The labels are not those of the paper, or the manifest does not have the released folds.
+    DatasetError
+        The stores and the manifest don't go together.
+    """
+    reports: list[Report] = []
+    notes: list[str] = []
+    tables: dict[str, pd.DataFrame] = {}
+    for protocol in protocols:
+        paper = protocol == "paper"
+        corpus = load_corpus(stores, manifest, LabelPolicy.RAW if paper else policy)
+        make = PaperResults if paper else StrictResults
+        results = [make(corpus, source, seed, progress) for source in corpus.sources]
+        for name in names:
+            first = results[0]
+            if name in NEED_CONCEPTS and isinstance(first, StrictResults) and not first.concept_targets:
+                notes.append(f"{name}, strict protocol: not made, no concept is marked in enough movies")
+                continue
+            module = import_module(f"obygaze_models.obygaze12.{MODULES[name][protocol]}")
+            reports.append((module.paper_report if paper else module.strict_report)(results))
+        for one in results:
+            for kind, table in one.tables.items():
+                tables[f"{kind}-{protocol}-{one.source.label}"] = table
+    return Redone(tuple(reports), tuple(notes), tables)
+
+
+def write(redone: Redone, folder: Path) -> None:
+    """Write the files of every report, and the tables behind them, into a folder."""
+    for report in redone.reports:
+        write_report(report, folder)
+    for stem, table in redone.tables.items():
+        write_whole(folder / f"{stem}.csv", to_csv(table))
+
+
+def index(
+    redone: Redone, manifest: Manifest, stores: Sequence[Store], *, policy: LabelPolicy, seed: int
+) -> str:
+    """Make a Markdown page that links all that `write` writes, and says where it comes from."""
+    lines = ["# Visual objectification in films: the tables and figures redone", ""]
+    lines += [
+        (
+            "Tores et al., CVPR 2024 (001) and arXiv 2401.13296 (000). Two protocols, never to be mixed: "
+            "`paper` reconstructs the published folds, some of which leak, to compare with published "
+            "numbers; `strict` leaves one movie out and is what we recommend."
+        ),
+        "",
+    ]
+    untrained = sorted(
+        {name for store in stores for name in store.names if store[name].provenance.get("untrained")}
+    )
+    if untrained:
+        lines += [f"**UNTRAINED: the weights of {', '.join(untrained)} are random.**", ""]
+    for report in redone.reports:
+        files = ", ".join(f"[{suffix}]({report.name}.{suffix})" for suffix in ("csv", "json", "tex"))
+        lines.append(f"- [{report.title}]({report.name}.md) ({files})")
+        lines += [f"  - {title}: {note}" for title, note in leak_notes(report)]
+    lines += [f"- {note}" for note in redone.notes]
+    lines += ["", "## Figures", ""]
+    for report in redone.reports:
+        for picture in report.pictures:
+            lines += [f"![{picture.caption}]({picture.name}.png)", ""]
+            lines += [f"{picture.caption} ([SVG]({picture.name}.svg))", ""]
+    lines += ["## Where it comes from", ""]
+    for kind, what in FILES.items():
+        lines += [f"- [{stem}.csv]({stem}.csv): {what}" for stem in redone.tables if stem.startswith(kind)]
+    lines += [f"- store {store.name}, {', '.join(store.names)}: {store.fingerprint}" for store in stores]
+    lines += [
+        f"- manifest {manifest.digest()}; strict labels: {policy} policy; seed {seed}",
+        f"- Python {platform.python_version()}, "
+        + ", ".join(f"{name} {version(name)}" for name in ("obygaze", "numpy", "scipy", "scikit-learn")),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def leak_notes(report: Report) -> list[tuple[str, str]]:
+    """List what a report says of leaks, where there are some and where there are none."""
+    notes = [(block.title, note) for block in report.blocks for note in block.notes]
+    return [(title, note) for title, note in notes if "LEAKS" in note or CLEAN in note]
