@@ -10,7 +10,7 @@ from typing import Any
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import Predictions, by_seed
 from obygaze_models.experiments.evaluate import Run
-from obygaze_models.report.folder import replaced
+from obygaze_features.io import whole_folder
 from obygaze_models.report.write import records, to_csv
 
 FILES = ("predictions.csv", "metrics.csv", "inner_curves.csv", "metrics.json", "seeds.csv")
@@ -109,7 +109,7 @@ def write_run(run: Run, folder: Path, *, force: bool = False) -> None:
         The folder is taken.
     """
     check_free(folder.resolve(), force=force)
-    with replaced(folder) as partial:
+    with whole_folder(folder) as partial:
         texts = [run.predictions.to_csv(), to_csv(run.metrics), to_csv(run.inner_curves), to_json(run)]
         if run.predictions.table["seed"].nunique() > 1:
             texts.append(to_csv(by_seed(run.predictions)))

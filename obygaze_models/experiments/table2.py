@@ -25,7 +25,7 @@ from obygaze_models.experiments.results import PaperResults, StrictResults
 from obygaze_models.protocol import TASKS
 from obygaze_models.protocol.paper import Fold, count_leaks, head_fold, leak_caption
 from obygaze_models.report import Block, Report, interval, mean_sd, number
-from obygaze_models.report.format import NOTHING
+from obygaze_models.report.report import NOTHING
 from obygaze_models.report.write import records
 
 Cell = tuple[str, str]

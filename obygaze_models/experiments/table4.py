@@ -14,7 +14,7 @@ from obygaze_models.experiments.published import TABLE4, TABLE4_MEAN, title_of, 
 from obygaze_models.experiments.results import PaperResults, StrictResults
 from obygaze_models.protocol.paper import leak_caption
 from obygaze_models.report import Block, Report, interval, mean_sd, number
-from obygaze_models.report.format import NOTHING
+from obygaze_models.report.report import NOTHING
 
 TITLE = "Table 4"
 TASK = ">".join(FILM_PAIRS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from obygaze_models.figures.style import BLUE, GREY, save
+from obygaze_models.report.figure import BLUE, GREY, save
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from obygaze_models.figures.style import BLUE, GREY, ORANGE, mark_undefined, save
+from obygaze_models.report.figure import BLUE, GREY, ORANGE, mark_undefined, save
 
 
 def draw_weights(panels: Mapping[str, Mapping[str, float]], path: Path) -> None:
