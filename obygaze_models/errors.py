@@ -31,5 +31,9 @@ class CompareError(ObygazeError):
     """Two models can't be compared."""
 
 
-class OutputError(ObygazeError):
-    """Tables and figures can't be kept where they were asked to be."""
+class AuditError(ObygazeError):
+    """An audit can't be made of what it was given."""
+
+
+class TaskError(ObygazeError):
+    """Labels, runs or a store can't be used for a benchmark task."""

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_models.audits.errors import AuditError
-from obygaze_models.audits.results import Results
+from obygaze_models.audits.results import audit_report, table
 from obygaze_models.audits.tables import number, read_rows
+from obygaze_models.errors import AuditError
+from obygaze_models.report import Picture, Report
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,12 @@ def read_ratings(path: Path) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     return raters, ratings
 
 
-def audit_alpha(raters: Sequence[str], ratings: NDArray[np.float64], *, pairs: bool = False) -> Results:
+def audit_alpha(raters: Sequence[str], ratings: NDArray[np.float64], *, pairs: bool = False) -> Report:
     """Measure alpha of all raters and, if asked, of every two of them."""
     sets = [tuple(range(len(raters)))]
     if pairs:
         sets += [pair for pair in combinations(range(len(raters)), 2) if pair not in sets]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for chosen in sets:
         found = cronbach_alpha(ratings[:, list(chosen)])
         rows.append(
@@ -113,4 +115,13 @@ def audit_alpha(raters: Sequence[str], ratings: NDArray[np.float64], *, pairs: b
     record: dict[str, object] = {
         "source": "Cronbach, Psychometrika 1951; items with a missing rating left out"
     }
-    return Results("alpha", record, tuple(rows))
+
+    def bars(path: Path) -> None:
+        from obygaze_models.audits.figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
+
+        alphas = {"alpha": [row["alpha"] for row in rows]}
+        draw_bars([row["raters"] for row in rows], alphas, "Cronbach's alpha", path)
+
+    shown = table("Agreement", rows, ("raters", "n_items", "n_incomplete", "alpha", "reason"))
+    picture = Picture("alpha", "Cronbach's alpha", bars)
+    return audit_report("alpha", "Agreement of raters", rows, [shown], record, picture=picture)

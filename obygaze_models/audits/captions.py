@@ -5,8 +5,8 @@ from pathlib import Path
 
 from obygaze_features.store import open_store
 from obygaze_models.audits.embeddings import choose_group
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.tables import columns, read_rows
+from obygaze_models.errors import AuditError
 
 
 @dataclass(frozen=True)

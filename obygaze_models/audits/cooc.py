@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.genders import GENDERS, PLURALS, named, share
 from obygaze_models.audits.published_genders import TOTALS, Totals
-from obygaze_models.audits.results import Results
+from obygaze_models.audits.results import audit_report, table
 from obygaze_models.audits.tables import read_text, refuse_twins
 from obygaze_models.audits.words import tokens
+from obygaze_models.errors import AuditError
+from obygaze_models.report import Picture, Report
 
 ALL = "(all captions)"
+PICTURED = "share of the gender beside the object"
 
 
 def holds(words: Sequence[str], label: Sequence[str]) -> bool:
@@ -18,7 +21,7 @@ def holds(words: Sequence[str], label: Sequence[str]) -> bool:
     return any(list(words[start : start + len(label)]) == list(label) for start in range(len(words)))
 
 
-def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | None = None) -> Results:
+def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | None = None) -> Report:
     """Count captions that name a gender, over all and object by object.
 
     A caption that names both genders counts for both; it is counted apart too, as are those with the plurals
@@ -43,7 +46,7 @@ def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | 
     refuse_twins(objects, "the list of objects has twice:")
     words = [tokens(caption) for caption in captions]
     genders = [named(caption) for caption in captions]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for label in (ALL, *objects):
         parts = [] if label == ALL else tokens(label)
         chosen = [place for place, one in enumerate(words) if not parts or holds(one, parts)]
@@ -66,7 +69,22 @@ def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | 
         "published_model": model,
         "source": "Zhao et al., EMNLP 2017; published: Sabir and Padró 2023, cut to two decimals",
     }
-    return Results("cooc", record, tuple(rows))
+
+    def bars(path: Path) -> None:
+        from obygaze_models.audits.figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
+
+        shares, printed = (
+            {gender: [row[f"{before}to_{gender}"] for row in rows] for gender in GENDERS}
+            for before in ("", "published_")
+        )
+        labels = [row["object"] for row in rows]
+        draw_bars(labels, shares, PICTURED, path, printed if model else None)
+
+    columns = ["object", "n_captions", "man", "woman", "both", "plural_only", "to_man", "to_woman"]
+    columns += ["published_to_man", "published_to_woman"] if model else []
+    shown = table("Captions that name a gender", rows, columns)
+    picture = Picture("cooc", PICTURED.capitalize(), bars)
+    return audit_report("cooc", "Genders beside objects", rows, [shown], record, picture=picture)
 
 
 def _printed(totals: Totals | None, label: str) -> dict[str, object]:

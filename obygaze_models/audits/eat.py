@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_models.audits.embeddings import check_vectors, unit
-from obygaze_models.audits.errors import AuditError
+from obygaze_models.errors import AuditError
 
 SAME = 1e-14
 """A standard deviation of associations up to this is rounding, not spread."""

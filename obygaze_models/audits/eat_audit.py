@@ -2,16 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from obygaze_models.audits.eat import Associations, Effect, Vectors, associations, effect
 from obygaze_models.audits.eat_tests import Attributes, EatTest, label, select, texts_of
 from obygaze_models.audits.embeddings import Embeddings, check_same_space
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.partitions import MOST_EXACT, exact, sampled
 from obygaze_models.audits.prompts import Variant
 from obygaze_models.audits.published_eat import PUBLISHED
-from obygaze_models.audits.results import Results
+from obygaze_models.audits.results import audit_report, table
 from obygaze_models.audits.tables import Row
+from obygaze_models.errors import AuditError
+from obygaze_models.report import Picture, Report
+
+STAR = "star: a normal p below .05 in either tail"
 
 
 def audit_eat(
@@ -25,7 +29,7 @@ def audit_eat(
     n_perm: int = 10_000,
     seed: int = 0,
     model: str | None = None,
-) -> Results:
+) -> Report:
     """Make every test.
 
     Parameters
@@ -74,7 +78,23 @@ def audit_eat(
         "published_model": model,
         "source": "Wolfe et al., FAccT 2023, eq. 1-2; published: its Tables 1 and 2",
     }
-    return Results("eat", record, tuple(rows))
+    columns = ["test", "n_x", "n_y", "d", "star", "p_normal"]
+    columns += [name for name in ("p_exact", "p_sampled") if any(row[name] for row in rows)]
+    columns += ["published_d", "published_star"] if model else []
+
+    def forest(path: Path) -> None:
+        from obygaze_models.audits.figures import draw_forest  # noqa: PLC0415 - matplotlib is slow
+
+        draw_forest(rows, path)
+
+    return audit_report(
+        "eat",
+        "Embedding association tests",
+        rows,
+        [table("Effect size and p of every test", rows, columns, (STAR,))],
+        record,
+        picture=Picture("eat", "Effect sizes; grey, the band in which no test would have a star", forest),
+    )
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.prompts import WORDS, Variant, prompts
 from obygaze_models.audits.tables import Row, read_text, refuse_twins
+from obygaze_models.errors import AuditError
 
 Targets = Mapping[str, str] | tuple[str, ...]
 """Items whose columns have given values, or items by their ids."""

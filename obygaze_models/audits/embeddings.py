@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store import Group, Store, open_store
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.tables import read_text_ids, refuse_twins
+from obygaze_models.errors import AuditError
 
 SPACE = "space"
 """Field of a group's provenance: model and weights, such as `clip-vit-base-patch32 sha256:…`."""

@@ -4,16 +4,23 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
+from typing import Any
 
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.gender_score import Detected, Scorer, joined
 from obygaze_models.audits.genders import GENDERS, filled, has_mask, named, share
 from obygaze_models.audits.published_genders import TOTALS
-from obygaze_models.audits.results import Results
+from obygaze_models.audits.results import audit_report, table
 from obygaze_models.audits.tables import Row
+from obygaze_models.errors import AuditError
+from obygaze_models.report import Block, Picture, Report, cell
 
 PREDICTIONS = ("n_predicted", "n_correct")
 """Readings that estimation alone has: captions as they are predict no gender."""
+
+
+READING = "to_man_by_"
+"""Begins the names of the shares of man, one for each reading of the source."""
 
 
 class Mode(StrEnum):
@@ -61,7 +68,7 @@ def audit_gender_score(
     labels: Labels = Labels.EACH,
     origin: Mapping[str, object] | None = None,
     model: str | None = None,
-) -> Results:
+) -> Report:
     """Score every caption; what can't be scored is a row with its reason, and never counts as 0.
 
     Parameters
@@ -99,7 +106,43 @@ def audit_gender_score(
         "published_model": model,
         "source": "Sabir and Padró 2023, Gender Score; gender by the words man and woman",
     }
-    return Results("gender-score", record, rows, _summary(rows, mode, model))
+    summary = _summary(rows, mode, model)
+    columns = ["caption_id", "gender"]
+    columns += ["gs"] if mode is Mode.DIRECT else ["gs_man", "gs_woman", "to_man", "predicted"]
+    return audit_report(
+        "gender-score",
+        "Gender Scores of captions",
+        rows,
+        [table("Captions", rows, columns), *_summary_blocks(summary)],
+        record,
+        summary=summary,
+        notes=[f"{len(reasons)} of {len(rows)} captions are left out"] if reasons else (),
+        picture=Picture("gender-score", "Share of man", lambda path: _draw(summary, path)),
+    )
+
+
+def _summary_blocks(summary: Mapping[str, Any]) -> list[Block]:
+    by_gender = summary["by_gender"]
+    counted = [{"gender": gender, **found} for gender, found in by_gender.items()]
+    shares = tuple((name, cell(value)) for name, value in _shares(summary).items())
+    return [
+        table("By gender", counted, tuple(counted[0])),
+        Block("Share of man", ("by", "share"), shares),
+    ]
+
+
+def _shares(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the share of man by each reading of the source."""
+    return {name.removeprefix(READING): value for name, value in summary.items() if name.startswith(READING)}
+
+
+def _draw(summary: Mapping[str, Any], path: Path) -> None:
+    from obygaze_models.audits.figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
+
+    shares = _shares(summary)
+    printed = shares.pop("published", None)
+    marks = {"man": [printed if name == "n_correct" else None for name in shares]}
+    draw_bars(list(shares), {"man": list(shares.values())}, "share of man", path, marks if printed else None)
 
 
 def _row(
@@ -157,7 +200,7 @@ def _summary(rows: Sequence[Mapping[str, object]], mode: Mode, model: str | None
         }
     man, woman = by_gender["man"], by_gender["woman"]
     ratios = {
-        f"to_man_by_{reading}": share(man[reading] or 0, woman[reading] or 0)
+        f"{READING}{reading}": share(man[reading] or 0, woman[reading] or 0)
         for reading in ("sum", "mean", *(PREDICTIONS if estimated else ()), *(["published"] if model else []))
     }
     return {

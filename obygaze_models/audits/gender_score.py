@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obygaze_models.audits.embeddings import Embeddings, unit
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.tables import number, read_rows
+from obygaze_models.errors import AuditError
 
 Similarity = Callable[[str, str], float | str]
 """Text, label -> their cosine, or why there is none."""

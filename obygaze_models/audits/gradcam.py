@@ -5,8 +5,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.heads import Array, Head
+from obygaze_models.errors import AuditError
 
 
 class Score(StrEnum):

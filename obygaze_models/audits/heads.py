@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_models.audits.errors import AuditError
+from obygaze_models.errors import AuditError
 
 Array = NDArray[np.float64]
 

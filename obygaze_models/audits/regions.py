@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from obygaze_features.store.saliency_maps import SIDE
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.heads import Array
 from obygaze_models.audits.tables import read_rows
+from obygaze_models.errors import AuditError
 
 
 @dataclass(frozen=True)

@@ -1,93 +1,58 @@
-"""One format of results: a tidy CSV, and a JSON document with the record beside it."""
+"""What an audit found, as a report."""
 
-import json
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 
-from obygaze_features.manifest.rows import table_line
-from obygaze_models.audits.errors import AuditError
+import pandas as pd
+
+from obygaze_models.report import Block, Picture, Report, cell
+
+Rows = Sequence[Mapping[str, object]]
+"""A tidy table: the same columns in every row; None where something does not apply."""
 
 
-@dataclass(frozen=True, eq=False)
-class Results:
-    """What an audit found.
+def audit_report(
+    name: str,
+    title: str,
+    rows: Rows,
+    blocks: Sequence[Block],
+    record: Mapping[str, object],
+    *,
+    summary: Mapping[str, object] | None = None,
+    notes: Sequence[str] = (),
+    picture: Picture | None = None,
+) -> Report:
+    """Make the report of an audit.
 
-    Attributes
+    Parameters
     ----------
-    audit : str
-        Its name.
-    record
-        What was audited and how, enough to do it again.
+    name, title
+        What commands and what people call the audit.
     rows
-        The tidy table: the same columns in every row; None where something does not apply.
+        All that was measured; `Report.data` keeps its values as they are.
+    blocks
+        What is shown.
+    record
+        What was audited and how, enough to do it again; its `source` becomes the first note.
     summary
-        What is said of the table as a whole.
+        What is said of the table as a whole, kept in the record.
+    notes
+        What readers must know.
+    picture
+        How to draw it.
     """
-
-    audit: str
-    record: Mapping[str, object]
-    rows: tuple[Mapping[str, object], ...]
-    summary: Mapping[str, object] = field(default_factory=dict)
-
-    def to_csv(self) -> str:
-        """Write the rows as CSV; floats in the shortest form that reads back as the same number."""
-        return rows_to_csv(self.rows)
-
-    def to_json(self) -> str:
-        """Write everything as one JSON document."""
-        document = {
-            "audit": self.audit,
-            "record": dict(self.record),
-            "summary": dict(self.summary),
-            "rows": [dict(row) for row in self.rows],
-        }
-        return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return Report(
+        name=name,
+        title=title,
+        notes=(str(record["source"]), *notes),
+        blocks=tuple(blocks),
+        # Python objects: columns with None stay whole numbers, and true stays true.
+        data=pd.DataFrame([dict(row) for row in rows], dtype=object),
+        record={"audit": name, **record} | ({"summary": dict(summary)} if summary else {}),
+        pictures=(picture,) if picture else (),
+    )
 
 
-def rows_to_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """Write rows as CSV: None as an empty cell, true and false in small letters."""
-    names = list(rows[0])
-    return table_line(names) + "".join(table_line(_cell(row[name]) for name in names) for row in rows)
-
-
-def _cell(value: object) -> str:
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def beside(out: Path) -> Path:
-    """Name the JSON document that stands beside a CSV file."""
-    return out.with_suffix(".json")
-
-
-def check_free(*paths: Path, force: bool) -> None:
-    """Refuse to replace a file unless forced.
-
-    Raises
-    ------
-    AuditError
-        Naming the file.
-    """
-    for path in paths:
-        if path.is_dir():
-            raise AuditError(f"{path} is a folder; a file is to be written there")
-        if path.exists() and not force:
-            raise AuditError(f"{path} exists already: give --force to replace it, or another --out")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file, all of it or nothing, making its folder if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8", newline="")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def write_results(results: Results, out: Path) -> None:
-    """Write the CSV to `out` and the JSON beside it."""
-    write_text(beside(out), results.to_json())
-    write_text(out, results.to_csv())
+def table(title: str, rows: Rows, columns: Sequence[str], notes: Sequence[str] = ()) -> Block:
+    """Show some columns of rows."""
+    cells = tuple(tuple(cell(row[column]) for column in columns) for row in rows)
+    return Block(title, tuple(name.replace("_", " ") for name in columns), cells, tuple(notes))

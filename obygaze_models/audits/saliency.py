@@ -3,19 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from obygaze_features.store import Group, open_store
 from obygaze_features.store.saliency_maps import SIDE, Maps, with_means
 from obygaze_models.audits.embeddings import Embeddings, choose_group, group_space
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.gradcam import Saliency, Score, gradcam
 from obygaze_models.audits.heads import Array, Head, SpacedHead
 from obygaze_models.audits.regions import Region, energy_share, pointing_hit
 from obygaze_models.audits.resampling import enlarge
-from obygaze_models.audits.results import Results
+from obygaze_models.audits.results import audit_report, table
 from obygaze_models.audits.tables import Row
+from obygaze_models.errors import AuditError
+from obygaze_models.report import Picture, Report
 
 SOURCE = "Grad-CAM (Selvaraju et al., 2017) as in Wolfe et al., FAccT 2023, 4.2; bicubic, a = -0.75"
 GRID = "grid"
@@ -114,7 +116,7 @@ def map_pairs(
     return with_means(about, mapped, raw)
 
 
-def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None) -> Results:
+def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None) -> Report:
     """Measure every map in every region of its image, whatever network the maps were made with.
 
     Regions of images without a map are counted, and measured nowhere.
@@ -135,8 +137,30 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
         about = {**pair, "empty": not picture.any()}
         rows += [about | measured for measured in _measured(pair["image_id"], picture, regions)]
     unmapped = set(regions or ()) - {pair["image_id"] for pair in maps.pairs}
-    summary = {"groups": _by_group(rows), "n_images_with_regions_only": len(unmapped)}
-    return Results("saliency", maps.about, tuple(rows), summary)
+    groups = _by_group(rows)
+
+    def means(path: Path) -> None:
+        from obygaze_models.audits.figures import draw_mean_maps  # noqa: PLC0415 - matplotlib is slow
+
+        draw_mean_maps([_title(name, groups) for name in maps.groups], maps.mean_stretched, path)
+
+    return audit_report(
+        "saliency",
+        "Saliency in regions of interest",
+        rows,
+        [table("Means over the maps that are not empty", groups, tuple(groups[0]))],
+        {"source": SOURCE, **maps.about},
+        summary={"groups": groups, "n_images_with_regions_only": len(unmapped)},
+        notes=[f"regions of {len(unmapped)} images that have no map were not used"] if unmapped else (),
+        picture=Picture("saliency", "Mean maps, each map scaled to 0 .. 1 first", means),
+    )
+
+
+def _title(group: str, groups: Sequence[Mapping[str, Any]]) -> str:
+    """Name a group's panel, with the shares of its regions."""
+    mine = [row for row in groups if row["group"] == group]
+    shares = [f"{row['roi']} {row['mean_share']:.2f}" for row in mine if row["mean_share"] is not None]
+    return "\n".join([f"{group or 'all'} (n = {mine[0]['n_maps']})", *shares])
 
 
 def _check_spaces(activations: Activations, head: SpacedHead, texts: Embeddings) -> None:

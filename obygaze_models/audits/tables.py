@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from obygaze_models.audits.errors import AuditError
+from obygaze_models.errors import AuditError
 
 Row = Mapping[str, str]
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
-from obygaze_models.audits.errors import AuditError
-from obygaze_models.audits.results import Results
+from obygaze_models.audits.results import audit_report, table
 from obygaze_models.audits.tables import Row, read_text
+from obygaze_models.errors import AuditError
+from obygaze_models.report import Picture, Report
 
 EMOTION_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -29,6 +30,8 @@ EMOTION_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 GROUP = ("emotion", "level", "condition")
 """Columns of the table of items by which images are grouped; `emotion` names the list of words."""
+
+PICTURED = "words of the intended emotion per 1,000 captions"
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def audit_words(
     min_total: int = 100,
     ratio: tuple[str, str] | None = None,
     origin: Mapping[str, object] | None = None,
-) -> Results:
+) -> Report:
     """Count, by emotion, level and condition, the words of the intended emotion per 1,000 captions.
 
     Parameters
@@ -122,15 +125,18 @@ def audit_words(
     kept = {
         emotion: [word for word in words if totals[word] >= min_total] for emotion, words in lists.items()
     }
-    rows = [_row(group, images, counts, kept) for group, images in _groups(items, counts, lists).items()]
+    groups = _groups(items, counts, lists)
+    rows = [_row(group, images, counts, kept) for group, images in groups.items()]
     if ratio:
         _divide(rows, ratio)
     named = sorted({word for words in lists.values() for word in words})
+    rare = [word for word in named if totals[word] < min_total]
+    strangers = sorted(set(counts) - set(items))
     summary: dict[str, object] = {
         "word_totals": {word: totals[word] for word in named},
-        "left_out_words": [word for word in named if totals[word] < min_total],
+        "left_out_words": rare,
         "n_captions": sum(one.n_captions for one in counts.values()),
-        "images_without_item": sorted(set(counts) - set(items)),
+        "images_without_item": strangers,
     }
     record: dict[str, object] = {
         **(origin or {}),
@@ -139,7 +145,32 @@ def audit_words(
         "ratio": list(ratio) if ratio else None,
         "source": "Wolfe et al., FAccT 2023, section 4.3; Figure 3 there prints no numbers",
     }
-    return Results("words", record, tuple(rows), summary)
+    columns = ["emotion", "level", "condition", "n_images", "n_captions", "count", "per_1000"]
+    columns += ["captions_with_any", *(["ratio"] if ratio else [])]
+    notes = [
+        f"{len(names)} {what}, left out of the rates: {', '.join(names[:5])}"
+        for names, what in ((rare, "words too rare"), (strangers, "images without an item"))
+        if names
+    ]
+    return audit_report(
+        "words",
+        "Words of the intended emotion in captions",
+        rows,
+        [table("Occurrences per 1,000 captions", rows, columns)],
+        record,
+        summary=summary,
+        notes=notes,
+        picture=Picture("words", PICTURED.capitalize(), lambda path: _draw(rows, path)),
+    )
+
+
+def _draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    from obygaze_models.audits.figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
+
+    rate = {(f"{row['emotion']} {row['level']}", row["condition"]): row["per_1000"] for row in rows}
+    labels, conditions = (list(dict.fromkeys(key[place] for key in rate)) for place in (0, 1))
+    series = {one: [rate.get((label, one)) for label in labels] for one in conditions}
+    draw_bars(labels, series, PICTURED, path)
 
 
 def _groups(

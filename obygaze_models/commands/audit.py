@@ -1,7 +1,6 @@
 """`obygaze audit words`, `alpha`: audits of captions and of ratings, without any embedding."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,9 +15,6 @@ from obygaze_models.commands.audit_output import (
     check,
     finish,
 )
-
-if TYPE_CHECKING:
-    from obygaze_models.audits.results import Results
 
 
 @click.command()
@@ -78,7 +74,7 @@ def words(
     check(out, figure, force=force)
     chosen = read_lists(lists) if lists else EMOTION_WORDS
     read = read_captions(captions, texts, texts_backbone)
-    results = audit_words(
+    report = audit_words(
         count_words(read.pairs, chosen),
         read_items(items),
         lists=chosen,
@@ -86,28 +82,9 @@ def words(
         ratio=ratio,
         origin={"texts": read.fingerprint},
     )
-    columns = ["emotion", "level", "condition", "n_images", "n_captions", "count", "per_1000"]
-    columns += ["captions_with_any", *(["ratio"] if ratio else [])]
-    finish(results, columns, out, figure, _word_bars, as_json=as_json)
-    for name, what in (
-        ("left_out_words", "words too rare"),
-        ("images_without_item", "images not in --items"),
-    ):
-        found = results.summary[name]
-        if isinstance(found, list) and found:
-            click.echo(f"{len(found)} {what}, left out of the rates: {', '.join(found[:5])}", err=True)
+    finish(report, out, figure, as_json=as_json)
     if read.n_unnamed:
         click.echo(f"{read.n_unnamed} texts of the store are not in --captions; they count nowhere", err=True)
-
-
-def _word_bars(results: "Results", path: Path) -> None:
-    from obygaze_models.figures.audit_bars import draw_bars
-
-    rows: Any = results.rows
-    rate = {(f"{row['emotion']} {row['level']}", row["condition"]): row["per_1000"] for row in rows}
-    labels, conditions = (list(dict.fromkeys(key[place] for key in rate)) for place in (0, 1))
-    series = {one: [rate.get((label, one)) for label in labels] for one in conditions}
-    draw_bars(labels, series, "words of the intended emotion per 1,000 captions", path)
 
 
 @click.command()
@@ -131,14 +108,4 @@ def alpha(ratings: Path, pairs: bool, out: Path, figure: Path | None, force: boo
     from obygaze_models.audits.alpha import audit_alpha, read_ratings
 
     check(out, figure, force=force)
-    results = audit_alpha(*read_ratings(ratings), pairs=pairs)
-    columns = ["raters", "n_items", "n_incomplete", "alpha", "reason"]
-    finish(results, columns, out, figure, _alpha_bars, as_json=as_json)
-
-
-def _alpha_bars(results: "Results", path: Path) -> None:
-    from obygaze_models.figures.audit_bars import draw_bars
-
-    rows: Any = results.rows
-    alphas = {"alpha": [row["alpha"] for row in rows]}
-    draw_bars([row["raters"] for row in rows], alphas, "Cronbach's alpha", path)
+    finish(audit_alpha(*read_ratings(ratings), pairs=pairs), out, figure, as_json=as_json)

@@ -20,7 +20,6 @@ from obygaze_models.commands.audit_output import (
 
 if TYPE_CHECKING:
     from obygaze_models.audits.eat_tests import EatTest
-    from obygaze_models.audits.results import Results
 
 VARIANT = click.option(
     "--variant",
@@ -65,7 +64,12 @@ VARIANT = click.option(
 @click.option(
     "--published", help="A model of the paper's tables, such as 'CLIP RN50', to put its values beside."
 )
-@click.option("--out", type=PATH, callback=csv_file, help="CSV file of the results; the JSON goes beside it.")
+@click.option(
+    "--out",
+    type=PATH,
+    callback=csv_file,
+    help="CSV file of the results; JSON, Markdown and LaTeX go beside it.",
+)
 @FIGURE
 @FORCE
 @JSON
@@ -120,7 +124,7 @@ def eat(
     attributes = read_embeddings(texts, texts_backbone)
     for embedded in (targets, attributes):
         tell_partial(embedded)
-    results = audit_eat(
+    report = audit_eat(
         targets,
         attributes,
         items=read_items(items) if items else sobem_items(tuple(targets.rows)),
@@ -131,22 +135,13 @@ def eat(
         seed=seed,
         model=published,
     )
-    columns = ["test", "n_x", "n_y", "d", "star", "p_normal"]
-    columns += [name for name in ("p_exact", "p_sampled") if any(row[name] for row in results.rows)]
-    columns += ["published_d", "published_star"] if published else []
-    finish(results, columns, out, figure, _forest, as_json=as_json)
+    finish(report, out, figure, as_json=as_json)
 
 
 def _tests(tests: str) -> "tuple[EatTest, ...]":
     from obygaze_models.audits.eat_tests import SELECTIONS, read_tests
 
     return SELECTIONS[tests] if tests in SELECTIONS else read_tests(Path(tests))
-
-
-def _forest(results: "Results", path: Path) -> None:
-    from obygaze_models.figures.audit_forest import draw_forest
-
-    draw_forest(results.rows, path)
 
 
 @eat.command()
@@ -162,9 +157,8 @@ def prompts(variant: str, out: Path, force: bool) -> None:
       obygaze audit eat prompts --variant paper --out prompts-paper.csv
     """
     from obygaze_models.audits.prompts import Variant, prompt_rows
-    from obygaze_models.audits.results import check_free, rows_to_csv, write_text
+    from obygaze_models.commands.audit_output import write_rows
 
-    check_free(out, force=force)
     rows = prompt_rows(Variant(variant))
-    write_text(out, rows_to_csv(rows))
+    write_rows(rows, out, force=force)
     click.echo(f"{len(rows)} prompts kept in {out}", err=True)

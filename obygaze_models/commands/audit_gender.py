@@ -1,8 +1,7 @@
 """`obygaze audit gender-score`, `cooc`: which gender captions go with which objects."""
 
-import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,11 +17,11 @@ from obygaze_models.commands.audit_output import (
     csv_file,
     finish,
     tell_partial,
+    write_rows,
 )
 
 if TYPE_CHECKING:
     from obygaze_models.audits.gender_score import Similarity
-    from obygaze_models.audits.results import Results
 
 PUBLISHED = click.option(
     "--published", help="A captioner of the published tables, such as Vilbert, to put its values beside ours."
@@ -62,7 +61,12 @@ PUBLISHED = click.option(
     help="Write the texts that need embeddings and priors to this CSV (text_id, text), and stop.",
 )
 @PUBLISHED
-@click.option("--out", type=PATH, callback=csv_file, help="CSV file of the results; JSON goes beside it.")
+@click.option(
+    "--out",
+    type=PATH,
+    callback=csv_file,
+    help="CSV file of the results; JSON, Markdown and LaTeX go beside it.",
+)
 @FIGURE
 @FORCE
 @JSON
@@ -100,41 +104,36 @@ def gender_score(
       obygaze audit gender-score --captions captions.csv --objects objects.csv --lm lm.csv --sims sims.csv \\
         --labels joined --out gs.csv
     """
+    from obygaze_features.io import file_sha256
     from obygaze_models.audits.gender_audit import Labels, Mode, audit_gender_score, needed_texts
     from obygaze_models.audits.gender_score import Scorer, read_objects, read_priors
-    from obygaze_models.audits.results import check_free, rows_to_csv, write_text
     from obygaze_models.audits.tables import read_rows
 
     rows = read_rows(captions, ["caption_id", "image_id", "caption"], unique=["caption_id"])
     detected = read_objects(objects)
     if list_texts:
-        check_free(list_texts, force=force)
         wanted = needed_texts(rows, detected, Mode(mode), Labels(labels))
         listed = [{"text_id": f"t{place:06}", "text": text} for place, text in enumerate(wanted)]
-        write_text(list_texts, rows_to_csv(listed))
+        write_rows(listed, list_texts, force=force)
         click.echo(f"{len(listed)} texts kept in {list_texts}", err=True)
         return
     if out is None or lm is None:
         raise click.UsageError(f"Missing option '--{'lm' if lm is None else 'out'}'.")
     check(out, figure, force=force)
     similarity, origin = _similarity(texts, texts_backbone, text_items, sims)
-    results = audit_gender_score(
+    report = audit_gender_score(
         rows,
         detected,
         Scorer(read_priors(lm), similarity),
         mode=Mode(mode),
         labels=Labels(labels),
-        origin={**origin, "priors_sha256": hashlib.sha256(lm.read_bytes()).hexdigest()},
+        origin={**origin, "priors_sha256": file_sha256(lm)},
         model=published,
     )
-    columns = ["caption_id", "gender"]
-    columns += ["gs"] if mode == "gs" else ["gs_man", "gs_woman", "to_man", "predicted"]
-    finish(results, columns, out, figure, _gender_bars, as_json=as_json)
-    if not as_json:
-        _echo_summary(results)
-    for row in results.rows:
-        if row["left_out"]:
-            click.echo(f"left out {row['caption_id']}: {row['left_out']}", err=True)
+    finish(report, out, figure, as_json=as_json)
+    for caption, reason in report.data[["caption_id", "left_out"]].itertuples(index=False):
+        if reason:
+            click.echo(f"left out {caption}: {reason}", err=True)
 
 
 def _similarity(
@@ -155,36 +154,6 @@ def _similarity(
         "n_partial": len(embedded.partial),
     }
     return embedded_similarity(embedded, read_stored_text_ids(texts, backbone, text_items)), origin
-
-
-def _echo_summary(results: "Results") -> None:
-    from tabulate import tabulate
-
-    by_gender: Any = results.summary["by_gender"]
-    click.echo()
-    cells = [[gender, *found.values()] for gender, found in by_gender.items()]
-    click.echo(
-        tabulate(cells, ["gender", *by_gender["man"]], tablefmt="simple", floatfmt=".4g", missingval="-")
-    )
-    click.echo()
-    for name, value in results.summary.items():
-        if name.startswith("to_man_by_"):
-            click.echo(f"share of man by {name.removeprefix('to_man_by_')}: {_number(value)}")
-
-
-def _number(value: object) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else "-"
-
-
-def _gender_bars(results: "Results", path: Path) -> None:
-    from obygaze_models.figures.audit_bars import draw_bars
-
-    readings = [name for name in results.summary if name.startswith("to_man_by_") and "published" not in name]
-    shares: list[Any] = [results.summary[name] for name in readings]
-    printed: Any = results.summary.get("to_man_by_published")
-    marks = {"man": [printed if name.endswith("n_correct") else None for name in readings]}
-    labels = [name.removeprefix("to_man_by_") for name in readings]
-    draw_bars(labels, {"man": shares}, "share of man", path, marks if printed else None)
 
 
 @click.command()
@@ -220,22 +189,5 @@ def cooc(
 
     check(out, figure, force=force)
     rows = read_rows(captions, ["caption_id", "caption"], unique=["caption_id"])
-    results = audit_cooc([row["caption"] for row in rows], read_objects_list(objects_list), model=published)
-    columns = ["object", "n_captions", "man", "woman", "both", "plural_only", "to_man", "to_woman"]
-    columns += ["published_to_man", "published_to_woman"] if published else []
-    finish(results, columns, out, figure, _cooc_bars, as_json=as_json)
-
-
-def _cooc_bars(results: "Results", path: Path) -> None:
-    from obygaze_models.figures.audit_bars import draw_bars
-
-    rows: Any = results.rows
-    genders = ("man", "woman")
-    marks = {gender: [row[f"published_to_{gender}"] for row in rows] for gender in genders}
-    draw_bars(
-        [row["object"] for row in rows],
-        {gender: [row[f"to_{gender}"] for row in rows] for gender in genders},
-        "share of the gender beside the object",
-        path,
-        marks if results.record["published_model"] else None,
-    )
+    report = audit_cooc([row["caption"] for row in rows], read_objects_list(objects_list), model=published)
+    finish(report, out, figure, as_json=as_json)

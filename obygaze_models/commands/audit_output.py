@@ -1,14 +1,18 @@
 """Options and output that the audits share."""
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from obygaze_models.audits.embeddings import Embeddings
-    from obygaze_models.audits.results import Results
+    from obygaze_models.report import Report
+
+SUFFIXES = (".csv", ".json", ".md", ".tex")
+"""Endings of the files of a report, the one that --out names first."""
 
 PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -17,7 +21,9 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 def csv_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
     """Refuse a file of results that is no CSV."""
     if value is not None and value.suffix.lower() != ".csv":
-        raise click.BadParameter(f"'{value}' should end in .csv; a .json file is written beside it")
+        raise click.BadParameter(
+            f"'{value}' should end in .csv; .json, .md and .tex files are written beside it"
+        )
     return value
 
 
@@ -33,7 +39,7 @@ OUT = click.option(
     type=PATH,
     callback=csv_file,
     required=True,
-    help="CSV file of the results; the JSON goes beside it.",
+    help="CSV file of the results; JSON, Markdown and LaTeX go beside it.",
 )
 TEXTS_BACKBONE = click.option("--texts-backbone", help="Which of its groups; needed when it has several.")
 FIGURE = click.option(
@@ -45,11 +51,20 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print the results a
 
 def check(out: Path, figure: Path | None, *, force: bool) -> None:
     """Refuse before the work, so that nobody waits for a refusal."""
-    from obygaze_models.audits.results import beside, check_free
+    from obygaze_features.io import refuse_existing
 
-    check_free(out, beside(out), *([figure] if figure else []), force=force)
+    refuse_existing(*(out.with_suffix(suffix) for suffix in SUFFIXES), figure, force=force)
     if figure:
         import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
+
+
+def write_rows(rows: "Sequence[Mapping[str, str]]", path: Path, *, force: bool) -> None:
+    """Write a table of texts as CSV."""
+    from obygaze_features.io import csv_line, refuse_existing, write_whole
+
+    refuse_existing(path, force=force)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, "".join(csv_line(list(cells)) for cells in (rows[0], *(row.values() for row in rows))))
 
 
 def tell_partial(embedded: "Embeddings") -> None:
@@ -60,26 +75,12 @@ def tell_partial(embedded: "Embeddings") -> None:
         click.echo(f"{embedded.where}: {n} are partial, such as {name}: {reason}", err=True)
 
 
-def finish(
-    results: "Results",
-    columns: Sequence[str],
-    out: Path,
-    figure: Path | None,
-    draw: Callable[["Results", Path], None],
-    *,
-    as_json: bool,
-) -> None:
-    """Write the results, draw them if asked, print them."""
-    from tabulate import tabulate
+def finish(report: "Report", out: Path, figure: Path | None, *, as_json: bool) -> None:
+    """Write a report's files, draw its picture if asked, print it."""
+    from obygaze_models.report import plain, to_json, write_beside
 
-    from obygaze_models.audits.results import write_results
-
-    write_results(results, out)
+    write_beside(report, out.with_suffix(""))
     if figure:
-        draw(results, figure)
-    if as_json:
-        click.echo(results.to_json(), nl=False)
-    else:
-        cells = [[row[column] for column in columns] for row in results.rows]
-        click.echo(tabulate(cells, columns, tablefmt="simple", floatfmt=".4g", missingval="-"))
+        report.pictures[0].draw(figure)
+    click.echo(to_json(report) if as_json else plain(report), nl=False)
     click.echo(f"results kept in {out}", err=True)

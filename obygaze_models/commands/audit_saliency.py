@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from obygaze_models.commands.audit_output import FIGURE, FILE, FORCE, JSON, PATH, tell_partial
+from obygaze_models.commands.audit_output import FIGURE, FILE, FORCE, JSON, PATH, check, finish, tell_partial
 
 if TYPE_CHECKING:
     from obygaze_features.store.saliency_maps import Maps
-    from obygaze_models.audits.results import Results
 
 
 STORED = ("acts", "head", "texts", "text_items", "pairs")
@@ -43,7 +42,7 @@ STORED = ("acts", "head", "texts", "text_items", "pairs")
     "--out",
     type=PATH,
     required=True,
-    help="Zarr of the maps, CSV and JSON go beside it; with --maps the CSV file.",
+    help="Zarr of the maps, the results go beside it (CSV, JSON, Markdown, LaTeX); with --maps the CSV file.",
 )
 @FIGURE
 @FORCE
@@ -80,12 +79,10 @@ def saliency(
         --text-items prompts.csv --pairs pairs.csv --roi faces.csv --out maps.zarr
     """
     from obygaze_features.store.saliency_maps import check_maps_free, read_maps, write_maps
-    from obygaze_models.audits.errors import AuditError
     from obygaze_models.audits.regions import read_regions
-    from obygaze_models.audits.results import write_results
     from obygaze_models.audits.saliency import audit_maps
     from obygaze_models.audits.tables import read_rows
-    from obygaze_models.commands.audit_output import check
+    from obygaze_models.errors import AuditError
 
     sources = {"acts": acts, "head": head, "texts": texts, "text_items": text_items, "pairs": pairs}
     choices = {"acts_backbone": acts_backbone, "texts_backbone": texts_backbone, "score": score}
@@ -106,19 +103,13 @@ def saliency(
         wanted = read_rows(cast("Path", pairs), ["image_id", "text"], unique=["image_id", "text"])
         files = _pictures([row["image_id"] for row in wanted], pictures) if pictures else {}
         maps = _mapped(sources, acts_backbone, texts_backbone, wanted, score or "cosine")
-    results = audit_maps(maps, regions)
+    report = audit_maps(maps, regions)
     if given is None:
         write_maps(maps, out)
-    write_results(results, table)
-    if figure:
-        _mean_maps(results, maps, figure)
+        click.echo(f"{len(maps.pairs)} maps kept in {out}", err=True)
     if overlays:
         _overlays(maps, files, overlays)
-    _echo(results, as_json=as_json)
-    if unmapped := results.summary["n_images_with_regions_only"]:
-        click.echo(f"{roi}: regions of {unmapped} images that have no map were not used", err=True)
-    kept = f"{len(maps.pairs)} maps kept in {out}, " if given is None else ""
-    click.echo(f"{kept}results in {table}", err=True)
+    finish(report, table, figure, as_json=as_json)
 
 
 def _check_use(given: Path | None, sources: "Mapping[str, object]", out: Path) -> None:
@@ -138,7 +129,7 @@ def _check_use(given: Path | None, sources: "Mapping[str, object]", out: Path) -
         raise click.UsageError(f"Missing {', '.join(missing)}; or give --maps.")
     if out.suffix != ".zarr":
         raise click.BadParameter(
-            f"'{out}' should end in .zarr; a .csv and a .json file are written beside it",
+            f"'{out}' should end in .zarr; the files of the results are written beside it",
             param_hint="'--out'",
         )
 
@@ -170,32 +161,10 @@ def _mapped(
     )
 
 
-def _echo(results: "Results", *, as_json: bool) -> None:
-    from tabulate import tabulate
-
-    if as_json:
-        click.echo(results.to_json(), nl=False)
-        return
-    groups: Any = results.summary["groups"]
-    click.echo(tabulate(groups, headers="keys", tablefmt="simple", floatfmt=".4g", missingval="-"))
-
-
-def _mean_maps(results: "Results", maps: "Maps", path: Path) -> None:
-    from obygaze_models.figures.audit_maps import draw_mean_maps
-
-    groups: Any = results.summary["groups"]
-    titles = []
-    for name in maps.groups:
-        mine = [row for row in groups if row["group"] == name]
-        shares = [f"{row['roi']} {row['mean_share']:.2f}" for row in mine if row["mean_share"] is not None]
-        titles.append("\n".join([f"{name or 'all'} (n = {mine[0]['n_maps']})", *shares]))
-    draw_mean_maps(titles, maps.mean_stretched, path)
-
-
 def _pictures(images: list[str], source: Path) -> dict[str, Path]:
     """Find the picture of every image before any work, in a folder or as a manifest says."""
     from obygaze_features.manifest import read_manifest
-    from obygaze_models.audits.errors import AuditError
+    from obygaze_models.errors import AuditError
 
     if source.is_dir():
         endings = ("", ".png", ".jpg", ".jpeg")
@@ -216,7 +185,7 @@ def _pictures(images: list[str], source: Path) -> dict[str, Path]:
 
 
 def _overlays(maps: "Maps", files: Mapping[str, Path], folder: Path) -> None:
-    from obygaze_models.figures.audit_maps import draw_overlay
+    from obygaze_models.audits.figures import draw_overlay
 
     for place, (pair, one) in enumerate(zip(maps.pairs, maps.raw, strict=True)):
         name = pair["image_id"].replace("/", "_")

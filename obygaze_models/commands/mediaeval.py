@@ -45,7 +45,7 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
     import csv
     import io
 
-    from obygaze_models.tasks.mediaeval15.errors import TaskError
+    from obygaze_models.errors import TaskError
     from obygaze_models.tasks.mediaeval15.files import write_text
     from obygaze_models.tasks.mediaeval15.pivots import make_labels
 
@@ -118,7 +118,7 @@ def train(
     from obygaze_features.store import open_store
     from obygaze_models.tasks.mediaeval15.annotations import of_manifest
     from obygaze_models.tasks.mediaeval15.corpus import load_corpus
-    from obygaze_models.tasks.mediaeval15.errors import TaskError
+    from obygaze_models.errors import TaskError
     from obygaze_models.tasks.mediaeval15.run_files import (
         RunFile,
         affect_lines,

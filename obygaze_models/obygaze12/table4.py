@@ -14,7 +14,7 @@ from obygaze_models.obygaze12.paper_protocol import PaperResults, pair_folds
 from obygaze_models.obygaze12.published import FILM_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
 from obygaze_models.obygaze12.strict_protocol import StrictResults
 from obygaze_models.report import Block, Report, interval, mean_sd, number
-from obygaze_models.report.format import NOTHING
+from obygaze_models.report.report import NOTHING
 
 TITLE = "Table 4"
 TASK = ">".join(FILM_PAIRS)

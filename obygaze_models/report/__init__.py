@@ -1,23 +1,44 @@
 """What people look at: tables with captions and figures, kept in formats for people and programs."""
 
 from obygaze_features.errors import OutputError
-from obygaze_models.report.folder import CONTENTS, new_folder
-from obygaze_models.report.format import interval, mean_sd, number
-from obygaze_models.report.plain import plain
-from obygaze_models.report.report import Block, Picture, Report
-from obygaze_models.report.write import markdown, write_report
+from obygaze_models.report.report import NOTHING, Block, Picture, Report, cell, interval, mean_sd, number
+from obygaze_models.report.write import (
+    CONTENTS,
+    check_folder,
+    document,
+    latex,
+    markdown,
+    new_folder,
+    plain,
+    records,
+    texts,
+    to_csv,
+    to_json,
+    write_beside,
+    write_report,
+)
 
 __all__ = [
     "CONTENTS",
+    "NOTHING",
     "Block",
     "OutputError",
     "Picture",
     "Report",
+    "cell",
+    "check_folder",
+    "document",
     "interval",
+    "latex",
     "markdown",
     "mean_sd",
     "new_folder",
     "number",
     "plain",
+    "records",
+    "texts",
+    "to_csv",
+    "to_json",
+    "write_beside",
     "write_report",
 ]

@@ -10,8 +10,7 @@ from obygaze_models.evaluation.evaluate import Run
 from obygaze_models.evaluation.levels import LEVEL_METRICS
 from obygaze_models.evaluation.metrics import METRICS, Metric
 from obygaze_models.evaluation.paired import detectable, smallest_p
-from obygaze_models.report.format import NOTHING, interval, number
-from obygaze_models.report.report import Block, Report
+from obygaze_models.report.report import NOTHING, Block, Report, interval, number
 
 POOLED = ("average_precision", "f1_pos", "f1_weighted", "balanced_accuracy", "auc")
 """Columns of the table of pooled metrics, of those there are; the others are in the run's files alone."""

@@ -1,10 +1,15 @@
-"""A report as a value: blocks of tables with captions, the numbers behind them, and pictures."""
+"""A report as a value: blocks of tables, the numbers behind them, pictures; and how cells are written."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+
+NOTHING = "-"
+"""Where a table has no number to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,7 @@ class Picture:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A table or figure of the papers, redone.
+    """What people read of an evaluation, an audit, a task or an experiment.
 
     Attributes
     ----------
@@ -52,3 +57,41 @@ class Report:
     data: pd.DataFrame
     record: Mapping[str, object]
     pictures: tuple[Picture, ...] = field(default=())
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Write a number with a fixed number of digits; one that nothing defines is undefined, never 0."""
+    if value is None:
+        return NOTHING
+    return "undefined" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def mean_sd(values: Sequence[float]) -> str:
+    """Write the mean of values and, of several, their standard deviation (of the values, not of the mean)."""
+    defined = [value for value in values if not math.isnan(value)]
+    if not defined:
+        return "undefined"
+    left_out = f" [{len(values) - len(defined)} undefined]" if len(defined) < len(values) else ""
+    spread = f" ({np.std(defined):.3f})" if len(values) > 1 else ""
+    return f"{np.mean(defined):.3f}{spread}{left_out}"
+
+
+def interval(value: float, low: float, high: float, *, signed: bool = False) -> str:
+    """Write a number with its interval."""
+    form = "{:+.3f}" if signed else "{:.3f}"
+    if math.isnan(value):
+        return "undefined"
+    if math.isnan(low):
+        return f"{form.format(value)} [undefined]"
+    return f"{form.format(value)} [{form.format(low)}, {form.format(high)}]"
+
+
+def cell(value: object) -> str:
+    """Write any value of a table as a cell: four significant digits, a dash where there is nothing."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return "undefined" if math.isnan(value) else f"{value:.4g}"
+    return str(value)

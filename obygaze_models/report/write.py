@@ -1,14 +1,26 @@
-"""Reports as files: the same report, the same bytes."""
+"""Reports as text and as files: terminal, Markdown, LaTeX, CSV, JSON. The same report, the same bytes."""
 
 import json
 import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from tabulate import tabulate
 
-from obygaze_models.report.report import Block, Report
+from obygaze_features.errors import OutputError
+from obygaze_features.io import csv_line, file_sha256, json_bytes, whole_folder, write_whole
+from obygaze_models.report.report import NOTHING, Block, Report
+
+WIDTH = 80
+"""Characters a line of a terminal."""
+
+CONTENTS = "contents.json"
+"""Lists every file of the folder with its SHA-256; a folder with other files is not replaced."""
 
 _TEX = {
     "\\": r"\textbackslash{}",
@@ -24,33 +36,61 @@ _TEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    # After a row's end these would be read as its options.
+    "[": "{[}",
+    "*": "{*}",
 }
+_NUMBER = re.compile(r"[-+]?\.?\d[\d.,e+-]*( ?[\[(].*)?|undefined.*")
 
 
-def write_report(report: Report, folder: Path) -> list[str]:
-    """Write a report's files into a folder, and name them."""
-    texts = {
-        "csv": to_csv(report.data),
-        "json": _json(report),
-        "md": markdown(report),
-        "tex": latex(report),
-    }
-    names = []
-    for suffix, text in texts.items():
-        names.append(f"{report.name}.{suffix}")
-        (folder / names[-1]).write_text(text, encoding="utf-8", newline="")
-    for picture in report.pictures:
-        for suffix in ("png", "svg"):
-            names.append(f"{picture.name}.{suffix}")
-            picture.draw(folder / names[-1])
-    return names
+# --- for a terminal
+# ---------------------------------------------------------------------------
+def plain(report: Report, width: int = WIDTH) -> str:
+    """Write a report as text; its files say the same in one table each."""
+    lines = [report.title, *(f"  {note}" for note in report.notes)]
+    for block in report.blocks:
+        lines += ["", block.title, *(f"  {note}" for note in block.notes)]
+        lines += ["\n\n".join(tables(block, width))]
+    return "\n".join(lines) + "\n"
 
 
-def to_csv(table: pd.DataFrame) -> str:
-    """Write a table as CSV text; floats in the shortest form that reads back as the same number."""
-    return table.to_csv(index=False, lineterminator="\n")
+def tables(block: Block, width: int = WIDTH) -> list[str]:
+    """Lay out a block as tables at most `width` wide, if one column beside the first ones is no wider.
+
+    A table too wide is cut into several that repeat the columns by which rows are told apart.
+    """
+    kept = _columns_that_name(block)
+    columns = zip(block.headers, *block.rows, strict=True)
+    # tabulate leaves two columns beside a heading.
+    widths = [max(len(heading) + 2, *map(len, cells), 0) for heading, *cells in columns]
+    named = sum(widths[column] + 2 for column in range(kept))
+    groups: list[list[int]] = [[]]
+    room = width - named
+    for column in range(kept, len(widths)):
+        if groups[-1] and widths[column] > room:
+            groups.append([])
+            room = width - named
+        groups[-1].append(column)
+        room -= widths[column] + 2
+    return [_table(block, [*range(kept), *group]) for group in groups]
 
 
+def _columns_that_name(block: Block) -> int:
+    """Count the first columns without which two rows would look alike."""
+    for kept in range(1, len(block.headers)):
+        if len({row[:kept] for row in block.rows}) == len(block.rows):
+            return kept
+    return 1
+
+
+def _table(block: Block, columns: list[int]) -> str:
+    rows = [[row[column] for column in columns] for row in block.rows]
+    headers = [block.headers[column] for column in columns]
+    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
+
+
+# --- Markdown and LaTeX
+# ---------------------------------------------------------------------------
 def markdown(report: Report) -> str:
     """Write a report as a Markdown page."""
     lines = [f"# {report.title}", "", *_list(report.notes)]
@@ -63,7 +103,9 @@ def markdown(report: Report) -> str:
         ]
     for block in report.blocks:
         lines += [f"## {block.title}", "", *_list(block.notes)]
-        escaped = [[cell.replace("|", "\\|") for cell in row] for row in (block.headers, *block.rows)]
+        escaped = [
+            [_one_line(cell).replace("|", "\\|") for cell in row] for row in (block.headers, *block.rows)
+        ]
         lines += [tabulate(escaped[1:], escaped[0], tablefmt="pipe", disable_numparse=True), ""]
     return "\n".join(lines)
 
@@ -73,26 +115,35 @@ def _list(notes: tuple[str, ...]) -> list[str]:
 
 
 def latex(report: Report) -> str:
-    """Write a report's tables as LaTeX (package booktabs), a `table` each."""
-    lines = [f"% {report.title}"]
-    for block in report.blocks:
-        caption = ". ".join((f"{report.title}: {block.title}", *block.notes, *report.notes))
+    """Write a report's tables as LaTeX (package booktabs), a `table` each, to be pasted into a paper.
+
+    A caption names the report and the table; a table's own notes stand below it. The report's notes come
+    once, as comments at the top.
+    """
+    lines = [f"% {_one_line(note)}" for note in (report.title, *report.notes)]
+    for place, block in enumerate(report.blocks, start=1):
+        label = f"tab:{report.name}" + (f"-{place}" if len(report.blocks) > 1 else "")
         lines += [
+            "",
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{_tex(caption)}.}}",
+            rf"\caption{{{_tex(report.title)}: {_tex(block.title)}.}}",
+            rf"\label{{{label}}}",
             _tabular(block),
-            r"\end{table}",
-            "",
         ]
-    return "\n".join(lines)
+        if block.notes:
+            notes = " ".join(f"{_tex(note).rstrip('.')}." for note in block.notes)
+            lines += [rf"\par\smallskip{{\footnotesize {notes}}}"]
+        lines += [r"\end{table}"]
+    return "\n".join(lines) + "\n"
 
 
 def _tabular(block: Block) -> str:
+    aligned = "".join(_alignment([row[column] for row in block.rows]) for column in range(len(block.headers)))
     rows = [" & ".join(map(_tex, row)) + r" \\" for row in (block.headers, *block.rows)]
     return "\n".join(
         [
-            rf"\begin{{tabular}}{{{'l' * len(block.headers)}}}",
+            rf"\begin{{tabular}}{{{aligned}}}",
             r"\toprule",
             rows[0],
             r"\midrule",
@@ -103,8 +154,37 @@ def _tabular(block: Block) -> str:
     )
 
 
+def _alignment(cells: Sequence[str]) -> str:
+    return "r" if all(cell == NOTHING or _NUMBER.fullmatch(cell) for cell in cells) else "l"
+
+
 def _tex(text: str) -> str:
-    return "".join(_TEX.get(letter, letter) for letter in text)
+    return "".join(_TEX.get(letter, letter) for letter in _one_line(text))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# --- CSV and JSON
+# ---------------------------------------------------------------------------
+def to_csv(table: pd.DataFrame) -> str:
+    """Write a table as CSV text.
+
+    Floats have the shortest form that reads back as the same number; true and false are in small letters; a
+    value that is missing or undefined is an empty cell.
+    """
+    columns = [_cells(values) for _, values in table.items()]
+    lines = zip(*columns, strict=True) if columns else ()
+    return csv_line([str(name) for name in table]) + "".join(csv_line(cells) for cells in lines)
+
+
+def _cells(values: "pd.Series[Any]") -> list[str]:
+    missing = values.isna().tolist()
+    return [
+        "" if gone else str(value).lower() if isinstance(value, bool) else str(value)
+        for value, gone in zip(values.tolist(), missing, strict=True)
+    ]
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -118,8 +198,9 @@ def document(report: Report) -> dict[str, Any]:
     }
 
 
-def _json(report: Report) -> str:
-    return json.dumps(document(report), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+def to_json(report: Report) -> str:
+    """Write a report's document as JSON text."""
+    return json_bytes(document(report)).decode()
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -131,3 +212,86 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
         }
         for row in table.to_dict(orient="records")
     ]
+
+
+# --- files
+# ---------------------------------------------------------------------------
+def texts(report: Report) -> dict[str, str]:
+    """Write a report in every format, by suffix."""
+    return {
+        ".csv": to_csv(report.data),
+        ".json": to_json(report),
+        ".md": markdown(report),
+        ".tex": latex(report),
+    }
+
+
+def write_report(report: Report, folder: Path) -> list[str]:
+    """Write a report's files into a folder, and name them."""
+    names = []
+    for suffix, text in texts(report).items():
+        names.append(f"{report.name}{suffix}")
+        (folder / names[-1]).write_text(text, encoding="utf-8", newline="")
+    for picture in report.pictures:
+        for suffix in (".png", ".svg"):
+            names.append(f"{picture.name}{suffix}")
+            picture.draw(folder / names[-1])
+    return names
+
+
+def write_beside(report: Report, stem: Path) -> None:
+    """Write a report's tables as files that share a stem: found.csv, found.json, found.md, found.tex."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    for suffix, text in texts(replace(report, pictures=())).items():
+        write_whole(stem.with_name(f"{stem.name}{suffix}"), text)
+
+
+@contextmanager
+def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
+    """Give an empty folder to write into, which becomes `folder` when all is written.
+
+    Raises
+    ------
+    OutputError
+        The folder is taken.
+    """
+    check_folder(folder, force=force)
+    with whole_folder(folder) as partial:
+        yield partial
+        paths = sorted(path for path in partial.rglob("*") if path.is_file())
+        digests = {path.relative_to(partial).as_posix(): file_sha256(path) for path in paths}
+        (partial / CONTENTS).write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8", newline="")
+
+
+def check_folder(folder: Path, *, force: bool) -> None:
+    """Refuse a folder that is taken, unless it is forced and holds an earlier output and nothing else.
+
+    Raises
+    ------
+    OutputError
+        Says what is in the way.
+    """
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise OutputError(f"{folder} is a file: tables and figures need a folder of their own")
+    present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    if not present:
+        return
+    if CONTENTS not in present:
+        raise OutputError(
+            f"{folder} holds what is not an output of ours (no {CONTENTS}): choose another with --out"
+        )
+    try:
+        listed = json.loads((folder / CONTENTS).read_text(encoding="utf-8"))
+        strangers = sorted(present - set(listed) - {CONTENTS})
+    except (ValueError, TypeError, RecursionError) as error:
+        raise OutputError(f"{folder / CONTENTS} is not the list of an output's files: {error}") from error
+    if strangers:
+        raise OutputError(
+            f"{folder} holds what is not an output of ours ({strangers[0]}): choose another with --out"
+        )
+    if not force:
+        raise OutputError(
+            f"{folder} holds an output already: give --force to replace it, or another folder with --out"
+        )

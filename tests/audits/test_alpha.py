@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_models.audits.alpha import audit_alpha, cronbach_alpha, read_ratings
-from obygaze_models.audits.errors import AuditError
+from obygaze_models.errors import AuditError
+from obygaze_models.report import records
 
 
 def test_the_four_tables_come_out(oracle):
@@ -23,7 +24,7 @@ def test_a_table_with_the_printed_totals_gives_the_printed_alphas(oracle):
     ]
     assert len(ratings) == 200
     results = audit_alpha(["r1", "r2", "model"], np.array(ratings, float), pairs=True)
-    alphas = {row["raters"]: row["alpha"] for row in results.rows}
+    alphas = {row["raters"]: row["alpha"] for row in records(results.data)}
     assert [alphas[one] for one in ("r1+r2+model", "r1+model", "r2+model")] == pytest.approx(
         wanted["alphas"], rel=1e-9
     )

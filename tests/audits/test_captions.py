@@ -12,7 +12,7 @@ from obygaze_features.store.sealing import seal
 from obygaze_features.store.stage import Stage, staging_path
 from obygaze_features.store.testing import toy_group
 from obygaze_models.audits.captions import read_captions
-from obygaze_models.audits.errors import AuditError
+from obygaze_models.errors import AuditError
 
 TEXTS = {
     "c1": "a sad, sad woman",

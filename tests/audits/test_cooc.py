@@ -5,10 +5,11 @@ import csv
 import pytest
 
 from obygaze_models.audits.cooc import ALL, audit_cooc, read_objects_list
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.genders import share
 from obygaze_models.audits.published_genders import OBJECTS, TOTALS, cut
 from obygaze_models.audits.tables import read_rows
+from obygaze_models.errors import AuditError
+from obygaze_models.report import records
 
 CAPTIONS = [
     "A man riding a motor scooter.",
@@ -20,7 +21,7 @@ CAPTIONS = [
 
 
 def test_words_are_counted_by_caption_and_labels_word_by_word():
-    whole, scooter, none = audit_cooc(CAPTIONS, ["motor scooter", "cat"]).rows
+    whole, scooter, none = records(audit_cooc(CAPTIONS, ["motor scooter", "cat"]).data)
     assert (whole["object"], whole["n_captions"], whole["man"], whole["woman"]) == (ALL, 5, 2, 2)
     assert {name: scooter[name] for name in ("n_captions", "man", "woman", "both", "plural_only")} == {
         "n_captions": 3,
@@ -36,7 +37,9 @@ def test_words_are_counted_by_caption_and_labels_word_by_word():
 def test_the_counts_of_the_first_800_karpathy_captions(shared_data):
     rows = read_rows(shared_data / "audits/captions/karpathy_first800.csv", ["row", "caption"])
     captions = [row["caption"] for row in rows]
-    (whole,) = (row for row in audit_cooc(captions, OBJECTS, model="Vilbert").rows if row["object"] == ALL)
+    (whole,) = (
+        row for row in records(audit_cooc(captions, OBJECTS, model="Vilbert").data) if row["object"] == ALL
+    )
     alone = [f" {one} " for one in captions]
     assert whole["man"] == sum(" man " in one for one in alone) == 112
     assert whole["woman"] == sum(" woman " in one for one in alone) == 54

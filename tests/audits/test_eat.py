@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_models.audits.eat import Associations, associations, critical_d, effect
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.partitions import MOST_EXACT, exact, sampled
+from obygaze_models.errors import AuditError
 
 SIZES = st.integers(2, 7)
 SEEDS = st.integers(0, 2**32 - 1)

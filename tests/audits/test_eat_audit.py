@@ -12,9 +12,10 @@ from obygaze_models.audits.eat import critical_d
 from obygaze_models.audits.eat_audit import audit_eat
 from obygaze_models.audits.eat_tests import SELECTIONS, EatTest, read_tests, select, sobem_items
 from obygaze_models.audits.embeddings import read_embeddings
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.prompts import WORDS, Variant, prompt_rows, prompts
 from obygaze_models.audits.published_eat import PUBLISHED
+from obygaze_models.errors import AuditError
+from obygaze_models.report import records, to_csv, to_json
 
 SIDES = {"X": 20, "Y": 20, "A": 30, "B": 30}
 TEST = EatTest("t", {"side": "X"}, {"side": "Y"}, ("A0", "A1"), ("B0", "B1"))
@@ -56,13 +57,13 @@ def planted(tmp_path_factory, keep):
 
 
 def test_a_planted_association_is_found_with_its_sign(planted):
-    (row,) = planted().rows
+    (row,) = records(planted().data)
     assert row["d"] > 1
     assert row["star"] is True
     assert row["p_exact"] == row["n_ge"] / row["n_partitions"] == 1 / 70
     swapped = EatTest("t", TEST.y, TEST.x, TEST.a, TEST.b)
-    assert planted([swapped]).rows[0]["d"] == pytest.approx(-row["d"])
-    assert planted([swapped]).rows[0]["star"] is True, "the lower tail has a star too"
+    assert records(planted([swapped]).data)[0]["d"] == pytest.approx(-row["d"])
+    assert records(planted([swapped]).data)[0]["star"] is True, "the lower tail has a star too"
 
 
 def test_the_fixture_comes_out_of_stores_within_single_precision(tmp_path, keep, oracle):
@@ -78,7 +79,7 @@ def test_the_fixture_comes_out_of_stores_within_single_precision(tmp_path, keep,
         text_ids={name: name for side in "AB" for name in names[side]},
         tests=[EatTest("t", *(tuple(names[side]) for side in SIDES))],
     )
-    (row,) = results.rows
+    (row,) = records(results.data)
     assert row["d"] == pytest.approx(wanted["effect_size_d_ddof1"], abs=1e-6)
     assert row["p_exact"] == pytest.approx(wanted["exact_partitions"]["p_ge"], abs=1e-6)
     assert row["n_partitions"] == 137846528820
@@ -92,11 +93,11 @@ def test_more_targets_than_can_be_counted_are_sampled_with_the_seed(tmp_path, ke
     test = EatTest("t", tuple(ids[:23]), tuple(ids[23:]), ("i00",), ("i30",))
     given = {"items": {name: {} for name in ids}, "text_ids": {name: name for name in ids}, "tests": [test]}
     first, again, other = (audit_eat(both, both, n_perm=500, seed=seed, **given) for seed in (1, 1, 2))
-    assert first.rows[0]["p_exact"] is None
-    assert first.rows[0]["n_perm"] == 500
-    assert first.to_csv() == again.to_csv()
-    assert first.to_json() == again.to_json()
-    assert first.to_csv() != other.to_csv()
+    assert records(first.data)[0]["p_exact"] is None
+    assert records(first.data)[0]["n_perm"] == 500
+    assert to_csv(first.data) == to_csv(again.data)
+    assert to_json(first) == to_json(again)
+    assert to_csv(first.data) != to_csv(other.data)
 
 
 def test_the_words_and_templates_are_those_of_the_paper(stimuli):
@@ -161,7 +162,7 @@ def test_the_published_cells_are_those_printed_and_their_stars_follow_from_d(sha
 
 def test_published_values_stand_beside_ours(planted):
     test = EatTest("sex_science", TEST.x, TEST.y, TEST.a, TEST.b)
-    (row,) = planted([test], model="CLIP RN50").rows
+    (row,) = records(planted([test], model="CLIP RN50").data)
     assert (row["published_d"], row["published_star"]) == (0.49, False)
     with pytest.raises(AuditError, match="no published values of 'RN50', but of CLIP ViT-B32"):
         planted(model="RN50")

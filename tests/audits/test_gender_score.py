@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_models.audits.embeddings import read_embeddings
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.gender_audit import Labels, Mode, audit_gender_score, needed_texts
 from obygaze_models.audits.gender_score import Detected, Scorer, embedded_similarity, joined, revise
 from obygaze_models.audits.genders import filled, named, share
+from obygaze_models.errors import AuditError
+from obygaze_models.report import records, to_json
 
 PRIORS = st.floats(0.01, 0.99)
 SIMS = st.floats(-0.95, 0.95)
@@ -60,14 +61,14 @@ def test_the_scores_of_the_karpathy_captions_come_out(shared_data):
     sims = {(row["caption"], row["visual_context"]): float(row["sim_recovered"]) for row in rows}
     priors = {row["caption"]: float(row["lm_mean"]) for row in rows}
     results = audit_gender_score(captions, objects, Scorer(priors, lambda *pair: sims[pair]))
-    for row, found in zip(rows, results.rows, strict=True):
+    for row, found in zip(rows, records(results.data), strict=True):
         # Sims have nine digits, and equal captions of two images their own: look the row's up again.
         wanted = float(row["belief_revision_published"])
         assert revise(float(row["lm_mean"]), float(row["sim_recovered"]), float(row["p_c"])) == pytest.approx(
             wanted, rel=1e-6
         )
         assert found["gs"] == pytest.approx(wanted, rel=1e-6)
-    named_by = results.summary["genders_named"]
+    named_by = results.record["summary"]["genders_named"]
     assert (named_by["man"] + named_by["man and woman"], named_by["man and woman"]) == (112, 9)
 
 
@@ -130,28 +131,29 @@ def test_estimation_puts_both_genders_in_and_ties_go_to_man():
     sims |= {"a man naps": 0.4, "a woman naps": 0.2}
     objects = {"i": (Detected("shoe", 0.2),)}
     results = audit_gender_score(captions, objects, scorer(sims), mode=Mode.ESTIMATION)
-    first, tie, wrong = results.rows
+    first, tie, wrong = records(results.data)
     assert first["gs_man"] == revise(0.2, 0.5, 0.2)
     assert first["gs_woman"] == revise(0.2, 0.1, 0.2)
     assert first["to_man"] == share(first["gs_man"], first["gs_woman"])
     assert (first["predicted"], first["correct"]) == ("man", True)
     assert (tie["predicted"], tie["to_man"], tie["correct"], tie["gender"]) == ("man", 0.5, None, "masked")
     assert (wrong["predicted"], wrong["correct"]) == ("man", False)
-    counted = results.summary["by_gender"]
+    counted = results.record["summary"]["by_gender"]
     assert [counted["man"][name] for name in ("n_captions", "n_scored", "n_predicted", "n_correct")] == [
         *(1, 3, 3, 1)
     ]
     assert counted["woman"]["n_correct"] == 0
-    assert results.summary["to_man_by_n_correct"] == 1
+    assert results.record["summary"]["to_man_by_n_correct"] == 1
 
 
 def test_several_objects_are_averaged_or_joined():
     objects = (Detected("shoe", 0.2), Detected("sock", 0.6))
     texts = {"shoe": 0.5, "sock": 0.1, "shoe sock": 0.4}
     both = Scorer({"a man": 0.2}, lambda _, label: texts[label])
-    (row,) = audit_gender_score([caption("c", "a man")], {"i": objects}, both).rows
+    (row,) = records(audit_gender_score([caption("c", "a man")], {"i": objects}, both).data)
     assert row["gs"] == pytest.approx((revise(0.2, 0.5, 0.2) + revise(0.2, 0.1, 0.6)) / 2)
-    (row,) = audit_gender_score([caption("c", "a man")], {"i": objects}, both, labels=Labels.JOINED).rows
+    joined = audit_gender_score([caption("c", "a man")], {"i": objects}, both, labels=Labels.JOINED)
+    (row,) = records(joined.data)
     assert row["gs"] == pytest.approx(revise(0.2, 0.4, 0.4))
     assert row["objects"] == "shoe sock"
     assert joined(()) == ()
@@ -171,7 +173,7 @@ def test_what_lacks_something_is_listed_and_never_counts_as_0():
         {"a man": 0.2, "one man": 0.2}, lambda text, label: known.get(text, f"no {text!r}, {label!r}")
     )
     results = audit_gender_score(captions, objects, given_)
-    reasons = {row["caption_id"]: row["left_out"] for row in results.rows}
+    reasons = {row["caption_id"]: row["left_out"] for row in records(results.data)}
     assert reasons == {
         "ok": None,
         "no prior": "no prior for 'a woman'",
@@ -179,9 +181,9 @@ def test_what_lacks_something_is_listed_and_never_counts_as_0():
         "no sim": "no 'one man', 'shoe'",
         "bad p_c": "'a man' with 'shoe': the confidence P(c) should be from 0 to 1, found 1.2",
     }
-    assert all(row["gs"] is None for row in results.rows if row["left_out"])
-    assert results.summary["by_gender"]["woman"]["mean"] is None
-    assert results.summary["n_left_out"] == 4
+    assert all(row["gs"] is None for row in records(results.data) if row["left_out"])
+    assert results.record["summary"]["by_gender"]["woman"]["mean"] is None
+    assert results.record["summary"]["n_left_out"] == 4
 
 
 def test_estimation_leaves_out_captions_of_both_genders_or_none():
@@ -192,12 +194,12 @@ def test_estimation_leaves_out_captions_of_both_genders_or_none():
     ]
     sims = {"a man": 0.5, "a woman": 0.4}
     results = audit_gender_score(captions, {"i": (Detected("x", 0.2),)}, scorer(sims), mode=Mode.ESTIMATION)
-    assert [row["left_out"] for row in results.rows] == [
+    assert [row["left_out"] for row in records(results.data)] == [
         None,
         "names both genders",
         "names no gender and has no mask",
     ]
-    assert results.summary["genders_named"] == {"man": 1, "man and woman": 1, "none": 1}
+    assert results.record["summary"]["genders_named"] == {"man": 1, "man and woman": 1, "none": 1}
 
 
 def test_nothing_to_score_is_an_error_with_the_first_reason():
@@ -231,9 +233,9 @@ def test_the_texts_that_need_embeddings_are_listed_once():
 def test_the_results_are_json_without_nan():
     given_ = [caption("c", "a man")], {"i": (Detected("x", 0.2),)}, scorer({"a man": 0.1, "a woman": 0.2})
     results = audit_gender_score(*given_, mode=Mode.ESTIMATION, model="Vilbert")
-    document = json.loads(results.to_json())
-    assert document["summary"]["by_gender"]["man"]["published"] == 526
-    assert document["summary"]["to_man_by_published"] == share(526, 161)
+    document = json.loads(to_json(results))
+    assert document["record"]["summary"]["by_gender"]["man"]["published"] == 526
+    assert document["record"]["summary"]["to_man_by_published"] == share(526, 161)
     with pytest.raises(AuditError, match="no published values of 'GPT', but of Transformer"):
         audit_gender_score(*given_, mode=Mode.ESTIMATION, model="GPT")
     with pytest.raises(AuditError, match="the published values are of estimation"):

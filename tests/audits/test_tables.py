@@ -2,8 +2,8 @@
 
 import pytest
 
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.tables import number, read_items, read_rows, read_text_ids
+from obygaze_models.errors import AuditError
 
 
 @pytest.mark.parametrize(

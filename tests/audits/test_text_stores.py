@@ -9,7 +9,7 @@ from obygaze.cli import main
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.audits.embeddings import read_stored_text_ids
-from obygaze_models.audits.errors import AuditError
+from obygaze_models.errors import AuditError
 
 TEXTS = {"t1": "a man", "t2": "a woman", "t3": "a dog"}
 

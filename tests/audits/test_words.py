@@ -4,7 +4,6 @@ import csv
 
 import pytest
 
-from obygaze_models.audits.errors import AuditError
 from obygaze_models.audits.tables import read_rows
 from obygaze_models.audits.words import (
     EMOTION_WORDS,
@@ -14,6 +13,8 @@ from obygaze_models.audits.words import (
     read_lists,
     tokens,
 )
+from obygaze_models.errors import AuditError
+from obygaze_models.report import records
 
 EMOTIONS = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
 CONDITIONS = {"NO": "Nonobjectified", "O": "Objectified"}
@@ -46,10 +47,10 @@ def test_the_lists_are_those_of_the_code(oracle):
 def test_the_published_captions_give_the_published_rates(published, oracle):
     wanted = oracle["captions"]
     results = audit_words(*published, ratio=("Objectified", "Nonobjectified"))
-    assert results.summary["word_totals"] == wanted["word_totals"]
-    assert results.summary["left_out_words"] == []
-    assert results.summary["n_captions"] == 280_000
-    found = {(row["emotion"], row["level"], row["condition"]): row for row in results.rows}
+    assert results.record["summary"]["word_totals"] == wanted["word_totals"]
+    assert results.record["summary"]["left_out_words"] == []
+    assert results.record["summary"]["n_captions"] == 280_000
+    found = {(row["emotion"], row["level"], row["condition"]): row for row in records(results.data)}
     assert len(found) == len(wanted["expected_full"]) == 12
     for expected in wanted["expected_full"].values():
         row = found[expected["emotion"], expected["level"], expected["condition"]]
@@ -69,9 +70,9 @@ def test_the_published_captions_give_the_published_rates(published, oracle):
 
 def test_a_word_that_is_too_rare_is_left_out_and_named(published):
     results = audit_words(*published, min_total=102)
-    assert results.summary["left_out_words"] == ["anger"]
-    assert sum(row["count"] for row in results.rows) < sum(
-        row["count"] for row in audit_words(*published).rows
+    assert results.record["summary"]["left_out_words"] == ["anger"]
+    assert sum(row["count"] for row in records(results.data)) < sum(
+        row["count"] for row in records(audit_words(*published).data)
     )
 
 
@@ -95,11 +96,11 @@ def test_occurrences_and_captions_are_counted_apart():
     items = {"i": {"emotion": "sadness", "level": "high", "condition": "c"}}
     counts = count_words([("i", "sad sad."), ("i", "happy"), ("i", ""), ("other", "sad")], EMOTION_WORDS)
     results = audit_words(counts, items, min_total=0)
-    (row,) = results.rows
+    (row,) = records(results.data)
     assert (row["n_captions"], row["count"], row["captions_with_any"]) == (3, 2, 1)
     assert row["per_1000"] == pytest.approx(2000 / 3)
-    assert results.summary["images_without_item"] == ["other"]
-    assert results.summary["word_totals"]["sad"] == 3
+    assert results.record["summary"]["images_without_item"] == ["other"]
+    assert results.record["summary"]["word_totals"]["sad"] == 3
 
 
 ITEM = {"emotion": "sadness", "level": "high", "condition": "c"}

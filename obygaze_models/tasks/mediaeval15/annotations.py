@@ -6,7 +6,7 @@ from pathlib import Path
 
 from obygaze_features.manifest import Manifest
 from obygaze_features.manifest.table import Problems, read_table
-from obygaze_models.tasks.mediaeval15.errors import TaskError
+from obygaze_models.errors import TaskError
 from obygaze_models.tasks.mediaeval15.labels import AXES, Axis, read_class
 
 COLUMNS = ("split", *AXES, "violence")

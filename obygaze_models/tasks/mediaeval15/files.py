@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from obygaze_models.tasks.mediaeval15.errors import TaskError
+from obygaze_models.errors import TaskError
 
 
 def write_text(path: Path, text: str) -> None:

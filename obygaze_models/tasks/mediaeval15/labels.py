@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from obygaze_models.tasks.mediaeval15.errors import TaskError
+from obygaze_models.errors import TaskError
 
 Axis = Literal["valence", "arousal"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from obygaze_features.manifest.table import Problems, Row, read_table
-from obygaze_models.tasks.mediaeval15.errors import TaskError
+from obygaze_models.errors import TaskError
 from obygaze_models.tasks.mediaeval15.labels import AXES, Axis, pivot_class, read_class
 
 PIVOT_COLUMNS = ("clip", "axis", "pivot", "above")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from obygaze_models.report import Block, Picture, Report
-from obygaze_models.report.format import number
+from obygaze_models.report.report import number
 from obygaze_models.tasks.mediaeval15.score import PUBLISHED, Scored
 
 SHOWN = ("map", "P_10", "P_100", "recall_100", "Rprec", "accuracy_all", "accuracy_returned", "coverage")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from obygaze_features.manifest.table import Problems, read_table
-from obygaze_models.tasks.mediaeval15.errors import TaskError
+from obygaze_models.errors import TaskError
 from obygaze_models.tasks.mediaeval15.files import read_lines, write_text
 from obygaze_models.tasks.mediaeval15.labels import AXES, CLASSES, Axis
 from obygaze_models.tasks.mediaeval15.trec import ranked

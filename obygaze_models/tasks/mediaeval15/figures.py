@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from obygaze_models.figures.style import GREY, save
+from obygaze_models.report.figure import GREY, save
 from obygaze_models.tasks.mediaeval15.labels import CLASSES
 from obygaze_models.tasks.mediaeval15.score import Confusion, Curve
 

@@ -1,0 +1,211 @@
+"""Figures of the audits: bars by condition, effect sizes one below the other, saliency maps.
+
+Made without a screen; the same numbers give the same bytes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from obygaze_models.audits.eat import critical_d
+from obygaze_models.report.figure import save
+
+OURS, GREY, PRINTED = "#4477aa", "#dddddd", "#ee6677"
+"""Colours of our values, of the background, and of published values."""
+
+
+SERIES = ((OURS, ""), ("#ccbb44", "////"), ("#228833", "...."), ("#aa3377", "xxxx"), ("#66ccee", "||||"))
+"""Colour and hatching of each condition: told apart in print without colours too."""
+
+
+def draw(path: Path, size: tuple[float, float], fill: Callable[[Figure, Axes], None]) -> None:
+    """Make a figure with one panel, let `fill` draw into it, and save it.
+
+    Parameters
+    ----------
+    path
+        A .png or .svg file.
+    size
+        Width and height in inches.
+    """
+
+    def panel(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.spines[["top", "right"]].set_visible(False)
+        fill(figure, axes)
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save(path, size, panel)
+
+
+def draw_bars(
+    labels: Sequence[str],
+    series: Mapping[str, Sequence[float | None]],
+    axis: str,
+    path: Path,
+    published: Mapping[str, Sequence[float | None]] | None = None,
+) -> None:
+    """Draw groups of horizontal bars, their values beside them; a dash where there is none.
+
+    Parameters
+    ----------
+    labels
+        Of the groups, from top to bottom.
+    series
+        Condition -> a value a group.
+    axis
+        What the bars measure.
+    path
+        A .png or .svg file.
+    published
+        Condition -> a published value a group, marked by a diamond.
+    """
+    height = 0.8 / len(series)
+
+    def fill(figure: Figure, axes: Axes) -> None:
+        marks = []
+        for place, (name, values) in enumerate(series.items()):
+            rows = [row + (place - (len(series) - 1) / 2) * height for row in range(len(values))]
+            colour, hatch = SERIES[place % len(SERIES)]
+            lengths = [value or 0.0 for value in values]
+            axes.barh(rows, lengths, height=height, color=colour, hatch=hatch, edgecolor="white", label=name)
+            for row, value in zip(rows, values, strict=True):
+                # In a column of their own, where no diamond and no bar hides them.
+                axes.text(
+                    1.01, row, _shown(value), transform=axes.get_yaxis_transform(), va="center", fontsize=7
+                )
+            printed = (published or {}).get(name, ())
+            marks += [(value, row) for value, row in zip(printed, rows, strict=False) if value is not None]
+        if marks:
+            axes.plot(
+                *zip(*marks, strict=True), "d", color=PRINTED, markerfacecolor="white", label="published"
+            )
+        axes.axvline(0, color="black", linewidth=0.8)
+        axes.set_yticks(range(len(labels)), labels)
+        axes.set_ylim(len(labels) - 0.5, -0.5)
+        axes.set_xlabel(axis)
+        if len(series) > 1 or marks:
+            figure.legend(loc="outside upper right", ncols=4, frameon=False)
+
+    draw(path, (7, 1.2 + 0.3 * len(labels) * max(1, len(series) / 2)), fill)
+
+
+def _shown(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def draw_forest(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw d of every test: filled if starred, with the band in which none would be, and published values.
+
+    Parameters
+    ----------
+    rows
+        Of the results of `audit_eat`.
+    path
+        A .png or .svg file.
+    """
+
+    def fill(figure: Figure, axes: Axes) -> None:
+        places = range(len(rows))
+        bands = [critical_d(row["n_x"], row["n_y"]) for row in rows]
+        lefts = [-band for band in bands]
+        axes.barh(places, [2 * band for band in bands], left=lefts, height=0.7, color=GREY, label="no star")
+        axes.axvline(0, color="black", linewidth=0.8)
+        printed = [row["published_d"] for row in rows if row["published_d"] is not None]
+        for field, what, marker, colour in (
+            ("d", "d", "o", OURS),
+            ("published_d", "published", "d", PRINTED),
+        ):
+            if field == "d" or printed:
+                for starred, face in ((True, colour), (False, "white")):
+                    _points(axes, rows, field, what, starred=starred, look=(marker, colour, face))
+        widest = max(abs(value) for value in (*bands, *printed, *(row["d"] for row in rows)))
+        axes.set_xlim(-1.08 * widest, 1.08 * widest)
+        axes.set_yticks(places, [row["test"] for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlabel("effect size d, in standard deviations: right of 0, X is closer to A than Y is")
+        figure.legend(loc="outside upper right", ncols=5, frameon=False)
+
+    draw(path, (7, 1.2 + 0.3 * len(rows)), fill)
+
+
+def _points(
+    axes: Axes,
+    rows: Sequence[Mapping[str, Any]],
+    field: str,
+    what: str,
+    *,
+    starred: bool,
+    look: tuple[str, str, str],
+) -> None:
+    """Draw the values with a star, or those without; the legend names both, whether there are any or not."""
+    stars = field.removesuffix("d") + "star"
+    found = [
+        (row[field], place)
+        for place, row in enumerate(rows)
+        if row[field] is not None and row[stars] is starred
+    ]
+    marker, colour, face = look
+    label = f"{what}, star" if starred else what
+    x, y = [value for value, _ in found], [place for _, place in found]
+    axes.plot(x, y, marker, color=colour, markerfacecolor=face, label=label)
+
+
+def draw_mean_maps(titles: Sequence[str], maps: NDArray[np.float32], path: Path) -> None:
+    """Draw one panel a group, side by side, in one scale of colours.
+
+    Parameters
+    ----------
+    titles
+        Of the groups.
+    maps : float32 [G, H, W]
+    path
+        A .png or .svg file.
+    """
+
+    def fill(figure: Figure, axes: Axes) -> None:
+        axes.remove()
+        top = max(float(maps.max()), 1e-30)
+        shown: Any = None
+        panels = figure.subplots(1, len(titles), squeeze=False)[0]
+        for panel, title, one in zip(panels, titles, maps, strict=True):
+            shown = panel.imshow(one, cmap="viridis", vmin=0, vmax=top)
+            panel.set_title(title, fontsize=8)
+            panel.set_axis_off()
+        figure.colorbar(shown, ax=panels, shrink=0.8, label="mean saliency")
+
+    draw(path, (1.2 + 2.4 * len(titles), 3), fill)
+
+
+def draw_overlay(picture: Path, one: NDArray[np.float32], path: Path) -> None:
+    """Lay a map over its picture, of which the networks see the square in the middle.
+
+    Parameters
+    ----------
+    picture
+        Any file that Pillow reads, shown upright.
+    one : float32 [H, W]
+    path
+        A .png or .svg file.
+    """
+    with Image.open(picture) as image:
+        pixels = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    side = min(pixels.shape[:2])
+    y, x = ((length - side) // 2 for length in pixels.shape[:2])
+    square = pixels[y : y + side, x : x + side]
+
+    def fill(_: Figure, axes: Axes) -> None:
+        extent = (0, side, side, 0)
+        axes.imshow(square, extent=extent)
+        axes.imshow(one, cmap="jet", alpha=0.45, extent=extent)
+        axes.set_axis_off()
+
+    draw(path, (3, 3), fill)
