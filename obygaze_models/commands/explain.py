@@ -12,8 +12,8 @@ import click
     "settings",
     multiple=True,
     metavar="CONCEPT=QUANTILE",
-    help="Ask what changes if a concept's value were at this quantile (0 to 1) of the training clips' values; "
-    "may be repeated.",
+    help="Ask what changes if a concept's value were at this quantile (0 to 1) of the training clips' "
+    "values; may be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def explain(

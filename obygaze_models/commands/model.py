@@ -63,15 +63,22 @@ def _lines(file: "ModelFile") -> list[tuple[str, str]]:
         ("codebook", f"{card.codebook['name']} {card.codebook['digest'][:12]}".strip()),
         ("reads", f"{card.backbone}, {card.features} ({card.pool}), {card.n_features} features"),
         ("weights", f"{digest or 'none'}{' (untrained)' if made.get('untrained') else ''}"),
-        ("trained on", f"{card.n_clips} clips ({card.n_positives} positive) of {len(card.movies)} films: "
-                       f"{', '.join(card.movies)}"),
-        ("labels", f"{card.label_policy or 'policy not stated'}; manifest {card.manifest_sha256[:12] or '?'}"),
+        (
+            "trained on",
+            f"{card.n_clips} clips ({card.n_positives} positive) of {', '.join(card.movies)}",
+        ),
+        (
+            "labels",
+            f"{card.label_policy or 'policy not stated'}; manifest {card.manifest_sha256[:12] or '?'}",
+        ),
         ("threshold", f"{card.threshold:g}"),
         ("calibrated", _calibration(card.calibration)),
     ]
     if "reach_distances" in file.about:
         limit = file.about["reach_distances"][-3]  # quantile .99 of 201
-        lines.append(("unlike", f"a clip farther than {limit:.2f} from the training mean gets no probability"))
+        lines.append(
+            ("unlike", f"a clip farther than {limit:.2f} from the training mean gets no probability")
+        )
     if card.concepts:
         lines.append(("concepts", ", ".join(card.concepts)))
     lines += [

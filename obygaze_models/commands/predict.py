@@ -85,11 +85,9 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
 
     card, table = model.card, scored.table
     trained = f"{card.title} trained for {card.target['name']} (codebook {card.codebook['name']})"
+    trained += f" on {card.n_clips} clips of {len(card.movies)} films"
     called = f"{int(table['called'].sum())} of {len(table)} clips called positive"
-    notices = [
-        f"{trained} on {card.n_clips} clips of {len(card.movies)} films: "
-        f"{called if model.decides else f'{len(table)} clips'}"
-    ]
+    notices = [f"{trained}: {called if model.decides else f'{len(table)} clips'}"]
     if seen := int(scored.has(TRAINED_ON).sum()):
         notices.append(
             f"{seen} clips are of films that the model was trained on: their scores are no predictions"
@@ -104,8 +102,8 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
         )
     if model.reach is None:
         notices.append(
-            f"a model file of format {card.number}: it has no calibration, so p is empty, and no quantiles of "
-            "the training clips, so unlike is empty; train it again to have them"
+            f"a model file of format {card.number}: it has no calibration, so p is empty, and does not say "
+            "how far its training clips reach, so unlike is empty; train it again to have both"
         )
     elif model.decides and model.calibration is None:
         notices.append("the model has no out-of-fold scores to calibrate by: p is empty")

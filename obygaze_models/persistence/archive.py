@@ -194,7 +194,8 @@ def _arrays(card: dict[str, Any], members: dict[str, bytes], name: str) -> dict[
         ):
             _refuse(
                 name,
-                f"array {label!r} has the shape {str(shape)[:80]}; expected 1 to {MAX_DIMENSIONS} lengths above 0",
+                f"array {label!r} has the shape {str(shape)[:80]}; expected 1 to {MAX_DIMENSIONS} lengths, "
+                "above 0",
             )
         data, header = members[label + ARRAY_SUFFIX], npy_header(dtype, tuple(shape))
         expected = len(header) + int(np.dtype(dtype).itemsize) * _product(shape)

@@ -269,26 +269,11 @@ def parse_card(found: Mapping[str, Any], name: str) -> Card:
     ModelError
         It is no card, is of a newer format, or a field is missing, unknown or not what it should be.
     """
-    if found.get("format") != FORMAT:
-        raise ModelError(f"{name}: not a model of obygaze (its card's format is {found.get('format')!r:.80})")
-    number = found.get("protocol_number")
-    if not _is_count(number) or not number:
-        raise ModelError(f"{name}: protocol_number should be a whole number above 0; found {number!r:.80}")
-    if number > PROTOCOL:
-        raise ModelError(
-            f"{name}: model format {number} is newer than this obygaze reads ({PROTOCOL}): update obygaze"
-        )
+    number = _number(found, name)
     rules = FIELDS if number == PROTOCOL else OLD_FIELDS
     if number == 1:
         rules = {label: rule for label, rule in rules.items() if label != "reach"}
-    unknown = sorted(found.keys() - rules.keys() - {"format", "protocol_number", "arrays"})
-    if unknown:
-        raise ModelError(f"{name}: the card has an unknown field {unknown[0]!r:.80}")
-    for label, (words, test) in rules.items():
-        if label not in found:
-            raise ModelError(f"{name}: the card's field {label!r} is missing; expected {words}")
-        if not test(found[label]):
-            raise ModelError(f"{name}: the card's {label!r} should be {words}; found {found[label]!r:.80}")
+    _check(found, rules, name)
     try:
         validate_provenance(found["provenance"], sealed=True)
     except StoreError as error:
@@ -300,6 +285,32 @@ def parse_card(found: Mapping[str, Any], name: str) -> Card:
         fields = _as_new(fields) | {"number": number}
     listed = {label: tuple(fields.get(label, ())) for label in ("movies", "metrics", "concepts")}
     return Card(**fields | listed)
+
+
+def _number(found: Mapping[str, Any], name: str) -> int:
+    """Read the format's number, and refuse what is no card of a format known here."""
+    if found.get("format") != FORMAT:
+        raise ModelError(f"{name}: not a model of obygaze (its card's format is {found.get('format')!r:.80})")
+    number: Any = found.get("protocol_number")
+    if not _is_count(number) or not number:
+        raise ModelError(f"{name}: protocol_number should be a whole number above 0; found {number!r:.80}")
+    if number > PROTOCOL:
+        raise ModelError(
+            f"{name}: model format {number} is newer than this obygaze reads ({PROTOCOL}): update obygaze"
+        )
+    return int(number)
+
+
+def _check(found: Mapping[str, Any], rules: Mapping[str, Rule], name: str) -> None:
+    """Refuse a card with a field too much, too few, or not what it should be."""
+    unknown = sorted(found.keys() - rules.keys() - {"format", "protocol_number", "arrays"})
+    if unknown:
+        raise ModelError(f"{name}: the card has an unknown field {unknown[0]!r:.80}")
+    for label, (words, test) in rules.items():
+        if label not in found:
+            raise ModelError(f"{name}: the card's field {label!r} is missing; expected {words}")
+        if not test(found[label]):
+            raise ModelError(f"{name}: the card's {label!r} should be {words}; found {found[label]!r:.80}")
 
 
 def _as_new(fields: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from obygaze_models.errors import ModelError
 from obygaze_models.models.linear import ClippedScaler, linear_probe
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.models.network import n_parameters
+from obygaze_models.models.training import Curve
 from obygaze_models.persistence.card import Card
 
 Arrays = dict[str, NDArray[Any]]
@@ -191,7 +192,7 @@ def _mlp(card: Card, arrays: Arrays) -> MLPProbe:
     probe.threshold_, probe.n_epochs_ = float(card.threshold), int(n_epochs)
     probe.parameters_, probe.mean_, probe.scale_ = (arrays[name] for name in ("parameters", "mean", "scale"))
     # Training curves stay behind.
-    probe.curve_ = None
+    probe.curve_ = Curve(np.empty(0), np.empty(0), int(n_epochs))
     return probe
 
 

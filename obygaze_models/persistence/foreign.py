@@ -1,4 +1,4 @@
-"""Estimators that are not the zoo's: kept by their own arrays, or by skops if scikit-learn made their parts."""
+"""Estimators that are not the zoo's: kept by their own arrays, or by skops if of scikit-learn's parts."""
 
 import io
 import json
@@ -63,7 +63,9 @@ def take_foreign(estimator: Any, name: str) -> Parts:
         data = skops.dumps(estimator)
         strange = _strange_types(data)
     except Exception as error:  # noqa: BLE001 - whatever a foreign object raises when it is asked for its state
-        strange = [f"{type(estimator).__name__} ({str(error).splitlines()[0] if str(error) else 'no reason'})"]
+        strange = [
+            f"{type(estimator).__name__} ({str(error).splitlines()[0] if str(error) else 'no reason'})"
+        ]
     if strange:
         raise ModelError(
             f"model {name} can't be kept: {strange[0]:.200} is not trusted in a file; give the estimator "
@@ -95,8 +97,8 @@ def put_foreign(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -> Any:
         points = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
         if card.model not in points:
             raise ModelError(
-                f"its estimator {card.estimator} is made by {card.model!r}, which no installed package offers "
-                f"as an entry point of {ENTRY_POINTS}: install that package, or in Python "
+                f"its estimator {card.estimator} is made by {card.model!r}, which no installed package "
+                f"offers as an entry point of {ENTRY_POINTS}: install that package, or in Python "
                 "load_model(file, offered={name: estimator})"
             )
         given = points[card.model].load()
@@ -118,19 +120,17 @@ def _from_skops(arrays: Arrays) -> Any:
 
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            found = archive.infolist()
-            if any(member.compress_type != zipfile.ZIP_STORED for member in found) or sum(
-                member.file_size for member in found
-            ) > len(data):
-                raise ModelError("its skops archive is compressed, or claims more bytes than it has")
-        strange = _strange_types(data)
-        if not strange:
+            members = archive.infolist()
+        plain = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+        honest = plain and sum(member.file_size for member in members) <= len(data)
+        strange = _strange_types(data) if honest else []
+        if honest and not strange:
             return skops.loads(data, trusted=list(TRUSTED))
-    except ModelError:
-        raise
     except Exception as error:
         reason = (str(error).splitlines() or [""])[0][:200]
         raise ModelError(f"its skops archive is damaged ({type(error).__name__}: {reason})") from error
+    if not honest:
+        raise ModelError("its skops archive is compressed, or claims more bytes than it has")
     raise ModelError(f"it holds {strange[0]:.200}, which is not trusted in a file: nothing was made of it")
 
 
@@ -141,7 +141,7 @@ def _strange_types(data: bytes) -> list[str]:
 
 
 def _same_every_time(data: bytes) -> bytes:
-    """Number a skops archive's objects in order: skops names them by their places in memory."""
+    """Give a skops archive's objects numbers in order; skops names them by their places in memory."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {member: archive.read(member) for member in archive.namelist()}
     schema = members.pop("schema.json").decode("utf-8")
@@ -154,8 +154,12 @@ def _same_every_time(data: bytes) -> bytes:
     schema = re.sub(r'("file": ")(\d+)(\.\w+")', renumber, schema)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo("schema.json", _EPOCH), json.dumps(json.loads(schema), sort_keys=True))
-        for name, content in sorted(members.items(), key=lambda item: int(numbers[item[0].partition(".")[0]])):
+        archive.writestr(
+            zipfile.ZipInfo("schema.json", _EPOCH), json.dumps(json.loads(schema), sort_keys=True)
+        )
+        for name, content in sorted(
+            members.items(), key=lambda item: int(numbers[item[0].partition(".")[0]])
+        ):
             stem, _, suffix = name.partition(".")
             archive.writestr(zipfile.ZipInfo(f"{numbers[stem]}.{suffix}", _EPOCH), content)
     return buffer.getvalue()

@@ -77,11 +77,9 @@ class Calibration:
         return np.minimum(low, p), np.maximum(high, p)
 
 
-def _without_each(
-    y: NDArray[np.float64], movie_of: NDArray[np.intp], n_movies: int
-) -> NDArray[np.float64]:
+def _without_each(y: NDArray[np.float64], movie_of: NDArray[np.intp], n_movies: int) -> NDArray[np.float64]:
     """Weigh the clips of all films but one [M, N]; of all, where the others have one class only."""
-    weights = (np.arange(n_movies)[:, None] != movie_of).astype(np.float64)
+    weights: NDArray[np.float64] = (np.arange(n_movies)[:, None] != movie_of).astype(np.float64)
     found = weights @ y
     weights[(found == 0) | (found == weights.sum(axis=1))] = 1.0
     return weights
@@ -101,7 +99,9 @@ def _draw(
     return np.array(rows)
 
 
-def platt(scores: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def platt(
+    scores: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Fit Platt's sigmoid once for each row of weights.
 
     Minimises the weighted log loss by Newton's method with halved steps (Lin, Lin and Weng, Machine Learning
@@ -124,9 +124,7 @@ def platt(scores: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[
     z = (scores - centre) / spread
     positives = weights @ y
     negatives = weights.sum(axis=1) - positives
-    targets = np.where(
-        y == 1, ((positives + 1) / (positives + 2))[:, None], (1 / (negatives + 2))[:, None]
-    )
+    targets = np.where(y == 1, ((positives + 1) / (positives + 2))[:, None], (1 / (negatives + 2))[:, None])
     fitted = np.column_stack([np.zeros(len(weights)), np.log((positives + 1) / (negatives + 1))])
     loss = _loss(fitted, z, targets, weights)
     for _ in range(MAX_STEPS):
@@ -137,7 +135,9 @@ def platt(scores: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[
         a, b, c = curvature @ (z * z) + 1e-9, curvature @ z, curvature.sum(axis=1) + 1e-9
         determinant = a * c - b * b
         step = (
-            np.column_stack([c * gradient[:, 0] - b * gradient[:, 1], a * gradient[:, 1] - b * gradient[:, 0]])
+            np.column_stack(
+                [c * gradient[:, 0] - b * gradient[:, 1], a * gradient[:, 1] - b * gradient[:, 0]]
+            )
             / determinant[:, None]
         )
         going = np.abs(gradient).max(axis=1) > 1e-9 * weights.sum(axis=1)

@@ -113,7 +113,10 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         ends=()
         if far
         else tuple(
-            (_decide(model, model.intervene(X, {name: ENDS[0]})), _decide(model, model.intervene(X, {name: ENDS[1]})))
+            (
+                _decide(model, model.intervene(X, {name: ENDS[0]})),
+                _decide(model, model.intervene(X, {name: ENDS[1]})),
+            )
             for name in model.concepts
         ),
         set_to=dict(set_to),
@@ -175,11 +178,8 @@ def lines(found: Explained, model: Model) -> list[str]:
     )
     if found.changed is not None:
         wanted = ", ".join(f"{name} at quantile {value:g}" for name, value in found.set_to.items())
-        said += [
-            "",
-            f"With {wanted}: {_decided(found.changed, card)}; logit {decision.logit:.3f} -> "
-            f"{found.changed.logit:.3f}",
-        ]
+        logits = f"logit {decision.logit:.3f} -> {found.changed.logit:.3f}"
+        said += ["", f"With {wanted}: {_decided(found.changed, card)}; {logits}"]
     return said
 
 
@@ -207,7 +207,9 @@ def _decide(model: Model, logits: Any, *, known: bool = True) -> Decision:
     if model.calibration is None or not known:
         return Decision(logit, None, None, None, called)
     low, high = model.calibration.band(logits)
-    return Decision(logit, float(model.calibration.probability(logits)[0]), float(low[0]), float(high[0]), called)
+    return Decision(
+        logit, float(model.calibration.probability(logits)[0]), float(low[0]), float(high[0]), called
+    )
 
 
 def _decided(decision: Decision, card: Card) -> str:
@@ -216,7 +218,8 @@ def _decided(decision: Decision, card: Card) -> str:
     called = "called " + ("positive" if decision.called else "negative") + (f" ({side})" if side else "")
     if decision.p is None:
         return f"{card.target['name']}: {called}; the model is not calibrated, so there is no probability"
-    return f"{card.target['name']}: p = {decision.p:.2f} ({decision.p_low:.2f} to {decision.p_high:.2f}), {called}"
+    band = f"{decision.p_low:.2f} to {decision.p_high:.2f}"
+    return f"{card.target['name']}: p = {decision.p:.2f} ({band}), {called}"
 
 
 def _leaning(parts: Explanation, sign: int) -> str:
@@ -240,7 +243,13 @@ def _step(step: Step) -> str:
 def _concepts_table(found: Explained, parts: Explanation) -> str:
     rows = []
     for one, share, (low, high) in zip(parts.contributions, found.concept_p, found.ends, strict=True):
-        row = [one.concept, f"{one.value:.2f}", f"{one.percentile:.0f} %", f"{share:.2f}", f"{one.contribution:+.3f}"]
+        row = [
+            one.concept,
+            f"{one.value:.2f}",
+            f"{one.percentile:.0f} %",
+            f"{share:.2f}",
+            f"{one.contribution:+.3f}",
+        ]
         rows.append([*row, *("" if end.p is None else f"{end.p:.2f}" for end in (low, high))])
     headers = ["concept", "value", "percentile", "p", "contribution", "p at 5 %", "p at 95 %"]
     return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)

@@ -116,7 +116,9 @@ def train_final(
         The model looks at no feature, is one of ordered levels, or can't be kept.
     """
     if not spec.looks_at_features:
-        raise ModelError(f"model {spec.name} is a baseline, which looks at no feature: there is nothing to keep")
+        raise ModelError(
+            f"model {spec.name} is a baseline, which looks at no feature: there is nothing to keep"
+        )
     target = _target(run.record["train"])
     if target.kind == "ordinal":
         raise ModelError(
@@ -235,7 +237,13 @@ def _card(data: Dataset, run: Run, licence: str, citation: str) -> Card:
         estimator="",
         parameters={},
         threshold=0.0,
-        target={"name": "concepts", "title": "Visual concepts", "kind": "concepts", "classes": [], "concept": ""},
+        target={
+            "name": "concepts",
+            "title": "Visual concepts",
+            "kind": "concepts",
+            "classes": [],
+            "concept": "",
+        },
         backbone=data.backbone,
         features=data.features,
         pool=data.pool,
