@@ -121,7 +121,13 @@ CONTENTS: dict[str, Entry] = {
         },
         "  obygaze task mediaeval15 score --help",
     ),
-    "predict": Entry("Score a store's clips with a saved model.", f"{MODELS}.predict:predict"),
+    "predict": Entry("Score stores' clips with a saved model.", f"{MODELS}.predict:predict"),
+    "explain": Entry("Take apart a concept model's decision.", f"{MODELS}.explain:explain"),
+    "model": Entry(
+        "Show what a model file is.",
+        {"inspect": Entry("Print a model file's card.", f"{MODELS}.model:inspect")},
+        "  obygaze model inspect models/pcbm_lr.model",
+    ),
 }
 
 SIGPIPE = 13  # its number everywhere; Windows lacks signal.SIGPIPE
@@ -138,6 +144,7 @@ EXTRAS = {
     "torchvision": "saliency",
     "matplotlib": "figures",
     "ray": "ray",
+    "skops": "skops",
     "pyarrow": "ray",
 }
 

@@ -1,4 +1,4 @@
-"""`obygaze predict`: a saved model on the features of a store."""
+"""`obygaze predict`: a saved model on the features of stores."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -6,78 +6,108 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from obygaze_models.experiments.predict import Scored
-    from obygaze_models.persistence import Card
+    from obygaze_models.prediction.model import Model
+    from obygaze_models.prediction.predict import Predicted
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("model")
+@click.argument("stores", metavar="STORE...", nargs=-1, required=True)
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write a CSV file in place of the printed table."
 )
+@click.option(
+    "--manifest",
+    type=click.Path(path_type=Path),
+    help="Manifest of the clips: fills the column video, which stores do not keep.",
+)
 @click.option("--force", is_flag=True, help="Replace an earlier --out.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def predict(model: Path, store: Path, out: Path | None, force: bool, as_json: bool) -> None:
-    """Score the clips of STORE with MODEL, a file that `obygaze evaluate --save` left.
+def predict(
+    model: str, stores: tuple[str, ...], out: Path | None, manifest: Path | None, force: bool, as_json: bool
+) -> None:
+    """Score the clips of stores with MODEL, a file (or its URL) that `obygaze evaluate --save` left.
 
-    The store's features must have been made as those that the model was trained on: the same backbone,
-    weights, preparation, sampling, software. Clips unlike any that it was trained on are counted. What a
-    model file holds is never executed.
+    Each clip gets a logit, a calibrated probability with its 80 % band (of films drawn anew), a call, and the
+    share of training clips nearer than it (unlike). A clip farther than 99 % of them is flagged and gets no
+    probability. A concept model adds each concept's value, probability and contribution to the logit.
+
+    The stores' features must have been made as those that the model was trained on: the same backbone,
+    weights, preparation, sampling, software. What a model file holds is never executed.
 
     \b
     Examples:
-      obygaze evaluate stores/films films.csv --task hn_s --save models/films-hn_s.model
-      obygaze predict models/films-hn_s.model stores/more-films
-      obygaze predict models/films-hn_s.model stores/more-films --out scores.csv
+      obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr
+      obygaze predict models/pcbm_lr.model stores/more-films --out scores.csv
+      obygaze predict models/pcbm_lr.model stores/a stores/b --json
+      obygaze predict https://lab.example.org/pcbm_lr.model stores/more-films
     """
-    import json
-
-    from tabulate import tabulate
-
+    from obygaze_features.io import refuse_existing
+    from obygaze_features.manifest import read_manifest
     from obygaze_features.store import open_store
-    from obygaze_models.experiments.predict import document, write_scores
-    from obygaze_models.experiments.predict import predict as score
-    from obygaze_models.persistence import ModelError, read_model
+    from obygaze_models.prediction.model import load_model
+    from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order
+    from obygaze_models.prediction.predict import predict as score
 
-    if model.is_dir():
-        raise ModelError(f"{model} is a folder, not the file of a model; the order is MODEL STORE")
-    if out is not None and out.exists() and not force:
-        raise ModelError(f"{out} exists already: give --force to replace it, or another --out")
-    found = read_model(model)
-    opened = open_store(store)
-    scored = score(found, opened)
-    card, table = found.card, scored.table
+    refuse_wrong_order(model, stores)
+    refuse_existing(out, force=force)
+    loaded = load_model(model)
+    opened = [open_store(store) for store in stores]
+    scored = score(loaded, opened, None if manifest is None else read_manifest(manifest))
     if out is not None:
-        write_scores(scored, out)
+        scored.write(out)
     if as_json:
-        click.echo(json.dumps(document(scored, card, opened), indent=2, ensure_ascii=False, allow_nan=False))
+        click.echo(json_text(document(scored, loaded, opened)))
     elif out is None:
-        click.echo(tabulate(table.to_dict("list"), headers="keys", tablefmt="simple", floatfmt=".4f"))
-    for notice in _notices(scored, card):
+        click.echo(_table(scored))
+    for notice in _notices(scored, loaded):
         click.echo(notice, err=True)
     if out is not None:
-        click.echo(f"scores kept in {out}", err=True)
+        click.echo(f"{len(scored.table)} predictions in {out}", err=True)
 
 
-def _notices(scored: "Scored", card: "Card") -> list[str]:
-    """Say what was trained and called, and which scores are not to be relied on."""
-    table = scored.table
-    trained = f"{card.n_clips} clips of {len(card.movies)} movies ({card.label_policy} labels)"
+def _table(scored: "Predicted") -> str:
+    """Lay out what fits a terminal; the CSV file has all columns."""
+    import pandas as pd
+    from tabulate import tabulate
+
+    shown = ["clip_id", "movie", "start_s", "logit", "p", "p_low", "p_high", "called", "unlike", "flags"]
+    rows = [
+        ["" if pd.isna(cell) else f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row]
+        for row in scored.table[shown].astype(object).itertuples(index=False)
+    ]
+    return tabulate(rows, shown, tablefmt="simple", disable_numparse=True)
+
+
+def _notices(scored: "Predicted", model: "Model") -> list[str]:
+    """Say what was trained and called, and which predictions are not to be relied on."""
+    from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON, UNLIKE
+
+    card, table = model.card, scored.table
+    trained = f"{card.title} trained for {card.target['name']} (codebook {card.codebook['name']})"
+    trained += f" on {card.n_clips} clips of {len(card.movies)} films"
     called = f"{int(table['called'].sum())} of {len(table)} clips called positive"
-    notices = [f"{card.estimator} trained for {card.train_task} on {trained}: {called}"]
-    seen = int(table["movie_trained_on"].sum())
-    if seen:
+    notices = [f"{trained}: {called if model.decides else f'{len(table)} clips'}"]
+    if seen := int(scored.has(TRAINED_ON).sum()):
         notices.append(
-            f"{seen} clips are of movies that the model was trained on: their scores are no predictions"
+            f"{seen} clips are of films that the model was trained on: their scores are no predictions"
         )
-    if scored.n_partial:
-        notices.append(f"{scored.n_partial} clips are partial: a part of their video could not be read")
-    if scored.n_beyond:
+    if partial := int(scored.has(PARTIAL).sum()):
+        notices.append(f"{partial} clips are partial: a part of their video could not be read")
+    far = scored.has(UNLIKE)
+    for movie, count in table.loc[far, "movie"].value_counts(sort=False).items():
         notices.append(
-            f"{scored.n_beyond} of {len(table)} clips lie farther from the mean of the clips trained on than "
-            "any of these did: what the model says of them is a guess"
+            f"{movie}: {count} of {int((table['movie'] == movie).sum())} clips are unlike any that the model "
+            "was trained on, and get no probability"
         )
-    elif scored.n_beyond is None:
-        notices.append("an older model file: it doesn't say how far the clips that it was trained on reach")
-    return notices + [f"excluded {clip.clip_id}: {clip.reason}" for clip in scored.excluded]
+    if model.reach is None:
+        notices.append(
+            f"a model file of format {card.number}: it has no calibration, so p is empty, and does not say "
+            "how far its training clips reach, so unlike is empty; train it again to have both"
+        )
+    elif model.decides and model.calibration is None:
+        notices.append("the model has no out-of-fold scores to calibrate by: p is empty")
+    return notices + [
+        f"excluded {len(ids)}: {reason} ({ids[0]}{', ...' if len(ids) > 1 else ''})"
+        for reason, ids in sorted(scored.excluded.items())
+    ]

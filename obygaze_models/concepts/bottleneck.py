@@ -63,7 +63,10 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     head_ : estimator
     residual_ : Residual or None
     train_values_ : ndarray of float64, shape [N, K]
-        The concept values that the head was fitted on, of the clips in the task.
+        The concept values that the head was fitted on, of the clips in the task. A bottleneck read from a
+        file has their quantiles at equal steps instead.
+    centre_ : ndarray, shape [K]
+        Their mean.
     threshold_ : float
         The logit from which on a clip is called positive.
     candidates_ : tuple of Candidate
@@ -161,6 +164,7 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if movies is not None:
             self.inner_scores_ = selection.inner_scores_
         self.train_values_ = values[known]
+        self.centre_ = self.train_values_.mean(axis=0)
         return self
 
     def concept_values(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -202,6 +206,7 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._values(rows)[0],
             self.train_values_,
             self.concepts_,
+            centre=self.centre_,
             threshold=self.threshold_,
             residual=0.0 if self.residual_ is None else float(self.residual_.scores(rows)[0]),
         )
@@ -250,7 +255,7 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         features = self._checked(X)
         residual = np.zeros(len(features)) if self.residual_ is None else self.residual_.scores(features)
-        base, parts = additive_parts(self.head_, self._values(features), self.train_values_)
+        base, parts = additive_parts(self.head_, self._values(features), self.centre_)
         return base, parts, residual
 
     def _checked(self, X: ArrayLike) -> Floats:

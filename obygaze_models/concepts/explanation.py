@@ -90,6 +90,7 @@ def explain_score(
     train: NDArray[np.float64],
     concepts: Sequence[str],
     *,
+    centre: NDArray[np.float64],
     threshold: float,
     residual: float,
 ) -> Explanation:
@@ -98,10 +99,12 @@ def explain_score(
     Parameters
     ----------
     train : ndarray, shape [N, K]
-        The training clips' values.
+        The training clips' values, or quantiles of them at equal steps.
+    centre : ndarray, shape [K]
+        Their mean.
     """
     percentiles = (train <= values).mean(axis=0) * 100
-    base, rows = additive_parts(head, values[None], train)
+    base, rows = additive_parts(head, values[None], centre)
     parts = rows[0]
     path = _path(head, values, concepts) if hasattr(head, "tree_") else ()
     return Explanation(
@@ -118,7 +121,7 @@ def explain_score(
 
 
 def additive_parts(
-    head: Any, values: NDArray[np.float64], train: NDArray[np.float64]
+    head: Any, values: NDArray[np.float64], centre: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
     """Take the scores of concept values [N, K] apart: a base, and what each concept adds [N, K].
 
@@ -127,11 +130,11 @@ def additive_parts(
     head : estimator
         A fitted linear model or tree of scikit-learn.
     values : ndarray, shape [N, K]
-    train : ndarray, shape [M, K]
-        The training clips' values, whose mean a linear head's parts are measured from.
+    centre : ndarray, shape [K]
+        The training clips' mean values, from which a linear head's parts are measured.
     """
     if not hasattr(head, "tree_"):
-        weights, centre = head.coef_[0], train.mean(axis=0)
+        weights = head.coef_[0]
         return float(head.intercept_[0] + weights @ centre), weights * (values - centre)
     tree, logits = head.tree_, node_logits(head)
     parts = np.zeros(values.shape)

@@ -24,7 +24,8 @@ MAX_FILE = 256 << 20
 MAX_CARD = 4 << 20
 MAX_MEMBERS = 64
 MAX_DEPTH = 16
-DTYPES = ("<f4", "<f8")
+MAX_DIMENSIONS = 8
+DTYPES = ("<f4", "<f8", "<i8", "|u1")
 
 _MEMBER = b"PK\x01\x02"
 """What an entry of a zip's list of members starts with: counted before `zipfile` makes objects of them."""
@@ -56,7 +57,7 @@ def npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
 
 
 def pack_archive(card: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Write card and arrays (float32 or float64): the same content, the same bytes."""
+    """Write card and arrays (of `DTYPES`): the same content, the same bytes."""
     text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=True) + "\n"
     members = {CARD: text.encode("utf-8")}
     for name, array in sorted(arrays.items()):
@@ -188,11 +189,13 @@ def _arrays(card: dict[str, Any], members: dict[str, bytes], name: str) -> dict[
             _refuse(name, f"array {label!r} has the dtype {dtype!r}; expected one of {', '.join(DTYPES)}")
         if not (
             isinstance(shape, list)
-            and len(shape) <= 2
+            and 0 < len(shape) <= MAX_DIMENSIONS
             and all(type(length) is int and 0 < length <= MAX_FILE for length in shape)
         ):
             _refuse(
-                name, f"array {label!r} has the shape {str(shape)[:80]}; expected one or two lengths above 0"
+                name,
+                f"array {label!r} has the shape {str(shape)[:80]}; expected 1 to {MAX_DIMENSIONS} lengths, "
+                "above 0",
             )
         data, header = members[label + ARRAY_SUFFIX], npy_header(dtype, tuple(shape))
         expected = len(header) + int(np.dtype(dtype).itemsize) * _product(shape)

@@ -1,6 +1,5 @@
-"""Write a probe to a file, and read it in two phases: audit the file, then construct the estimator."""
+"""Write a model to a file, and read it in two phases: audit the file, then construct the estimator."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,102 +8,161 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.errors import StoreError
+from obygaze_features.io import write_whole
+from obygaze_features.store.files_http import as_url, open_url
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import MAX_FILE, pack_archive, unpack_archive
-from obygaze_models.persistence.card import Card, parse_card
-from obygaze_models.probes import MLPProbe
-from obygaze_models.probes.network import n_parameters
+from obygaze_models.persistence.card import PROTOCOL, Card, parse_card
+from obygaze_models.persistence.estimators import N_LEVELS, Arrays, Parts, put_together, take_apart
+from obygaze_models.persistence.foreign import put_foreign, take_foreign
 
-ARRAYS = ("mean", "parameters", "scale")
+ABOUT = ("calibration_draws", "concept_sigmoids", "reach_distances", "reach_mean", "reach_scale")
+"""Arrays that say how the model's scores are read, whatever its estimator is."""
 
 
 @dataclass(frozen=True, eq=False)
 class ModelFile:
-    """An audited file: a card and arrays that fit it, nothing constructed yet."""
+    """An audited file: nothing constructed yet.
 
+    Attributes
+    ----------
+    where : str
+        Its path or URL, for messages.
+    card : Card
+    arrays : mapping of str to ndarray
+        Of the estimator.
+    about : mapping of str to ndarray
+        Those of `ABOUT` that it has: ``calibration_draws`` [B, 2], ``concept_sigmoids`` [K, 2],
+        ``reach_distances`` [Q], ``reach_mean`` and ``reach_scale`` [D].
+    """
+
+    where: str
     card: Card
     arrays: Mapping[str, NDArray[Any]]
+    about: Mapping[str, NDArray[np.float64]]
 
 
-def pack(probe: MLPProbe, card: Card) -> bytes:
-    """Give a fitted probe and its card as the bytes of a model file: the same model, the same bytes."""
-    arrays = {"mean": probe.mean_, "parameters": probe.parameters_, "scale": probe.scale_}
+def parts_of(estimator: Any, name: str) -> Parts:
+    """Take an estimator apart, the zoo's or another's; selections around it fall away.
+
+    Raises
+    ------
+    ModelError
+        It can't be kept.
+    """
+    inner = getattr(estimator, "estimator_", estimator)
+    return take_apart(inner) or take_foreign(inner, name)
+
+
+def pack(card: Card, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, NDArray[Any]]) -> bytes:
+    """Give a model as the bytes of a file: the same model, the same bytes."""
+    together = {**arrays, **about}
     listed = {
         name: {"dtype": array.dtype.newbyteorder("<").str, "shape": list(array.shape)}
-        for name, array in arrays.items()
+        for name, array in together.items()
     }
-    return pack_archive(card.to_json() | {"arrays": listed}, arrays)
+    return pack_archive(card.to_json() | {"arrays": listed}, together)
 
 
-def write_model(path: Path, probe: MLPProbe, card: Card) -> None:
+def write_model(
+    path: Path, card: Card, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, NDArray[Any]]
+) -> None:
     """Write a model file, all of it or nothing."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    data = pack(card, arrays, about)
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        partial.write_bytes(pack(probe, card))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, data)
 
 
-def read_model(path: Path) -> ModelFile:
+def read_model(place: Path | str) -> ModelFile:
     """Read and audit a model file; no byte of it is executed, and memory is bounded by its size.
+
+    Parameters
+    ----------
+    place : Path or str
+        A path, or an address that begins with https, http, s3 or hf and :// (these need `obygaze[remote]`).
 
     Raises
     ------
     ModelError
         The file is not a model's, is damaged, newer than this reader, or contradicts itself.
     """
-    size = path.stat().st_size
-    if size > MAX_FILE:
-        raise ModelError(f"{path}: {size} bytes are more than any model has ({MAX_FILE})")
-    found, arrays = unpack_archive(path.read_bytes(), str(path))
-    card = parse_card(found, str(path))
-    _check(card, arrays, str(path))
-    return ModelFile(card, arrays)
+    where = as_url(place) or str(place)
+    found, arrays = unpack_archive(_read(where), where)
+    card = parse_card(found, where)
+    about = {name: arrays.pop(name) for name in ABOUT if name in arrays}
+    _check_about(card, about, where)
+    return ModelFile(where, card, arrays, about)
 
 
-def construct(model: ModelFile) -> MLPProbe:
-    """Make the fitted estimator of an audited file; its training curves stay behind."""
-    probe = MLPProbe(**model.card.parameters)
-    probe.classes_ = np.array([0, 1])
-    probe.n_features_in_ = model.card.n_features
-    probe.threshold_, probe.n_epochs_ = float(model.card.threshold), model.card.n_epochs
-    probe.parameters_ = model.arrays["parameters"]
-    probe.mean_, probe.scale_ = model.arrays["mean"], model.arrays["scale"]
-    probe.curves_ = ()
-    return probe
+def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
+    """Make the fitted estimator of an audited file.
 
+    Parameters
+    ----------
+    file : ModelFile
+    offered : mapping, optional
+        Estimators of others by model name (`obygaze_models.persistence.foreign`).
 
-def _check(card: Card, arrays: Mapping[str, NDArray[Any]], name: str) -> None:
-    """Refuse parameters that the estimator does, and arrays that don't fit them."""
-    expected = MLPProbe().get_params()
-    wrong = sorted(expected.keys() ^ card.parameters.keys())
-    if wrong:
-        raise ModelError(
-            f"{name}: the card's parameters and those of MLPProbe disagree about {wrong[0]!r:.80}"
-        )
+    Raises
+    ------
+    ModelError
+        Card and arrays don't fit together.
+    """
+    arrays: Arrays = dict(file.arrays)
     try:
-        MLPProbe(**card.parameters)._validate_params()
-    except ValueError as error:
-        raise ModelError(f"{name}: {error}") from error
-    if tuple(sorted(arrays)) != ARRAYS:
-        raise ModelError(
-            f"{name}: expected the arrays {', '.join(ARRAYS)}; found {', '.join(sorted(arrays))}"
-        )
-    outputs = 2 if card.parameters["variant"] == "paper" else 1
-    size = n_parameters(card.n_features, card.parameters["n_hidden"], outputs)
-    for label, shape in (
-        ("mean", (card.n_features,)),
-        ("scale", (card.n_features,)),
-        ("parameters", (size,)),
-    ):
-        if arrays[label].shape != shape:
+        if file.card.kind in ("arrays", "skops"):
+            return put_foreign(file.card, arrays, offered or {})
+        return put_together(file.card, arrays)
+    except ModelError as error:
+        raise ModelError(f"{file.where}: {error}") from error
+
+
+def _read(where: str) -> bytes:
+    """Read a whole file that is no larger than a model's may be."""
+    if as_url(where) is None:
+        path = Path(where)
+        if path.is_dir():
+            raise ModelError(f"{where} is a folder, not the file of a model")
+        size = path.stat().st_size
+        _check_size(size, where)
+        return path.read_bytes()
+    above, _, name = where.rpartition("/")
+    try:
+        files = open_url(above)
+        _check_size(files.size(name), where)
+        return files.read(name)
+    except StoreError as error:
+        raise ModelError(str(error)) from error
+
+
+def _check_size(size: int, where: str) -> None:
+    if size > MAX_FILE:
+        raise ModelError(f"{where}: {size} bytes are more than any model has ({MAX_FILE})")
+
+
+def _check_about(card: Card, about: Mapping[str, NDArray[Any]], name: str) -> None:
+    """Refuse arrays about a model that don't fit its card."""
+    k, d = len(card.concepts), card.n_features
+    shapes: dict[str, tuple[int, ...]] = {}
+    if card.number == PROTOCOL:
+        shapes = {"reach_distances": (N_LEVELS,), "reach_mean": (d,), "reach_scale": (d,)}
+        if card.calibration:
+            draws = about.get("calibration_draws", np.empty(0))
+            shapes["calibration_draws"] = (len(draws), 2)
+        if k:
+            shapes["concept_sigmoids"] = (k, 2)
+    if about.keys() != shapes.keys():
+        odd = min(about.keys() ^ shapes.keys())
+        raise ModelError(f"{name}: the card and the arrays disagree about {odd!r}")
+    for label, shape in shapes.items():
+        if about[label].shape != shape or about[label].dtype != np.float64:
             raise ModelError(
-                f"{name}: {card.n_features} features and {card.parameters['n_hidden']} hidden units need "
-                f"{label} of shape {list(shape)}; found {list(arrays[label].shape)}"
+                f"{name}: {label} should be float64 of shape {list(shape)}; "
+                f"found {about[label].dtype} {list(about[label].shape)}"
             )
-    if len({array.dtype for array in arrays.values()}) > 1:
-        raise ModelError(f"{name}: its arrays are of different dtypes")
-    if not (arrays["scale"] > 0).all():
-        raise ModelError(f"{name}: scale holds values that are not above 0")
+    if card.number == PROTOCOL:
+        if not (about["reach_scale"] > 0).all():
+            raise ModelError(f"{name}: reach_scale holds values that are not above 0")
+        if (np.diff(about["reach_distances"]) < 0).any():
+            raise ModelError(f"{name}: reach_distances are not in rising order")

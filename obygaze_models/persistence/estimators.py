@@ -1,0 +1,313 @@
+"""The zoo's estimators as parameters and arrays, and back: one pair of functions a kind."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+
+from obygaze_models.concepts.bank import ConceptBank
+from obygaze_models.concepts.bottleneck import ConceptBottleneck
+from obygaze_models.concepts.cav import LinearCAV
+from obygaze_models.concepts.heads import node_counts
+from obygaze_models.concepts.hyperplane import Hyperplanes
+from obygaze_models.errors import ModelError
+from obygaze_models.models.linear import ClippedScaler, linear_probe
+from obygaze_models.models.mlp import MLPProbe
+from obygaze_models.models.network import n_parameters
+from obygaze_models.models.training import Curve
+from obygaze_models.persistence.card import Card
+
+Arrays = dict[str, NDArray[Any]]
+
+N_LEVELS = 201
+"""Quantiles of the training clips' concept values that a file keeps, at equal steps from 0 to 1."""
+
+CLASSES = (0, 1)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Parts:
+    """An estimator taken apart: what it is made with, and what it learnt."""
+
+    kind: str
+    parameters: Mapping[str, Any]
+    arrays: Arrays
+
+
+class Nodes:
+    """The nodes of a tree, under the names that scikit-learn gives them.
+
+    Parameters
+    ----------
+    table : ndarray, shape [M, 6]
+        For each node: concept and threshold asked for, node below and above it (-1 in a leaf, as is the
+        concept), and the training clips of each class in it.
+    """
+
+    def __init__(self, table: NDArray[np.float64]) -> None:
+        whole = table[:, [0, 2, 3]].astype(np.intp)
+        self.feature, self.children_left, self.children_right = whole.T
+        self.threshold = table[:, 1]
+        self.weighted_n_node_samples = table[:, 4] + table[:, 5]
+        self.n_node_samples = self.weighted_n_node_samples.astype(np.int64)
+        self.value = (table[:, 4:] / self.weighted_n_node_samples[:, None])[:, None, :]
+
+
+class StoredTree:
+    """A decision tree that was read from a file: what heads ask of scikit-learn's."""
+
+    def __init__(self, table: NDArray[np.float64]) -> None:
+        self.table, self.tree_ = table, Nodes(table)
+
+    def apply(self, P: NDArray[Any]) -> NDArray[np.intp]:
+        """Find the leaf of each row of concept values P [N, K]."""
+        tree, nodes = self.tree_, np.zeros(len(P), dtype=np.intp)
+        narrow, rows = P.astype(np.float32), np.arange(len(P))  # the tree compares in float32
+        while (inner := tree.children_left[nodes] >= 0).any():
+            at = nodes[inner]
+            above = narrow[rows[inner], tree.feature[at]] > tree.threshold[at]
+            nodes[inner] = np.where(above, tree.children_right[at], tree.children_left[at])
+        return nodes
+
+
+def take_apart(estimator: Any) -> Parts | None:
+    """Give an estimator of the zoo as parts; None for any other."""
+    for kind, (is_one, apart, _) in KINDS.items():
+        if is_one(estimator):
+            parameters, arrays = apart(estimator)
+            return Parts(kind, parameters, arrays)
+    return None
+
+
+def put_together(card: Card, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """Make the fitted estimator that a card and arrays are of.
+
+    Raises
+    ------
+    ModelError
+        They don't fit together.
+    """
+    try:
+        return KINDS[card.kind][2](card, dict(arrays))
+    except KeyError as error:
+        raise ModelError(f"the card's parameter {error} is missing") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+
+
+def expect(card: Card, arrays: Arrays, **shapes: tuple[int, ...]) -> None:
+    """Refuse arrays of other names or shapes.
+
+    Raises
+    ------
+    ModelError
+        Naming the first.
+    """
+    if arrays.keys() != shapes.keys():
+        raise ModelError(
+            f"a model of kind {card.kind} has the arrays {', '.join(sorted(shapes))}; "
+            f"found {', '.join(sorted(arrays)) or 'none'}"
+        )
+    for label, shape in shapes.items():
+        if arrays[label].shape != shape:
+            raise ModelError(
+                f"{card.n_features} features need {label} of shape {list(shape)}; "
+                f"found {list(arrays[label].shape)}"
+            )
+        if arrays[label].dtype.kind != "f":
+            raise ModelError(f"array {label} holds {arrays[label].dtype}; expected floats")
+
+
+def above_0(arrays: Arrays, label: str) -> None:
+    """Refuse an array of scales that are not above 0."""
+    if not (arrays[label] > 0).all():
+        raise ModelError(f"{label} holds values that are not above 0")
+
+
+# --- linear
+# ---------------------------------------------------------------------------
+def _is_linear(estimator: Any) -> bool:
+    return isinstance(estimator, Pipeline) and [type(step) for _, step in estimator.steps] == [
+        ClippedScaler,
+        LogisticRegression,
+    ]
+
+
+def _linear_apart(estimator: Any) -> tuple[dict[str, Any], Arrays]:
+    scaler, head = (step for _, step in estimator.steps)
+    return {"limit": float(scaler.limit), "C": float(head.C)}, {
+        "mean": scaler.mean_,
+        "scale": scaler.scale_,
+        "weights": head.coef_[0],
+        "intercept": head.intercept_,
+    }
+
+
+def _linear(card: Card, arrays: Arrays) -> Pipeline:
+    d = card.n_features
+    expect(card, arrays, mean=(d,), scale=(d,), weights=(d,), intercept=(1,))
+    above_0(arrays, "scale")
+    pipeline = linear_probe(C=card.parameters["C"])
+    scaler, head = (step for _, step in pipeline.steps)
+    scaler.set_params(limit=card.parameters["limit"])._validate_params()
+    head._validate_params()
+    scaler.mean_, scaler.scale_ = arrays["mean"], arrays["scale"]
+    scaler.n_features_in_ = head.n_features_in_ = d
+    _fill_linear(head, arrays["weights"], arrays["intercept"])
+    return pipeline
+
+
+def _fill_linear(head: LogisticRegression, weights: NDArray[Any], intercept: NDArray[Any]) -> None:
+    head.coef_, head.intercept_, head.classes_ = weights[None], intercept, np.array(CLASSES)
+
+
+# --- mlp
+# ---------------------------------------------------------------------------
+def _mlp_apart(estimator: MLPProbe) -> tuple[dict[str, Any], Arrays]:
+    arrays = {"mean": estimator.mean_, "scale": estimator.scale_, "parameters": estimator.parameters_}
+    return estimator.get_params() | {"n_epochs": estimator.n_epochs_}, arrays
+
+
+def _mlp(card: Card, arrays: Arrays) -> MLPProbe:
+    given = dict(card.parameters)
+    n_epochs = given.pop("n_epochs")
+    wrong = sorted(MLPProbe().get_params().keys() ^ given.keys())
+    if wrong:
+        raise ModelError(f"the card's parameters and those of MLPProbe disagree about {wrong[0]!r:.80}")
+    probe = MLPProbe(**given)
+    probe._validate_params()
+    d = card.n_features
+    size = n_parameters(d, probe.n_hidden, 2 if probe.variant == "paper" else 1)
+    expect(card, arrays, mean=(d,), scale=(d,), parameters=(size,))
+    if len({array.dtype for array in arrays.values()}) > 1:
+        raise ModelError("its arrays are of different dtypes")
+    above_0(arrays, "scale")
+    probe.classes_, probe.n_features_in_ = np.array(CLASSES), d
+    probe.threshold_, probe.n_epochs_ = float(card.threshold), int(n_epochs)
+    probe.parameters_, probe.mean_, probe.scale_ = (arrays[name] for name in ("parameters", "mean", "scale"))
+    # Training curves stay behind.
+    probe.curve_ = Curve(np.empty(0), np.empty(0), int(n_epochs))
+    return probe
+
+
+# --- concepts
+# ---------------------------------------------------------------------------
+BANK = ("weights", "intercepts", "value_mean", "value_scale")
+
+
+def _bank_apart(bank: ConceptBank) -> tuple[dict[str, Any], Arrays]:
+    planes = bank.hyperplanes_
+    arrays = (planes.weights, planes.intercepts, bank.mean_, bank.scale_)
+    return {"directions": bank.kind}, dict(zip(BANK, arrays, strict=True))
+
+
+def _bank(card: Card, arrays: Arrays) -> ConceptBank:
+    d, k = card.n_features, len(card.concepts)
+    expect(card, arrays, weights=(k, d), intercepts=(k,), value_mean=(k,), value_scale=(k,))
+    above_0(arrays, "value_scale")
+    bank = ConceptBank(card.parameters["directions"], concepts=list(card.concepts))
+    bank._validate_params()
+    bank.concepts_, bank.n_features_in_ = np.array(card.concepts), d
+    bank.hyperplanes_ = Hyperplanes(arrays["weights"], arrays["intercepts"])
+    bank.mean_, bank.scale_ = arrays["value_mean"], arrays["value_scale"]
+    return bank
+
+
+def _pcbm_apart(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays]:
+    if estimator.bank_ is None or estimator.residual_ is not None:
+        what = "with a residual" if estimator.bank_ is not None else "fed with concept values"
+        raise ModelError(f"a bottleneck {what} can't be kept in a file")
+    parameters, arrays = _bank_apart(estimator.bank_)
+    values = estimator.train_values_
+    if len(values) != N_LEVELS or (np.diff(values, axis=0) < 0).any():  # else they are their own quantiles
+        values = np.quantile(values, np.linspace(0, 1, N_LEVELS), axis=0)
+    arrays |= {"values": values, "centre": estimator.centre_}
+    head = estimator.head_
+    if hasattr(head, "tree_"):
+        return parameters | {"head": "tree"}, arrays | {"tree": _table(head)}
+    return parameters | {"head": "linear"}, arrays | {
+        "head": np.concatenate([head.coef_[0], head.intercept_]).astype(np.float64)
+    }
+
+
+def _table(head: Any) -> NDArray[np.float64]:
+    """Write a tree's nodes as `Nodes` reads them."""
+    if isinstance(head, StoredTree):
+        return head.table
+    tree = head.tree_
+    leaf = tree.children_left < 0
+    asked, threshold = np.where(leaf, -1, tree.feature), np.where(leaf, 0.0, tree.threshold)
+    columns = (asked, threshold, tree.children_left, tree.children_right)
+    return np.column_stack([*columns, np.round(node_counts(head), 9)]).astype(np.float64)
+
+
+def _pcbm(card: Card, arrays: Arrays) -> ConceptBottleneck:
+    k, is_tree = len(card.concepts), card.parameters["head"] == "tree"
+    bank = _bank(card, {name: arrays.pop(name) for name in BANK if name in arrays})
+    model = ConceptBottleneck("tree" if is_tree else "logistic", bank=ConceptBank(bank.kind))
+    if is_tree:
+        table = arrays.get("tree", np.empty(0))
+        expect(card, arrays, values=(N_LEVELS, k), centre=(k,), tree=(len(table), 6))
+        _check_tree(table, k)
+        model.head_ = StoredTree(table)
+    else:
+        expect(card, arrays, values=(N_LEVELS, k), centre=(k,), head=(k + 1,))
+        model.head_ = LogisticRegression()
+        _fill_linear(model.head_, arrays["head"][:-1], arrays["head"][-1:])
+    model.classes_, model.n_features_in_ = np.array(CLASSES), card.n_features
+    model.bank_, model.concepts_, model.residual_ = bank, card.concepts, None
+    model.train_values_, model.centre_ = arrays["values"], arrays["centre"]
+    model.threshold_, model.candidates_ = float(card.threshold), ()
+    return model
+
+
+def _check_tree(table: NDArray[np.float64], k: int) -> None:
+    """Refuse a table of nodes that is no tree: a walk in it would not end, or leave it."""
+    asked, below, above, counts = table[:, 0], table[:, 2], table[:, 3], table[:, 4:]
+    here = np.arange(len(table))
+    leaf = (asked == -1) & (below == -1) & (above == -1)
+    # Children come after their parent, as scikit-learn numbers them: no walk comes back.
+    inner = (asked >= 0) & (asked < k) & (below > here) & (above > here)
+    inner &= (below < len(table)) & (above < len(table))
+    numbers = table[:, [0, 2, 3]]
+    if not ((leaf | inner).all() and (numbers == np.floor(numbers)).all()):
+        raise ModelError("the array tree is not a table of a tree's nodes")
+    if (counts < 0).any() or (counts.sum(axis=1) <= 0).any() or (counts > 1e15).any():
+        raise ModelError("the array tree has a node without clips")
+
+
+def _cav_apart(estimator: LinearCAV) -> tuple[dict[str, Any], Arrays]:
+    plane = np.array([estimator.offset_, estimator.norm_])
+    return estimator.get_params(), {"direction": estimator.direction_, "plane": plane}
+
+
+def _cav(card: Card, arrays: Arrays) -> LinearCAV:
+    expect(card, arrays, direction=(card.n_features,), plane=(2,))
+    cav = LinearCAV(**card.parameters)
+    cav._validate_params()
+    cav.classes_, cav.n_features_in_ = np.array(CLASSES), card.n_features
+    cav.direction_, (cav.offset_, cav.norm_) = arrays["direction"], arrays["plane"].tolist()
+    cav.threshold_, cav.candidates_ = float(card.threshold), ()
+    return cav
+
+
+KINDS: Mapping[
+    str,
+    tuple[
+        Callable[[Any], bool],
+        Callable[[Any], tuple[dict[str, Any], Arrays]],
+        Callable[[Card, Arrays], Any],
+    ],
+] = {
+    "linear": (_is_linear, _linear_apart, _linear),
+    "mlp": (lambda made: isinstance(made, MLPProbe), _mlp_apart, _mlp),
+    "pcbm": (lambda made: isinstance(made, ConceptBottleneck), _pcbm_apart, _pcbm),
+    "cav": (lambda made: isinstance(made, LinearCAV), _cav_apart, _cav),
+    "bank": (lambda made: isinstance(made, ConceptBank), _bank_apart, _bank),
+}

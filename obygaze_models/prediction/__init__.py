@@ -1,0 +1,1 @@
+"""Models for use: trained on all films, kept in files, calibrated, and silent where they know nothing."""

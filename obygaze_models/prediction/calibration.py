@@ -1,0 +1,189 @@
+"""From scores to probabilities: Platt's sigmoid, fitted on out-of-fold scores, with a band from films."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+N_DRAWS = 200
+BAND = (0.10, 0.90)
+"""Quantiles of the refits' probabilities between which the band lies: 80 %."""
+
+MAX_STEPS = 100
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Calibration:
+    """A sigmoid from scores to probabilities: p = 1 / (1 + exp(-(slope * score + intercept))).
+
+    Attributes
+    ----------
+    slope, intercept : float
+    error : float
+        Expected calibration error on films left out: each film's clips by a sigmoid of the other films.
+    draws : ndarray, shape [B, 2]
+        Slope and intercept refitted on films drawn with replacement.
+    """
+
+    slope: float
+    intercept: float
+    error: float
+    draws: NDArray[np.float64]
+
+    @classmethod
+    def fit(
+        cls, scores: ArrayLike, y: ArrayLike, movies: ArrayLike, *, n_draws: int = N_DRAWS, seed: int = 0
+    ) -> Self:
+        """Fit the sigmoid on out-of-fold scores, and refit it on films drawn anew.
+
+        Parameters
+        ----------
+        scores : array-like, shape [N]
+            Each clip's score by a model that was not trained on its film.
+        y : array-like of int, shape [N]
+            1 for positive clips, 0 for negative; both occur.
+        movies : array-like, shape [N]
+        n_draws : int
+            B. Films, not clips, are drawn: clips of a film are alike.
+        seed : int
+            Of the draws.
+        """
+        values, labels = np.asarray(scores, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        names, movie_of = np.unique(np.asarray(movies), return_inverse=True)
+        left_out = _without_each(labels, movie_of, names.size)
+        draws = _draw(labels, movie_of, names.size, n_draws, seed)
+        found = platt(values, labels, np.vstack([np.ones(len(values)), left_out, draws]))
+        own = found[1 : 1 + names.size][movie_of]
+        error = calibration_error(labels, expit(own[:, 0] * values + own[:, 1]))
+        return cls(float(found[0, 0]), float(found[0, 1]), error, found[1 + names.size :])
+
+    def probability(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """Compute the probability [N] of each score [N]."""
+        found: NDArray[np.float64] = expit(self.slope * np.asarray(scores, dtype=np.float64) + self.intercept)
+        return found
+
+    def band(self, scores: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Compute the ends [N] of the 80 % band around each score's probability.
+
+        The band shows what the choice of training films leaves open of the sigmoid; the scores stay as they
+        are. It always holds the probability itself.
+        """
+        values = np.asarray(scores, dtype=np.float64)
+        logits = values[:, None] * self.draws[:, 0] + self.draws[:, 1]
+        low, high = np.quantile(expit(logits), BAND, axis=1) if len(values) else (values, values)
+        p = self.probability(values)
+        return np.minimum(low, p), np.maximum(high, p)
+
+
+def _without_each(y: NDArray[np.float64], movie_of: NDArray[np.intp], n_movies: int) -> NDArray[np.float64]:
+    """Weigh the clips of all films but one [M, N]; of all, where the others have one class only."""
+    weights: NDArray[np.float64] = (np.arange(n_movies)[:, None] != movie_of).astype(np.float64)
+    found = weights @ y
+    weights[(found == 0) | (found == weights.sum(axis=1))] = 1.0
+    return weights
+
+
+def _draw(
+    y: NDArray[np.float64], movie_of: NDArray[np.intp], n_movies: int, n_draws: int, seed: int
+) -> NDArray[np.float64]:
+    """Draw films with replacement; how often each clip is drawn [B, N]. Draws of one class are drawn anew."""
+    rng = np.random.default_rng(seed)
+    rows: list[NDArray[np.float64]] = []
+    while len(rows) < n_draws:
+        times = np.bincount(rng.integers(n_movies, size=n_movies), minlength=n_movies)
+        weights = times[movie_of].astype(np.float64)
+        if 0 < weights @ y < weights.sum():
+            rows.append(weights)
+    return np.array(rows)
+
+
+def platt(
+    scores: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Fit Platt's sigmoid once for each row of weights.
+
+    Minimises the weighted log loss by Newton's method with halved steps (Lin, Lin and Weng, Machine Learning
+    2007). Labels are replaced by Platt's targets, (n1 + 1) / (n1 + 2) and 1 / (n0 + 2), so that scores that
+    part the classes leave the slope finite (Platt 1999).
+
+    Parameters
+    ----------
+    scores, y : ndarray, shape [N]
+    weights : ndarray, shape [B, N]
+        Of the clips, in each fit; both classes have some in each.
+
+    Returns
+    -------
+    ndarray, shape [B, 2]
+        Slope and intercept of each fit.
+    """
+    centre, spread = float(scores.mean()), float(scores.std())
+    spread = spread if spread > 1e-12 * (1 + abs(centre)) else 1.0
+    z = (scores - centre) / spread
+    positives = weights @ y
+    negatives = weights.sum(axis=1) - positives
+    targets = np.where(y == 1, ((positives + 1) / (positives + 2))[:, None], (1 / (negatives + 2))[:, None])
+    fitted = np.column_stack([np.zeros(len(weights)), np.log((positives + 1) / (negatives + 1))])
+    loss = _loss(fitted, z, targets, weights)
+    for _ in range(MAX_STEPS):
+        p = expit(fitted[:, :1] * z + fitted[:, 1:])
+        error, curvature = weights * (p - targets), weights * p * (1 - p)
+        gradient = np.column_stack([error @ z, error.sum(axis=1)])
+        # A trace of a penalty keeps equal scores from leaving the slope open.
+        a, b, c = curvature @ (z * z) + 1e-9, curvature @ z, curvature.sum(axis=1) + 1e-9
+        determinant = a * c - b * b
+        step = (
+            np.column_stack(
+                [c * gradient[:, 0] - b * gradient[:, 1], a * gradient[:, 1] - b * gradient[:, 0]]
+            )
+            / determinant[:, None]
+        )
+        going = np.abs(gradient).max(axis=1) > 1e-9 * weights.sum(axis=1)
+        if not going.any():
+            break
+        length = going.astype(np.float64)
+        for _ in range(30):
+            tried = fitted - length[:, None] * step
+            new = _loss(tried, z, targets, weights)
+            worse = going & ~(new <= loss)
+            if not worse.any():
+                break
+            length = np.where(worse, length / 2, length)
+        if not (going & ~worse).any():
+            break  # rounding leaves nothing to gain
+        fitted, loss = np.where(worse[:, None], fitted, tried), np.where(worse, loss, new)
+    slope = fitted[:, 0] / spread
+    return np.column_stack([slope, fitted[:, 1] - slope * centre])
+
+
+def _loss(
+    fitted: NDArray[np.float64],
+    z: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    weights: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Sum the weighted log losses of each fit [B]."""
+    logits = fitted[:, :1] * z + fitted[:, 1:]
+    total: NDArray[np.float64] = np.sum(weights * (np.logaddexp(0, logits) - targets * logits), axis=1)
+    return total
+
+
+def calibration_error(y: ArrayLike, p: ArrayLike, n_bins: int = 10) -> float:
+    """Compute the expected calibration error over bins of equal numbers of clips.
+
+    Parameters
+    ----------
+    y : array-like of int, shape [N]
+    p : array-like, shape [N]
+
+    Returns
+    -------
+    float
+        Mean, over clips, of the distance between their bin's mean probability and share of positives.
+    """
+    labels, values = np.asarray(y, dtype=np.float64), np.asarray(p, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    bins = [rows for rows in np.array_split(order, n_bins) if rows.size]
+    return float(sum(abs(values[rows].sum() - labels[rows].sum()) for rows in bins) / len(labels))

@@ -1,0 +1,255 @@
+"""One clip's decision in words and numbers, and what would change it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from tabulate import tabulate
+
+from obygaze_features.store import Store
+from obygaze_models.concepts.explanation import Explanation, Step
+from obygaze_models.dataset import unusable
+from obygaze_models.errors import ConceptError, ModelError
+from obygaze_models.persistence.card import Card
+from obygaze_models.prediction.model import Model
+from obygaze_models.prediction.predict import find_group, read_rows
+
+ENDS = (0.05, 0.95)
+"""The quantiles of the training clips' values at which every concept is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A logit and what is made of it; None where the model can't say."""
+
+    logit: float
+    p: float | None
+    p_low: float | None
+    p_high: float | None
+    called: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Explained:
+    """Why a clip got its decision.
+
+    Attributes
+    ----------
+    clip_id, movie : str
+    start_s, end_s : float or None
+    unlike : float or None
+        Share of training clips nearer than this one.
+    is_unlike, trained_on : bool
+    decision : Decision
+    parts : Explanation or None
+        None where the clip is unlike any trained on.
+    concept_p : tuple of float
+        The probability that each concept is in the clip.
+    ends : tuple of (Decision, Decision)
+        The decision with each concept at the 5th, and at the 95th percentile of the training clips' values.
+    set_to : dict of str to float
+        The quantiles that were asked about.
+    changed : Decision or None
+        The decision with all of them set.
+    """
+
+    clip_id: str
+    movie: str
+    start_s: float | None
+    end_s: float | None
+    unlike: float | None
+    is_unlike: bool
+    trained_on: bool
+    decision: Decision
+    parts: Explanation | None
+    concept_p: tuple[float, ...]
+    ends: tuple[tuple[Decision, Decision], ...]
+    set_to: Mapping[str, float]
+    changed: Decision | None
+
+
+def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping[str, float]) -> Explained:
+    """Explain the decision about one clip of some stores.
+
+    Parameters
+    ----------
+    model : Model
+        One that decides by concepts.
+    stores : sequence of Store
+    clip_id : str
+    set_to : mapping of str to float
+        Concepts and the quantiles (0 to 1) of the training clips' values to set them to.
+
+    Raises
+    ------
+    ModelError
+        No such clip, or it has no features of the kind that the model reads.
+    ConceptError
+        The model decides by no concepts, or a concept or quantile is none.
+    """
+    store = _holding(stores, clip_id)
+    group = find_group(model.card, store)
+    row = [clip.clip_id for clip in store.clips].index(clip_id)
+    clip, reason = store.clips[row], unusable(store, group, row)
+    if reason is not None:
+        raise ModelError(f"clip {clip_id} of store {store.name} has no features ({reason})")
+    X = read_rows(model.card, group, np.array([row]))
+    parts = model.explain(X)
+    changed = _decide(model, model.intervene(X, set_to)) if set_to else None
+    far, share = bool(model.is_unlike(X)[0]), float(model.unlike(X)[0])
+    return Explained(
+        clip_id=clip_id,
+        movie=clip.movie,
+        start_s=clip.start_s,
+        end_s=clip.end_s,
+        unlike=None if np.isnan(share) else share,
+        is_unlike=far,
+        trained_on=clip.movie in model.card.movies,
+        decision=_decide(model, model.logits(X), known=not far),
+        parts=None if far else parts,
+        concept_p=() if far else tuple(model.concept_probabilities(X)[0].tolist()),
+        ends=()
+        if far
+        else tuple(
+            (
+                _decide(model, model.intervene(X, {name: ENDS[0]})),
+                _decide(model, model.intervene(X, {name: ENDS[1]})),
+            )
+            for name in model.concepts
+        ),
+        set_to=dict(set_to),
+        changed=None if far else changed,
+    )
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, float]:
+    """Read ``CONCEPT=QUANTILE`` as often as it is given.
+
+    Raises
+    ------
+    ConceptError
+        It is not written so, or a concept is set twice.
+    """
+    found: dict[str, float] = {}
+    for text in settings:
+        name, equals, number = text.rpartition("=")
+        try:
+            quantile = float(number)
+        except ValueError:
+            quantile = np.nan
+        if not equals or not name or not 0 <= quantile <= 1:
+            raise ConceptError(
+                f"--set {text}: expected CONCEPT=QUANTILE, a quantile of the training clips' values between "
+                "0 and 1, e.g. Body=0.95"
+            )
+        if name in found:
+            raise ConceptError(f"--set {text}: {name} is set twice")
+        found[name] = quantile
+    return found
+
+
+def lines(found: Explained, model: Model) -> list[str]:
+    """Say it in words and a table."""
+    card, decision = model.card, found.decision
+    span = "" if found.start_s is None or found.end_s is None else f", {found.start_s:g} to {found.end_s:g} s"
+    said = [f"clip {found.clip_id} of film {found.movie}{span}"]
+    if found.trained_on:
+        said.append("The model was trained on clips of this film: what it says here is no prediction.")
+    if found.is_unlike:
+        nearer = "" if found.unlike is None else f" ({found.unlike:.1%} of the training clips lie nearer)"
+        said.append(
+            f"The clip is unlike any that the model was trained on{nearer}: no probability and no "
+            f"contributions are given{', and --set is not answered' if found.set_to else ''}. "
+            f"Its logit would be {decision.logit:.2f}."
+        )
+        return said
+    said.append(f"{_decided(decision, card)}; logit {decision.logit:.3f}, threshold {card.threshold:.3f}")
+    assert found.parts is not None  # noqa: S101 - for the type checker
+    said += [_leaning(found.parts, 1), _leaning(found.parts, -1)]
+    said += [f"  {_step(step)}" for step in found.parts.path]
+    said += ["", _concepts_table(found, found.parts), ""]
+    said.append(
+        f"The contributions and the base ({found.parts.base:+.3f}) add up to the logit. The last columns: "
+        "the probability if that concept alone were at the 5th, or the 95th percentile of the training clips."
+        if decision.p is not None
+        else f"The contributions and the base ({found.parts.base:+.3f}) add up to the logit."
+    )
+    if found.changed is not None:
+        wanted = ", ".join(f"{name} at quantile {value:g}" for name, value in found.set_to.items())
+        logits = f"logit {decision.logit:.3f} -> {found.changed.logit:.3f}"
+        said += ["", f"With {wanted}: {_decided(found.changed, card)}; {logits}"]
+    return said
+
+
+def as_json(found: Explained) -> dict[str, object]:
+    """Give it as JSON values."""
+    return asdict(found)
+
+
+def _holding(stores: Sequence[Store], clip_id: str) -> Store:
+    known: list[str] = []
+    for store in stores:
+        ids = [clip.clip_id for clip in store.clips]
+        if clip_id in ids:
+            return store
+        known += ids
+    near = get_close_matches(clip_id, known, n=1)
+    hint = f": did you mean {near[0]!r}?" if near else f" among their {len(known)}: see obygaze store inspect"
+    raise ModelError(f"no clip {clip_id!r} in {', '.join(store.name for store in stores)}{hint}")
+
+
+def _decide(model: Model, logits: Any, *, known: bool = True) -> Decision:
+    """Make a decision of one logit [1]."""
+    logit = float(logits[0])
+    called = logit >= model.card.threshold
+    if model.calibration is None or not known:
+        return Decision(logit, None, None, None, called)
+    low, high = model.calibration.band(logits)
+    return Decision(
+        logit, float(model.calibration.probability(logits)[0]), float(low[0]), float(high[0]), called
+    )
+
+
+def _decided(decision: Decision, card: Card) -> str:
+    classes = card.target["classes"]
+    side = " or ".join(classes[int(decision.called)]) if len(classes) == 2 else ""
+    called = "called " + ("positive" if decision.called else "negative") + (f" ({side})" if side else "")
+    if decision.p is None:
+        return f"{card.target['name']}: {called}; the model is not calibrated, so there is no probability"
+    band = f"{decision.p_low:.2f} to {decision.p_high:.2f}"
+    return f"{card.target['name']}: p = {decision.p:.2f} ({band}), {called}"
+
+
+def _leaning(parts: Explanation, sign: int) -> str:
+    """Name the concepts that count most for, or against."""
+    counted = [one for one in parts.contributions if sign * one.contribution > 0.005]
+    counted.sort(key=lambda one: -sign * one.contribution)
+    named = [
+        f"{one.concept} ({one.contribution:+.2f}, above {one.percentile:.0f} % of the training clips)"
+        for one in counted[:3]
+    ]
+    return f"{'for' if sign > 0 else 'against'}: {', '.join(named) or 'no concept'}"
+
+
+def _step(step: Step) -> str:
+    return (
+        f"{step.concept} {step.value:.2f} is {'above' if step.above else 'at most'} {step.threshold:.2f} "
+        f"({step.n_train} training clips here, {step.share_positive:.0%} positive)"
+    )
+
+
+def _concepts_table(found: Explained, parts: Explanation) -> str:
+    rows = []
+    for one, share, (low, high) in zip(parts.contributions, found.concept_p, found.ends, strict=True):
+        row = [
+            one.concept,
+            f"{one.value:.2f}",
+            f"{one.percentile:.0f} %",
+            f"{share:.2f}",
+            f"{one.contribution:+.3f}",
+        ]
+        rows.append([*row, *("" if end.p is None else f"{end.p:.2f}" for end in (low, high))])
+    headers = ["concept", "value", "percentile", "p", "contribution", "p at 5 %", "p at 95 %"]
+    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)

@@ -1,0 +1,306 @@
+"""The models that an evaluation is of, each trained once more on the clips of all films, to be kept."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.io import refuse_existing
+from obygaze_features.store.provenance import NO_LICENCE, validate_licence
+from obygaze_models.concepts.bank import ConceptBank
+from obygaze_models.concepts.bottleneck import ConceptBottleneck
+from obygaze_models.dataset import Dataset
+from obygaze_models.errors import ConceptError, ModelError
+from obygaze_models.evaluation.evaluate import Run, seed_of, varying
+from obygaze_models.evaluation.run_folder import document
+from obygaze_models.models.registry import models_for
+from obygaze_models.models.spec import ModelSpec, fit
+from obygaze_models.persistence.card import Card, family
+from obygaze_models.persistence.model_file import parts_of
+from obygaze_models.prediction.calibration import Calibration, platt
+from obygaze_models.prediction.model import Model, save_model, vectors
+from obygaze_models.prediction.novelty import Reach
+from obygaze_models.protocol.targets import NOT_ASKED, Kind, Target
+
+BANK = "bank"
+"""The name under which a bank of concepts alone, which decides nothing, is kept."""
+
+SUFFIX = ".model"
+
+
+def save_models(
+    run: Run,
+    data: Dataset,
+    names: Iterable[str],
+    folder: Path,
+    *,
+    models: Mapping[str, Any] | Sequence[ModelSpec] | None = None,
+    licence: str = NO_LICENCE,
+    citation: str = "",
+    force: bool = False,
+) -> dict[str, Path]:
+    """Train models of a run on all films, and keep each in a file ``FOLDER/NAME.model``.
+
+    Nothing is written unless all of them can be kept.
+
+    Parameters
+    ----------
+    run : Run
+        The evaluation, whose out-of-fold metrics go on the cards: no clip is left to test these models on.
+    data : Dataset
+        What was evaluated.
+    names : iterable of str
+        Models of the run; or "bank" for the directions of all concepts, without a decision.
+    folder : Path
+        Made if it is not there.
+    models : mapping or sequence of ModelSpec, optional
+        What `evaluate` was given, if that was not names.
+    licence : str
+        SPDX expression, stated by whoever keeps the models; NOASSERTION says that nobody has.
+    citation : str
+    force : bool
+        Whether files that are there are replaced.
+
+    Returns
+    -------
+    dict of str to Path
+        The file of each model.
+
+    Raises
+    ------
+    ModelError
+        A model is not in the run, or can't be kept.
+    StoreError
+        The licence is none.
+    OutputError
+        A file is there already.
+    """
+    wanted = list(dict.fromkeys(names))
+    paths = {name: folder / f"{name.replace(':', '_').replace('/', '_')}{SUFFIX}" for name in wanted}
+    refuse_existing(*paths.values(), force=force)
+    validate_licence(licence)
+    specs = {name: None if name == BANK else _find(name, run, models) for name in wanted}
+    made = {
+        name: train_bank(data, run, licence=licence, citation=citation)
+        if spec is None
+        else train_final(data, spec, run, licence=licence, citation=citation)
+        for name, spec in specs.items()
+    }
+    for name, model in made.items():
+        save_model(model, paths[name])
+    return paths
+
+
+def train_final(
+    data: Dataset, spec: ModelSpec, run: Run, *, licence: str = NO_LICENCE, citation: str = ""
+) -> Model:
+    """Train a model on the clips of all films, as every fold of the run was trained.
+
+    Its scores are calibrated on the out-of-fold scores of its inner folds of films.
+
+    Parameters
+    ----------
+    data : Dataset
+        What was evaluated.
+    spec : ModelSpec
+    run : Run
+    licence, citation : str
+
+    Raises
+    ------
+    ModelError
+        The model looks at no feature, is one of ordered levels, or can't be kept.
+    """
+    if not spec.looks_at_features:
+        raise ModelError(
+            f"model {spec.name} is a baseline, which looks at no feature: there is nothing to keep"
+        )
+    target = _target(run.record["train"])
+    if target.kind == "ordinal":
+        raise ModelError(
+            f"model {spec.name} of ordered levels is several binary models, which can't be kept in a file: "
+            "evaluate a task of two classes, and keep that"
+        )
+    learnt = target.of(data.labels)
+    requests = spec.requests()
+    own = np.flatnonzero(learnt != NOT_ASKED)
+    rows = own
+    if "unlabelled" in requests:
+        rows = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[own])))
+    concepts = varying(data, rows) if "present" in requests else []
+    if "present" in requests and not concepts:
+        raise ConceptError(f"model {spec.name}: no concept is marked in enough movies to be learnt")
+    X, y, movies = data.read(spec.reads)[rows], learnt[rows], data.movies[rows]
+    given: dict[str, Any] = {"movies": movies}
+    if concepts:
+        given["present"] = data.present.loc[rows, concepts]
+    # A fold's seed is of the film that it leaves out: none here.
+    fitted = fit(spec, seed_of(_seed(run), ""), X, y, **given)
+    inner = getattr(fitted.estimator, "inner_scores_", None)
+    asked = y != NOT_ASKED
+    calibration = None
+    if inner is not None:
+        calibration = Calibration.fit(inner, y[asked], movies[asked], seed=_seed(run))
+    estimator = getattr(fitted.estimator, "estimator_", fitted.estimator)
+    kept = parts_of(estimator, spec.name)
+    card = _card(data, run, licence, citation)
+    card = replace(
+        card,
+        model=spec.name,
+        title=spec.title,
+        kind=kept.kind,
+        estimator=type(estimator).__name__,
+        parameters=kept.parameters,
+        threshold=fitted.threshold,
+        target=_target_json(target),
+        concepts=tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
+        features=data.features if spec.reads == "pooled" else spec.reads,
+        pool=data.pool if spec.reads == "pooled" else "none",
+        n_features=int(X.shape[-1]),
+        movies=tuple(sorted(set(movies.tolist()))),
+        n_clips=int(asked.sum()),
+        n_positives=int((y == 1).sum()),
+        calibration={}
+        if calibration is None
+        else {
+            "slope": calibration.slope,
+            "intercept": calibration.intercept,
+            "error": calibration.error,
+        },
+        metrics=tuple(row for row in _metrics(run) if row["model"] == spec.name),
+    )
+    sigmoids = np.empty((0, 2))
+    if isinstance(estimator, ConceptBottleneck):
+        sigmoids = _sigmoids(estimator, given["present"].to_numpy(), asked)
+    return Model(card, estimator, calibration, Reach.fit(vectors(X), movies), sigmoids)
+
+
+def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: str = "") -> Model:
+    """Learn the directions of all concepts on all annotated clips: what a concept model reads, no decision.
+
+    Raises
+    ------
+    ConceptError
+        No concept is marked in enough movies.
+    """
+    rows = np.arange(len(data))
+    concepts = varying(data, rows)
+    if not concepts:
+        raise ConceptError("no concept is marked in enough movies to be learnt")
+    present = data.present[concepts].to_numpy()
+    bank = ConceptBank("ridge", C=None, concepts=concepts).fit(data.X, present, groups=data.movies)
+    bank.rescale(bank.cross_distances_)
+    kept = parts_of(bank, BANK)
+    card = replace(
+        _card(data, run, licence, citation),
+        model=BANK,
+        title="Concepts",
+        kind=kept.kind,
+        estimator=type(bank).__name__,
+        parameters=kept.parameters,
+        concepts=tuple(concepts),
+        movies=tuple(sorted(set(data.movies.tolist()))),
+        n_clips=len(data),
+    )
+    values = (bank.cross_distances_ - bank.mean_) / bank.scale_
+    return Model(card, bank, None, Reach.fit(data.X, data.movies), _fit_sigmoids(values, present))
+
+
+def _sigmoids(
+    model: ConceptBottleneck, present: NDArray[np.float64], asked: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Calibrate each concept's value on the cross-fitted values of the training clips: [K, 2]."""
+    bank: Any = model.bank_
+    if hasattr(bank, "cross_distances_"):
+        return _fit_sigmoids((bank.cross_distances_ - bank.mean_) / bank.scale_, present)
+    return _fit_sigmoids(model.train_values_, present[asked])
+
+
+def _fit_sigmoids(values: NDArray[np.float64], present: NDArray[np.float64]) -> NDArray[np.float64]:
+    once = np.ones((1, len(values)))
+    return np.vstack([platt(value, column, once) for value, column in zip(values.T, present.T, strict=True)])
+
+
+def _card(data: Dataset, run: Run, licence: str, citation: str) -> Card:
+    """Begin a card with what is the same for every model of a run."""
+    if data.group is None:
+        raise ModelError("these features are of no store, so that nobody could make others like them")
+    record = run.record
+    return Card(
+        model="",
+        title="",
+        kind="",
+        estimator="",
+        parameters={},
+        threshold=0.0,
+        target={
+            "name": "concepts",
+            "title": "Visual concepts",
+            "kind": "concepts",
+            "classes": [],
+            "concept": "",
+        },
+        backbone=data.backbone,
+        features=data.features,
+        pool=data.pool,
+        n_features=int(data.X.shape[1]),
+        provenance=data.group.provenance,
+        provenance_sha256=family(data.group.provenance),
+        store=data.store,
+        codebook=dict(record["codebook"]),
+        protocol=record["protocol"],
+        seed=_seed(run),
+        movies=(),
+        n_clips=0,
+        n_positives=0,
+        metrics=(),
+        versions=record["versions"],
+        manifest_sha256=str(record.get("manifest_sha256", "")),
+        label_policy=str(record.get("label_policy", "")),
+        licence=validate_licence(licence),
+        citation=citation,
+    )
+
+
+def _find(name: str, run: Run, models: Any) -> ModelSpec:
+    known = list(run.record["models"])
+    if name not in known:
+        near = get_close_matches(name, [*known, BANK], n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join([*known, BANK])}"
+        raise ModelError(f"model {name!r} was not evaluated: {hint}")
+    if models is not None and not isinstance(models, Mapping):
+        models = {spec.name: spec for spec in models}
+    asked = [name] if models is None else {name: models[name]}
+    kind: Kind = run.record["train"]["kind"]
+    return next(spec for spec in models_for(kind, asked) if spec.name == name)
+
+
+def _seed(run: Run) -> int:
+    return int(run.record["seeds"][0])
+
+
+def _metrics(run: Run) -> list[Mapping[str, Any]]:
+    found: Any = document(run)["metrics"]
+    return list(found)
+
+
+def _target(record: Mapping[str, Any]) -> Target:
+    classes = tuple(tuple(side) for side in record["classes"])
+    name, kind = record["name"], record["kind"]
+    concept = name.removeprefix("concept:") if kind == "concept" else ""
+    scale = name.removeprefix("scale:") if name.startswith("scale:") else ""
+    return Target(name, record["title"], kind, classes, concept, scale)
+
+
+def _target_json(target: Target) -> dict[str, Any]:
+    return {
+        "name": target.name,
+        "title": target.title,
+        "kind": target.kind,
+        "classes": [list(side) for side in target.classes],
+        "concept": target.concept,
+    }

@@ -1,0 +1,222 @@
+"""A model ready for use: its estimator, what its scores mean, and how far its training clips reach."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from obygaze_models.concepts.bank import ConceptBank
+from obygaze_models.concepts.bottleneck import ConceptBottleneck
+from obygaze_models.concepts.explanation import Explanation
+from obygaze_models.errors import ConceptError, ModelError
+from obygaze_models.models.linear import standardise
+from obygaze_models.models.selection import scores_of
+from obygaze_models.persistence.card import Card
+from obygaze_models.persistence.model_file import construct, parts_of, read_model, write_model
+from obygaze_models.prediction.calibration import Calibration
+from obygaze_models.prediction.novelty import LIMIT, Reach
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model that was trained on all films, or read from a file.
+
+    Attributes
+    ----------
+    card : Card
+    estimator : estimator
+        Fitted.
+    calibration : Calibration or None
+        None in files of formats 1 and 2, and where an estimator gave no out-of-fold scores.
+    reach : Reach or None
+        None in files of formats 1 and 2.
+    concept_sigmoids : ndarray, shape [K, 2]
+        Slope and intercept from each concept's value to its probability; K is 0 for a model without concepts.
+    """
+
+    card: Card
+    estimator: Any
+    calibration: Calibration | None
+    reach: Reach | None
+    concept_sigmoids: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        card = self.card
+        return f"Model({card.model!r}, {card.target['name']!r}, {card.backbone}, {len(card.movies)} films)"
+
+    @property
+    def concepts(self) -> tuple[str, ...]:
+        """The concepts that it reads clips through; empty for a model without any."""
+        return self.card.concepts
+
+    @property
+    def decides(self) -> bool:
+        """Whether it gives logits: a bank of concepts alone does not."""
+        return not isinstance(self.estimator, ConceptBank)
+
+    def logits(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the score [N] of each clip of X [N, D]; NaN for a bank of concepts alone.
+
+        Raises
+        ------
+        ModelError
+            The estimator refuses the clips, or gives scores that are not finite.
+        """
+        features = np.asarray(X)
+        if not self.decides:
+            return np.full(len(features), np.nan)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return scores_of(self.estimator, features)
+        except ValueError as error:
+            raise ModelError(f"model {self.card.model} can't score these clips: {error}") from error
+
+    def concept_values(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the value [N, K] of each clip on each concept: deviations from the mean training clip."""
+        features = np.asarray(X)
+        if isinstance(self.estimator, ConceptBottleneck):
+            return self.estimator.concept_values(features)
+        if isinstance(self.estimator, ConceptBank):
+            values: NDArray[np.float64] = self.estimator.transform(features)
+            return values
+        return np.empty((len(features), 0))
+
+    def concept_probabilities(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the probability [N, K] that each concept is in each clip, calibrated film by film."""
+        values = self.concept_values(X)
+        found: NDArray[np.float64] = expit(self.concept_sigmoids[:, 0] * values + self.concept_sigmoids[:, 1])
+        return found
+
+    def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64]]:
+        """Take logits apart: a base, and what each concept adds [N, K]; together they are the logit.
+
+        Raises
+        ------
+        ConceptError
+            The model decides by no concepts.
+        """
+        base, parts, _ = self._bottleneck().contributions(X)
+        return base, parts
+
+    def unlike(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the share of training clips nearer than each clip [N]; NaN where the file can't say."""
+        features = vectors(X)
+        if self.reach is None:
+            return np.full(len(features), np.nan)
+        return self.reach.shares(features)
+
+    def is_unlike(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Mark the clips [N] that are unlike any the model was trained on, about which it says nothing."""
+        if self.reach is not None:
+            found: NDArray[np.bool_] = self.unlike(X) > LIMIT
+            return found
+        features = vectors(X)
+        if self.card.reach is None:
+            return np.zeros(len(features), dtype=np.bool_)
+        # Format 2 kept the farthest training clip's distance, in standard deviations that nothing limited.
+        probe = self.estimator
+        standard = standardise(features.astype(np.float64), probe.mean_, probe.scale_, None)
+        far: NDArray[np.bool_] = np.sqrt(np.mean(standard * standard, axis=1)) > self.card.reach
+        return far
+
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Take apart the score of one clip, X [D] or [1, D], concept by concept.
+
+        Raises
+        ------
+        ConceptError
+            The model decides by no concepts, or there is more than one clip.
+        """
+        return self._bottleneck().explain(X)
+
+    def intervene(self, X: ArrayLike, quantiles: Mapping[str, float]) -> NDArray[np.float64]:
+        """Compute the logit [N] of each clip if its value on some concepts were another.
+
+        Parameters
+        ----------
+        X : array-like, shape [N, D]
+        quantiles : mapping of str to float
+            For each concept to set, the quantile (0 to 1) of the training clips' values to set it to.
+
+        Raises
+        ------
+        ConceptError
+            The model decides by no concepts, a concept is unknown, or a quantile is outside 0 to 1.
+        """
+        bottleneck = self._bottleneck()
+        for name in quantiles:
+            if name not in self.concepts:
+                near = get_close_matches(name, self.concepts, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(self.concepts)}"
+                raise ConceptError(f"unknown concept {name!r}: {hint}")
+        return bottleneck.intervene(X, quantiles)
+
+    def _bottleneck(self) -> ConceptBottleneck:
+        if not isinstance(self.estimator, ConceptBottleneck):
+            raise ConceptError(
+                f"model {self.card.model} decides by no concepts: a concept bottleneck does "
+                "(evaluate --save pcbm_lr)"
+            )
+        return self.estimator
+
+
+def vectors(X: ArrayLike) -> NDArray[Any]:
+    """Give one vector a clip [N, D]: the mean over frames or tokens where there are several."""
+    features = np.asarray(X)
+    return features if features.ndim == 2 else features.mean(axis=1)
+
+
+def load_model(place: Path | str, offered: Mapping[str, Any] | None = None) -> Model:
+    """Read a model from a file or URL, without executing anything that is in it.
+
+    Parameters
+    ----------
+    place : Path or str
+    offered : mapping of str to estimator, factory or ModelSpec, optional
+        By model name: estimators of others that gave their own arrays (docs/predict.md).
+
+    Raises
+    ------
+    ModelError
+        It is no model file, is damaged, newer than this reader, or contradicts itself.
+    """
+    file = read_model(place)
+    card, about = file.card, file.about
+    calibration = reach = None
+    if card.calibration:
+        calibration = Calibration(**card.calibration, draws=about["calibration_draws"])
+    if "reach_mean" in about:
+        reach = Reach(about["reach_mean"], about["reach_scale"], about["reach_distances"])
+    sigmoids = about.get("concept_sigmoids", np.empty((0, 2)))
+    return Model(card, construct(file, offered), calibration, reach, sigmoids)
+
+
+def save_model(model: Model, path: Path) -> None:
+    """Write a model to a file, all of it or nothing: the same model, the same bytes.
+
+    Raises
+    ------
+    ModelError
+        Its estimator can't be kept, or it was read from an older format.
+    """
+    card = model.card
+    if model.reach is None:
+        raise ModelError(
+            f"a model read from format {card.number} can't be written anew: train it again "
+            "(evaluate --save), which keeps a calibration with it"
+        )
+    about = {
+        "reach_mean": model.reach.mean,
+        "reach_scale": model.reach.scale,
+        "reach_distances": model.reach.distances,
+    }
+    if model.calibration is not None:
+        about["calibration_draws"] = model.calibration.draws
+    if model.concepts:
+        about["concept_sigmoids"] = model.concept_sigmoids
+    write_model(path, card, parts_of(model.estimator, card.model).arrays, about)

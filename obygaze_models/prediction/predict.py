@@ -1,0 +1,286 @@
+"""Apply a model to the clips of stores whose features are of the kind that it reads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from obygaze_features.errors import StoreError
+from obygaze_features.io import json_bytes, write_whole
+from obygaze_features.manifest import Manifest
+from obygaze_features.store import Group, Store, same_numerics
+from obygaze_features.store.files_http import as_url
+from obygaze_features.store.store import locate
+from obygaze_models.concepts.bottleneck import ConceptBottleneck
+from obygaze_models.dataset import Features, Pool, read_features, unusable
+from obygaze_models.errors import ModelError
+from obygaze_models.persistence.card import Card
+from obygaze_models.prediction.model import Model
+
+COLUMNS = (
+    "clip_id",
+    "movie",
+    "video",
+    "start_s",
+    "end_s",
+    "logit",
+    "p",
+    "p_low",
+    "p_high",
+    "called",
+    "unlike",
+    "flags",
+)
+"""Columns of every table of predictions; those of concepts follow."""
+
+UNLIKE, TRAINED_ON, PARTIAL = "unlike", "trained_on", "partial"
+"""What `flags` may hold, separated by semicolons."""
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """What a model says of the clips of stores.
+
+    Attributes
+    ----------
+    table : DataFrame
+        `COLUMNS`, a row a clip with features, sorted by movie and time. For a model with concepts follow
+        ``<concept>_value`` and ``<concept>_p``; for one that decides by them ``<concept>_contribution``, and
+        ``base_contribution``: all contributions add up to the logit. Missing values:
+
+        - ``video`` where no manifest says it, ``start_s`` and ``end_s`` where a clip is a whole file;
+        - ``p``, its band, ``called``, concepts' probabilities and contributions where the clip is flagged
+          ``unlike``: the model knows no such clip;
+        - ``p`` and its band for a model without calibration.
+    excluded : dict of str to list of str
+        Clips without features, by reason.
+    """
+
+    table: pd.DataFrame
+    excluded: Mapping[str, list[str]]
+
+    def has(self, flag: str) -> NDArray[np.bool_]:
+        """Mark the clips [N] with a flag."""
+        return np.array([flag in flags.split(";") for flags in self.table["flags"]], dtype=np.bool_)
+
+    def to_csv(self) -> str:
+        """Write the table as CSV text, numbers unrounded."""
+        return str(self.table.to_csv(index=False, lineterminator="\n"))
+
+    def write(self, path: Path) -> None:
+        """Write the table to a CSV file, all of it or nothing."""
+        write_whole(path, self.to_csv())
+
+
+def predict(model: Model, stores: Sequence[Store], manifest: Manifest | None = None) -> Predicted:
+    """Score every clip of some stores that has features.
+
+    Parameters
+    ----------
+    model : Model
+    stores : sequence of Store
+        No clip may be in two of them.
+    manifest : Manifest, optional
+        Where the clips' videos are named, which stores do not keep.
+
+    Raises
+    ------
+    ModelError
+        A store's features are not of the kind that the model reads (names the first field that differs), a
+        clip is in two stores, or no clip has features.
+    """
+    video_of = {} if manifest is None else {clip.clip_id: clip.video for clip in manifest.clips}
+    parts, excluded, seen = [], dict[str, list[str]](), dict[str, str]()
+    for store in stores:
+        group = find_group(model.card, store)
+        for clip in store.clips:
+            if clip.clip_id in seen:
+                raise ModelError(
+                    f"clip {clip.clip_id} is in two stores, {seen[clip.clip_id]} and {store.where}: give one"
+                )
+            seen[clip.clip_id] = store.where
+        for row, clip in enumerate(store.clips):
+            reason = unusable(store, group, row)
+            if reason is not None:
+                excluded.setdefault(reason, []).append(clip.clip_id)
+        rows = np.flatnonzero(group.usable)
+        if rows.size:
+            parts.append(_table(model, store, read_rows(model.card, group, rows), rows, video_of))
+    if not parts:
+        names = ", ".join(store.name for store in stores)
+        raise ModelError(f"no clip of store {names} has features of {model.card.backbone}")
+    table = pd.concat(parts, ignore_index=True)
+    order = ["movie", "start_s", "end_s", "clip_id"]
+    return Predicted(table.sort_values(order, kind="stable", ignore_index=True), excluded)
+
+
+def _table(
+    model: Model, store: Store, X: NDArray[Any], rows: NDArray[np.intp], video_of: Mapping[str, str]
+) -> pd.DataFrame:
+    """Make the rows of one store."""
+    clips = [store.clips[row] for row in rows]
+    far = model.is_unlike(X)
+    trained_on = set(model.card.movies)
+    logits = model.logits(X)
+    empty = np.full(len(rows), np.nan)
+    p = low = high = empty
+    if model.calibration is not None:
+        p, (low, high) = model.calibration.probability(logits), model.calibration.band(logits)
+    called = (logits >= model.card.threshold).astype(np.float64) if model.decides else empty
+    flags = [
+        ";".join(
+            name
+            for name, is_so in (
+                (UNLIKE, is_far),
+                (TRAINED_ON, clip.movie in trained_on),
+                (PARTIAL, clip.status == "partial"),
+            )
+            if is_so
+        )
+        for clip, is_far in zip(clips, far, strict=True)
+    ]
+
+    def known(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(far, np.nan, values)
+
+    columns: dict[str, Any] = {
+        "clip_id": [clip.clip_id for clip in clips],
+        "movie": [clip.movie for clip in clips],
+        "video": [video_of.get(clip.clip_id, "") for clip in clips],
+        "start_s": np.array([clip.start_s for clip in clips], dtype=np.float64),
+        "end_s": np.array([clip.end_s for clip in clips], dtype=np.float64),
+        "logit": logits,
+        "p": known(p),
+        "p_low": known(low),
+        "p_high": known(high),
+        "called": pd.array(known(called)).astype("Int64"),
+        "unlike": model.unlike(X),
+        "flags": flags,
+    }
+    values, shares = model.concept_values(X), model.concept_probabilities(X)
+    decided = isinstance(model.estimator, ConceptBottleneck)
+    base, added = model.contributions(X) if decided else (0.0, values)
+    for place, concept in enumerate(model.concepts):
+        columns[f"{concept}_value"] = values[:, place]
+        columns[f"{concept}_p"] = known(shares[:, place])
+        if decided:
+            columns[f"{concept}_contribution"] = known(added[:, place])
+    if decided:
+        columns["base_contribution"] = known(np.full(len(rows), base))
+    return pd.DataFrame(columns)
+
+
+def read_rows(card: Card, group: Group, rows: NDArray[np.intp]) -> NDArray[Any]:
+    """Read what a model reads of some clips: vectors [N, D], or frames or tokens as they are stored."""
+    array: Features = card.features  # type: ignore[assignment]  # the card's rule allows these words alone
+    if card.pool == "none":
+        return np.concatenate([block for _, block in group.blocks(array)])[rows]
+    pool: Pool = "mean" if card.pool == "mean" else "max"
+    return read_features(group, array, pool, rows)
+
+
+def find_group(card: Card, store: Store) -> Group:
+    """Find the group that a model reads, and refuse one whose features were made otherwise.
+
+    Raises
+    ------
+    ModelError
+        The backbone or array is not there, or a field of the provenance differs.
+    """
+    if card.backbone not in store.names:
+        raise ModelError(
+            f"store {store.name} has no features of {card.backbone}, which the model reads, but of "
+            f"{', '.join(store.names)}"
+        )
+    group = store[card.backbone]
+    fields = same_numerics(card.provenance, group.provenance)
+    if fields:
+        there, here = (_look_up(provenance, fields[0]) for provenance in (card.provenance, group.provenance))
+        more = f"; and {len(fields) - 1} more: {', '.join(fields[1:4])}" if fields[1:] else ""
+        raise ModelError(
+            f"store {store.name}: its features of {card.backbone} were made otherwise than those the "
+            f"model was trained on: {fields[0]} is {here:.80}, was {there:.80}{more}"
+        )
+    if card.features not in group.arrays:
+        raise ModelError(
+            f"store {store.name} has no {card.features} features of {card.backbone}, which the model reads, "
+            f"but {', '.join(group.arrays)}"
+        )
+    if group.shape(card.features)[-1] != card.n_features:
+        raise ModelError(
+            f"store {store.name} has {group.shape(card.features)[-1]} features a clip of {card.backbone}; "
+            f"the model reads {card.n_features}"
+        )
+    return group
+
+
+def _look_up(provenance: Mapping[str, Any], dotted: str) -> str:
+    """Show a field of a provenance by its dotted name."""
+    value: Any = provenance
+    for name in dotted.split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            return "absent"
+        value = value[name]
+    return repr(value)
+
+
+def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
+    """Say what the order of arguments is where a store comes first.
+
+    Raises
+    ------
+    ModelError
+        The first argument is a store.
+    """
+    if as_url(model) or Path(model).suffix == ".model":
+        return
+    try:
+        locate(Path(model))
+    except (StoreError, OSError):
+        return
+    others = [place for place in stores if not as_url(place) and Path(place).is_file()]
+    then = f" and {others[0]} a file" if others else ""
+    raise ModelError(f"{model} is a store{then}: the order is MODEL STORE..., the model first")
+
+
+def document(predicted: Predicted, model: Model, stores: Sequence[Store]) -> dict[str, object]:
+    """Give predictions as JSON values, with what they stand on; what is missing is null."""
+    card = model.card
+    clips = [
+        {str(name): None if value is pd.NA or value != value else value for name, value in row.items()}  # noqa: PLR0124 - NaN
+        for row in predicted.table.astype(object).to_dict(orient="records")
+    ]
+    return {
+        "model": summary(card),
+        "stores": [{"store": store.name, "fingerprint": store.fingerprint} for store in stores],
+        "threshold": float(card.threshold),
+        "clips": clips,
+        "excluded": [
+            {"reason": reason, "clip_ids": ids} for reason, ids in sorted(predicted.excluded.items())
+        ],
+    }
+
+
+def summary(card: Card) -> dict[str, object]:
+    """Name a model in a document: what it is, what it answers, what it was trained on."""
+    return {
+        "model": card.model,
+        "title": card.title,
+        "target": card.target["name"],
+        "codebook": dict(card.codebook),
+        "backbone": card.backbone,
+        "store": card.store,
+        "movies": list(card.movies),
+        "calibrated": bool(card.calibration),
+        "licence": card.licence,
+        "format": card.number,
+    }
+
+
+def json_text(found: object) -> str:
+    """Write a JSON document as the commands print it."""
+    return json_bytes(found).decode("utf-8").rstrip("\n")
