@@ -269,7 +269,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         notes=(
             *captions.strict_notes(material),
             captions.IMBALANCE["none"],
-            "pooled over all out-of-fold predictions; intervals: two-level bootstrap over films and clips",
+            "pooled over all out-of-fold clips; intervals: jackknife over films, of these trained models",
             (
                 "pcbm: ridge CAVs of the training films, cross-fitted; the last two rows are the same "
                 "head on "

@@ -127,6 +127,8 @@ def _pairs(one: PaperResults) -> pd.DataFrame:
 
 
 SHOWN = ("average_precision", "f1_pos", "f1_weighted", "auc")
+POSITIVE = ("average_precision", "f1_pos")
+"""Those that need no negative clip."""
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
@@ -162,7 +164,13 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             )
             for film in films
         ]
-        means = [t_interval([film[name] for film in films]) for name in SHOWN]
+        means = [t_interval([film[name] for film in films], bounds=METRICS[name].bounds) for name in SHOWN]
+        labels = [own["label"].to_numpy() for _, own in part.groupby("movie")]
+        # Without a positive clip a film defines neither AP nor F1, and with one class no AUC.
+        chances = [
+            METRICS[name].chance([y for y in labels if y.any() and (name in POSITIVE or not y.all())])
+            for name in SHOWN
+        ]
         rows.append(
             (
                 "mean over films [95 %]",
@@ -172,6 +180,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 str(TABLE4_MEAN) if printed_for else NOTHING,
             )
         )
+        rows.append(("chance level, mean over films", "", "", *map(number, chances), NOTHING))
         blocks.append(
             Block(
                 one.source.title,
@@ -187,13 +196,12 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             *captions.strict_notes(material),
             captions.IMBALANCE["none"],
             (
-                "train HN vs S, test (EN u HN) vs S; AP of a model that knows nothing is the prevalence, "
-                "its auc 0.5"
+                "train HN vs S, test (EN u HN) vs S; chance level: of AP a random ranking of a "
+                "film's clips, of F1 the best constant, of AUC 0.5"
             ),
             (
-                "mean over films with Student's interval; the two films that the published table always "
-                "trains on "
-                "are tested too"
+                "mean over films with Student's interval, of these trained models; the two films that the "
+                "published table always trains on are tested too"
             ),
             *_printed_note([one.source.printed_row for one in results]),
         ),
