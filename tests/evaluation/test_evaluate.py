@@ -131,7 +131,7 @@ def test_metrics_are_means_over_seeds_with_their_spread_beside_and_intervals_ove
     assert "seeds 0 to 2" in "\n".join(caption(three, "HN vs S"))
 
 
-def test_a_bootstrap_interval_of_seeds_alike_is_that_of_one(run):
+def test_an_interval_of_seeds_alike_is_that_of_one(run):
     table = run.predictions.table
     twin = pd.concat([table, table.assign(seed=1)], ignore_index=True)
     columns = ["model", "metric", "pooled", "pooled_low", "pooled_high", "movie_low", "movie_high"]

@@ -38,21 +38,33 @@ def test_nineteen_of_twenty_intervals_hold_the_truth():
     assert np.mean(held) == pytest.approx(0.95, abs=0.015)
 
 
-def test_on_the_logit_scale_it_is_the_delta_methods():
+def test_on_the_logit_scale_it_is_students_of_the_jackknifed_logit_of_the_mean():
     values = np.array([0.7, 0.9, 0.95, 0.8, 0.99])
-    mean, error = values.mean(), stats.sem(values)
-    reach = stats.t.ppf(0.975, 4) * error / (mean * (1 - mean))
+    without = special.logit([np.delete(values, movie).mean() for movie in range(5)])
+    pseudo = 5 * special.logit(values.mean()) - 4 * without
+    reach = stats.t.ppf(0.975, 4) * stats.sem(pseudo)
     found = t_interval(values, bounds=UNIT)
-    assert found.mean == mean
-    assert (found.low, found.high) == pytest.approx(
-        tuple(special.expit(special.logit(mean) + np.array([-reach, reach])))
-    )
-    # Kappa and correlations: the same on -1 to 1. With one bound: the log scale.
+    assert found.mean == values.mean()
+    expected = special.expit(special.logit(values.mean()) + np.array([-reach, reach]))
+    assert (found.low, found.high) == pytest.approx(tuple(expected))
+    # Kappa and correlations: the same on -1 to 1.
     double = t_interval(2 * values - 1, bounds=(-1.0, 1.0))
     assert (double.low, double.high) == pytest.approx((2 * found.low - 1, 2 * found.high - 1))
-    ratio = math.exp(stats.t.ppf(0.975, 4) * error / mean)
+    # Errors have one bound: the log scale, on which the mean of films' errors is in the middle.
     above = t_interval(values, bounds=(0.0, math.inf))
-    assert (above.low, above.high) == pytest.approx((mean / ratio, mean * ratio))
+    assert above.low * above.high == pytest.approx(values.mean() ** 2)
+
+
+def test_in_the_middle_of_the_scale_bounds_hardly_matter():
+    values = [0.48, 0.55, 0.51, 0.46, 0.53, 0.5]
+    found, plain = t_interval(values, bounds=UNIT), t_interval(values)
+    assert (found.low, found.high) == pytest.approx((plain.low, plain.high), abs=5e-4)
+
+
+def test_one_movie_with_all_the_errors_leaves_the_interval_defined():
+    found = t_interval([1, 1, 1, 1, 1, 0.9], bounds=UNIT)
+    assert 0 < found.low < 0.95
+    assert found.mean < found.high < 1
 
 
 @settings(deadline=None)

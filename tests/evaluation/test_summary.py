@@ -59,13 +59,14 @@ def test_every_row_has_its_intervals_and_chance_levels():
     assert ap["movie_chance"] > ap["pooled_chance"] > ap["prevalence"]
 
 
-def test_the_interval_of_the_method_is_wider_and_f1_weighted_has_none():
+def test_the_interval_of_the_method_is_wider_and_there_is_none_where_thresholds_decide():
+    """Folds' thresholds move together: benchmarks/coverage.py measures .73 to .95 for these."""
     found = summarise(table(film=0.5)).set_index("metric")
-    assert found["method_low"].drop("f1_weighted").notna().all()
-    rest = found.drop("f1_weighted")
+    absent = ["f1_weighted", "f1_macro", "balanced_accuracy"]
+    assert found.loc[absent, ["method_low", "method_high"]].isna().all(axis=None)
+    rest = found.drop(absent)
     assert (rest["method_low"] < rest["movie_low"]).all()
     assert (rest["movie_high"] < rest["method_high"]).all()
-    assert found.loc["f1_weighted", ["method_low", "method_high"]].isna().all()
 
 
 def test_within_movie_auc_has_the_interval_of_its_mean_over_movies():
