@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from obygaze_models.experiments.error_factors import error_factors
 from scipy.special import expit, logit, ndtri
 from tabulate import tabulate
 
@@ -35,7 +36,6 @@ from obygaze_models.evaluation import (
     t_interval,
 )
 from obygaze_models.evaluation.metrics import auc
-from obygaze_models.experiments.error_factors import error_factors
 from obygaze_models.protocol.selection import best_threshold
 
 Floats = NDArray[np.float64]

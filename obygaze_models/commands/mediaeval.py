@@ -116,9 +116,9 @@ def train(
     """
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store import open_store
+    from obygaze_models.errors import TaskError
     from obygaze_models.tasks.mediaeval15.annotations import of_manifest
     from obygaze_models.tasks.mediaeval15.corpus import load_corpus
-    from obygaze_models.errors import TaskError
     from obygaze_models.tasks.mediaeval15.run_files import (
         RunFile,
         affect_lines,

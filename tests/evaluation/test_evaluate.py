@@ -6,8 +6,6 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-
-from obygaze_models.evaluation import Predictions, PredictionsError, by_seed, summarise, t_interval
 from obygaze_models.experiments.compare import by_film, compare, side
 from obygaze_models.experiments.comparison_table import caption as comparison_caption
 from obygaze_models.experiments.comparison_table import document as comparison_document
@@ -21,6 +19,8 @@ from obygaze_models.experiments.run_folder import (
     to_json,
     write_run,
 )
+
+from obygaze_models.evaluation import Predictions, PredictionsError, by_seed, summarise, t_interval
 from obygaze_models.protocol import TASKS, ProtocolError
 
 EN_S, HN_S, ENHN_S = TASKS["en_s"], TASKS["hn_s"], TASKS["enhn_s"]

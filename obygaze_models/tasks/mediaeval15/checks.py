@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from obygaze_features.manifest import ManifestError
-from obygaze_models.tasks.mediaeval15.annotations import Annotated, leaking_movies
 from obygaze_models.errors import TaskError
+from obygaze_models.tasks.mediaeval15.annotations import Annotated, leaking_movies
 from obygaze_models.tasks.mediaeval15.run_files import (
     SUBTASKS,
     SUFFIXES,

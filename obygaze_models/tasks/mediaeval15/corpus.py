@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from obygaze_features.store import Group, Store
 from obygaze_models.dataset import Exclusion, Features, Pool, read_features
-from obygaze_models.tasks.mediaeval15.annotations import Annotated, leaking_movies
 from obygaze_models.errors import TaskError
+from obygaze_models.tasks.mediaeval15.annotations import Annotated, leaking_movies
 
 
 @dataclass(frozen=True, eq=False)

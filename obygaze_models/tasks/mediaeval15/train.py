@@ -11,10 +11,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from obygaze_models.errors import TaskError
 from obygaze_models.evaluation.metrics import average_precision
 from obygaze_models.protocol import ProtocolError, inner_folds
 from obygaze_models.tasks.mediaeval15.corpus import Corpus, Side
-from obygaze_models.errors import TaskError
 from obygaze_models.tasks.mediaeval15.labels import AXES, Axis
 from obygaze_models.tasks.mediaeval15.run_files import Calls
 
