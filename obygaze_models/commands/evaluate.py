@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     help="Train this model once more, on all movies, and keep it as NAME.model in the run's folder, for "
     "`obygaze predict`; repeatable.",
 )
+@click.option("--licence", help="Licence of the models kept, an SPDX expression.  [default: none stated]")
 @click.option("--force", is_flag=True, help="Replace a run that is there already.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the record and the metrics as one JSON document."
@@ -111,6 +112,7 @@ def evaluate(
     imbalance: "Imbalance",
     out: Path | None,
     save: tuple[str, ...],
+    licence: str | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -136,6 +138,7 @@ def evaluate(
     from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
     from obygaze_models.evaluation.run_folder import check_free, run_name, to_json, write_run
     from obygaze_models.models.registry import models_for
+    from obygaze_models.prediction.final import save_models
     from obygaze_models.protocol.targets import choose_targets
     from obygaze_models.report import markdown, plain
     from obygaze_models.report.evaluation import excluded_summary, run_report
@@ -179,9 +182,12 @@ def evaluate(
         )
     report = run_report(run)
     write_run(run, folder, {"report.md": markdown(report), "report.tex": latex(report)}, force=force)
+    kept = save_models(run, data, save, folder, models=specs, **({"licence": licence} if licence else {}))
     click.echo(to_json(run) if as_json else plain(report), nl=False)
     for line in excluded_summary(run.record["excluded"]):
         click.echo(line, err=True)
+    for name, file in kept.items():
+        click.echo(f"{name} of all {len(set(data.movies))} movies kept in {file}", err=True)
     click.echo(f"run kept in {folder}", err=True)
 
 

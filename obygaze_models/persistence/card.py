@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from obygaze_features.store import StoreError, validate_provenance
-from obygaze_features.store.provenance import LICENCE, NO_LICENCE, NOT_NUMERICS
+from obygaze_features.store.provenance import NO_LICENCE, NOT_NUMERICS
 from obygaze_models.errors import ModelError
 
 FORMAT = "obygaze model"
@@ -237,7 +237,7 @@ FIELDS: dict[str, Rule] = COMMON | {
     "calibration": CALIBRATION,
     "manifest_sha256": ANY_TEXT,
     "label_policy": ANY_TEXT,
-    "licence": LICENCE,
+    "licence": TEXT,
     "citation": ANY_TEXT,
 }
 """Every field of a card of this format."""

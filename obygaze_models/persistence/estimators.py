@@ -199,20 +199,44 @@ def _mlp(card: Card, arrays: Arrays) -> MLPProbe:
 # --- concepts
 # ---------------------------------------------------------------------------
 BANK = ("weights", "intercepts", "value_mean", "value_scale")
+SCALER = ("feature_mean", "feature_scale")
 
 
 def _bank_apart(bank: ConceptBank) -> tuple[dict[str, Any], Arrays]:
     planes = bank.hyperplanes_
     arrays = (planes.weights, planes.intercepts, bank.mean_, bank.scale_)
-    return {"directions": bank.kind}, dict(zip(BANK, arrays, strict=True))
+    parameters = {"directions": bank.kind, "clip": bank.clip}
+    return parameters, dict(zip(BANK, arrays, strict=True)) | _scaler_apart(bank.scaler_)
+
+
+def _scaler_apart(scaler: ClippedScaler | None) -> Arrays:
+    return {} if scaler is None else dict(zip(SCALER, (scaler.mean_, scaler.scale_), strict=True))
+
+
+def _scaler(card: Card, arrays: Arrays) -> ClippedScaler | None:
+    """Take the scaler's arrays, which are there where features are standardised first."""
+    clip = card.parameters.get("clip")
+    if clip is None:
+        return None
+    scaler, d = ClippedScaler(clip), card.n_features
+    scaler._validate_params()
+    own = {name: arrays.pop(name) for name in SCALER if name in arrays}
+    expect(card, own, feature_mean=(d,), feature_scale=(d,))
+    above_0(own, "feature_scale")
+    scaler.mean_, scaler.scale_, scaler.n_features_in_ = own["feature_mean"], own["feature_scale"], d
+    return scaler
 
 
 def _bank(card: Card, arrays: Arrays) -> ConceptBank:
     d, k = card.n_features, len(card.concepts)
+    scaler = _scaler(card, arrays)
     expect(card, arrays, weights=(k, d), intercepts=(k,), value_mean=(k,), value_scale=(k,))
     above_0(arrays, "value_scale")
-    bank = ConceptBank(card.parameters["directions"], concepts=list(card.concepts))
+    bank = ConceptBank(
+        card.parameters["directions"], concepts=list(card.concepts), clip=card.parameters.get("clip")
+    )
     bank._validate_params()
+    bank.scaler_ = scaler
     bank.concepts_, bank.n_features_in_ = np.array(card.concepts), d
     bank.hyperplanes_ = Hyperplanes(arrays["weights"], arrays["intercepts"])
     bank.mean_, bank.scale_ = arrays["value_mean"], arrays["value_scale"]
@@ -249,7 +273,7 @@ def _table(head: Any) -> NDArray[np.float64]:
 
 def _pcbm(card: Card, arrays: Arrays) -> ConceptBottleneck:
     k, is_tree = len(card.concepts), card.parameters["head"] == "tree"
-    bank = _bank(card, {name: arrays.pop(name) for name in BANK if name in arrays})
+    bank = _bank(card, {name: arrays.pop(name) for name in (*BANK, *SCALER) if name in arrays})
     model = ConceptBottleneck("tree" if is_tree else "logistic", bank=ConceptBank(bank.kind))
     if is_tree:
         table = arrays.get("tree", np.empty(0))
@@ -284,13 +308,16 @@ def _check_tree(table: NDArray[np.float64], k: int) -> None:
 
 def _cav_apart(estimator: LinearCAV) -> tuple[dict[str, Any], Arrays]:
     plane = np.array([estimator.offset_, estimator.norm_])
-    return estimator.get_params(), {"direction": estimator.direction_, "plane": plane}
+    arrays = {"direction": estimator.direction_, "plane": plane} | _scaler_apart(estimator.scaler_)
+    return estimator.get_params(), arrays
 
 
 def _cav(card: Card, arrays: Arrays) -> LinearCAV:
+    scaler = _scaler(card, arrays)
     expect(card, arrays, direction=(card.n_features,), plane=(2,))
     cav = LinearCAV(**card.parameters)
     cav._validate_params()
+    cav.scaler_ = scaler
     cav.classes_, cav.n_features_in_ = np.array(CLASSES), card.n_features
     cav.direction_, (cav.offset_, cav.norm_) = arrays["direction"], arrays["plane"].tolist()
     cav.threshold_, cav.candidates_ = float(card.threshold), ()
