@@ -26,7 +26,7 @@ MODELS = "obygaze_models.commands"
 CONTENTS: dict[str, Entry] = {
     "demo": Entry("Make a small film corpus, extract, seal, verify, evaluate.", f"{FEATURES}.demo:demo"),
     "manifest": Entry(
-        "Say what the clips are.",
+        "Create and inspect manifests (tables of clips).",
         {
             "import": Entry("Make a manifest of annotations or videos.", f"{FEATURES}.manifest:import_"),
             "inspect": Entry("Check a manifest and show its clips.", f"{FEATURES}.manifest:inspect"),
@@ -55,15 +55,15 @@ CONTENTS: dict[str, Entry] = {
             "inspect": Entry("Show what a store holds and its provenance.", f"{FEATURES}.store:inspect"),
             "seal": Entry("Make an immutable store of a staging folder.", f"{FEATURES}.store:seal"),
             "verify": Entry("Check a store against its digests.", f"{FEATURES}.store:verify"),
-            "diff": Entry("Say what differs between two stores.", f"{FEATURES}.store_combine:diff"),
+            "diff": Entry("Report differences between two stores.", f"{FEATURES}.store_combine:diff"),
             "merge": Entry("Make one store of the clips of several.", f"{FEATURES}.store_combine:merge"),
-            "import": Entry("Take in features that others made.", f"{FEATURES}.store_exchange:import_"),
+            "import": Entry("Import features from other tools.", f"{FEATURES}.store_exchange:import_"),
             "export": Entry("Write features as HDF5 or AnnData.", f"{FEATURES}.store_exchange:export"),
             "card": Entry("Write a store's dataset card anew.", f"{FEATURES}.store_exchange:card"),
             "pack": Entry("Put a store into one zip.", f"{FEATURES}.store_transfer:pack"),
             "unpack": Entry("Make a folder of a zip.", f"{FEATURES}.store_transfer:unpack"),
-            "pull": Entry("Bring a store here, or a part of it.", f"{FEATURES}.store_transfer:pull"),
-            "push": Entry("Put a store where others can read it.", f"{FEATURES}.store_transfer:push"),
+            "pull": Entry("Download a store, or a part of it.", f"{FEATURES}.store_transfer:pull"),
+            "push": Entry("Upload a store.", f"{FEATURES}.store_transfer:push"),
         },
         "  obygaze store ls\n  obygaze store verify stores/films --full",
     ),
@@ -75,10 +75,10 @@ CONTENTS: dict[str, Entry] = {
         },
         "  obygaze weights fetch xclip\n  obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...",
     ),
-    "lm": Entry("Measure how probable a language model finds texts.", f"{FEATURES}.lm:lm"),
+    "lm": Entry("Score texts with a causal language model.", f"{FEATURES}.lm:lm"),
     "folds": Entry("Print the clips of every fold.", f"{MODELS}.folds:folds"),
-    "evaluate": Entry("Evaluate probes, one movie left out at a time.", f"{MODELS}.evaluate:evaluate"),
-    "compare": Entry("Compare the models of two runs, film by film.", f"{MODELS}.compare:compare"),
+    "evaluate": Entry("Evaluate models, one movie left out at a time.", f"{MODELS}.evaluate:evaluate"),
+    "compare": Entry("Compare two models, movie by movie.", f"{MODELS}.compare:compare"),
     "paper": Entry(
         "Redo the tables and figures of Tores et al., CVPR 2024.",
         {
@@ -156,7 +156,7 @@ Examples:
   obygaze demo                                          the whole path in a minute
   obygaze manifest import folder films --out films.csv
   obygaze extract films.csv stores/films                resumes where it was stopped
-  obygaze evaluate stores/films films.csv --task hn_s --test enhn_s
+  obygaze evaluate films.csv stores/films --task hn_s --test enhn_s
 """
 
 

@@ -13,9 +13,9 @@ SHOWN = 5
 
 
 @click.command("import")
-@click.argument("source", type=Here(exists=True, path_type=Path))
 @click.argument("manifest", type=click.Path(path_type=Path))
-@click.argument("name", type=HERE)
+@click.argument("source", type=Here(exists=True, path_type=Path))
+@click.argument("store", type=HERE)
 @click.option(
     "--from",
     "kind",
@@ -46,9 +46,9 @@ SHOWN = 5
 @click.option("--store-version", "version", default="1.0.0", show_default=True, help="Version of the store.")
 @click.option("--allow-missing", is_flag=True, help="Seal although clips have no features.")
 def import_(
-    source: Path,
     manifest: Path,
-    name: Path,
+    source: Path,
+    store: Path,
     kind: str,
     backbone: str | None,
     array: str,
@@ -61,23 +61,25 @@ def import_(
     version: str,
     allow_missing: bool,
 ) -> None:
-    """Take features that others made into a store, marked as imported: their provenance is as declared.
+    """Import features extracted with other tools: SOURCE, for the clips of MANIFEST, into a new STORE.
 
-    Whose features a file holds is decided by its name and the MANIFEST alone. What is not declared is
-    unknown, when the frames were included.
+    The name of a file and MANIFEST decide whose features the file holds. The store is marked as imported;
+    what --declared does not state is unknown, the times of the frames included.
 
     \b
     Examples:
-      obygaze store import XCLIP/ films.csv stores/xclip --from pth --backbone xclip --licence NOASSERTION
-      obygaze store import vivit/ films.csv stores/vivit --from npy --backbone vivit --array tokens \\
+      obygaze store import films.csv XCLIP/ stores/xclip --from pth --backbone xclip --licence NOASSERTION
+      obygaze store import films.csv vivit/ stores/vivit --from npy --backbone vivit --array tokens \\
           --dtype float16 --pattern {movie}/{video} --declared vivit.json --licence CC-BY-4.0
-      obygaze store import films.h5 films.csv stores/films --from hdf5 --licence CC-BY-4.0
+      obygaze store import films.csv films.h5 stores/films --from hdf5 --licence CC-BY-4.0
     """
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store import PlannedClip
     from obygaze_features.store.import_features import Declared, import_features
     from obygaze_features.store.import_sources import match
 
+    if manifest.suffix != ".csv" and source.suffix == ".csv":
+        raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
     table = read_manifest(manifest)
     wanted = names_of(table, pattern or ("{clip_id}" if kind == "hdf5" else "{video}"))
     with open_source(source, kind) as (found, said), bar("import") as progress:
@@ -95,7 +97,7 @@ def import_(
             matched.pieces,
             [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
             Declared(called, array, known, dtype),
-            name,
+            store,
             corpus={"name": corpus or manifest.stem, "manifest_sha256": table.digest()},
             licence=licence,
             citation=citation,

@@ -104,7 +104,7 @@ def test_the_original_codes_folders_of_pth_come_in(here, run):
         folder.mkdir(parents=True, exist_ok=True)
         torch.save(torch.from_numpy(values(clip))[None].requires_grad_(), folder / f"{clip}.pth")
     torch.save(torch.zeros(1, 4), here / "XCLIP/stray.pth")
-    asked = ("import", "XCLIP", "films.csv", "lab", "--from", "pth", "--backbone", "xclip")
+    asked = ("import", "films.csv", "XCLIP", "lab", "--from", "pth", "--backbone", "xclip")
     code, out, err = run(*asked, "--licence", "MIT")
     assert code == 0, err
     assert "left out: 1 that belong to no clip of the manifest: stray" in err
@@ -126,7 +126,7 @@ class Evil:
 def test_a_pth_that_is_more_than_a_tensor_is_not_unpickled(here, run):
     torch = pytest.importorskip("torch")
     (here / "x").mkdir()
-    asked = ("import", "x", "films.csv", "lab", "--from", "pth", "--backbone", "b", "--licence", "MIT")
+    asked = ("import", "films.csv", "x", "lab", "--from", "pth", "--backbone", "b", "--licence", "MIT")
     for clip in CLIPS:
         torch.save(torch.zeros(4), here / f"x/{clip}.pth")
     for content, words in (
@@ -158,8 +158,8 @@ def test_npy_comes_in_with_what_is_declared(here, run):
     (here / "known.json").write_text('{"compute": {"device": "their GPU"}}', encoding="utf-8")
     asked = [
         "import",
-        "x",
         "films.csv",
+        "x",
         "lab",
         "--from",
         "npy",
@@ -188,7 +188,7 @@ def test_a_store_goes_out_as_hdf5_and_comes_back(here, run):
     make(here / "films", failed={"m1-2": "no such file"})
     code, out, _ = run("export", "films", "films.h5", "--to", "hdf5")
     assert (code, out) == (0, "films.h5: 2 clips of toy; 1 without features left out\n")
-    asked = ("import", "films.h5", "films.csv", "back", "--from", "hdf5", "--licence", "CC0-1.0")
+    asked = ("import", "films.csv", "films.h5", "back", "--from", "hdf5", "--licence", "CC0-1.0")
     assert run(*asked, "--allow-missing")[0] == 0
     code, out, _ = run("diff", "films", "back")
     assert code == 3

@@ -161,7 +161,7 @@ def test_what_reads_a_store_reads_it_wherever_it_is(shelf, place_of, obygaze, tm
         ("unpack", "URL"),
         ("push", "URL", "copy"),
         ("seal", "URL", "--licence", "MIT"),
-        ("import", "URL", "films.csv", "x", "--from", "npy", "--licence", "MIT"),
+        ("import", "films.csv", "URL", "x", "--from", "npy", "--licence", "MIT"),
         ("merge", "STORE", "STORE", "--out", "URL"),
         ("export", "STORE", "URL", "--to", "hdf5"),
         ("card", "STORE", "--out", "URL"),
