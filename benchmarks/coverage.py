@@ -429,7 +429,7 @@ def main() -> None:
         "method-levels": lambda: of_the_method(
             100 // few, trained_levels, LEVEL_METRICS, "Levels, trained anew"
         ),
-        "tests": lambda: tests(300 // few),
+        "tests": lambda: tests(400 // few),
         "factors": lambda: of_error_factors(300 // few),
         "concepts": lambda: of_concepts(100 // few),
     }
