@@ -74,7 +74,7 @@ def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | 
         from obygaze_models.audits.figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
 
         shares, printed = (
-            {gender: [row[f"{before}to_{gender}"] for row in rows] for gender in GENDERS}
+            {str(gender): [row[f"{before}to_{gender}"] for row in rows] for gender in GENDERS}
             for before in ("", "published_")
         )
         labels = [row["object"] for row in rows]

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_models.errors import TaskError
 from obygaze_models.evaluation.metrics import expected_average_precision
 from obygaze_models.tasks.mediaeval15.accuracy import Accuracy, accuracy, confusion
 from obygaze_models.tasks.mediaeval15.annotations import Annotated, scored_clips, true_classes, violence_qrels
-from obygaze_models.errors import TaskError
 from obygaze_models.tasks.mediaeval15.labels import AXES, CLASSES, Axis
 from obygaze_models.tasks.mediaeval15.run_files import TOPIC, Calls
 from obygaze_models.tasks.mediaeval15.trec import mean_measures, measures, precision_recall, tie_share
@@ -251,12 +251,3 @@ def _rows(
         )
         for measure, value in values.items()
     ]
-
-
-def document(scored: Scored, record: Mapping[str, object]) -> dict[str, object]:
-    """Give scored runs as JSON values; what a measure has no number for is null."""
-    rows = [
-        {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in row.items()}
-        for row in scored.table.to_dict(orient="records")
-    ]
-    return {"record": record, "notices": list(scored.notices), "rows": rows}
