@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_models.audits.genders import GENDERS, PLURALS, named, share
-from obygaze_models.audits.published_genders import TOTALS, Totals
+from obygaze_models.audits.published import TOTALS, Totals
 from obygaze_models.audits.results import audit_report, table
 from obygaze_models.audits.tables import read_text, refuse_twins
 from obygaze_models.audits.words import tokens

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from obygaze_features.manifest import Manifest
     from obygaze_models.dataset import Features, Pool
-    from obygaze_models.models.spec import ModelSpec
     from obygaze_models.tasks.mediaeval15.run_files import Subtask
     from obygaze_models.tasks.mediaeval15.score import Scored
-    from obygaze_models.tasks.mediaeval15.train import Selection, Sides
 
 PATH = click.Path(path_type=Path)  # a missing file is the reader's to report, in one line
 force_option = click.option("--force", is_flag=True, help="Replace what is there.")
@@ -123,14 +120,8 @@ def train(
     from obygaze_models.errors import TaskError
     from obygaze_models.models.registry import BUILTIN
     from obygaze_models.models.spec import find_models
-    from obygaze_models.tasks.mediaeval15.run_files import (
-        RunFile,
-        affect_lines,
-        check_free,
-        trec_lines,
-        write_run,
-    )
-    from obygaze_models.tasks.mediaeval15.train import load_sides, train_affect, train_violence
+    from obygaze_models.tasks.mediaeval15.run_files import RunFile, check_free, write_run
+    from obygaze_models.tasks.mediaeval15.train import load_sides, make_run
 
     file = RunFile(out, subtask, name)
     # Before the work, so that nobody waits for a refusal.
@@ -140,58 +131,19 @@ def train(
     (spec,) = find_models([model], BUILTIN)
     clips = read_manifest(manifest)
     sides = load_sides(open_store(store), clips, backbone=backbone, features=features, pool=pool)
-    if sides.pretrained is not False and not external:
-        made = (
-            "were made with pretrained weights, which have seen external data"
-            if sides.pretrained
-            else "were imported and may have seen external data: their provenance does not exclude it"
-        )
-        raise TaskError(f"features of {sides.data.backbone} {made}: mark the run with --external")
-    if subtask == "violence":
-        scores, selection = train_violence(sides, spec, seed=seed)
-        text = trec_lines(scores, name)
-    else:
-        calls, selection = train_affect(sides, spec, seed=seed)
-        text = affect_lines(calls)
-    about = {"run": name, "subtask": subtask, "external_data": external, "seed": seed}
-    record = about | _record(sides, clips, spec, selection)
+    text, record = make_run(sides, clips, subtask, name, spec, external=external, seed=seed)
     write_run(file, text, record, force=force)
-    for exclusion in (*sides.excluded["dev"], *sides.excluded["test"]):
-        click.echo(f"excluded {exclusion.clip_id}: {exclusion.reason}", err=True)
+    excluded = record["excluded"]
+    for exclusion in (*excluded["dev"], *excluded["test"]):
+        click.echo(f"excluded {exclusion['clip_id']}: {exclusion['reason']}", err=True)
     if as_json:
         click.echo(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False))
         return
-    for what, found in selection.items():
-        candidates: Any = found["candidates"]
-        chosen = ", ".join(one["name"] for one in candidates if one["chosen"])
-        click.echo(f"{what}: {f'{chosen}, ' if chosen else ''}of {found['dev_clips']} labelled dev clips")
-    excluded = len(sides.excluded["test"])
-    missing = f", {excluded} missing" if excluded else ""
-    click.echo(f"{file.path}: {len(sides.test)} test clips{missing}")
-
-
-def _record(
-    sides: "Sides", clips: "Manifest", spec: "ModelSpec", selection: "dict[str, Selection]"
-) -> dict[str, object]:
-    data = sides.data
-    return {
-        "model": {"name": spec.name, **spec.settings()},
-        "store": data.store,
-        "backbone": data.backbone,
-        "pretrained": sides.pretrained,
-        "features": data.features,
-        "pool": data.pool,
-        "manifest_sha256": clips.digest(),
-        "codebook": {"name": clips.codebook.name, "digest": clips.codebook.digest()},
-        "dev_movies": sorted(set(data.movies[sides.dev].tolist())),
-        "dev_clips": len(sides.dev),
-        "test_clips": len(sides.test),
-        "excluded": {
-            side: [{"clip_id": one.clip_id, "reason": one.reason} for one in left_out]
-            for side, left_out in sides.excluded.items()
-        },
-        "selection": selection,
-    }
+    for what, found in record["selection"].items():
+        chosen = "".join(f"{one['name']}, " for one in found["candidates"] if one["chosen"])
+        click.echo(f"{what}: {chosen}of {found['dev_clips']} labelled dev clips")
+    missing = f", {len(excluded['test'])} missing" if excluded["test"] else ""
+    click.echo(f"{file.path}: {record['test_clips']} test clips{missing}")
 
 
 @click.command()

@@ -17,7 +17,7 @@ from obygaze_models.models.spec import Fitted, ModelSpec, fit
 from obygaze_models.protocol.targets import NOT_ASKED, Target, find_target
 from obygaze_models.tasks.mediaeval15.annotations import Annotated, leaking_movies, of_manifest
 from obygaze_models.tasks.mediaeval15.labels import AXES
-from obygaze_models.tasks.mediaeval15.run_files import Calls
+from obygaze_models.tasks.mediaeval15.run_files import Calls, Subtask, affect_lines, trec_lines
 
 CODEBOOK = "mediaeval15"
 """The codebook whose task and scales are asked."""
@@ -170,6 +170,70 @@ def train_affect(sides: Sides, spec: ModelSpec, *, seed: int = 0) -> tuple[Calls
             clip_id: target.levels[rank] for clip_id, rank in zip(ids, ranks.tolist(), strict=True)
         }
     return calls, selections
+
+
+def make_run(
+    sides: Sides,
+    manifest: Manifest,
+    subtask: Subtask,
+    name: str,
+    spec: ModelSpec,
+    *,
+    external: bool = False,
+    seed: int = 0,
+) -> tuple[str, dict[str, Any]]:
+    """Train a model and write a run of its answers: the text of its file, and its record.
+
+    Parameters
+    ----------
+    sides, manifest
+        The clips and what they were loaded from.
+    name
+        Of the run.
+    external
+        Whether the run is marked as using external data.
+
+    Raises
+    ------
+    TaskError
+        The features may have seen external data and the run is not marked; or as `train_violence` raises.
+    """
+    data = sides.data
+    if sides.pretrained is not False and not external:
+        made = (
+            "were made with pretrained weights, which have seen external data"
+            if sides.pretrained
+            else "were imported and may have seen external data: their provenance does not exclude it"
+        )
+        raise TaskError(f"features of {data.backbone} {made}: mark the run with --external")
+    if subtask == "violence":
+        scores, selection = train_violence(sides, spec, seed=seed)
+        text = trec_lines(scores, name)
+    else:
+        calls, selection = train_affect(sides, spec, seed=seed)
+        text = affect_lines(calls)
+    return text, {
+        "run": name,
+        "subtask": subtask,
+        "external_data": external,
+        "model": {"name": spec.name, **spec.settings()},
+        "seed": seed,
+        "store": data.store,
+        "backbone": data.backbone,
+        "pretrained": sides.pretrained,
+        "features": data.features,
+        "pool": data.pool,
+        "manifest_sha256": manifest.digest(),
+        "codebook": {"name": data.codebook.name, "digest": data.codebook.digest()},
+        "dev_movies": sorted(set(data.movies[sides.dev].tolist())),
+        "dev_clips": len(sides.dev),
+        "test_clips": len(sides.test),
+        "excluded": {
+            side: [{"clip_id": one.clip_id, "reason": one.reason} for one in left_out]
+            for side, left_out in sides.excluded.items()
+        },
+        "selection": selection,
+    }
 
 
 def _train(sides: Sides, target: Target, spec: ModelSpec, seed: int) -> tuple[NDArray[np.float64], Selection]:
