@@ -138,6 +138,7 @@ def load_dataset(
     backbone: str | None = None,
     features: Features | None = None,
     pool: Pool = "max",
+    unlabelled: bool = False,
 ) -> Dataset:
     """Load the features and labels of every annotated clip of a manifest.
 
@@ -153,6 +154,8 @@ def load_dataset(
     pool : {"max", "mean"}
         How frames or tokens become one vector. The maximum of each feature over time is what the paper's
         adaptive max pooling to length 1 takes.
+    unlabelled : bool
+        Whether to load the clips that are not annotated as well: a benchmark's test clips have no labels.
 
     Raises
     ------
@@ -167,7 +170,7 @@ def load_dataset(
         annotated |= ranks >= 0
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
     kept, rows, excluded = [], [], []
-    for place in np.flatnonzero(annotated).tolist():
+    for place in np.flatnonzero(annotated | unlabelled).tolist():
         clip_id = str(labels.clip_ids[place])
         row = row_of.get(clip_id)
         reason = "not in the store" if row is None else unusable(store, group, row)

@@ -37,6 +37,17 @@ BREACHES = {
     "3b. reading shares": ("obygaze_features/store/store.py", "import obygaze_features.store.publish"),
     "3b. sharing combines": ("obygaze_features/store/publish.py", "import obygaze_features.store.merge"),
     "3b. a module is on no floor": ("obygaze_features/store/attic.py", ""),
+    "3c. a dataset knows models": ("obygaze_models/dataset.py", "import obygaze_models.models.spec"),
+    "3c. a model is evaluated by itself": (
+        "obygaze_models/models/linear.py",
+        "import obygaze_models.evaluation.metrics",
+    ),
+    "3c. a report knows an audit": ("obygaze_models/report/report.py", "import obygaze_models.audits.eat"),
+    "3c. a task knows an audit": (
+        "obygaze_models/tasks/mediaeval15/score.py",
+        "import obygaze_models.audits.eat",
+    ),
+    "3c. an audit knows a command": ("obygaze_models/audits/eat.py", "import obygaze_models.commands.audit"),
     "4. the manifest needs pandas": ("obygaze_features/manifest/clip.py", "import pandas"),
     "4. the zoo needs torch": ("obygaze_models/dataset.py", "import torch"),
     "5. the contents load numpy": ("obygaze/cli.py", "import numpy"),

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_models.audits.genders import GENDERS, PLURALS, named, share
-from obygaze_models.audits.published_genders import TOTALS, Totals
+from obygaze_models.audits.published import TOTALS, Totals
 from obygaze_models.audits.results import audit_report, table
 from obygaze_models.audits.tables import read_text, refuse_twins
 from obygaze_models.audits.words import tokens
@@ -74,7 +74,7 @@ def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | 
         from obygaze_models.audits.figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
 
         shares, printed = (
-            {gender: [row[f"{before}to_{gender}"] for row in rows] for gender in GENDERS}
+            {str(gender): [row[f"{before}to_{gender}"] for row in rows] for gender in GENDERS}
             for before in ("", "published_")
         )
         labels = [row["object"] for row in rows]

@@ -9,7 +9,7 @@ from obygaze_models.audits.eat_tests import Attributes, EatTest, label, select, 
 from obygaze_models.audits.embeddings import Embeddings, check_same_space
 from obygaze_models.audits.partitions import MOST_EXACT, exact, sampled
 from obygaze_models.audits.prompts import Variant
-from obygaze_models.audits.published_eat import PUBLISHED
+from obygaze_models.audits.published import EFFECTS
 from obygaze_models.audits.results import audit_report, table
 from obygaze_models.audits.tables import Row
 from obygaze_models.errors import AuditError
@@ -51,8 +51,8 @@ def audit_eat(
         Naming the test, the set and the id.
     """
     check_same_space(images, texts)
-    if model is not None and model not in PUBLISHED:
-        raise AuditError(f"no published values of {model!r}, but of {', '.join(PUBLISHED)}")
+    if model is not None and model not in EFFECTS:
+        raise AuditError(f"no published values of {model!r}, but of {', '.join(EFFECTS)}")
     material = _Material(images, texts, items, text_ids, variant)
     rows = []
     for test in tests:
@@ -150,7 +150,7 @@ def _permutations(found: Associations, n_perm: int, seed: int) -> dict[str, obje
 
 
 def _printed(model: str | None, test: str) -> dict[str, object]:
-    printed = PUBLISHED[model].get(test) if model else None
+    printed = EFFECTS[model].get(test) if model else None
     return {
         "published_d": printed.d if printed else None,
         "published_star": printed.star if printed else None,

@@ -9,7 +9,7 @@ from typing import Any
 
 from obygaze_models.audits.gender_score import Detected, Scorer, joined
 from obygaze_models.audits.genders import GENDERS, filled, has_mask, named, share
-from obygaze_models.audits.published_genders import TOTALS
+from obygaze_models.audits.published import TOTALS
 from obygaze_models.audits.results import audit_report, table
 from obygaze_models.audits.tables import Row
 from obygaze_models.errors import AuditError

@@ -10,10 +10,9 @@ import numpy as np
 from obygaze_features.store import Group, open_store
 from obygaze_features.store.saliency_maps import SIDE, Maps, with_means
 from obygaze_models.audits.embeddings import Embeddings, choose_group, group_space
-from obygaze_models.audits.gradcam import Saliency, Score, gradcam
+from obygaze_models.audits.gradcam import Saliency, Score, enlarge, gradcam
 from obygaze_models.audits.heads import Array, Head, SpacedHead
 from obygaze_models.audits.regions import Region, energy_share, pointing_hit
-from obygaze_models.audits.resampling import enlarge
 from obygaze_models.audits.results import audit_report, table
 from obygaze_models.audits.tables import Row
 from obygaze_models.errors import AuditError

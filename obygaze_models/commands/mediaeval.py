@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from obygaze_features.manifest import Manifest
-    from obygaze_models.dataset import Exclusion, Features, Pool
-    from obygaze_models.tasks.mediaeval15.corpus import Corpus
+    from obygaze_models.dataset import Features, Pool
     from obygaze_models.tasks.mediaeval15.run_files import Subtask
     from obygaze_models.tasks.mediaeval15.score import Scored
 
@@ -42,21 +40,12 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
       obygaze task mediaeval15 labels scores.csv --out clips.csv
       obygaze task mediaeval15 labels scores.csv --pivots judgements.csv --out clips.csv
     """
-    import csv
-    import io
+    from obygaze_features.io import refuse_existing, write_whole
+    from obygaze_models.tasks.mediaeval15.labels import make_labels
 
-    from obygaze_models.errors import TaskError
-    from obygaze_models.tasks.mediaeval15.files import write_text
-    from obygaze_models.tasks.mediaeval15.pivots import make_labels
-
-    if out.exists() and not force:
-        raise TaskError(f"{out} is there already; choose another --out, or replace it with --force")
+    refuse_existing(out, force=force)
     made = make_labels(scores, pivots)
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, made.columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(made.rows)
-    write_text(out, text.getvalue())
+    write_whole(out, made.to_csv())
     for clip_id, axis in made.rejected.items():
         click.echo(f"left out {clip_id}: its judgements on {axis} contradict each other", err=True)
     unknown = ", ".join(f"{number} without {axis}" for axis, number in made.unlabelled.items())
@@ -64,14 +53,22 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
 
 
 @click.command()
-@click.argument("store", type=PATH)
 @click.argument("manifest", type=PATH)
+@click.argument("store", type=PATH)
 @click.option("--subtask", required=True, type=click.Choice(["violence", "affect"]))
 @click.option("--run", "name", required=True, help="Name of the run.")
 @click.option(
+    "--model",
+    default="linear",
+    show_default=True,
+    help="A model of the zoo, an installed one, or MODULE:FACTORY, as in `obygaze evaluate`.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the model.")
+@click.option(
     "--external",
     is_flag=True,
-    help="Mark the run as using external data. Features of a pretrained backbone do, and need this.",
+    help="Mark the run as using external data. Features of a pretrained backbone do, and need this; so do "
+    "imported features, whose origin is unknown.",
 )
 @click.option("--backbone", help="Which of the store's backbones; needed when it has several.")
 @click.option(
@@ -90,10 +87,12 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
 @force_option
 @json_option
 def train(
-    store: Path,
     manifest: Path,
+    store: Path,
     subtask: "Subtask",
     name: str,
+    model: str,
+    seed: int,
     external: bool,
     backbone: str | None,
     features: "Features | None",
@@ -104,84 +103,47 @@ def train(
 ) -> None:
     """Train on the dev clips of MANIFEST and call its test clips, with the features of STORE.
 
-    A logistic regression on standardised features; its regularisation is chosen on inner folds of whole dev
-    movies. Writes violence-NAME.trec (log odds, TREC's six columns) or affect-NAME.csv (clip, valence,
-    arousal), and a record beside it. A split with a movie on both sides is refused. Nothing is drawn: the
-    same command gives the same bytes.
+    Any model of the zoo; what it leaves open, such as the penalty of the logistic regression (linear), is
+    chosen on inner folds of whole dev movies. Violence is a task of two levels; valence and arousal are
+    ordered classes, a model a step. Writes violence-NAME.trec (scores, TREC's six columns) or affect-NAME.csv
+    (clip, valence, arousal), and a record beside it. A split with a movie on both sides is refused. The same
+    command gives the same bytes.
 
     \b
     Examples:
-      obygaze task mediaeval15 train stores/descriptors m.csv --subtask violence --run descriptors
-      obygaze task mediaeval15 train stores/xclip m.csv --subtask affect --run xclip --external
+      obygaze task mediaeval15 train m.csv stores/descriptors --subtask violence --run descriptors
+      obygaze task mediaeval15 train m.csv stores/xclip --subtask affect --run xclip --external
+      obygaze task mediaeval15 train m.csv stores/xclip --subtask violence --run mlp --model mlp --external
     """
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store import open_store
     from obygaze_models.errors import TaskError
-    from obygaze_models.tasks.mediaeval15.annotations import of_manifest
-    from obygaze_models.tasks.mediaeval15.corpus import load_corpus
-    from obygaze_models.tasks.mediaeval15.run_files import (
-        RunFile,
-        affect_lines,
-        check_free,
-        trec_lines,
-        write_run,
-    )
-    from obygaze_models.tasks.mediaeval15.train import train_affect, train_violence
+    from obygaze_models.models.registry import BUILTIN
+    from obygaze_models.models.spec import find_models
+    from obygaze_models.tasks.mediaeval15.run_files import RunFile, check_free, write_run
+    from obygaze_models.tasks.mediaeval15.train import load_sides, make_run
 
     file = RunFile(out, subtask, name)
     # Before the work, so that nobody waits for a refusal.
     check_free(file, force=force)
+    if store.suffix.lower() == ".csv" and manifest.suffix.lower() != ".csv":
+        raise TaskError(f"{store} is a manifest, not a store: give MANIFEST first, then STORE")
+    (spec,) = find_models([model], BUILTIN)
     clips = read_manifest(manifest)
-    corpus = load_corpus(
-        open_store(store), of_manifest(clips), backbone=backbone, features=features, pool=pool
-    )
-    if corpus.pretrained and not external:
-        raise TaskError(
-            f"features of {corpus.backbone} were made with pretrained weights, which have seen external "
-            "data: mark the run with --external"
-        )
-    if subtask == "violence":
-        scores, selected = train_violence(corpus)
-        text, selection = trec_lines(scores, name), {"violence": selected.record()}
-    else:
-        calls, models = train_affect(corpus)
-        text = affect_lines(calls)
-        selection = {axis: model.record() for axis, model in models.items()}
-    record = _record(corpus, clips, subtask, name, external) | {"selection": selection}
+    sides = load_sides(open_store(store), clips, backbone=backbone, features=features, pool=pool)
+    text, record = make_run(sides, clips, subtask, name, spec, external=external, seed=seed)
     write_run(file, text, record, force=force)
-    for exclusion in (*corpus.dev.excluded, *corpus.test.excluded):
-        click.echo(f"excluded {exclusion.clip_id}: {exclusion.reason}", err=True)
+    excluded = record["excluded"]
+    for exclusion in (*excluded["dev"], *excluded["test"]):
+        click.echo(f"excluded {exclusion['clip_id']}: {exclusion['reason']}", err=True)
     if as_json:
         click.echo(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False))
         return
-    for what, chosen in selection.items():
-        click.echo(f"{what}: C {chosen['C']:g}, of {chosen['dev_clips']} labelled dev clips")
-    missing = f", {len(corpus.test.excluded)} missing" if corpus.test.excluded else ""
-    click.echo(f"{file.path}: {len(corpus.test.clips)} test clips{missing}")
-
-
-def _record(
-    corpus: "Corpus", clips: "Manifest", subtask: str, name: str, external: bool
-) -> dict[str, object]:
-    def excluded(listed: "tuple[Exclusion, ...]") -> list[dict[str, str]]:
-        return [{"clip_id": one.clip_id, "reason": one.reason} for one in listed]
-
-    return {
-        "run": name,
-        "subtask": subtask,
-        "external_data": external,
-        "model": "logistic regression on standardised features",
-        "store": corpus.store,
-        "backbone": corpus.backbone,
-        "pretrained": corpus.pretrained,
-        "features": corpus.features,
-        "pool": corpus.pool,
-        "manifest_sha256": clips.digest(),
-        "dev_movies": sorted(set(corpus.dev.movies)),
-        "dev_clips": len(corpus.dev.clips),
-        "test_clips": len(corpus.test.clips),
-        "excluded": {"dev": excluded(corpus.dev.excluded), "test": excluded(corpus.test.excluded)},
-    }
+    for what, found in record["selection"].items():
+        chosen = "".join(f"{one['name']}, " for one in found["candidates"] if one["chosen"])
+        click.echo(f"{what}: {chosen}of {found['dev_clips']} labelled dev clips")
+    missing = f", {len(excluded['test'])} missing" if excluded["test"] else ""
+    click.echo(f"{file.path}: {record['test_clips']} test clips{missing}")
 
 
 @click.command()
@@ -214,29 +176,21 @@ def score(
       obygaze task mediaeval15 score --truth m.csv --run violence-a.trec --run affect-a.csv --out scores
       obygaze task mediaeval15 score --trec run.trec --qrels qrels.txt --double --json
     """
-    from tabulate import tabulate
-
-    from obygaze_models.tasks.mediaeval15.report import HEADERS, make_report, shown_rows
-    from obygaze_models.tasks.mediaeval15.score import document, together
+    from obygaze_models.report import check_folder, new_folder, plain, to_json, write_report
+    from obygaze_models.tasks.mediaeval15.report import make_report
+    from obygaze_models.tasks.mediaeval15.score import together
 
     if bool(runs) != bool(truth) or (trec is None) != (qrels is None) or not (runs or trec):
         raise click.UsageError("give --truth with --run, or --trec with --qrels, or both pairs")
     if out is not None:
-        from obygaze_models.report import new_folder, write_report
-        from obygaze_models.report.folder import check_folder
-
         check_folder(out, force=force)
     scored = together(_scored(truth, runs, trec, qrels, double))
     record = _inputs(truth, runs, trec, qrels) | {"scores_held_as": "double" if double else "float32"}
+    report = make_report(scored, record)
     if out is not None:
         with new_folder(out, force=force) as folder:
-            write_report(make_report(scored, record), folder)
-    if as_json:
-        click.echo(json.dumps(document(scored, record), indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        click.echo(tabulate(shown_rows(scored.table), HEADERS, tablefmt="simple", disable_numparse=True))
-    for notice in scored.notices:
-        click.echo(notice, err=True)
+            write_report(report, folder)
+    click.echo(to_json(report) if as_json else plain(report), nl=False)
 
 
 def _scored(
@@ -260,13 +214,10 @@ def _inputs(
     truth: Path | None, runs: tuple[Path, ...], trec: Path | None, qrels: Path | None
 ) -> dict[str, object]:
     """Name the files read by their digests: their folders are this machine's alone."""
-    import hashlib
+    from obygaze_features.io import file_sha256
 
     paths = [path for path in (truth, *runs, trec, qrels) if path is not None]
-    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
-    return {
-        "inputs": [{"name": path.name, "sha256": digest} for path, digest in zip(paths, digests, strict=True)]
-    }
+    return {"inputs": [{"name": path.name, "sha256": file_sha256(path)} for path in paths]}
 
 
 @click.command()

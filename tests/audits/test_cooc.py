@@ -6,7 +6,7 @@ import pytest
 
 from obygaze_models.audits.cooc import ALL, audit_cooc, read_objects_list
 from obygaze_models.audits.genders import share
-from obygaze_models.audits.published_genders import OBJECTS, TOTALS, cut
+from obygaze_models.audits.published import OBJECTS, TOTALS
 from obygaze_models.audits.tables import read_rows
 from obygaze_models.errors import AuditError
 from obygaze_models.report import records
@@ -18,6 +18,11 @@ CAPTIONS = [
     "two men, one motor scooter",
     "a dog",
 ]
+
+
+def cut(part, other):
+    """Give the part of both as the poster prints it: cut to two decimals, not rounded."""
+    return 100 * part // (part + other) / 100
 
 
 def test_words_are_counted_by_caption_and_labels_word_by_word():

@@ -13,7 +13,7 @@ from obygaze_models.audits.eat_audit import audit_eat
 from obygaze_models.audits.eat_tests import SELECTIONS, EatTest, read_tests, select, sobem_items
 from obygaze_models.audits.embeddings import read_embeddings
 from obygaze_models.audits.prompts import WORDS, Variant, prompt_rows, prompts
-from obygaze_models.audits.published_eat import PUBLISHED
+from obygaze_models.audits.published import EFFECTS
 from obygaze_models.errors import AuditError
 from obygaze_models.report import records, to_csv, to_json
 
@@ -145,18 +145,18 @@ def test_the_published_cells_are_those_printed_and_their_stars_follow_from_d(sha
     names |= {(t.b, ""): t.name for t in SELECTIONS["table2"]}
     odd = []
     for cell in cells:
-        model = next(name for name in PUBLISHED if name == cell["model"])
+        model = next(name for name in EFFECTS if name == cell["model"])
         condition = cell["condition"].lower()
         name = next(
             test for (what, level), test in names.items() if what in condition and level == cell["level"]
         )
-        printed = PUBLISHED[model][name]
+        printed = EFFECTS[model][name]
         assert printed.d == float(cell["d"])
         assert printed.star == (cell["star"] == "1")
         least, most = abs(printed.d) - 0.005, abs(printed.d) + 0.005
         if not (most > critical_d(20, 20) if printed.star else least < critical_d(20, 20)):
             odd.append((model, name, printed.d))
-    assert len(cells) == sum(len(row) for row in PUBLISHED.values()) == 81
+    assert len(cells) == sum(len(row) for row in EFFECTS.values()) == 81
     assert odd == [("CLIP ViT-B16", "emotion_sad_high", 0.51)], "noise of the authors' 1,000 shuffles"
 
 

@@ -152,8 +152,8 @@ def test_several_objects_are_averaged_or_joined():
     both = Scorer({"a man": 0.2}, lambda _, label: texts[label])
     (row,) = records(audit_gender_score([caption("c", "a man")], {"i": objects}, both).data)
     assert row["gs"] == pytest.approx((revise(0.2, 0.5, 0.2) + revise(0.2, 0.1, 0.6)) / 2)
-    joined = audit_gender_score([caption("c", "a man")], {"i": objects}, both, labels=Labels.JOINED)
-    (row,) = records(joined.data)
+    as_one = audit_gender_score([caption("c", "a man")], {"i": objects}, both, labels=Labels.JOINED)
+    (row,) = records(as_one.data)
     assert row["gs"] == pytest.approx(revise(0.2, 0.4, 0.4))
     assert row["objects"] == "shoe sock"
     assert joined(()) == ()

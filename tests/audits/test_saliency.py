@@ -11,10 +11,9 @@ from obygaze_features.store import StoreError
 from obygaze_features.store.saliency_maps import SIDE, read_maps, stretched, write_maps
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.audits.embeddings import read_embeddings
-from obygaze_models.audits.gradcam import Score, channel_weights, class_activation, gradcam
+from obygaze_models.audits.gradcam import Score, channel_weights, class_activation, enlarge, gradcam, linear
 from obygaze_models.audits.heads import AttentionPool, Linear, read_head
 from obygaze_models.audits.regions import Region, energy_share, pointing_hit, read_regions
-from obygaze_models.audits.resampling import enlarge, linear
 from obygaze_models.audits.saliency import audit_maps, map_pairs, read_activations
 from obygaze_models.errors import AuditError
 from obygaze_models.report import records, to_json

@@ -16,9 +16,8 @@ from obygaze_features.backbones.checkpoint import untrained
 from obygaze_features.backbones.gradcam import MappedNetwork, enlarged, live_map, similarity
 from obygaze_features.backbones.presets import PRESETS
 from obygaze_features.store.saliency_maps import SIDE, read_maps
-from obygaze_models.audits.gradcam import Score, gradcam
+from obygaze_models.audits.gradcam import Score, enlarge, gradcam
 from obygaze_models.audits.heads import Linear
-from obygaze_models.audits.resampling import enlarge
 
 pytestmark = pytest.mark.usefixtures("grad_cam")
 

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 
 import numpy as np
 import pytest
@@ -64,7 +63,13 @@ def task(monkeypatch, tmp_path, capsys):
 
 
 def train(task, shelf, subtask, *more, store="xclip"):
-    return task("train", shelf / store, shelf / "m.csv", "--subtask", subtask, "--run", "a", *more)
+    return task("train", shelf / "m.csv", shelf / store, "--subtask", subtask, "--run", "a", *more)
+
+
+def measured(out):
+    """Give the lines of the table of measures."""
+    lines = out.splitlines()
+    return lines[lines.index("Measures") + 3 :]
 
 
 def test_from_annotations_to_scores(task, shelf, tmp_path):
@@ -89,6 +94,7 @@ def test_from_annotations_to_scores(task, shelf, tmp_path):
     assert values["violence", "map"]["published"] is None
     names = {path.name for path in (tmp_path / "scores").iterdir()}
     assert {"scores.csv", "scores.json", "scores.md", "precision_recall.png", "confusion.svg"} <= names
+    assert json.loads((tmp_path / "scores" / "scores.json").read_text("utf-8")) == json.loads(out)
     with (tmp_path / "scores" / "scores.csv").open(encoding="utf-8", newline="") as file:
         tidy = list(csv.DictReader(file))
     assert len(tidy) == len(values)
@@ -111,8 +117,8 @@ def test_a_run_with_a_missing_clip_is_valid_and_its_coverage_is_said(task, shelf
     assert (code, err) == (0, "")
     (finding,) = json.loads(out)["findings"]
     assert finding["what"] == "1 of 120 test clips are missing; the first is 'ACCEDE00239.mp4'"
-    _, _, err = task("score", "--truth", shelf / "m.csv", "--run", "runs/mediaeval15/violence-a.trec")
-    assert "1 of 120 judged clips are missing from the run" in err
+    _, out, _ = task("score", "--truth", shelf / "m.csv", "--run", "runs/mediaeval15/violence-a.trec")
+    assert "1 of 120 judged clips are missing from the run" in out
 
 
 def test_pretrained_features_need_the_external_mark(task, shelf, tmp_path):
@@ -120,6 +126,41 @@ def test_pretrained_features_need_the_external_mark(task, shelf, tmp_path):
     assert (code, out) == (1, "")
     assert "pretrained weights, which have seen external data: mark the run with --external" in err
     assert not (tmp_path / "runs").exists()
+
+
+def test_features_of_unknown_origin_need_the_external_mark(task, shelf, tmp_path):
+    clips = list(csv.DictReader((shelf / "clips.csv").read_text("utf-8").splitlines()))
+    movies = {clip["clip"]: clip["movie"] for clip in clips}
+    X = np.random.default_rng(0).normal(size=(N, 2)).astype(np.float32)
+    seal_arrays(tmp_path / "own", movies, {"own": {"pooled": X}}, imported=True)
+    asked = ("train", shelf / "m.csv", "own", "--subtask", "violence", "--run", "a")
+    code, out, err = task(*asked)
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1
+    assert "features of own were imported and may have seen external data" in err
+    assert task(*asked, "--external")[0] == 0
+    record = tmp_path / "runs" / "mediaeval15" / "violence-a.trec.json"
+    told = json.loads(record.read_text(encoding="utf-8"))
+    assert (told["external_data"], told["pretrained"]) == (True, None)
+    record.write_text(json.dumps(told | {"external_data": False}), encoding="utf-8")
+    code, _, err = task("check", "runs/mediaeval15", "--truth", shelf / "m.csv")
+    assert code == 3
+    assert "says external_data false, and that its features are of an unknown origin" in err
+
+
+def test_another_model_is_trained_by_its_name_and_recorded(task, shelf):
+    code, out, _ = train(task, shelf, "violence", "--external", "--model", "movie_prior", "--json")
+    assert code == 0
+    assert json.loads(out)["model"]["name"] == "movie_prior"
+    code, _, err = train(task, shelf, "violence", "--external", "--model", "liner", "--force")
+    assert (code, err) == (1, "obygaze: error: unknown model 'liner': did you mean 'linear'?\n")
+
+
+def test_arguments_the_wrong_way_round_are_recognised(task, shelf):
+    code, _, err = task("train", shelf / "xclip", shelf / "m.csv", "--subtask", "affect", "--run", "a")
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "give MANIFEST first, then STORE" in err
 
 
 def test_the_same_command_gives_the_same_bytes_and_no_folder_of_this_machine(task, shelf, tmp_path):
@@ -141,11 +182,12 @@ def test_a_run_that_is_there_is_replaced_only_when_forced(task, shelf):
 
 
 def test_a_leaking_split_is_refused(task, shelf, tmp_path):
-    text = (shelf / "m.csv").read_text("utf-8")
-    text = re.sub(r"(,film00),ACCEDE00000.mp4,(.*,mediaeval15),dev", r"\1,,\2,test", text)
-    (tmp_path / "leak.csv").write_text(text, encoding="utf-8")
+    lines = (shelf / "m.csv").read_text("utf-8").splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith("ACCEDE00000.mp4,"))
+    lines[first] = lines[first].replace(",dev,", ",test,")
+    (tmp_path / "leak.csv").write_text("\n".join([*lines, ""]), encoding="utf-8")
     code, _, err = task(
-        "train", shelf / "xclip", "leak.csv", "--subtask", "affect", "--run", "a", "--external"
+        "train", "leak.csv", shelf / "xclip", "--subtask", "affect", "--run", "a", "--external"
     )
     assert code == 1
     assert err == "obygaze: error: the split leaks: movie 'film00' has clips in dev and in test\n"
@@ -169,10 +211,11 @@ def test_the_synthetic_run_scores_as_printed(task, shared_data, tmp_path):
         "score", "--truth", folder / "truth.csv", "--run", folder / "run.trec", "--run", "affect.csv"
     )
     assert code == 0
-    shown = {tuple(line.split()[1:3]): line.split()[3] for line in out.splitlines()[2:]}
+    shown = {tuple(line.split()[1:3]): line.split()[3] for line in measured(out)}
     assert shown["violence", "map"] == "0.6174"
     assert (shown["valence", "accuracy_all"], shown["arousal", "accuracy_all"]) == ("0.6817", "0.6633")
-    assert "99% of the clips tie with another; their order, and so AP, follows file names" in err
+    assert "99% of the clips tie with another; their order, and so AP, follows file names" in out
+    assert err == ""
 
 
 def test_trec_files_of_several_topics_have_a_mean(task, shared_data):
@@ -181,7 +224,7 @@ def test_trec_files_of_several_topics_have_a_mean(task, shared_data):
         "score", "--trec", folder / "results.test", "--qrels", folder / "qrels.test", "--double"
     )
     assert code == 0
-    found = {line.split()[1]: line.split()[3] for line in out.splitlines()[2:] if line.split()[2] == "map"}
+    found = {line.split()[1]: line.split()[3] for line in measured(out) if line.split()[2] == "map"}
     assert found == {"301": "0.0324", "302": "0.4175", "303": "0.0858", "all": "0.1785"}
 
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 
@@ -57,7 +57,8 @@ def make_task(tmp_path_factory):
                 split = "test"
             extras = {"split": split, **{axis: CLASSES[axis][labels[axis][row]] for axis in CLASSES}}
             extras["violence"] = str(int(violence[row]))
-            clips.append(Clip(f"ACCEDE{row:05}.mp4", f"film{movie:02}", extras=extras))
+            level = "violent" if violence[row] else "nonviolent"
+            clips.append(Clip(f"ACCEDE{row:05}.mp4", f"film{movie:02}", level=level, extras=extras))
         folder = tmp_path_factory.mktemp("task")
         movies = {clip.clip_id: clip.movie for clip in clips}
         path = seal_arrays(
@@ -67,6 +68,6 @@ def make_task(tmp_path_factory):
             failed={failed: "the file is empty (0 bytes)"} if failed else None,
             **provenance,
         )
-        return open_store(path), Manifest(tuple(clips), folder)
+        return open_store(path), Manifest(tuple(clips), folder, builtin_codebook("mediaeval15"))
 
     return make

@@ -75,6 +75,7 @@ def test_one_run_of_each_subtask_must_do_without_external_data(runs):
             json.dumps({"external_data": False, "pretrained": True}),
             "its features are of a pretrained backbone",
         ),
+        (json.dumps({"external_data": False, "pretrained": None}), "its features are of an unknown origin"),
     ],
 )
 def test_what_is_wrong_with_a_record_is_a_problem(runs, record, message):

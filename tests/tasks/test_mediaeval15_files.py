@@ -5,7 +5,7 @@ import pytest
 from obygaze_features.manifest import ManifestError
 from obygaze_models.tasks.mediaeval15 import TaskError, read_annotations
 from obygaze_models.tasks.mediaeval15.annotations import scored_clips
-from obygaze_models.tasks.mediaeval15.pivots import make_labels
+from obygaze_models.tasks.mediaeval15.labels import make_labels
 from obygaze_models.tasks.mediaeval15.run_files import (
     RunFile,
     affect_lines,

@@ -126,8 +126,9 @@ def _check_run(file: RunFile, clips: Sequence[Annotated], findings: list[Finding
     leaks = sorted(movies & {str(movie) for movie in seen}) if isinstance(seen, list) else []
     if leaks:
         problem(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")
-    if record.get("pretrained") is True and record.get("external_data") is False:
-        problem("its record says external_data false, and that its features are of a pretrained backbone")
+    if record.get("external_data") is False and record.get("pretrained", False) is not False:
+        origin = "a pretrained backbone" if record["pretrained"] is True else "an unknown origin"
+        problem(f"its record says external_data false, and that its features are of {origin}")
     returned = _returned(file, problem)
     if returned is None:
         return CheckedRun(file.subtask, file.name, record.get("external_data"), None, None)

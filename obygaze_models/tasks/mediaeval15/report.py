@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from obygaze_models.report import Block, Picture, Report
-from obygaze_models.report.report import number
+from obygaze_models.report import Block, Picture, Report, number
 from obygaze_models.tasks.mediaeval15.score import PUBLISHED, Scored
 
 SHOWN = ("map", "P_10", "P_100", "recall_100", "Rprec", "accuracy_all", "accuracy_returned", "coverage")
@@ -33,25 +32,25 @@ def shown_rows(table: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
 
 def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
     """Make the report of scored runs: a table, precision and recall, confusion matrices."""
-    from obygaze_models.figures.mediaeval15 import draw_confusions, draw_curves  # noqa: PLC0415 - slow
-
     pictures = []
     if scored.curves:
 
         def curves(path: Path) -> None:
+            from obygaze_models.tasks.mediaeval15.figures import draw_curves  # noqa: PLC0415 - slow
+
             draw_curves(scored.curves, path)
 
-        pictures.append(
-            Picture("precision_recall", "Precision and recall; dotted, the share of relevant clips", curves)
-        )
+        caption = "Precision and recall; dotted, the share of relevant clips"
+        pictures.append(Picture("precision_recall", caption, curves))
     if scored.confusions:
 
         def matrices(path: Path) -> None:
+            from obygaze_models.tasks.mediaeval15.figures import draw_confusions  # noqa: PLC0415 - slow
+
             draw_confusions(scored.confusions, path)
 
-        pictures.append(
-            Picture("confusion", "Clips of each true class by the class they are called", matrices)
-        )
+        caption = "Clips of each true class by the class they are called"
+        pictures.append(Picture("confusion", caption, matrices))
     notes = [
         "map: average precision as trec_eval computes it, ties by file name; official for violence",
         "accuracy_all: share of all clips called correctly; official for affect where coverage is 1",

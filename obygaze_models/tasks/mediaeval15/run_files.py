@@ -1,7 +1,5 @@
 """Run files: TREC's six columns for violence, a CSV for affect, and beside each a record as JSON."""
 
-import csv
-import io
 import json
 import math
 import re
@@ -10,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
+from obygaze_features.io import csv_line, json_bytes, write_whole
 from obygaze_features.manifest.table import Problems, read_table
 from obygaze_models.errors import TaskError
-from obygaze_models.tasks.mediaeval15.files import read_lines, write_text
 from obygaze_models.tasks.mediaeval15.labels import AXES, CLASSES, Axis
 from obygaze_models.tasks.mediaeval15.trec import ranked
 
@@ -71,11 +69,8 @@ def trec_lines(run: Mapping[str, float], name: str) -> str:
 
 def affect_lines(calls: Calls) -> str:
     """Write calls as a CSV: clip, valence, arousal."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("clip", *AXES))
-    writer.writerows((clip_id, *(calls[axis][clip_id] for axis in AXES)) for clip_id in calls["valence"])
-    return text.getvalue()
+    lines = ([clip_id, *(calls[axis][clip_id] for axis in AXES)] for clip_id in calls["valence"])
+    return "".join(map(csv_line, (["clip", *AXES], *lines)))
 
 
 def write_run(file: RunFile, text: str, record: Mapping[str, object], *, force: bool = False) -> None:
@@ -88,8 +83,8 @@ def write_run(file: RunFile, text: str, record: Mapping[str, object], *, force: 
     """
     check_free(file, force=force)
     file.folder.mkdir(parents=True, exist_ok=True)
-    write_text(file.path, text)
-    write_text(file.record_path, json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_whole(file.path, text)
+    write_whole(file.record_path, json_bytes(record))
 
 
 def check_free(file: RunFile, *, force: bool) -> None:
@@ -176,7 +171,7 @@ def read_record(path: Path) -> dict[str, Any]:
         It is not a JSON object that says run, subtask and, as true or false, external_data.
     """
     try:
-        record = json.loads("\n".join(read_lines(path)))
+        record = json.loads("\n".join(_lines(path)))
     except (ValueError, RecursionError) as error:
         raise TaskError(f"{path}: no JSON document ({error})") from None
     if not isinstance(record, dict):
@@ -186,8 +181,22 @@ def read_record(path: Path) -> dict[str, Any]:
     return record
 
 
+def _lines(path: Path) -> list[str]:
+    """Read a UTF-8 file's lines.
+
+    Raises
+    ------
+    TaskError
+        The file is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise TaskError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+
+
 def _columns(path: Path, n: int, names: str) -> list[tuple[int, list[str]]]:
-    rows = [(line, text.split()) for line, text in enumerate(read_lines(path), start=1) if text.strip()]
+    rows = [(line, text.split()) for line, text in enumerate(_lines(path), start=1) if text.strip()]
     for line, cells in rows:
         if len(cells) != n:
             raise TaskError(f"{path}: line {line}: expected {n} columns ({names}), found {len(cells)}")

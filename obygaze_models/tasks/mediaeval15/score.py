@@ -251,12 +251,3 @@ def _rows(
         )
         for measure, value in values.items()
     ]
-
-
-def document(scored: Scored, record: Mapping[str, object]) -> dict[str, object]:
-    """Give scored runs as JSON values; what a measure has no number for is null."""
-    rows = [
-        {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in row.items()}
-        for row in scored.table.to_dict(orient="records")
-    ]
-    return {"record": record, "notices": list(scored.notices), "rows": rows}

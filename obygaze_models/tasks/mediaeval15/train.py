@@ -1,149 +1,289 @@
-"""Logistic regression on dev clips, its regularisation chosen by leaving whole movies out."""
+"""Train a model of the zoo on the dev clips and call the test clips."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from obygaze_models.errors import TaskError
-from obygaze_models.evaluation.metrics import average_precision
-from obygaze_models.protocol import ProtocolError, inner_folds
-from obygaze_models.tasks.mediaeval15.corpus import Corpus, Side
-from obygaze_models.tasks.mediaeval15.labels import AXES, Axis
-from obygaze_models.tasks.mediaeval15.run_files import Calls
+from obygaze_features.manifest import Manifest
+from obygaze_features.store import Group, Store
+from obygaze_models.dataset import Dataset, Exclusion, Features, Pool, load_dataset
+from obygaze_models.errors import ProtocolError, TaskError
+from obygaze_models.models.ordinal import NEAREST, Ladder, fit_ladder
+from obygaze_models.models.spec import Fitted, ModelSpec, fit
+from obygaze_models.protocol.targets import NOT_ASKED, Target, find_target
+from obygaze_models.tasks.mediaeval15.annotations import Annotated, leaking_movies, of_manifest
+from obygaze_models.tasks.mediaeval15.labels import AXES
+from obygaze_models.tasks.mediaeval15.run_files import Calls, Subtask, affect_lines, trec_lines
 
-CANDIDATES = (0.001, 0.01, 0.1, 1.0, 10.0)
-"""Inverse strengths of regularisation, C; of equals the smallest is taken."""
+CODEBOOK = "mediaeval15"
+"""The codebook whose task and scales are asked."""
 
-Array = NDArray[Any]
+UNLABELLED = "unlabelled"
+
+Rows = NDArray[np.intp]
+Selection = dict[str, object]
 
 
 @dataclass(frozen=True, eq=False)
-class Selected:
-    """A model trained on all labelled dev clips.
+class Sides:
+    """The clips of the task that have features: dev clips to learn from, test clips to call.
 
     Attributes
     ----------
-    model : Pipeline
-        Standardisation and logistic regression.
-    C : float
-        The candidate with the best measure on the inner out-of-fold outputs, pooled.
-    measures : mapping
-        Candidate -> measure.
-    n_clips, n_movies : int
-        Labelled dev clips and their movies.
+    data : Dataset
+        All of them, labelled or not.
+    dev, test : ndarray of int
+        Rows of `data`.
+    excluded : mapping of str to tuple of Exclusion
+        The clips of each side that have no features, never replaced.
+    pretrained : bool or None
+        Whether the backbone has trained weights, and so has seen external data; None where nobody knows.
     """
 
-    model: Pipeline
-    C: float
-    measures: Mapping[float, float]
-    n_clips: int
-    n_movies: int
-
-    def record(self) -> dict[str, object]:
-        """Give JSON values."""
-        measures = {f"{C:g}": value for C, value in self.measures.items()}
-        return {
-            "C": self.C,
-            "measure_by_C": measures,
-            "dev_clips": self.n_clips,
-            "dev_movies": self.n_movies,
-        }
+    data: Dataset
+    dev: Rows
+    test: Rows
+    excluded: Mapping[str, tuple[Exclusion, ...]]
+    pretrained: bool | None
 
 
-def train_violence(corpus: Corpus) -> tuple[dict[str, float], Selected]:
-    """Score every test clip with a model trained on dev: log odds of violence; C has the best inner AP.
+def load_sides(
+    store: Store,
+    manifest: Manifest,
+    *,
+    backbone: str | None = None,
+    features: Features | None = None,
+    pool: Pool = "mean",
+) -> Sides:
+    """Load the features and labels of the dev and the test clips.
+
+    Parameters
+    ----------
+    store, backbone, features, pool
+        As `load_dataset` takes them.
+    manifest : Manifest
+        Of the codebook mediaeval15, with a column split.
 
     Raises
     ------
     TaskError
-        Dev has no labels, or too few movies with violent clips to choose C on.
+        The manifest is of something else, a movie is on both sides of the split, or a side has no clip with
+        features.
+    DatasetError
+        Backbone or array are not there.
     """
-    selected = _select(
-        corpus.dev,
-        [None if clip.violent is None else int(clip.violent) for clip in corpus.dev.clips],
-        lambda model, X: np.asarray(model.decision_function(X)),
-        average_precision,
-        "violence",
-    )
-    scores = _outputs(selected.model, corpus.test.X, lambda model, X: np.asarray(model.decision_function(X)))
-    ids = [clip.clip_id for clip in corpus.test.clips]
-    return dict(zip(ids, scores.tolist(), strict=True)), selected
+    if manifest.codebook.name != CODEBOOK:
+        raise TaskError(
+            f"the manifest's codebook is {manifest.codebook.name}, expected {CODEBOOK}; "
+            "make it with: obygaze manifest import mediaeval15"
+        )
+    clips = of_manifest(manifest)
+    refuse_leak(clips)
+    data = load_dataset(store, manifest, backbone=backbone, features=features, pool=pool, unlabelled=True)
+    split_of = {clip.clip_id: clip.split for clip in clips}
+    excluded = {
+        side: tuple(one for one in data.excluded if split_of[one.clip_id] == side) for side in ("dev", "test")
+    }
+    splits = np.array([split_of[clip_id] for clip_id in data.clip_ids.tolist()])
+    for side, left_out in excluded.items():
+        if not (splits == side).any():
+            if not left_out:
+                raise TaskError(
+                    f"the manifest has no {side} clip among its {len(clips)}: is its column split filled in?"
+                )
+            raise TaskError(
+                f"none of the {len(left_out)} {side} clips has features in store {store.name} (the first: "
+                f"{left_out[0].clip_id}, {left_out[0].reason}): is it the store of this manifest?"
+            )
+    dev, test = (np.flatnonzero(splits == side) for side in ("dev", "test"))
+    return Sides(data, dev, test, excluded, is_pretrained(store[data.backbone]))
 
 
-def train_affect(corpus: Corpus) -> tuple[Calls, dict[Axis, Selected]]:
-    """Call the class of every test clip on both axes; C has the best inner accuracy.
+def refuse_leak(clips: Sequence[Annotated]) -> None:
+    """Refuse a split with a movie on both sides.
 
     Raises
     ------
     TaskError
-        Dev has no labels, or too few movies with the rarest class of an axis to choose C on.
+        Names the first such movie and counts the others.
+    """
+    leaking = leaking_movies(clips)
+    if leaking:
+        more = f" and {len(leaking) - 1} more" if leaking[1:] else ""
+        raise TaskError(f"the split leaks: movie {leaking[0]!r}{more} has clips in dev and in test")
+
+
+def is_pretrained(group: Group) -> bool | None:
+    """Whether a group's features were made with trained weights; None where that is unknown.
+
+    Imported features that don't say which weights made them are of unknown origin.
+    """
+    if group.provenance.get("untrained"):
+        return False
+    if group.provenance.get("weights_sha256") or group.provenance.get("hub"):
+        return True
+    return None if group.provenance.get("imported") else False
+
+
+def train_violence(
+    sides: Sides, spec: ModelSpec, *, seed: int = 0
+) -> tuple[dict[str, float], dict[str, Selection]]:
+    """Score every test clip by how violent it is, and say what was selected.
+
+    Raises
+    ------
+    TaskError
+        Dev lacks labels, or the model is not for this task.
+    ModelError
+        The model can't be trained.
+    """
+    target = find_target("violence", sides.data.codebook)
+    scores, selection = _train(sides, target, spec, seed)
+    ids = sides.data.clip_ids[sides.test].tolist()
+    return dict(zip(ids, scores.tolist(), strict=True)), {"violence": selection}
+
+
+def train_affect(sides: Sides, spec: ModelSpec, *, seed: int = 0) -> tuple[Calls, dict[str, Selection]]:
+    """Call the class of every test clip on both axes, and say what was selected.
+
+    The classes are ordered: a model a step, and the class nearest to the expected one is called.
+
+    Raises
+    ------
+    TaskError
+        Dev lacks labels, or the model is not for this task.
+    ModelError
+        The model can't be trained.
     """
     calls: Calls = {}
-    models: dict[Axis, Selected] = {}
+    selections: dict[str, Selection] = {}
+    ids = sides.data.clip_ids[sides.test].tolist()
     for axis in AXES:
-        models[axis] = _select(
-            corpus.dev,
-            [clip.classes.get(axis) for clip in corpus.dev.clips],
-            lambda model, X: np.asarray(model.predict(X)),
-            lambda y, called: float(np.mean(y == called)),
-            axis,
+        target = find_target(f"scale:{axis}", sides.data.codebook)
+        scores, selections[axis] = _train(sides, target, spec, seed)
+        ranks = np.clip(np.floor(scores + NEAREST), 0, target.n_classes - 1).astype(np.intp)
+        calls[axis] = {
+            clip_id: target.levels[rank] for clip_id, rank in zip(ids, ranks.tolist(), strict=True)
+        }
+    return calls, selections
+
+
+def make_run(
+    sides: Sides,
+    manifest: Manifest,
+    subtask: Subtask,
+    name: str,
+    spec: ModelSpec,
+    *,
+    external: bool = False,
+    seed: int = 0,
+) -> tuple[str, dict[str, Any]]:
+    """Train a model and write a run of its answers: the text of its file, and its record.
+
+    Parameters
+    ----------
+    sides, manifest
+        The clips and what they were loaded from.
+    name
+        Of the run.
+    external
+        Whether the run is marked as using external data.
+
+    Raises
+    ------
+    TaskError
+        The features may have seen external data and the run is not marked; or as `train_violence` raises.
+    """
+    data = sides.data
+    if sides.pretrained is not False and not external:
+        made = (
+            "were made with pretrained weights, which have seen external data"
+            if sides.pretrained
+            else "were imported and may have seen external data: their provenance does not exclude it"
         )
-        called = _outputs(models[axis].model, corpus.test.X, lambda model, X: np.asarray(model.predict(X)))
-        ids = [clip.clip_id for clip in corpus.test.clips]
-        calls[axis] = dict(zip(ids, called.tolist(), strict=True))
-    return calls, models
+        raise TaskError(f"features of {data.backbone} {made}: mark the run with --external")
+    if subtask == "violence":
+        scores, selection = train_violence(sides, spec, seed=seed)
+        text = trec_lines(scores, name)
+    else:
+        calls, selection = train_affect(sides, spec, seed=seed)
+        text = affect_lines(calls)
+    return text, {
+        "run": name,
+        "subtask": subtask,
+        "external_data": external,
+        "model": {"name": spec.name, **spec.settings()},
+        "seed": seed,
+        "store": data.store,
+        "backbone": data.backbone,
+        "pretrained": sides.pretrained,
+        "features": data.features,
+        "pool": data.pool,
+        "manifest_sha256": manifest.digest(),
+        "codebook": {"name": data.codebook.name, "digest": data.codebook.digest()},
+        "dev_movies": sorted(set(data.movies[sides.dev].tolist())),
+        "dev_clips": len(sides.dev),
+        "test_clips": len(sides.test),
+        "excluded": {
+            side: [{"clip_id": one.clip_id, "reason": one.reason} for one in left_out]
+            for side, left_out in sides.excluded.items()
+        },
+        "selection": selection,
+    }
 
 
-def _select(
-    dev: Side,
-    labels: list[Any],
-    output: Callable[[Pipeline, Array], Array],
-    measure: Callable[[Array, Array], float],
-    what: str,
-) -> Selected:
-    """Choose C on inner folds of whole movies, and train with it on all labelled clips."""
-    known = np.array([label is not None for label in labels], dtype=bool)
-    y = np.array([label for label in labels if label is not None])
-    X, movies = dev.X[known], np.array(dev.movies)[known]
-    names, counts = np.unique(y, return_counts=True)
-    if len(names) < 2:
-        found = f"all {len(y)} are {names[0]}" if len(names) else "none is labelled"
-        raise TaskError(f"{what} needs dev clips of two classes at least to learn from: {found}")
-    # Folds are balanced by the rarest class: the one that a fold might lack.
-    rarest = names[np.argmin(counts)]
+def _train(sides: Sides, target: Target, spec: ModelSpec, seed: int) -> tuple[NDArray[np.float64], Selection]:
+    """Fit on the labelled dev clips, and score every test clip [N]."""
+    data, requests = sides.data, spec.requests()
+    if target.kind not in spec.kinds:
+        raise TaskError(f"model {spec.name} is not for {target.name}: it is for {', '.join(spec.kinds)}")
+    if "present" in requests and not data.labels.concepts:
+        raise TaskError(f"model {spec.name} reads concepts, and the codebook {CODEBOOK} has none")
+    y = target.of(data.labels)[sides.dev]
+    rows = sides.dev if UNLABELLED in requests else sides.dev[y != NOT_ASKED]
+    y = target.of(data.labels)[rows]
+    _check_classes(target, y)
+    X, movies = data.read(spec.reads), data.movies
+    present = data.present.loc[rows] if "present" in requests else None
+    model: Fitted | Ladder
     try:
-        folds = inner_folds(y == rarest, movies)
+        if target.kind == "ordinal":
+            n = target.n_classes
+            model = fit_ladder(spec, seed, X[rows], y, n_levels=n, movies=movies[rows], present=present)
+        else:
+            model = fit(spec, seed, X[rows], y, movies=movies[rows], present=present)
     except ProtocolError as error:
-        raise TaskError(
-            f"{what}: C is chosen on folds balanced by the rarest class, {rarest} ({counts.min()} dev clips, "
-            f"called positive here): {error}"
-        ) from error
-    measures: dict[float, float] = {}
-    for C in CANDIDATES:
-        out = None
-        for fold in np.unique(folds):
-            held = folds == fold
-            some = _outputs(_fitted(C, X[~held], y[~held]), X[held], output)
-            out = np.empty(len(y), dtype=some.dtype) if out is None else out
-            out[held] = some
-        measures[C] = measure(y, np.asarray(out))
-    best = max(CANDIDATES, key=lambda C: measures[C])
-    return Selected(_fitted(best, X, y), best, measures, len(y), len(set(movies.tolist())))
+        raise TaskError(f"{target.name}: {error}") from error
+    known = rows[y != NOT_ASKED]
+    return model.scores(X[sides.test], movies[sides.test]), {
+        "candidates": _candidates(model),
+        "dev_clips": len(known),
+        "dev_movies": len(np.unique(movies[known])),
+    }
 
 
-def _fitted(C: float, X: Array, y: Array) -> Pipeline:
-    # One thread: the rounding of a product, and so a run's bytes, depend on their number.
-    with threadpool_limits(limits=1, user_api="blas"):
-        return make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=10_000)).fit(X, y)
+def _check_classes(target: Target, y: NDArray[np.int64]) -> None:
+    counts = [int((y == rank).sum()) for rank in range(target.n_classes)]
+    if not all(counts):
+        names = ["+".join(side) for side in target.classes]
+        found = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
+        raise TaskError(f"{target.name} needs labelled dev clips of every class with features: found {found}")
 
 
-def _outputs(model: Pipeline, X: Array, output: Callable[[Pipeline, Array], Array]) -> Array:
-    with threadpool_limits(limits=1, user_api="blas"):
-        return output(model, X)
+def _candidates(model: Fitted | Ladder) -> list[dict[str, Any]]:
+    """List what inner folds of movies tried; of ordered classes, step by step."""
+    steps = model.steps if isinstance(model, Ladder) else (model,)
+    return [
+        {
+            "step": step,
+            "name": one.name,
+            "inner_loss": one.inner_loss if math.isfinite(one.inner_loss) else None,
+            "chosen": one.chosen,
+        }
+        for step, fitted in enumerate(steps, start=1)
+        for one in getattr(fitted.estimator, "candidates_", ())
+    ]
