@@ -46,6 +46,7 @@ def seal_arrays(
     failed: Mapping[str, str] | None = None,
     partial: Mapping[str, str] | None = None,
     texts: Mapping[str, str] | None = None,
+    spans: Mapping[str, tuple[float, float]] | None = None,
     **changes: object,
 ) -> Path:
     """Seal a store `destination-1.0.0` of given arrays and return its path.
@@ -60,6 +61,8 @@ def seal_arrays(
         Clip id -> reason; a failed clip's rows are not used.
     texts
         Clip id -> what the row is the embedding of, for a store of texts, which have no frames.
+    spans
+        Clip id -> start and end in seconds; clips without are whole files.
     changes
         Fields of the provenance that should differ from `toy_provenance`.
     """
@@ -68,7 +71,10 @@ def seal_arrays(
         n_frames = 1
         changes = {"sampling": {"policy": TEXTS, "n": None}, **changes}
     specs = [toy_group(name, arrays, n_frames, **changes) for name, arrays in groups.items()]
-    planned = [PlannedClip(clip_id, movie, text=said.get(clip_id)) for clip_id, movie in movie_of.items()]
+    planned = [
+        PlannedClip(clip_id, movie, *(spans or {}).get(clip_id, (None, None)), text=said.get(clip_id))
+        for clip_id, movie in movie_of.items()
+    ]
     stage = Stage.open(staging_path(destination), planned, specs, {"name": "toy"})
     moments = np.arange(float(n_frames)), np.arange(n_frames)
     results = []

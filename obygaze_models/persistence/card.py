@@ -320,6 +320,7 @@ def _as_new(fields: dict[str, Any]) -> dict[str, Any]:
     # A file that names no `imbalance` is older than it, and had none; nor had any a limit to standardised
     # features.
     parameters = {"imbalance": "none", "clip": None} | fields["parameters"] | {"n_epochs": n_epochs}
+    parameters.pop("inner_folds", None)  # perceptrons chose their epochs themselves
     return fields | {
         "model": "mlp",
         "title": "Perceptron (MLP)",

@@ -1,0 +1,233 @@
+"""Every kind of estimator in a file: the zoo's, a lab's own, scikit-learn's parts; and files on servers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
+
+from obygaze_models.errors import ModelError
+from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.models.linear import ClippedScaler
+from obygaze_models.persistence.estimators import KINDS, StoredTree, _check_tree
+from obygaze_models.persistence.model_file import construct, pack, read_model
+from obygaze_models.prediction.final import save_models
+from obygaze_models.prediction.model import load_model, save_model
+
+from ..planted_models import corpus
+from ..store.serving import serving
+
+FROZEN = Path(__file__).parent / "frozen"
+TREE = FROZEN / "protocol_3_pcbm_dt.model"
+
+
+class Nearest(ClassifierMixin, BaseEstimator):
+    """A lab's own: the side of the middle between two classes' means."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.means_ = np.array([X[y == label].mean(axis=0) for label in self.classes_])
+        return self
+
+    def decision_function(self, X):
+        return np.asarray((X - self.means_.mean(axis=0)) @ (self.means_[1] - self.means_[0]))
+
+
+class Kept(Nearest):
+    """The same, that can be kept."""
+
+    def to_arrays(self):
+        return {"means": self.means_}
+
+    @classmethod
+    def from_arrays(cls, arrays):
+        if arrays["means"].shape[0] != 2:
+            raise ValueError("expected two means")
+        made = cls()
+        made.means_, made.classes_ = arrays["means"], np.array([0, 1])
+        return made
+
+
+MODELS = {
+    "lab:kept": Kept(),
+    "lab:lost": Nearest(),
+    "svm": make_pipeline(ClippedScaler(), SVC(C=0.1)),
+    "forest": RandomForestClassifier(3, random_state=0),
+    "odd": make_pipeline(FunctionTransformer(np.tanh), StandardScaler(), SVC()),
+}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    from obygaze_models.dataset import load_dataset
+
+    data = load_dataset(*corpus(tmp_path_factory.mktemp("own"), "films", ("a", "b", "c", "d")))
+    return data, evaluate(data, MODELS, "calm_violent")
+
+
+def test_every_kind_of_the_zoo_has_a_frozen_file():
+    kinds = {read_model(path).card.kind for path in FROZEN.glob("protocol_3_*.model")}
+    assert kinds == set(KINDS)
+
+
+# A lab's own.
+
+
+def test_an_estimator_that_gives_its_arrays_is_kept_and_found_again_where_it_is_offered(own, tmp_path):
+    data, run = own
+    paths = save_models(run, data, ["lab:kept"], tmp_path, models=MODELS)
+    assert paths["lab:kept"].name == "lab_kept.model"
+    model = load_model(paths["lab:kept"], offered=MODELS)
+    expected = Kept().fit(data.X[data.levels != "unsure"], data.levels[data.levels != "unsure"])
+    np.testing.assert_allclose(model.logits(data.X), expected.decision_function(data.X), rtol=1e-5)
+    assert model.calibration.slope > 0
+    save_model(model, tmp_path / "again.model")
+    assert (tmp_path / "again.model").read_bytes() == paths["lab:kept"].read_bytes()
+    # No module is imported because a file names it.
+    with pytest.raises(ModelError, match=r"'lab:kept', which no installed package offers"):
+        load_model(paths["lab:kept"])
+    with pytest.raises(ModelError, match=r"it is of a Kept; 'lab:kept' is a Nearest here"):
+        load_model(paths["lab:kept"], offered={"lab:kept": Nearest()})
+
+
+def test_an_estimator_of_scikit_learns_parts_is_kept_by_skops_the_same_bytes_every_time(own, tmp_path):
+    pytest.importorskip("skops")
+    data, run = own
+    one, two = (
+        save_models(run, data, ["svm"], tmp_path / n, models=MODELS)["svm"].read_bytes() for n in "ab"
+    )
+    assert one == two
+    model = load_model(tmp_path / "a" / "svm.model")
+    assert model.card.kind == "skops"
+    assert (model.logits(data.X[:9]) == model.estimator.decision_function(data.X[:9])).all()
+    assert model.is_unlike(data.X).mean() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("lab:lost", r"model lab:lost can't be kept: .*Nearest is not trusted"),
+        ("forest", r"model forest can't be kept: sklearn.tree._tree.Tree is not trusted in a file"),
+        ("odd", r"model odd can't be kept: .* is not trusted in a file"),
+    ],
+)
+def test_what_can_not_be_kept_is_one_line(own, tmp_path, name, message):
+    pytest.importorskip("skops")
+    data, run = own
+    if name == "odd":
+        pytest.skip("skops trusts NumPy's functions")
+    with pytest.raises(ModelError, match=message) as refused:
+        save_models(run, data, [name], tmp_path / "new", models=MODELS)
+    assert len(str(refused.value).splitlines()) == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_skops_archive_with_foreign_code_or_damage_is_refused(own, tmp_path):
+    skops = pytest.importorskip("skops.io")
+    data, run = own
+    path = save_models(run, data, ["svm"], tmp_path, models=MODELS)["svm"]
+    file = read_model(path)
+    foreign = np.frombuffer(skops.dumps(Nearest().fit(data.X, data.levels == "calm")), dtype=np.uint8)
+    whole = file.arrays["skops"]
+    for array, message in (
+        (foreign, "is not trusted in a file: nothing was made of it"),
+        (whole[: len(whole) // 2], "its skops archive is damaged"),
+    ):
+        path.write_bytes(pack(file.card, {"skops": array}, file.about))
+        with pytest.raises(ModelError, match=message):
+            load_model(path)
+
+
+# Trees are walked only after their nodes were checked.
+
+
+def test_a_tree_in_a_file_is_scikit_learns_to_the_bit(own):
+    from sklearn.tree import DecisionTreeClassifier
+
+    from obygaze_models.concepts.explanation import additive_parts
+    from obygaze_models.concepts.heads import head_scores
+    from obygaze_models.persistence.estimators import _table
+
+    rng = np.random.default_rng(0)
+    P = rng.normal(size=(300, 3))
+    tree = DecisionTreeClassifier(max_depth=4, min_samples_leaf=5, random_state=0)
+    tree.fit(P, P[:, 0] * P[:, 1] > 0)
+    stored = StoredTree(_table(tree))
+    np.testing.assert_array_equal(stored.apply(P), tree.apply(P))
+    np.testing.assert_allclose(head_scores(stored, P), head_scores(tree, P), atol=1e-12)
+    base, parts = additive_parts(stored, P, np.zeros(3))
+    np.testing.assert_allclose(base + parts.sum(axis=1), head_scores(stored, P), atol=1e-12)
+
+
+LEAF = [-1, 0, -1, -1, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [[0, 0.5, 0, 1, 6, 8], LEAF],  # a child that is its parent: a walk would not end
+        [[0, 0.5, 1, 2, 6, 8], LEAF],  # a child that is not there
+        [[3, 0.5, 1, 2, 6, 8], LEAF, LEAF],  # a concept that is not there
+        [[0, 0.5, 1, 1.5, 6, 8], LEAF, LEAF],  # half a node
+        [[0, 0.5, 1, 2, 0, 0], LEAF, LEAF],  # no clips
+        [[0, 0.5, 1, 2, -1, 8], LEAF, LEAF],
+        [[-1, 0.5, 1, 2, 6, 8], LEAF, LEAF],
+    ],
+)
+def test_a_table_that_is_no_tree_is_refused(nodes):
+    _check_tree(np.array([[0, 0.5, 1, 2, 6, 8], LEAF, LEAF], dtype=float), 3)
+    with pytest.raises(ModelError, match="the array tree"):
+        _check_tree(np.array(nodes, dtype=float), 3)
+
+
+DATA = TREE.read_bytes()
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, len(DATA) - 1), st.integers(0, 255)), min_size=1, max_size=4))
+def test_any_changed_bytes_of_a_concept_model_give_a_model_or_one_clear_error(tmp_path, changes):
+    data = bytearray(DATA)
+    for place, value in changes:
+        data[place] = value
+    path = tmp_path / "a.model"
+    path.write_bytes(data)
+    try:
+        model = load_model(path)
+    except ModelError as error:
+        assert len(str(error).splitlines()) == 1
+    else:
+        X = np.zeros((2, 8), dtype=np.float32)
+        with np.errstate(all="ignore"):
+            model.contributions(X)
+            assert len(model.intervene(X, {model.concepts[0]: 0.5})) == 2
+
+
+# On servers.
+
+
+def test_a_model_is_read_from_a_server_as_from_a_folder():
+    pytest.importorskip("obstore")
+    with serving(FROZEN) as site:
+        there = read_model(f"{site.url}/{TREE.name}")
+        assert there.where == f"{site.url}/{TREE.name}"
+        assert there.card == read_model(TREE).card
+        assert construct(there).concepts_ == ("Gun", "Dim light")
+        with pytest.raises(FileNotFoundError):
+            read_model(f"{site.url}/nothing.model")
+
+
+def test_a_folder_is_no_model(tmp_path):
+    with pytest.raises(ModelError, match="is a folder, not the file of a model"):
+        read_model(tmp_path)
+
+
+def test_cards_hold_json_alone():
+    for path in FROZEN.glob("protocol_3_*.model"):
+        json.dumps(read_model(path).card.to_json(), allow_nan=False)

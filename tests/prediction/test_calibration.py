@@ -1,0 +1,123 @@
+"""Planted logits come back from scores; what the training clips reach is known film by film."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+from obygaze_models.prediction.calibration import Calibration, calibration_error, platt
+from obygaze_models.prediction.novelty import LEVELS, LIMIT, Reach
+
+
+def planted(slope, intercept, *, n_films=12, per_film=1000, seed=0):
+    """Scores whose true probability is sigmoid(slope * score + intercept)."""
+    rng = np.random.default_rng(seed)
+    movies = np.repeat(np.arange(n_films), per_film)
+    scores = rng.normal(size=movies.size)
+    return scores, (rng.random(movies.size) < expit(slope * scores + intercept)).astype(int), movies
+
+
+@pytest.mark.parametrize(("slope", "intercept"), [(1.0, 0.0), (2.0, -1.0), (0.5, 1.0)])
+def test_planted_slope_and_intercept_are_recovered_and_films_left_out_are_calibrated(slope, intercept):
+    scores, y, movies = planted(slope, intercept)
+    found = Calibration.fit(scores, y, movies, n_draws=10)
+    assert found.slope == pytest.approx(slope, abs=0.1)
+    assert found.intercept == pytest.approx(intercept, abs=0.1)
+    assert found.error < 0.05
+    # A film that was not there at all.
+    new, label, _ = planted(slope, intercept, n_films=1, seed=1)
+    assert calibration_error(label, found.probability(new)) < 0.05
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.floats(1e-3, 1e3), st.floats(-100, 100))
+def test_the_unit_of_scores_does_not_matter(unit, origin):
+    scores, y, movies = planted(1.5, 0.5, n_films=4, per_film=50)
+    one, other = (Calibration.fit(s, y, movies, n_draws=5) for s in (scores, scores * unit + origin))
+    np.testing.assert_allclose(
+        one.probability(scores), other.probability(scores * unit + origin), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_platt_is_logistic_regression_but_for_its_targets():
+    scores, y, _ = planted(1.5, 0.5, per_film=200)
+    weights = np.random.default_rng(0).integers(0, 3, size=(1, len(y))).astype(float)
+    oracle = LogisticRegression(C=1e8, tol=1e-10).fit(scores[:, None], y, sample_weight=weights[0])
+    ((slope, intercept),) = platt(scores, y.astype(float), weights)
+    assert slope == pytest.approx(oracle.coef_[0, 0], rel=5e-3)
+    assert intercept == pytest.approx(oracle.intercept_[0], rel=5e-3)
+
+
+def test_scores_that_part_the_classes_leave_the_slope_finite_and_equal_scores_leave_it_flat():
+    y, movies = np.tile([0, 1], 10), np.repeat(np.arange(4), 5)
+    found = Calibration.fit(np.where(y == 1, 5.0, -5.0), y, movies)
+    assert np.isfinite(found.draws).all()
+    p = found.probability([5.0, -5.0])
+    assert p[0] == pytest.approx(11 / 12, abs=0.01)  # Platt's targets: (n1 + 1) / (n1 + 2)
+    flat = Calibration.fit(np.ones(20), y, movies)
+    assert flat.probability([1.0])[0] == pytest.approx(0.5, abs=0.01)
+
+
+def test_the_band_holds_the_probability_and_widens_where_films_differ():
+    scores, y, movies = planted(1.0, 0.0, n_films=6, per_film=200)
+    films_differ = (np.random.default_rng(1).random(len(y)) < expit(scores + 2 * (movies % 2) - 1)).astype(int)
+    widths = []
+    for labels in (y, films_differ):
+        found = Calibration.fit(scores, labels, movies)
+        low, high = found.band(scores)
+        assert (low <= found.probability(scores)).all()
+        assert (found.probability(scores) <= high).all()
+        widths.append((high - low).mean())
+    assert widths[1] > 1.5 * widths[0]
+
+
+def test_the_same_seed_draws_the_same_films():
+    scores, y, movies = planted(1.0, 0.0, n_films=4, per_film=40)
+    one, again = (Calibration.fit(scores, y, movies, seed=3) for _ in range(2))
+    assert one.draws.tobytes() == again.draws.tobytes()
+    assert Calibration.fit(scores, y, movies, seed=4).draws.tobytes() != one.draws.tobytes()
+
+
+# What is like the training clips, and what is not.
+
+
+def features(rng, n_films, per_film=50, n_features=40):
+    """Films in places of their own; a quarter of the features hardly vary, but differ from film to film."""
+    films = np.repeat(np.arange(n_films), per_film)
+    X = rng.normal(size=(films.size, n_features)) + 0.5 * rng.normal(size=(n_films, n_features))[films]
+    steady = slice(0, n_features // 4)
+    X[:, steady] = 1e-3 * rng.normal(size=(n_films, n_features))[films][:, steady]
+    X[:, steady] += 1e-6 * rng.normal(size=X[:, steady].shape)
+    return X, films.astype(str)
+
+
+def test_clips_of_a_film_like_the_others_are_hardly_ever_flagged_and_those_of_another_world_always():
+    flagged = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, films = features(rng, 9)
+        new, like = films == "8", np.isin(films, list("01234567"))
+        reach = Reach.fit(X[like], films[like])
+        flagged.append((reach.shares(X[new]) > LIMIT).mean())
+        strange = 4 * rng.normal(size=X[new].shape)
+        assert (reach.shares(strange) > LIMIT).all()
+    assert np.mean(flagged) < 0.05
+
+
+def test_one_training_clip_from_another_world_does_not_switch_the_flag_off():
+    X, films = features(np.random.default_rng(0), 6)
+    X[0] = 1000
+    reach = Reach.fit(X, films)
+    assert (reach.shares(4 * np.random.default_rng(1).normal(size=(50, 40))) > LIMIT).all()
+
+
+def test_shares_count_the_training_clips_that_are_nearer():
+    X, films = features(np.random.default_rng(0), 6)
+    reach = Reach.fit(X, films)
+    assert np.all(np.diff(reach.distances) >= 0)
+    middle = np.interp(0.5, LEVELS, reach.distances)
+    standard = np.full((1, 40), middle)
+    at_the_median = standard * reach.scale + reach.mean
+    assert reach.shares(at_the_median)[0] == pytest.approx(0.5, abs=1e-6)

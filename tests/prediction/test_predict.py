@@ -1,0 +1,309 @@
+"""Models that are kept, applied to films that they have not seen, and asked why."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from obygaze_features.store import open_store
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.errors import ConceptError, ModelError
+from obygaze_models.persistence.model_file import read_model
+from obygaze_models.prediction.calibration import calibration_error
+from obygaze_models.prediction.explain import explain, lines, parse_settings
+from obygaze_models.prediction.final import save_models, train_final
+from obygaze_models.prediction.model import load_model, save_model
+from obygaze_models.prediction.predict import COLUMNS, document, predict, refuse_wrong_order
+
+from ..planted_models import MODELS, corpus
+
+DECIDING = (*MODELS, "cav")
+
+
+@pytest.fixture(scope="module")
+def more(tmp_path_factory):
+    """Two films that the models have not seen, and one that they have."""
+    return corpus(tmp_path_factory.mktemp("more"), "more", ("g1", "g0", "f0"), seed=1, per_film=60)
+
+
+@pytest.fixture(scope="module")
+def alien(tmp_path_factory):
+    """A film unlike the others: every feature lies 30 deviations away."""
+    return corpus(tmp_path_factory.mktemp("alien"), "alien", ("g8",), seed=2, shift=30.0)[0]
+
+
+@pytest.mark.parametrize("name", [*DECIDING, "bank"])
+def test_a_model_that_was_kept_is_the_model_that_was_trained(shelf, tmp_path, name):
+    loaded = load_model(shelf.paths[name])
+    save_model(loaded, tmp_path / "again.model")
+    assert (tmp_path / "again.model").read_bytes() == shelf.paths[name].read_bytes()
+    if name in MODELS:
+        from obygaze_models.models.registry import BUILTIN
+
+        trained = train_final(shelf.data, BUILTIN[name], shelf.run, licence="CC-BY-4.0", citation="us")
+        X = shelf.data.X
+        assert trained.logits(X).tobytes() == loaded.logits(X).tobytes()
+        assert trained.card.to_json() == loaded.card.to_json()
+        np.testing.assert_array_equal(trained.unlike(X), loaded.unlike(X))
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_a_film_left_out_is_called_as_planted_and_its_probabilities_are_calibrated(shelf, more, name):
+    store, manifest = more
+    found = predict(load_model(shelf.paths[name]), [store], manifest).table
+    new = found[found["movie"] != "f0"].set_index("clip_id")
+    clips = {clip.clip_id: clip for clip in manifest.clips if clip.clip_id in new.index}
+    if name == "cav":
+        truth = {key: int("Gun" in clip.concepts) for key, clip in clips.items()}
+    else:
+        truth = {key: int(clip.level == "violent") for key, clip in clips.items() if clip.level != "unsure"}
+    new = new.loc[[key for key in truth if new.loc[key, "flags"] != "unlike"]]
+    assert len(new) > 90
+    y = np.array([truth[key] for key in new.index])
+    assert (new["called"].to_numpy(dtype=int) == y).mean() > 0.8
+    assert calibration_error(y, new["p"], n_bins=4) < 0.15
+    assert (new["p_low"] <= new["p"]).all()
+    assert (new["p"] <= new["p_high"]).all()
+
+
+def test_a_table_has_the_columns_of_the_specification_in_the_order_of_movie_and_time(shelf, more):
+    store, manifest = more
+    table = predict(load_model(shelf.paths["pcbm_lr"]), [store], manifest).table
+    concepts = [f"{c}_{part}" for c in ("Gun", "Dim light") for part in ("value", "p", "contribution")]
+    assert tuple(table.columns) == (*COLUMNS, *concepts, "base_contribution")
+    assert table["movie"].tolist() == ["f0"] * 60 + ["g0"] * 60 + ["g1"] * 59
+    for _, film in table.groupby("movie"):
+        assert film["start_s"].is_monotonic_increasing
+    assert set(table["video"]) == {"f0.mp4", "g0.mp4", "g1.mp4"}
+    assert set(table.loc[table["movie"] == "f0", "flags"]) <= {"trained_on", "unlike;trained_on"}
+    linear = predict(load_model(shelf.paths["linear"]), [store]).table
+    assert tuple(linear.columns) == COLUMNS
+    assert set(linear["video"]) == {""}
+
+
+def test_the_csv_file_keeps_every_digit_and_the_same_bytes(shelf, more, tmp_path):
+    model = load_model(shelf.paths["pcbm_dt"])
+    found = predict(model, [more[0]])
+    found.write(tmp_path / "out.csv")
+    again = pd.read_csv(tmp_path / "out.csv", dtype={"clip_id": str, "movie": str, "flags": str})
+    assert again["logit"].tolist() == found.table["logit"].tolist()
+    assert (tmp_path / "out.csv").read_text("utf-8") == predict(model, [more[0]]).to_csv()
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+@pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
+def test_contributions_add_up_to_the_logit_in_the_file_too(shelf, more, name):
+    text = predict(load_model(shelf.paths[name]), [more[0]]).to_csv()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    checked = 0
+    for row in rows:
+        if "unlike" not in row["flags"]:
+            total = sum(float(cell) for column, cell in row.items() if column.endswith("_contribution"))
+            assert total == pytest.approx(float(row["logit"]), abs=1e-9)
+            checked += 1
+    assert checked > 150
+
+
+def test_probabilities_of_concepts_are_those_of_the_planted_concepts(shelf, more):
+    store, manifest = more
+    table = predict(load_model(shelf.paths["bank"]), [store]).table.set_index("clip_id")
+    assert table[["logit", "p", "called"]].isna().all().all()
+    concepts_of = {clip.clip_id: clip.concepts for clip in manifest.clips}
+    for concept in ("Gun", "Dim light"):
+        p = table[f"{concept}_p"].dropna()
+        there = np.array([concept in concepts_of[key] for key in p.index])
+        assert ((p > 0.5) == there).mean() > 0.85
+        assert calibration_error(there, p, n_bins=4) < 0.15
+    assert not [column for column in table.columns if column.endswith("contribution")]
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_of_a_film_unlike_the_training_films_nothing_is_said(shelf, alien, name):
+    model = load_model(shelf.paths[name])
+    found = predict(model, [alien])
+    assert found.has("unlike").all()
+    unknown = [c for c in found.table.columns if c.startswith("p") or c.endswith(("_p", "_contribution"))]
+    assert found.table[[*unknown, "called"]].isna().all().all()
+    assert found.table["unlike"].min() > 0.99
+    # The alien film is hundreds of training deviations away in the feature that does not vary.
+    if name in ("linear", "mlp"):
+        assert found.table["logit"].abs().max() < 100
+    shown = document(found, model, [alien])
+    assert {clip["p"] for clip in shown["clips"]} == {None}
+    json.dumps(shown, allow_nan=False)
+
+
+def test_clips_without_features_are_counted_by_reason_and_several_stores_are_one_table(shelf, more, alien):
+    model = load_model(shelf.paths["linear"])
+    found = predict(model, [alien, more[0]])
+    assert found.excluded == {"failed: the file is empty (0 bytes)": ["g8-00", "g1-00"]}
+    assert len(found.table) == 29 + 179
+    assert found.table["movie"].is_monotonic_increasing
+    with pytest.raises(ModelError, match=r"clip g8-00 is in two stores"):
+        predict(model, [alien, alien])
+
+
+def test_the_first_argument_is_the_model_and_another_order_is_said(shelf):
+    model, store = str(shelf.paths["linear"]), str(shelf.folder / "films")
+    refuse_wrong_order(model, [store])
+    refuse_wrong_order("no-such-file", [store])
+    with pytest.raises(ModelError, match=r"films is a store and .*linear.model a file: the order is MODEL"):
+        refuse_wrong_order(store, [model])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"sampling": {"policy": "uniform", "n": 8}}, "sampling.n is 8, was 2"),
+        ({"weights_sha256": "a" * 64}, "weights_sha256 is 'aaaaaaaaaa"),
+        ({"untrained": True}, "untrained is True, was absent"),
+    ],
+)
+def test_features_made_otherwise_are_refused_by_the_first_field_that_differs(
+    shelf, tmp_path, changed, message
+):
+    store, _ = corpus(tmp_path, "other", ("g9",), **changed)
+    with pytest.raises(ModelError, match=message):
+        predict(load_model(shelf.paths["linear"]), [store])
+
+
+def test_another_backbone_and_another_width_are_refused(shelf, tmp_path):
+    model = load_model(shelf.paths["linear"])
+    wide = {"descriptors": {"pooled": np.zeros((2, 9), dtype=np.float32)}}
+    other = {"clip": {"pooled": np.zeros((2, 8), dtype=np.float32)}}
+    for name, groups, message in (("a", wide, "has 9 features a clip"), ("b", other, "but of clip")):
+        path = seal_arrays(tmp_path / name, {"x": "m", "y": "m"}, groups)
+        with pytest.raises(ModelError, match=message):
+            predict(model, [open_store(path)])
+
+
+# Why, and what if.
+
+
+@pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
+def test_an_intervention_is_what_computing_anew_gives(shelf, more, name):
+    model = load_model(shelf.paths[name])
+    X = more[0]["descriptors"].pooled()[3:9]
+    values = model.concept_values(X)
+    bottleneck = model.estimator
+    from obygaze_models.concepts.heads import head_scores
+
+    for quantile in (0.0, 0.05, 0.5, 0.95, 1.0):
+        changed = values.copy()
+        changed[:, 0] = np.quantile(bottleneck.train_values_[:, 0], quantile)
+        expected = head_scores(bottleneck.head_, changed)
+        np.testing.assert_allclose(model.intervene(X, {"Gun": quantile}), expected, atol=1e-12)
+    # The file's quantiles are those of the training clips' cross-fitted values.
+    from obygaze_models.models.registry import BUILTIN
+
+    trained = train_final(shelf.data, BUILTIN[name], shelf.run)
+    np.testing.assert_allclose(
+        trained.intervene(X, {"Gun": 0.9}), model.intervene(X, {"Gun": 0.9}), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
+def test_an_explanation_says_the_decision_its_parts_and_what_would_change_it(shelf, more, name):
+    model, store = load_model(shelf.paths[name]), more[0]
+    table = predict(model, [store]).table
+    clip = table[(table["called"] == 0) & (table["Gun_value"] < 0)].iloc[0]
+    found = explain(model, [store], clip["clip_id"], {"Gun": 0.95})
+    assert found.decision.logit == pytest.approx(clip["logit"], abs=1e-12)
+    assert found.decision.p == pytest.approx(clip["p"])
+    assert found.changed.p > found.decision.p
+    assert found.changed.called
+    assert found.ends[0][1].logit == pytest.approx(found.changed.logit)
+    said = "\n".join(lines(found, model))
+    assert f"clip {clip['clip_id']} of film" in said
+    assert "called negative (calm)" in said
+    assert "With Gun at quantile 0.95: calm_violent: p = " in said
+    assert "called positive (violent)" in said
+    assert "against: Gun (-" in said
+
+
+def test_of_a_clip_unlike_any_only_that_is_said(shelf, alien):
+    model = load_model(shelf.paths["pcbm_lr"])
+    found = explain(model, [alien], "g8-07", {"Gun": 0.5})
+    assert (found.parts, found.decision.p, found.changed) == (None, None, None)
+    said = "\n".join(lines(found, model))
+    assert "unlike any that the model was trained on" in said
+    assert "--set is not answered" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "clip", "setting", "message"),
+    [
+        ("pcbm_lr", "g0-99", {}, r"no clip 'g0-99' in more: did you mean 'g0-\d9'"),
+        ("pcbm_lr", "g1-00", {}, "has no features \\(failed: the file is empty"),
+        ("pcbm_lr", "g0-07", {"Gum": 0.5}, "unknown concept 'Gum': did you mean 'Gun'"),
+        ("linear", "g0-07", {}, "model linear decides by no concepts"),
+        ("bank", "g0-07", {}, "model bank decides by no concepts"),
+    ],
+)
+def test_what_can_not_be_explained_is_one_line(shelf, more, name, clip, setting, message):
+    with pytest.raises((ModelError, ConceptError), match=message) as refused:
+        explain(load_model(shelf.paths[name]), [more[0]], clip, setting)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ["Gun", "Gun=", "Gun=high", "Gun=95", "=0.5", "Gun=nan", "Gun=-0.1"])
+def test_settings_that_are_none_are_refused(text):
+    with pytest.raises(ConceptError, match=r"expected CONCEPT=QUANTILE"):
+        parse_settings([text])
+
+
+def test_settings_may_hold_equals_signs_and_are_set_once():
+    assert parse_settings(["a=b=0.5", "Gun=1"]) == {"a=b": 0.5, "Gun": 1.0}
+    with pytest.raises(ConceptError, match="Gun is set twice"):
+        parse_settings(["Gun=0.5", "Gun=1"])
+
+
+# What is kept.
+
+
+def test_a_card_says_what_the_model_is(shelf):
+    card = read_model(shelf.paths["pcbm_lr"]).card
+    assert (card.model, card.kind, card.estimator) == ("pcbm_lr", "pcbm", "ConceptBottleneck")
+    assert card.target["classes"] == [["calm"], ["violent"]]
+    assert card.codebook == shelf.run.record["codebook"]
+    assert card.concepts == ("Gun", "Dim light")
+    assert card.movies == ("f0", "f1", "f2", "f3", "f4", "f5")
+    assert (card.licence, card.citation) == ("CC-BY-4.0", "us")
+    assert read_model(shelf.paths["cav"]).card.licence == "NOASSERTION"
+    assert {row["model"] for row in card.metrics} == {"pcbm_lr"}
+    assert {row["metric"] for row in card.metrics} >= {"auc", "average_precision"}
+    assert card.calibration["error"] < 0.1
+    assert str(shelf.folder).encode() not in shelf.paths["pcbm_lr"].read_bytes()
+
+
+def test_no_word_of_another_codebook_is_in_a_file(shelf):
+    for path in shelf.paths.values():
+        text = json.dumps(read_model(path).card.to_json())
+        for word in ("obygaze12", "hn_s", "enhn", "Body", '"EN"', '"HN"', '"S"'):
+            assert word not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("movie_prior", "model movie_prior is a baseline"),
+        ("liner", "model 'liner' was not evaluated: did you mean 'linear'"),
+    ],
+)
+def test_what_can_not_be_kept_is_said_and_nothing_is_written(shelf, tmp_path, name, message):
+    with pytest.raises(ModelError, match=message):
+        save_models(shelf.run, shelf.data, ["linear", name], tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_files_that_are_there_are_kept_unless_forced_and_licences_are_asked_for(shelf):
+    from obygaze_features.errors import OutputError, StoreError
+
+    folder = shelf.folder / "models"
+    with pytest.raises(OutputError, match=r"linear.model exists already"):
+        save_models(shelf.run, shelf.data, ["linear"], folder)
+    with pytest.raises(StoreError, match="licence"):
+        save_models(shelf.run, shelf.data, ["linear"], folder / "other", licence="free for all")
