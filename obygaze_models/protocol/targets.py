@@ -12,6 +12,8 @@ from obygaze_models.errors import ProtocolError
 
 Kind = Literal["levels", "concept", "ordinal"]
 
+Sides = tuple[tuple[str, ...], tuple[str, ...]]
+
 NOT_ASKED = -1
 """The label of a clip that is not in a target."""
 
@@ -220,3 +222,48 @@ def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codeboo
         raise ProtocolError(f"level {min(both)!r} is both negative and positive")
     task = Task("-vs-".join("+".join(side) for side in sides), *sides)
     return task_target(task)
+
+
+def choose_targets(
+    codebook: Codebook,
+    task: str | None,
+    test: str | None,
+    *,
+    sides: Sides = ((), ()),
+    test_sides: Sides = ((), ()),
+) -> tuple[Target, Target]:
+    """Choose what is trained on and tested on, by name or by levels.
+
+    Parameters
+    ----------
+    codebook : Codebook
+    task, test : str, optional
+        By name (`find_target`). The test is by default what is trained on, and that the codebook's only task.
+    sides, test_sides : tuple of two tuples of str
+        Negative and positive levels, in place of a name.
+
+    Raises
+    ------
+    ProtocolError
+        Both a name and levels are given, or neither and the codebook has several tasks.
+    ManifestError
+        The codebook has no such task, concept or level.
+    """
+    train = _choose(codebook, task, sides, "--task", "--negative and --positive")
+    if train is None:
+        if len(codebook.tasks) != 1:
+            names = ", ".join([*(one.name for one in codebook.tasks), "concept:NAME", "levels"])
+            raise ProtocolError(
+                f"no task is given (--task): expected one of {names} (codebook {codebook.name!r})"
+            )
+        train = task_target(codebook.tasks[0])
+    tested = _choose(codebook, test, test_sides, "--test", "--test-negative and --test-positive")
+    return train, tested or train
+
+
+def _choose(codebook: Codebook, name: str | None, sides: Sides, option: str, options: str) -> Target | None:
+    if name is not None and any(sides):
+        raise ProtocolError(f"{option} names a task and {options} make one: give one of the two")
+    if any(sides):
+        return level_target(*sides, codebook)
+    return None if name is None else find_target(name, codebook)

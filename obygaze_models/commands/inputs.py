@@ -1,0 +1,72 @@
+"""What the zoo's commands share: reading a manifest and stores in one order, policies, and progress."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from obygaze_features.manifest import Manifest
+    from obygaze_features.store import Store
+
+
+def read_inputs(manifest: Path, stores: Sequence[Path]) -> "tuple[Manifest, list[Store]]":
+    """Read a manifest and open stores; say so where they were given the wrong way round.
+
+    Raises
+    ------
+    UsageError
+        The first is a store, or one of the others a manifest.
+    """
+    from obygaze_features.manifest import read_manifest
+    from obygaze_features.store import open_store
+
+    if manifest.is_dir() or manifest.suffix == ".zip" or "://" in str(manifest):
+        raise click.UsageError(f"the order is MANIFEST STORE: {manifest} is no manifest")
+    wrong = next((store for store in stores if store.is_file() and store.suffix == ".csv"), None)
+    if wrong is not None:
+        raise click.UsageError(f"the order is MANIFEST STORE: {wrong} is no store")
+    return read_manifest(manifest), [open_store(store) for store in stores]
+
+
+def under_policy(clips: "Manifest", policy: str) -> "tuple[Manifest, list[str]]":
+    """Read labels under a policy, and say how many it changed or, under raw, the paper's would change."""
+    from obygaze_features.manifest import LabelPolicy, apply_policy
+
+    labelled = apply_policy(clips, LabelPolicy(policy))
+    if policy != "raw":
+        changed = _changed(clips, labelled)
+        left_out = len(clips) - len(labelled)
+        return labelled, [f"label policy {policy}: {changed} clips changed level, {left_out} left out"]
+    if "paper" in clips.codebook.policies:
+        changed = _changed(clips, apply_policy(clips, LabelPolicy.PAPER))
+        if changed:
+            return labelled, [
+                (
+                    "label policy raw: levels as annotated; --policy paper, which published numbers "
+                    f"use, would make EN of {changed} clips without a visual concept"
+                )
+            ]
+    return labelled, []
+
+
+def _changed(before: "Manifest", after: "Manifest") -> int:
+    level = {clip.clip_id: clip.level for clip in before}
+    return sum(clip.level != level[clip.clip_id] for clip in after)
+
+
+@contextmanager
+def progress_bar(what: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar on stderr; give what is called with the numbers done and of all."""
+    from tqdm import tqdm
+
+    with tqdm(desc=what, unit=unit, leave=False, disable=None) as bar:
+
+        def progress(done: int, total: int) -> None:
+            if total != bar.total:
+                bar.reset(total)
+            bar.update(done - bar.n)
+
+        yield progress
