@@ -25,10 +25,11 @@ from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.concepts import crossfit_svm
 from obygaze_models.dataset import Dataset, load_dataset
-from obygaze_models.experiments.evaluate import evaluate
+from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models import MLPProbe, fit_many
-from obygaze_models.protocol import TASKS, VISUAL_CONCEPTS
-from obygaze_models.protocol.paper import Fold, classifier_folds
+from obygaze_models.obygaze12.corpus import CODEBOOK, TASKS, VISUAL_CONCEPTS
+from obygaze_models.obygaze12.folds import classifier_folds
+from obygaze_models.protocol import Fold, Labels
 
 N_CLIPS, N_FEATURES, N_MOVIES, EPOCHS = 1000, 512, 12, 10
 
@@ -53,9 +54,8 @@ def clips() -> Dataset:
     names = np.array([f"c{place:04}" for place in range(N_CLIPS)])
     movies = np.array([f"m{movie:02}" for movie in movie_of])
     data = X.astype(np.float32)
-    return Dataset(
-        data, y, names, movies, levels, "planted", "pooled", "as stored", "f" * 64, N_CLIPS, 0, 0, (), 0, 0
-    )
+    labels = Labels(names, movies, levels, np.zeros((N_CLIPS, 0), dtype=np.bool_), (), {})
+    return Dataset(data, labels, CODEBOOK, "planted", "pooled", "as stored", "f" * 64)
 
 
 def train_with_torch(X: NDArray[np.float32], y: NDArray[np.int64]) -> None:
@@ -157,7 +157,7 @@ def table2_row(
     store = seal_arrays(folder / f"table2-{shape[-1]}", movie_of, {"planted": {"pooled": X}})
     probes = [MLPProbe(variant="paper", random_state=number) for number in range(len(folds))]
     ours = times_of(lambda: train_from_store(store, manifest, folds, probes))
-    epochs = [len(probe.curves_[0].train_loss) for probe in probes]
+    epochs = [len(probe.curve_.train_loss) for probe in probes]
     visits = sum(count * size for count, size in zip(epochs, sizes, strict=True))
     # The plain loop's time goes with its visits to clips: an epoch of one fold, or five of two, tell it.
     measured, n = ((0,), 1) if len(shape) > 2 else ((0, 4), 5)
@@ -178,13 +178,13 @@ def table2_row(
 
 def train_from_store(store: Path, manifest: Manifest, folds: Sequence[Fold], probes: list[MLPProbe]) -> None:
     """Read a sealed store and train a probe for each fold."""
-    data = load_dataset(open_store(store), manifest, TASKS["enhn_s"])
+    data = load_dataset(open_store(store), manifest)
     place = {name: row for row, name in enumerate(data.clip_ids.tolist())}
     train, validation = (
         [np.array([place[name] for name in getattr(fold, side)]) for fold in folds]
         for side in ("train", "validation")
     )
-    fit_many(probes, data.X, data.y, train, validation=validation)
+    fit_many(probes, data.X, TASKS["enhn_s"].labels(data.levels), train, validation=validation)
 
 
 def print_ratio(what: str, ours: NDArray[np.float64], plain: NDArray[np.float64]) -> None:
@@ -231,9 +231,9 @@ def svms(manifest: Manifest, X: NDArray[np.float32]) -> None:
 
 PAPER = """
 import resource, sys, time
-from obygaze_models.commands.published import paper
+from obygaze_models.commands.paper import all_
 start = time.perf_counter()
-paper.main(sys.argv[1:], standalone_mode=False)
+all_.main(sys.argv[1:], standalone_mode=False)
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(f"{time.perf_counter() - start:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of CPU, ", end="")
 # Linux gives a child its parent's ru_maxrss; this one is the process's own.
@@ -247,13 +247,12 @@ def whole_paper(manifest: Manifest, X: NDArray[np.float32], folder: Path) -> Non
     movie_of = {clip.clip_id: clip.movie for clip in manifest}
     store = seal_arrays(folder / "whole", movie_of, {"planted": {"pooled": X}})
     write_manifest(manifest, folder / "obygaze12.csv")
-    command = [sys.executable, "-c", PAPER, str(store), "--manifest", str(folder / "obygaze12.csv")]
+    command = [sys.executable, "-c", PAPER, str(folder / "obygaze12.csv"), str(store)]
     done = subprocess.run(
         [*command, "--out", str(folder / "paper")], capture_output=True, text=True, check=True
     )
-    print(
-        f"obygaze paper, both protocols, {len(manifest)} clips x {N_FEATURES}: {done.stdout.splitlines()[-1]}"
-    )
+    found = done.stdout.splitlines()[-1]
+    print(f"obygaze paper all, both protocols, {len(manifest)} clips x {N_FEATURES}: {found}")
 
 
 def times_of(work: Callable[[], object]) -> NDArray[np.float64]:
@@ -274,12 +273,13 @@ def main() -> None:
     """Print the figures."""
     torch.set_num_threads(1)
     data = clips()
-    ours = best_of(3, lambda: MLPProbe(max_epochs=EPOCHS).fit(data.X, data.y))
-    theirs = best_of(3, lambda: train_with_torch(data.X, data.y))
+    y = TASKS["enhn_s"].labels(data.levels)
+    ours = best_of(3, lambda: MLPProbe(max_epochs=EPOCHS).fit(data.X, y))
+    theirs = best_of(3, lambda: train_with_torch(data.X, y))
     steps = EPOCHS * -(-N_CLIPS // 16)
     print(f"one training, {steps} steps of 16 x {N_FEATURES}: {1e6 * ours / steps:.0f} us a step, ", end="")
     print(f"PyTorch {1e6 * theirs / steps:.0f} us: {theirs / ours:.1f} times as fast")
-    whole = best_of(1, lambda: evaluate(data, TASKS["enhn_s"], TASKS["enhn_s"]))
+    whole = best_of(1, lambda: evaluate(data, ["mlp"], "enhn_s"))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"evaluate, {N_CLIPS} clips x {N_FEATURES} x {N_MOVIES} movies, 60 trainings: {whole:.1f} s")
     print(f"peak memory with PyTorch loaded: {peak:.0f} MiB")

@@ -8,13 +8,15 @@ import click
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Manifest
-    from obygaze_models.protocol.paper import Fold
+    from obygaze_models.protocol import Fold, Target
 
-NOT_USED = "--train and --test are not used with --concept: a concept's clips are told apart by the concept"
 PAPER_LABELS = "the paper protocol's folds are those of the released split files: its --policy is released"
 MOVIES_ARE_PAPERS = "--movies is for the paper protocol; strict leaves one movie out anyway"
-MOVIES_OR_CONCEPT = "--movies pairs films to train classifiers on; it has no --concept"
-ONLY_CONCEPTS = "--negatives says what a --concept is told from; name the concept as well"
+MOVIES_OR_CONCEPT = "--movies pairs films to train on a task of levels, not on a concept"
+ONLY_CONCEPTS = "--against is for --task concept:NAME: the levels of the clips without the concept"
+NEGATIVES = (
+    "the paper protocol tells a concept's clips from EN (--against EN), from HN and S, or from all of them"
+)
 
 
 @click.command()
@@ -24,19 +26,26 @@ ONLY_CONCEPTS = "--negatives says what a --concept is told from; name the concep
     type=click.Choice(["strict", "paper"]),
     default="strict",
     show_default=True,
-    help="strict: one movie left out at a time. paper: the published folds, which leak.",
+    help="strict: one movie left out at a time. paper: the published folds of ObyGaze12, which leak.",
 )
-@click.option("--train", help="Task to train on: en_s, hn_s or enhn_s.  [default: hn_s]")
-@click.option("--test", help="Task to test on.  [default: the task trained on]")
+@click.option(
+    "--task",
+    help="What models learn: a task of the manifest's codebook, concept:NAME, levels or scale:NAME. `obygaze "
+    "codebook show MANIFEST` lists them.  [default: the codebook's only task]",
+)
+@click.option("--test", help="What they are tested on.  [default: as trained]")
+@click.option("--negative", multiple=True, help="Level that is negative, in place of --task; repeatable.")
+@click.option("--positive", multiple=True, help="Level that is positive; repeatable.")
+@click.option("--test-negative", multiple=True, help="The same for the test; repeatable.")
+@click.option("--test-positive", multiple=True, help="The same for the test; repeatable.")
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="LEVEL",
+    help="With concept:NAME, keep the clips without the concept of this level alone (repeatable).",
+)
 @click.option(
     "--movies", is_flag=True, help="The paper's movie set: a film tested, a film validated on, 90 pairs."
-)
-@click.option("--concept", help="The folds of a visual concept's CAV instead, e.g. body or 'type of shot'.")
-@click.option(
-    "--negatives",
-    type=click.Choice(["en", "all", "hn_s"]),
-    help="What the S and HN clips with the concept are told from. en: EN clips. all: these and the S and HN "
-    "clips without the concept. hn_s: the latter alone.  [default: all]",
 )
 @click.option(
     "--policy",
@@ -47,11 +56,14 @@ ONLY_CONCEPTS = "--negatives says what a --concept is told from; name the concep
 def folds(
     manifest: Path,
     protocol: str,
-    train: str | None,
+    task: str | None,
     test: str | None,
+    negative: tuple[str, ...],
+    positive: tuple[str, ...],
+    test_negative: tuple[str, ...],
+    test_positive: tuple[str, ...],
+    against: tuple[str, ...],
     movies: bool,
-    concept: str | None,
-    negatives: str | None,
     policy: str | None,
     as_json: bool,
 ) -> None:
@@ -66,95 +78,84 @@ def folds(
 
     \b
     Examples:
-      obygaze folds obygaze12.csv --train hn_s --test enhn_s
-      obygaze folds obygaze12.csv --protocol paper --train hn_s --test enhn_s --json
-      obygaze folds obygaze12.csv --protocol paper --train hn_s --test enhn_s --movies
-      obygaze folds obygaze12.csv --protocol paper --concept body --negatives en --json
+      obygaze folds obygaze12.csv --task hn_s --test enhn_s
+      obygaze folds films.csv --task concept:Gun --json
+      obygaze folds obygaze12.csv --protocol paper --task hn_s --test enhn_s --movies
+      obygaze folds obygaze12.csv --protocol paper --task concept:Body --against EN --json
     """
-    from obygaze_features.manifest import LabelPolicy, apply_policy, read_manifest
-    from obygaze_models.protocol.paper import Negatives, concept_labels
-    from obygaze_models.protocol.tasks import find_task
+    from obygaze_features.manifest import LabelPolicy, apply_policy
+    from obygaze_models.commands.inputs import read_inputs
+    from obygaze_models.protocol import concept_target, labels_of, strict_folds
+    from obygaze_models.protocol.targets import choose_targets
 
-    _check_usage(protocol, movies=movies, concept=concept, negatives=negatives, policy=policy)
+    if protocol == "paper" and policy not in {None, "released"}:
+        raise click.UsageError(PAPER_LABELS)
+    if movies and protocol == "strict":
+        raise click.UsageError(MOVIES_ARE_PAPERS)
+    clips, _ = read_inputs(manifest, [])
+    learnt, asked = choose_targets(
+        clips.codebook, task, test, sides=(negative, positive), test_sides=(test_negative, test_positive)
+    )
+    if learnt.kind != asked.kind:
+        raise click.UsageError(f"a model of {learnt.name} can't be tested on {asked.name}")
+    if against and (learnt.kind != "concept" or asked != learnt):
+        raise click.UsageError(ONLY_CONCEPTS)
+    if against:
+        learnt = asked = concept_target(learnt.concept, clips.codebook, against)
     label_policy = LabelPolicy(policy or ("released" if protocol == "paper" else "raw"))
-    clips = read_manifest(manifest)
     # The split files' clips are the released ones already, and their levels are as annotated.
     labelled = clips if protocol == "paper" else apply_policy(clips, label_policy)
+    if protocol == "paper":
+        made, columns = _paper_folds(labelled, learnt, asked, movies=movies)
+    else:
+        made, columns = strict_folds(labelled, learnt, asked), []
     record: dict[str, Any] = {
         "protocol": protocol,
         "policy": str(label_policy),
         "manifest_sha256": clips.digest(),
+        "codebook": {"name": clips.codebook.name, "digest": clips.codebook.digest()},
+        "task": learnt.name,
+        "test": asked.name,
+        "notes": _notes(labelled, protocol, made, columns),
     }
-    if concept is not None:
-        if train or test:
-            click.echo(NOT_USED, err=True)
-        name, against = _concept(concept), Negatives(negatives or "all")
-        record |= {"concept": name, "negatives": str(against)}
-        labels = dict(concept_labels(labelled, name, against))
-        made, columns = _concept_folds(labelled, protocol, name, against)
-    else:
-        train_task = find_task(train or "hn_s")
-        test_task = find_task(test or train_task.name)
-        record |= {"train": train_task.name, "test": test_task.name, "movies": movies}
-        labels = {clip.clip_id: int(clip.level in train_task.positives) for clip in labelled}
-        made, columns = _task_folds(labelled, protocol, train_task.name, test_task.name, movies=movies)
-    record["notes"] = _notes(labelled, protocol, made, columns)
     if as_json:
         used = {clip_id for fold in made for side in _sides(fold).values() for clip_id in side}
+        labels = labels_of(labelled)
+        rows = zip(*(one.of(labels).tolist() for one in (learnt, asked)), strict=True)
+        label_of = {name: max(codes) for name, codes in zip(labels.clip_ids.tolist(), rows, strict=True)}
         record["folds"] = [_record(fold, labelled, by_movie=movies or protocol == "strict") for fold in made]
-        record["labels"] = {clip_id: label for clip_id, label in labels.items() if clip_id in used}
+        record["labels"] = {name: label for name, label in label_of.items() if name in used}
         click.echo(json.dumps(record, indent=1, ensure_ascii=False))
     else:
         _show(made, record, labelled)
 
 
-def _check_usage(
-    protocol: str, *, movies: bool, concept: str | None, negatives: str | None, policy: str | None
-) -> None:
-    if protocol == "paper" and policy not in {None, "released"}:
-        raise click.UsageError(PAPER_LABELS)
-    if movies and protocol == "strict":
-        raise click.UsageError(MOVIES_ARE_PAPERS)
-    if movies and concept is not None:
-        raise click.UsageError(MOVIES_OR_CONCEPT)
-    if negatives and concept is None:
-        raise click.UsageError(ONLY_CONCEPTS)
-
-
-def _concept(text: str) -> str:
-    """Find a visual concept by its name, with spaces, hyphens or underscores."""
-    from obygaze_models.protocol import OBYGAZE12, VISUAL_CONCEPTS, ProtocolError
-
-    name = OBYGAZE12.concept_spelled(text.replace("-", " ").replace("_", " "))
-    if name not in VISUAL_CONCEPTS:
-        raise ProtocolError(
-            f"concept {name} is not visual: no CAV is fitted for it; "
-            f"expected one of {', '.join(VISUAL_CONCEPTS)}"
-        )
-    return name
-
-
-def _concept_folds(
-    manifest: "Manifest", protocol: str, concept: str, negatives: Any
+def _paper_folds(
+    manifest: "Manifest", learnt: "Target", asked: "Target", *, movies: bool
 ) -> tuple[tuple["Fold", ...], list[str]]:
-    from obygaze_models.protocol.paper import CONCEPT_COLUMN, concept_folds
-    from obygaze_models.protocol.strict import strict_concept_folds
+    """Make the paper's folds, and name the columns of the manifest that they are in."""
+    from obygaze_models.obygaze12.corpus import TASKS, refuse_other_codebook
+    from obygaze_models.obygaze12.folds import (
+        CONCEPT_COLUMN,
+        Negatives,
+        classifier_folds,
+        concept_folds,
+        movie_folds,
+    )
 
-    if protocol == "strict":
-        return strict_concept_folds(manifest, concept, negatives), []
-    return concept_folds(manifest, concept, negatives), [CONCEPT_COLUMN]
-
-
-def _task_folds(
-    manifest: "Manifest", protocol: str, train: str, test: str, *, movies: bool
-) -> tuple[tuple["Fold", ...], list[str]]:
-    from obygaze_models.protocol import find_task
-    from obygaze_models.protocol.paper import classifier_folds, movie_folds
-    from obygaze_models.protocol.strict import strict_folds
-
-    tasks = find_task(train), find_task(test)
-    if protocol == "strict":
-        return strict_folds(manifest, *tasks), []
+    refuse_other_codebook(manifest.codebook, "the paper protocol")
+    if learnt.kind == "concept":
+        of_levels = {(): Negatives.ALL, ("EN",): Negatives.EN, ("HN", "S"): Negatives.HN_S}
+        negatives = of_levels.get(tuple(sorted(learnt.against)))
+        if movies:
+            raise click.UsageError(MOVIES_OR_CONCEPT)
+        if negatives is None or asked != learnt:
+            raise click.UsageError(NEGATIVES)
+        return concept_folds(manifest, learnt.concept, negatives), [CONCEPT_COLUMN]
+    for one in (learnt, asked):
+        if one.name not in TASKS:
+            raise click.UsageError(f"the paper protocol has the tasks {', '.join(TASKS)}, and no {one.name}")
+    tasks = TASKS[learnt.name], TASKS[asked.name]
     if movies:
         return movie_folds(manifest, *tasks), [f"fold_movieset_{task.name}" for task in tasks]
     return classifier_folds(manifest, *tasks), [f"fold_{task.name}" for task in tasks]
@@ -162,7 +163,7 @@ def _task_folds(
 
 def _notes(manifest: "Manifest", protocol: str, made: tuple["Fold", ...], columns: list[str]) -> list[str]:
     """Say what leaks and what was left out."""
-    from obygaze_models.protocol.paper import leak_caption, without_video
+    from obygaze_models.obygaze12.folds import leak_caption, without_video
 
     if protocol == "strict":
         used = {clip_id for fold in made for side in _sides(fold).values() for clip_id in side}
@@ -182,7 +183,7 @@ def _sides(fold: "Fold") -> dict[str, tuple[str, ...]]:
 
 
 def _record(fold: "Fold", manifest: "Manifest", *, by_movie: bool) -> dict[str, Any]:
-    from obygaze_models.protocol.paper import count_leaks
+    from obygaze_models.obygaze12.folds import count_leaks
 
     leaks = count_leaks(fold)
     record: dict[str, Any] = {"fold": fold.name}
@@ -201,7 +202,7 @@ def _record(fold: "Fold", manifest: "Manifest", *, by_movie: bool) -> dict[str, 
 def _show(made: tuple["Fold", ...], record: dict[str, Any], manifest: "Manifest") -> None:
     from tabulate import tabulate
 
-    from obygaze_models.protocol.paper import count_leaks
+    from obygaze_models.obygaze12.folds import count_leaks
 
     rows = []
     for fold in made:
@@ -215,10 +216,7 @@ def _show(made: tuple["Fold", ...], record: dict[str, Any], manifest: "Manifest"
     alignment = ["left"] + ["right"] * 5
     click.echo(tabulate(rows, headers, tablefmt="simple", disable_numparse=True, colalign=alignment))
     click.echo()
-    if "concept" in record:
-        click.echo(f"concept {record['concept']}, negatives {record['negatives']}")
-    else:
-        click.echo(f"train {record['train']}, test {record['test']}")
+    click.echo(f"task {record['task']}, test {record['test']}")
     click.echo(f"protocol {record['protocol']}, label policy {record['policy']}")
     for note in record["notes"]:
         click.echo(note)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from obygaze_features.manifest import LabelPolicy, Manifest
     from obygaze_models.obygaze12.paper import Protocol
     from obygaze_models.report import Report
 
@@ -159,12 +158,12 @@ def figure2(manifest: Path, out: Path, *, force: bool, as_json: bool) -> None:
     Examples:
       obygaze paper figure2 obygaze12.csv --out figure2
     """
-    from obygaze_features.manifest import read_manifest
+    from obygaze_models.commands.inputs import read_inputs
     from obygaze_models.obygaze12 import paper
     from obygaze_models.report import new_folder, write_report
 
-    _refuse_swapped(manifest, ())
-    report = paper.figure2(read_manifest(manifest))
+    clips, _ = read_inputs(manifest, [])
+    report = paper.figure2(clips)
     with new_folder(out, force=force) as folder:
         write_report(report, folder)
     _print([report], as_json=as_json)
@@ -185,29 +184,19 @@ def _run(
 ) -> None:
     from dataclasses import replace
 
-    from tqdm import tqdm
-
-    from obygaze_features.manifest import LabelPolicy, read_manifest
-    from obygaze_features.store import open_store
+    from obygaze_features.manifest import LabelPolicy
+    from obygaze_models.commands.inputs import progress_bar, read_inputs, under_policy
     from obygaze_models.obygaze12 import paper
     from obygaze_models.report import new_folder
 
-    _refuse_swapped(manifest, stores)
     protocols: list[Protocol] = ["paper", "strict"] if protocol == "both" else [protocol]  # type: ignore[list-item]
-    clips, opened, labels = read_manifest(manifest), [open_store(one) for one in stores], LabelPolicy(policy)
+    clips, opened = read_inputs(manifest, stores)
+    labels = LabelPolicy(policy)
     if "strict" in protocols:
-        _notice_policy(clips, labels)
+        for line in under_policy(clips, policy)[1]:
+            click.echo(line, err=True)
     names = list(paper.MODULES) if name is None else [name]
-    with (
-        new_folder(out, force=force) as folder,
-        tqdm(desc="training", unit="model", leave=False, disable=None) as bar,
-    ):
-
-        def progress(done: int, total: int) -> None:
-            if total != bar.total or done < bar.n:
-                bar.reset(total)
-            bar.update(done - bar.n)
-
+    with new_folder(out, force=force) as folder, progress_bar("training", "model") as progress:
         redone = paper.redo(names, clips, opened, protocols, policy=labels, seed=seed, progress=progress)
         if name is None:
             redone = replace(redone, reports=(paper.figure2(clips), *redone.reports))
@@ -221,40 +210,6 @@ def _run(
         for note in redone.notes:
             click.echo(note, err=True)
     click.echo(f"kept in {out}", err=True)
-
-
-def _refuse_swapped(manifest: Path, stores: Sequence[Path]) -> None:
-    """Recognise a store in the manifest's place, and a manifest in a store's.
-
-    Raises
-    ------
-    UsageError
-        Says which order is expected.
-    """
-    store_first = manifest.is_dir() or manifest.suffix == ".zip" or str(manifest).startswith("http")
-    tables = [one for one in stores if one.suffix == ".csv"]
-    if store_first and (tables or not stores):
-        raise click.UsageError(
-            f"{manifest} is a store, and the manifest comes first: "
-            + " ".join(["MANIFEST", *(["STORE..."] if stores else [])])
-        )
-    if tables:
-        raise click.UsageError(f"{tables[0]} is a table, and a store is expected there: MANIFEST STORE...")
-
-
-def _notice_policy(clips: "Manifest", policy: "LabelPolicy") -> None:
-    """Say on stderr how many labels the strict protocol reads otherwise than they are annotated."""
-    from obygaze_features.manifest import apply_policy
-
-    labelled = apply_policy(clips, policy)
-    changed = sum(clips.by_id[clip.clip_id].level != clip.level for clip in labelled)
-    left_out = len(clips) - len(labelled)
-    if changed or left_out:
-        click.echo(
-            f"label policy {policy}: {changed} of {len(clips)} clips changed level, {left_out} left out; "
-            "--policy raw takes levels as annotated",
-            err=True,
-        )
 
 
 def _print(reports: "Sequence[Report]", *, as_json: bool) -> None:

@@ -57,9 +57,9 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
-        """Standardise and cut X [N, D], in its own precision."""
+        """Standardise and cut X [N, D], in double precision, which the solver's tolerance needs."""
         check_is_fitted(self)
-        features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        features = validate_data(self, X, dtype=np.float64, reset=False)
         return standardise(features, self.mean_, self.scale_, self.limit)
 
 

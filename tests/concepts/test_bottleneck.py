@@ -9,10 +9,10 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from obygaze_features.manifest import import_obygaze12
 from obygaze_models.concepts import ConceptBank, ConceptBottleneck, ConceptError
-from obygaze_models.concepts.paper import logistic_head, tree_head
 from obygaze_models.evaluation.metrics import auc, f1_pos
-from obygaze_models.protocol import TASKS
-from obygaze_models.protocol.paper import head_fold
+from obygaze_models.obygaze12.corpus import TASKS
+from obygaze_models.obygaze12.folds import head_fold
+from obygaze_models.obygaze12.settings import logistic_head, tree_head
 
 HEADS = ["logistic", "elastic_net", "tree"]
 NAMES = ("Body", "Look", "Posture")

@@ -7,12 +7,18 @@ import pytest
 
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy
 from obygaze_features.manifest import statistics as count
-from obygaze_models.experiments.figure3 import UNDEFINED
-from obygaze_models.figures.figure2 import draw_figure2
-from obygaze_models.figures.figure3 import Bar, draw_figure3
-from obygaze_models.figures.figure5 import Node, draw_figure5
-from obygaze_models.figures.figure6 import Effect, draw_forest, draw_weights
-from obygaze_models.protocol import VISUAL_CONCEPTS
+from obygaze_models.obygaze12.corpus import VISUAL_CONCEPTS
+from obygaze_models.obygaze12.drawing import (
+    Bar,
+    Effect,
+    Node,
+    draw_figure3,
+    draw_figure5,
+    draw_forest,
+    draw_weights,
+)
+from obygaze_models.obygaze12.figure2 import draw_figure2
+from obygaze_models.obygaze12.figure3 import UNDEFINED
 
 NAN = float("nan")
 

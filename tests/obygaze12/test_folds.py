@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from obygaze_features.manifest import Clip, Manifest, import_obygaze12
-from obygaze_models.protocol import TASKS, VISUAL_CONCEPTS, ProtocolError
-from obygaze_models.protocol.paper import (
+from obygaze_models.errors import ProtocolError
+from obygaze_models.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
+from obygaze_models.obygaze12.folds import (
     CONCEPT_VALIDATION_FOLDS,
-    Fold,
     Negatives,
     classifier_folds,
     concept_folds,
@@ -23,7 +23,7 @@ from obygaze_models.protocol.paper import (
     movie_folds,
     without_video,
 )
-from obygaze_models.protocol.strict import strict_concept_folds, strict_folds
+from obygaze_models.protocol import Fold, find_target, strict_folds
 
 NEGATIVES = {
     "Sc_HNc_vs_EN": Negatives.EN,
@@ -194,10 +194,10 @@ def test_a_fold_of_another_level_or_no_number_is_refused(tmp_path):
 
 
 def test_strict_folds_test_every_clip_once_and_share_neither_clip_nor_movie(obygaze12):
-    for folds in (
-        strict_folds(obygaze12, TASKS["hn_s"], TASKS["enhn_s"]),
-        strict_concept_folds(obygaze12, "Body", Negatives.ALL),
-    ):
+    hn_s, enhn_s, body = (
+        find_target(name, obygaze12.codebook) for name in ("hn_s", "enhn_s", "concept:Body")
+    )
+    for folds in (strict_folds(obygaze12, hn_s, enhn_s), strict_folds(obygaze12, body, body)):
         tested = [clip_id for fold in folds for clip_id in fold.test]
         assert len(folds) == 12
         assert len(tested) == len(set(tested))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from obygaze_models.experiments.published import (
+from obygaze_models.obygaze12.published import (
     BOTTLENECKS,
     CELLS,
     FILMS,
@@ -12,7 +12,7 @@ from obygaze_models.experiments.published import (
     TRIVIAL,
     trivial_f1,
 )
-from obygaze_models.experiments.table2 import trivial_block
+from obygaze_models.obygaze12.table2 import trivial_block
 
 
 def test_seven_of_the_eight_trivial_figures_come_out_as_printed_and_the_eighth_does_not():

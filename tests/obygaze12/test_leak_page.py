@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from obygaze_features.manifest import import_obygaze12
-from obygaze_models.protocol import TASKS
-from obygaze_models.protocol.paper import classifier_folds, count_leaks
+from obygaze_models.obygaze12.corpus import TASKS
+from obygaze_models.obygaze12.folds import classifier_folds, count_leaks
 
 PAGE = Path(__file__).parents[2] / "docs" / "leak.md"
 

@@ -9,14 +9,14 @@ import pytest
 from obygaze_features.manifest import LabelPolicy, import_obygaze12
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.experiments import figure3, figure5, figure6, paper_protocol, table2, table4
-from obygaze_models.experiments.evaluate import seed_of
-from obygaze_models.experiments.material import load_material
-from obygaze_models.experiments.paper import leak_notes
-from obygaze_models.experiments.published import CELLS
-from obygaze_models.experiments.results import PaperResults
+from obygaze_models.evaluation.evaluate import seed_of
 from obygaze_models.models import MLPProbe
-from obygaze_models.protocol.paper import Negatives
+from obygaze_models.obygaze12 import figure3, figure5, figure6, paper_protocol, table2, table4
+from obygaze_models.obygaze12.corpus import load_corpus
+from obygaze_models.obygaze12.folds import Negatives
+from obygaze_models.obygaze12.paper import leak_notes
+from obygaze_models.obygaze12.paper_protocol import PaperResults
+from obygaze_models.obygaze12.published import CELLS
 from obygaze_models.report import markdown
 
 LEAKS = {
@@ -28,18 +28,18 @@ LEAKS = {
 
 
 @pytest.fixture(scope="module")
-def material(shared_data, tmp_path_factory):
+def corpus(shared_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("oracle")
     manifest = import_obygaze12(shared_data / "obygaze12", folder).manifest
     with np.load(shared_data / "oracles" / "synth_features.npz", allow_pickle=False) as file:
         movie_of = dict(zip(file["ids"].tolist(), file["movie"].tolist(), strict=True))
         path = seal_arrays(folder / "synth", movie_of, {"xclip": {"pooled": file["features"]}})
-    return load_material([open_store(path)], manifest, LabelPolicy.RAW)
+    return load_corpus([open_store(path)], manifest, LabelPolicy.RAW)
 
 
 @pytest.fixture(scope="module")
-def results(material):
-    return PaperResults(material, material.sources[0])
+def results(corpus):
+    return PaperResults(corpus, corpus.clips)
 
 
 @pytest.fixture(scope="module")
@@ -142,10 +142,10 @@ def test_all_positive_at_the_released_prevalence_is_not_the_printed_row(results)
 
 
 @pytest.fixture(scope="module")
-def narrow(material):
+def narrow(corpus):
     """Sixteen columns, for speed: what is learnt does not matter here."""
-    source = dataclasses.replace(material.sources[0], X=np.ascontiguousarray(material.sources[0].X[:, :16]))
-    return PaperResults(material, source)
+    source = dataclasses.replace(corpus.clips, X=np.ascontiguousarray(corpus.clips.X[:, :16]))
+    return PaperResults(corpus, source)
 
 
 def test_table_4_has_ten_films_of_nine_pairs_each_and_no_leak(narrow):
@@ -158,11 +158,11 @@ def test_table_4_has_ten_films_of_nine_pairs_each_and_no_leak(narrow):
 
 def test_a_film_pair_is_what_it_would_be_trained_alone(narrow):
     """Of films 0 and 1, and 0 and 2, both ways: two trainings, each stopped on its own by four films."""
-    folds = paper_protocol.pair_folds(narrow.material)
-    table, X, y = narrow.film_pairs.table, narrow.source.X, narrow.material.y
+    folds = paper_protocol.pair_folds(narrow.corpus.manifest)
+    table, X, y = narrow.film_pairs.table, narrow.source.X, paper_protocol.positive(narrow.source)
     for place, twin in ((0, 9), (9, 0), (1, 18), (18, 1)):
         train, validation, test = (
-            narrow.material.rows(getattr(folds[place], side)) for side in ("train", "validation", "test")
+            narrow.source.rows(getattr(folds[place], side)) for side in ("train", "validation", "test")
         )
         assert set(folds[place].train) == set(folds[twin].train)
         alone = MLPProbe(variant="paper", random_state=seed_of(0, min(place, twin)))
@@ -200,11 +200,10 @@ def test_figure_5_is_the_published_heads_tree_down_to_four_levels(results):
         assert children["n_train"].sum() == nodes.set_index("number").loc[parent, "n_train"]
 
 
-def test_random_weights_are_called_untrained_in_every_table(material, results):
-    source = dataclasses.replace(material.sources[0], untrained=True)
-    random = dataclasses.replace(material, sources=(source,))
+def test_random_weights_are_called_untrained_in_every_table(corpus, results):
+    source = dataclasses.replace(corpus.clips, untrained=True)
     # The predictions are the same; what is said of them is not.
-    said = PaperResults(random, source)
+    said = PaperResults(dataclasses.replace(corpus, sources=(source,)), source)
     for name in ("classifiers", "concepts", "heads"):
         said.__dict__[name] = getattr(results, name)
     for module in (table2, figure3, figure5):
@@ -215,16 +214,23 @@ def test_random_weights_are_called_untrained_in_every_table(material, results):
     assert [row[4] for row in block.rows if row[1] == "xclip (untrained)"] == ["-"] * 6
 
 
-def test_clips_without_features_are_left_out_of_all_sides_and_counted(material):
-    kept = np.arange(len(material.clip_ids)) % 10 != 0
-    source = dataclasses.replace(material.sources[0], X=material.sources[0].X[kept][:, :8])
-    fewer = dataclasses.replace(
-        material,
-        clip_ids=material.clip_ids[kept],
-        movies=material.movies[kept],
-        levels=material.levels[kept],
-        present=material.present[kept],
-        sources=(source,),
+def test_without_one_of_the_films_nothing_printed_stands_beside(corpus, results):
+    kept = tuple(clip for clip in corpus.manifest if clip.movie != "tt1142988")
+    fewer = PaperResults(
+        dataclasses.replace(corpus, manifest=corpus.manifest.with_clips(kept)), results.source
     )
+    for name in ("classifiers", "concepts", "heads"):
+        fewer.__dict__[name] = getattr(results, name)
+    for module in (table2, figure3, figure5):
+        report = module.paper_report([fewer])
+        assert "printed" not in markdown(report)
+        assert not [name for name in report.data.columns if "printed" in name]
+
+
+def test_clips_without_features_are_left_out_of_all_sides_and_counted(corpus):
+    kept = np.flatnonzero(np.arange(len(corpus.clips)) % 10 != 0)
+    source = corpus.clips.take(kept)
+    source = dataclasses.replace(source, X=np.ascontiguousarray(source.X[:, :8]))
+    fewer = dataclasses.replace(corpus, sources=(source,))
     notes = " ".join(table2.paper_report([PaperResults(fewer, source)]).notes)
     assert "clips of these folds have no features and are left out of all sides" in notes
