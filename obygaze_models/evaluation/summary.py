@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_models.errors import PredictionsError
 from obygaze_models.evaluation.intervals import NAN, Interval, jackknife_interval, t_interval
 from obygaze_models.evaluation.metrics import METRICS, Metric, prevalence, within_movie_auc
-from obygaze_models.errors import PredictionsError
 from obygaze_models.evaluation.predictions import Predictions
 
 Seeds = Sequence[tuple[NDArray[np.float64], NDArray[np.int64]]]

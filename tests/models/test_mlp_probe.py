@@ -128,8 +128,7 @@ def test_without_anything_to_select_on_all_epochs_are_run_and_the_last_kept(lear
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(learnable, dtype):
     X = learnable.X.astype(dtype)
     first, again, other = (
-        MLPProbe(max_epochs=4, random_state=seed).fit(X, y_of(learnable))
-        for seed in (0, 0, 1)
+        MLPProbe(max_epochs=4, random_state=seed).fit(X, y_of(learnable)) for seed in (0, 0, 1)
     )
     assert first.parameters_.dtype == dtype
     assert first.parameters_.tobytes() == again.parameters_.tobytes()
