@@ -1,14 +1,13 @@
-"""A dataset is exactly the task's clips that have features, and says what it left out."""
+"""A dataset is exactly the annotated clips that have features, and says what it left out."""
 
 import numpy as np
 import pytest
 
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Group, open_store
-from obygaze_models.dataset import DatasetError, Exclusion, load_dataset
-from obygaze_models.protocol import TASKS, Task
-
-EN_S, HN_S, ENHN_S = TASKS["en_s"], TASKS["hn_s"], TASKS["enhn_s"]
+from obygaze_models.dataset import Exclusion, load_dataset, load_datasets
+from obygaze_models.errors import DatasetError
+from obygaze_models.protocol import find_target
 
 MOVIES = {"b1": "b", "a1": "a", "a2": "a", "c1": "c", "c2": "c", "stranger": "d"}
 FRAMES = np.random.default_rng(0).normal(size=(6, 2, 3)).astype(np.float32)
@@ -34,34 +33,75 @@ def manifest(tmp_path_factory):
     return Manifest(tuple(clips), tmp_path_factory.mktemp("manifest"))
 
 
-def test_clips_of_the_task_come_in_the_manifests_order_with_their_own_features(store, manifest):
-    data = load_dataset(store, manifest, ENHN_S, backbone="one")
+def test_annotated_clips_come_in_the_manifests_order_with_their_own_features(store, manifest):
+    data = load_dataset(store, manifest, backbone="one")
     assert data.clip_ids.tolist() == ["a1", "a2", "b1"]
     assert data.movies.tolist() == ["a", "a", "b"]
     assert data.levels.tolist() == ["S", "HN", "EN"]
-    assert data.y.tolist() == [1, 0, 0]
+    assert find_target("hn_s", data.codebook).of(data.labels).tolist() == [1, 0, -1]
     np.testing.assert_array_equal(data.X, POOLED[[ROW[clip_id] for clip_id in data.clip_ids]])
     assert (data.X.dtype, data.X.flags.c_contiguous) == (np.float32, True)
     assert data.store == store.fingerprint
 
 
 def test_a_clip_without_features_is_excluded_with_its_reason_and_nothing_stands_in_for_it(store, manifest):
-    data = load_dataset(store, manifest, ENHN_S, backbone="one")
+    data = load_dataset(store, manifest, backbone="one")
     assert data.excluded == (
-        Exclusion("c1", "failed: the file is empty (0 bytes)"),
-        Exclusion("elsewhere", "not in the store"),
+        Exclusion("c1", "S", "failed: the file is empty (0 bytes)"),
+        Exclusion("elsewhere", "HN", "not in the store"),
     )
 
 
 def test_every_clip_of_manifest_and_store_is_accounted_for(store, manifest):
-    data = load_dataset(store, manifest, ENHN_S, backbone="one")
-    assert data.n_manifest == len(data.y) + len(data.excluded) + data.n_other_levels + data.n_unlabelled == 7
-    assert (data.n_other_levels, data.n_unlabelled, data.n_unknown, data.n_partial) == (1, 1, 1, 1)
+    data = load_dataset(store, manifest, backbone="one")
+    counts = data.counts
+    assert counts["manifest"] == len(data) + len(data.excluded) + counts["unlabelled"] == 7
+    # NS counts as no label; "stranger" is in the store alone.
+    assert counts == {"manifest": 7, "unlabelled": 2, "with_features": 3, "partial": 1, "in_store_only": 1}
 
 
-def test_two_tasks_give_the_clips_of_either(store, manifest):
-    assert load_dataset(store, manifest, EN_S, backbone="one").clip_ids.tolist() == ["a1", "b1"]
-    assert load_dataset(store, manifest, EN_S, HN_S, backbone="one").clip_ids.tolist() == ["a1", "a2", "b1"]
+def test_rows_are_found_by_clip_and_kept_with_their_labels(store, manifest):
+    data = load_dataset(store, manifest, backbone="one")
+    rows = data.rows(["b1", "elsewhere", "a1"])
+    assert rows.tolist() == [2, 0]
+    kept = data.take(rows)
+    assert kept.clip_ids.tolist() == ["b1", "a1"]
+    assert kept.rows(["a1"]).tolist() == [1]
+    np.testing.assert_array_equal(kept.X, data.X[rows])
+    assert kept.present.index.tolist() == [0, 1]
+
+
+def test_presence_is_of_the_visual_concepts_by_name(store, tmp_path):
+    clips = (
+        Clip("a1", "a", level="S", concepts=("Look", "Voice")),
+        Clip("a2", "a", level="HN", concepts=("Body", "Look")),
+    )
+    data = load_dataset(store, Manifest(clips, tmp_path), backbone="one")
+    assert list(data.present.columns) == list(data.codebook.visual_concepts)
+    assert "Voice" not in data.present
+    assert data.present[["Body", "Look"]].to_numpy().tolist() == [[0, 1], [1, 1]]
+
+
+def test_models_that_read_frames_or_tokens_get_the_rows_of_the_same_clips(store, manifest):
+    data = load_dataset(store, manifest, backbone="one")
+    rows = [ROW[clip_id] for clip_id in data.clip_ids]
+    assert data.read("pooled") is data.X
+    np.testing.assert_array_equal(data.read("frames"), FRAMES[rows])
+    np.testing.assert_array_equal(data.take(np.array([2])).read("frames"), FRAMES[rows[2:]])
+    with pytest.raises(DatasetError, match="backbone one has no tokens in this store: it has pooled, frames"):
+        data.read("tokens")
+
+
+def test_several_backbones_are_loaded_for_the_clips_that_all_have(store, make_store, manifest, tmp_path):
+    other = open_store(make_store(tmp_path / "more", {"b1": "b", "a1": "a"}, {"one": {"pooled": POOLED[:2]}}))
+    loaded = load_datasets([store, other], manifest)
+    assert [data.label.rpartition("-")[2] for data in loaded] == ["one", "two", "one"]
+    assert len({data.label for data in loaded}) == 3
+    for data in loaded:
+        assert data.clip_ids.tolist() == ["a1", "b1"]
+        assert [one.clip_id for one in data.excluded] == ["a2", "c1", "elsewhere"]
+    with pytest.raises(DatasetError, match=r"store films.* is given twice"):
+        load_datasets([store, store], manifest)
 
 
 @pytest.mark.parametrize("pool", ["max", "mean"])
@@ -69,7 +109,7 @@ def test_two_tasks_give_the_clips_of_either(store, manifest):
     ("backbone", "features", "stored"), [("one", "frames", FRAMES), ("two", "tokens", TOKENS)]
 )
 def test_frames_and_tokens_are_pooled_over_time(store, manifest, backbone, features, stored, pool):
-    data = load_dataset(store, manifest, ENHN_S, backbone=backbone, features=features, pool=pool)
+    data = load_dataset(store, manifest, backbone=backbone, features=features, pool=pool)
     expected = getattr(stored.astype(np.float32), pool)(axis=1)[[ROW[clip_id] for clip_id in data.clip_ids]]
     np.testing.assert_array_equal(data.X, expected)
     assert (data.features, data.pool) == (features, pool)
@@ -82,8 +122,8 @@ def test_the_paper_pools_as_pytorchs_adaptive_max_pool_to_length_one():
 
 
 def test_by_default_the_smallest_stored_array_is_read(store, manifest):
-    assert load_dataset(store, manifest, EN_S, backbone="one").features == "pooled"
-    assert load_dataset(store, manifest, EN_S, backbone="two").features == "tokens"
+    assert load_dataset(store, manifest, backbone="one").features == "pooled"
+    assert load_dataset(store, manifest, backbone="two").features == "tokens"
 
 
 def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatch):
@@ -94,37 +134,31 @@ def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatc
     with pytest.raises(
         DatasetError, match=r"backbone one, pooled of clip a2: a feature is not finite \(1 such"
     ):
-        load_dataset(store, manifest, ENHN_S, backbone="one")
+        load_dataset(store, manifest, backbone="one")
 
 
 def test_several_backbones_must_be_told_apart(store, manifest):
     with pytest.raises(DatasetError, match=r"store films.* has several backbones \(one, two\): name one"):
-        load_dataset(store, manifest, EN_S)
+        load_dataset(store, manifest)
     with pytest.raises(DatasetError, match=r"has no backbone 'three': it has one, two"):
-        load_dataset(store, manifest, EN_S, backbone="three")
+        load_dataset(store, manifest, backbone="three")
 
 
 def test_an_array_that_is_not_stored_is_refused(store, manifest):
     with pytest.raises(
         DatasetError, match=r"backbone two of store films.* has no pooled features: it has tokens"
     ):
-        load_dataset(store, manifest, EN_S, backbone="two", features="pooled")
+        load_dataset(store, manifest, backbone="two", features="pooled")
 
 
 def test_a_store_of_other_clips_is_refused(store, tmp_path):
     others = Manifest((Clip("x", "x", level="S"), Clip("y", "y", level="EN")), tmp_path)
     with pytest.raises(
-        DatasetError, match=r"none of the manifest's 2 clips .*\(the first: x, not in the store\)"
+        DatasetError, match=r"none of the manifest's 2 annotated clips .*\(the first: x, not in the store\)"
     ):
-        load_dataset(store, others, EN_S, backbone="one")
+        load_dataset(store, others, backbone="one")
 
 
 def test_a_manifest_without_levels_is_refused(store, tmp_path):
-    with pytest.raises(DatasetError, match="no clip of level EN, S among its 1: are its levels filled in"):
-        load_dataset(store, Manifest((Clip("a1", "a"),), tmp_path), EN_S, backbone="one")
-
-
-def test_tasks_with_different_positives_are_refused(store, manifest):
-    other = Task("en_hn", ("EN",), ("HN",))
-    with pytest.raises(DatasetError, match="tasks en_s and en_hn have different positive levels"):
-        load_dataset(store, manifest, EN_S, other, backbone="one")
+    with pytest.raises(DatasetError, match="no clip of level EN, HN, S among its 1: are its levels filled in"):
+        load_dataset(store, Manifest((Clip("a1", "a"),), tmp_path), backbone="one")

@@ -91,7 +91,7 @@ class Fold:
 
 def evaluate(
     data: Dataset,
-    models: Sequence[str] | Mapping[str, Any] | Sequence[ModelSpec] | None = None,
+    models: str | Sequence[str] | Mapping[str, Any] | Sequence[ModelSpec] | None = None,
     task: str | Target = "",
     test: str | Target | Sequence[str | Target] | None = None,
     *,
@@ -137,6 +137,7 @@ def evaluate(
     tests = _targets(test, data) or (train,)
     _check_targets(train, tests)
     specs = _specs(models, train)
+    features = {reads: data.read(reads) for reads in dict.fromkeys(spec.reads for spec in specs)}
     learnt = train.of(data.labels)
     asked = {one.name: one.of(data.labels) for one in tests}
     _check_classes(data, train, learnt, asked)
@@ -149,10 +150,11 @@ def evaluate(
     thresholds: dict[tuple[str, int], dict[str, float]] = {}
     todo = [(fold, spec) for fold in folds for spec in specs if fold.seed == seed or spec.draws()]
     for done, (fold, spec) in enumerate(todo):
-        model = _fit(spec, fold, data, (train, learnt), concepts[fold.name])
+        X = features[spec.reads]
+        model = _fit(spec, fold, data, X, learnt=(train, learnt), concepts=concepts[fold.name])
         thresholds.setdefault((fold.name, fold.seed), {})[spec.name] = model.threshold
         about = {"model": spec.name, "fold": fold.split.fold, "seed": fold.seed}
-        scores = model.scores(data.read(spec.reads)[fold.split.test], data.movies[fold.split.test])
+        scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
         blocks += [
             _rows(data, fold, f"{train.name}>{one.name}", asked[one.name], scores)
             | about
@@ -236,11 +238,7 @@ def _check_targets(train: Target, tests: Sequence[Target]) -> None:
 
 
 def _specs(models: Any, train: Target) -> list[ModelSpec]:
-    if models is not None and not isinstance(models, Mapping):
-        models = list(models)
-        if all(isinstance(one, ModelSpec) for one in models):
-            models = {spec.name: spec for spec in models}
-    return models_for(train.kind, models)
+    return models_for(train.kind, (models,) if isinstance(models, str) else models)
 
 
 def _folds(
@@ -320,10 +318,12 @@ def _fit(
     spec: ModelSpec,
     fold: Fold,
     data: Dataset,
+    X: NDArray[Any],
+    *,
     learnt: tuple[Target, NDArray[np.int64]],
     concepts: Sequence[str],
 ) -> Fitted | Ladder:
-    """Fit a model on a fold's training side; `learnt` is the target and every clip's label."""
+    """Fit a model on a fold's training side; `learnt` is the target and every clip's label, X all clips'."""
     target, labels = learnt
     requests = spec.requests()
     rows = fold.around if "unlabelled" in requests else fold.split.train
@@ -331,11 +331,11 @@ def _fit(
     given: dict[str, Any] = {"movies": data.movies[rows]}
     if "present" in requests:
         given["present"] = data.present.loc[rows, list(concepts)]
-    X, y = data.read(spec.reads)[rows], np.where(inside, labels[rows], NOT_ASKED)
+    y = np.where(inside, labels[rows], NOT_ASKED)
     number = seed_of(fold.seed, fold.name)
     if target.kind == "ordinal":
-        return fit_ladder(spec, number, X, y, n_levels=target.n_classes, **given)
-    return fit(spec, number, X, y, **given)
+        return fit_ladder(spec, number, X[rows], y, n_levels=target.n_classes, **given)
+    return fit(spec, number, X[rows], y, **given)
 
 
 def _rows(

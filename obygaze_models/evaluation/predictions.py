@@ -63,10 +63,10 @@ class Predictions:
         if self.n_classes == 2:
             called: np.ndarray[tuple[int], np.dtype[np.int64]] = (score >= threshold).astype(np.int64)
             return called
-        ranks: np.ndarray[tuple[int], np.dtype[np.int64]] = np.clip(
+        levels: np.ndarray[tuple[int], np.dtype[np.int64]] = np.clip(
             np.floor(score + 1 - threshold), 0, self.n_classes - 1
         ).astype(np.int64)
-        return ranks
+        return levels
 
     def to_csv(self) -> str:
         """Write the table as CSV text; floats in the shortest form that reads back as the same number."""

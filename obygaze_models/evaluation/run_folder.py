@@ -30,8 +30,8 @@ FILES = (
     "report.tex",
     "excluded.csv",
 )
-"""What a run's folder may hold beside models. ``seeds.csv`` is there where a run has several seeds,
-``curves.csv`` where a model stops early, ``excluded.csv`` where clips have no features."""
+"""What a run's folder may hold beside models: ``seeds.csv`` where a run has several seeds, ``curves.csv``
+where a model stops early, ``excluded.csv`` where clips have no features."""
 
 
 @dataclass(frozen=True, eq=False)

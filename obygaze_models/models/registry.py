@@ -1,9 +1,11 @@
 """The zoo's own models, in the order of every table."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from obygaze_models.concepts import bottleneck, cav
+from obygaze_models.errors import ModelError
 from obygaze_models.models import baselines, linear, mlp, ordinal
 from obygaze_models.models.spec import Kind, ModelSpec, as_spec, find_models
 
@@ -26,29 +28,35 @@ def default_models(kind: Kind) -> list[ModelSpec]:
 
 
 def models_for(
-    kind: Kind, asked: Iterable[str] | Mapping[str, Any] | None, **changed: Callable[[int], Any]
+    kind: Kind, asked: Iterable[str | ModelSpec] | Mapping[str, Any] | None, **changed: Callable[[int], Any]
 ) -> list[ModelSpec]:
     """List the models that were asked for, and the baselines that they must beat.
 
     Parameters
     ----------
     kind : {"levels", "concept", "ordinal"}
-    asked : iterable of str, mapping of str to estimator, or None
-        Names (`find_models`), or estimators, factories and specs by name; None for the zoo's own.
+    asked : iterable of str or ModelSpec, mapping of str to estimator, or None
+        Names (`find_models`) and specs, or estimators, factories and specs by name; None for the zoo's own.
     **changed : callable
         Another ``make`` for a built-in model.
 
     Raises
     ------
     ModelError
-        A model that can't be found.
+        A model that can't be found, or two of one name.
     """
     own = default_models(kind)
     if isinstance(asked, Mapping):
-        specs = [as_spec(name, given) for name, given in asked.items()]
+        specs = [replace(as_spec(name, given), name=name) for name, given in asked.items()]
     elif asked is None:
         specs = find_models([spec.name for spec in own if spec.looks_at_features], BUILTIN, **changed)
     else:
-        specs = find_models(dict.fromkeys(asked), BUILTIN, **changed)
+        specs = [
+            one if isinstance(one, ModelSpec) else find_models([one], BUILTIN, **changed)[0]
+            for one in dict.fromkeys(asked)
+        ]
     named = {spec.name for spec in specs}
+    for spec in specs:
+        if sum(spec.name == other.name for other in specs) > 1:
+            raise ModelError(f"two models are called {spec.name!r}: give each a name of its own")
     return [*specs, *(spec for spec in own if not spec.looks_at_features and spec.name not in named)]

@@ -43,8 +43,8 @@ class Grid:
 class EarlyStopping:
     """Choose the length of training: each inner model stops on the movies held out, the median is kept.
 
-    The estimator's ``fit`` takes ``X_val`` and ``y_val``, and leaves the epochs it kept in ``fitted`` and its
-    `Curve` in ``curve_``.
+    The estimator's ``fit`` takes ``X_val`` and ``y_val``, and leaves the epochs it kept in ``fitted`` and, if
+    it has one, its `Curve` in ``curve_``.
 
     Attributes
     ----------
@@ -97,6 +97,8 @@ class GroupedSelection(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         What is left open.
     inner_folds : int
         Fewer are made where there are fewer movies.
+    pass_groups : bool
+        Whether the estimator's own ``fit`` takes the movies too.
 
     Attributes
     ----------
@@ -114,10 +116,18 @@ class GroupedSelection(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         Of the inner trainings that stopped early.
     """
 
-    def __init__(self, estimator: Any, choose: Choice | None = None, *, inner_folds: int = 4) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        choose: Choice | None = None,
+        *,
+        inner_folds: int = 4,
+        pass_groups: bool = False,
+    ) -> None:
         self.estimator = estimator
         self.choose = choose
         self.inner_folds = inner_folds
+        self.pass_groups = pass_groups
 
     def __sklearn_tags__(self) -> Tags:
         """Two classes only; the rest is the estimator's."""
@@ -168,6 +178,8 @@ class GroupedSelection(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
                 movies = check_array(groups, ensure_2d=False, dtype=None)
                 check_consistent_length(features, movies)
                 folds = inner_folds(labels, movies, self.inner_folds)
+                if self.pass_groups:
+                    params["groups"] = movies
                 chosen = self._choose(features, labels, folds, params)
                 self.threshold_ = best_threshold(labels, self.inner_scores_)
             self.estimator_ = chosen.fit(features, labels, **params)
@@ -208,7 +220,7 @@ class GroupedSelection(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
                 best = int(np.argmin(losses))
                 short = parameter.rsplit("__", maxsplit=1)[-1]
                 self.candidates_ = tuple(
-                    Candidate(f"{short}={value:g}", loss, place == best)
+                    Candidate(f"{short}={_plain(value)}", loss, place == best)
                     for place, (value, loss) in enumerate(zip(values, losses, strict=True))
                 )
                 self.inner_scores_ = scores[best]
@@ -255,7 +267,7 @@ class GroupedSelection(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             # threshold, never a number of the test fold.
             scores[out] = scores_of(inner, X[out])
             kept.append(int(getattr(inner, fitted)))
-            curves.append(inner.curve_)
+            curves += [inner.curve_] if hasattr(inner, "curve_") else []
         # The later epoch where the median falls between two.
         epochs = int(np.ceil(np.median(kept)))
         self.inner_scores_, self.curves_ = scores, tuple(curves)
@@ -322,6 +334,11 @@ def _rows(params: Mapping[str, Any], rows: NDArray[np.bool_]) -> dict[str, Any]:
         for name, value in params.items()
         if value is not None
     }
+
+
+def _plain(value: Any) -> str:
+    """Write a candidate's value: numbers short, whatever else as it is."""
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 def _inner_seed(seed: int, fold: int) -> int:

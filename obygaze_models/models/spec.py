@@ -1,6 +1,8 @@
 """What the zoo knows of a model before it is trained, and where models are found by name."""
 
 import importlib
+import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -30,6 +32,9 @@ ENTRY_POINTS = "obygaze.models"
 """The group of entry points in which a package offers its models: a `ModelSpec`, or a function of a seed."""
 
 METADATA = ("groups", "present", "unlabelled")
+
+FAILURES = (AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a foreign estimator may raise about clips that it can't use; torch's own errors are RuntimeErrors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ class ModelSpec:
         if self.choose is None:
             return made
         refuse_without_scores(made)
-        return GroupedSelection(made, self.choose)
+        return GroupedSelection(made, self.choose, pass_groups="groups" in self.requests())
 
     def requests(self, method: str = "fit") -> frozenset[str]:
         """Name what a method takes beside X and y."""
@@ -103,7 +108,8 @@ class ModelSpec:
         made = self.make(0)
         params = made.get_params(deep=True) if hasattr(made, "get_params") else {}
         plain = {
-            name: repr(value)
+            # An object's address differs from run to run.
+            name: re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
             for name, value in sorted(params.items())
             if not isinstance(value, BaseEstimator | list) and not name.endswith("random_state")
         }
@@ -127,9 +133,18 @@ class Fitted:
     threshold: float
 
     def scores(self, X: NDArray[Any], movies: NDArray[np.str_]) -> NDArray[np.float64]:
-        """Score clips [N]."""
-        wanted = self.spec.requests("decision_function")
-        return scores_of(self.estimator, X, **({"groups": movies} if "groups" in wanted else {}))
+        """Score clips [N]; movies are for estimators without a selection around them that request them.
+
+        Raises
+        ------
+        ModelError
+            The estimator refuses its input, or does not give one finite score a clip.
+        """
+        wanted = self.spec.choose is None and "groups" in self.spec.requests("decision_function")
+        try:
+            return scores_of(self.estimator, X, **({"groups": movies} if wanted else {}))
+        except FAILURES as error:
+            raise ModelError(f"model {self.spec.name} can't score clips: {error}") from error
 
 
 def fit(
@@ -173,10 +188,11 @@ def fit(
             given["groups"] = movies
         if "present" in requests:
             given["present"] = present
-        estimator.fit(X, y, **given)
+        with config_context(enable_metadata_routing=True):
+            estimator.fit(X, y, **given)
     except ObygazeError:
         raise
-    except (TypeError, ValueError) as error:
+    except FAILURES as error:
         raise ModelError(f"model {spec.name} can't be trained: {error}") from error
     return Fitted(spec, estimator, float(getattr(estimator, "threshold_", 0.0)))
 
@@ -223,7 +239,7 @@ def as_spec(name: str, given: Any) -> ModelSpec:
     if hasattr(given, "fit") and not isinstance(given, type):
         from sklearn.base import clone  # noqa: PLC0415  only for estimators handed over as they are
 
-        return ModelSpec(name, name, lambda _: clone(given), kinds=("levels", "concept", "ordinal"))
+        return ModelSpec(name, name, lambda seed: _seeded(clone(given), seed))
     if not callable(given):
         raise ModelError(
             f"{name} is a {type(given).__name__}: expected a ModelSpec, an estimator or a factory"
@@ -238,23 +254,34 @@ def as_spec(name: str, given: Any) -> ModelSpec:
 
 def _call(name: str, factory: Callable[..., Any], seed: int) -> Any:
     """Call a factory with a seed if it takes one."""
-    import inspect  # noqa: PLC0415  only for foreign factories
-
     try:
-        takes = [
-            one
-            for one in inspect.signature(factory).parameters.values()
-            if one.kind in {one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD} and one.default is one.empty
-        ]
+        parameters = list(inspect.signature(factory).parameters.values())
     except (TypeError, ValueError):
-        takes = []
+        parameters = []
+    named = [one.name for one in parameters if one.name in SEEDS and one.kind != one.POSITIONAL_ONLY]
+    needed = [one for one in parameters if one.kind in POSITIONAL and one.default is one.empty]
     try:
-        made = factory(seed) if takes else factory()
+        if named:
+            return factory(**{named[0]: seed})
+        if needed and not isinstance(factory, type):
+            return factory(seed)
+        made = factory()
+        return _seeded(made() if isinstance(made, type) else made, seed)
     except Exception as error:
         raise ModelError(f"{name} can't be made: {type(error).__name__}: {error}") from error
-    if not takes and "random_state" in getattr(made, "get_params", dict)():
-        made.set_params(random_state=seed)
-    return made
+
+
+SEEDS = ("seed", "random_state")
+"""Names of a factory's parameter for the seed. A function's first one without a default is the seed too."""
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _seeded(made: Any, seed: int) -> Any:
+    """Seed every part of an estimator that takes a ``random_state``: a run's seed decides all draws."""
+    params = made.get_params() if hasattr(made, "get_params") and not isinstance(made, type) else {}
+    seeds = {one: seed for one in params if one.rsplit("__", maxsplit=1)[-1] == "random_state"}
+    return made.set_params(**seeds) if seeds else made
 
 
 def _from_module(name: str) -> ModelSpec:
@@ -274,9 +301,10 @@ def _from_entry_point(name: str, builtin: Mapping[str, ModelSpec]) -> ModelSpec:
     offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     if name in offered:
         try:
-            return as_spec(name, offered[name].load())
-        except ImportError as error:
+            found = offered[name].load()
+        except Exception as error:
             raise ModelError(f"model {name} of {offered[name].value} can't be imported: {error}") from error
+        return as_spec(name, found)
     known = [*builtin, *offered]
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}, or MODULE:FACTORY"

@@ -218,7 +218,7 @@ def _comparison_notes(found: Comparison) -> list[str]:
         ),
         (
             f"p: {'exact ' if exact else ''}sign-flip test over movies, {patterns} patterns; "
-            f"Holm over {len(tests)} metrics"
+            f"Holm over {found.metrics['p_holm'].notna().sum()} metrics"
         ),
         (f"{paired} movies are few" if paired < FEW else f"with {paired} movies")
         + f": no exact p can be below {smallest_p(paired):.2g}; a difference must be "

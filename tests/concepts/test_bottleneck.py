@@ -7,12 +7,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from obygaze_features.manifest import import_obygaze12
-from obygaze_models.concepts import ConceptBank, ConceptBottleneck, ConceptError
-from obygaze_models.evaluation.metrics import auc, f1_pos
-from obygaze_models.obygaze12.corpus import TASKS
-from obygaze_models.obygaze12.folds import head_fold
+from obygaze_features.manifest import builtin_codebook, import_obygaze12
+from obygaze_models.concepts import ConceptBank, ConceptBottleneck
 from obygaze_models.obygaze12.settings import logistic_head, tree_head
+from obygaze_models.errors import ConceptError
+from obygaze_models.evaluation.metrics import auc, f1_pos
+from obygaze_models.obygaze12.folds import head_fold
 
 HEADS = ["logistic", "elastic_net", "tree"]
 NAMES = ("Body", "Look", "Posture")
@@ -121,9 +121,10 @@ def test_training_values_are_crossfitted_and_standardised(world):
 
 def test_selection_is_inside_the_training_movies_and_kept(world):
     model = fitted(world, "logistic")
-    assert list(model.inner_losses_) == ["C=0.001", "C=0.01", "C=0.1", "C=1", "C=10"]
-    best = min(model.inner_losses_, key=model.inner_losses_.get)
-    assert f"C={model.head_.C:g}" == best
+    assert [one.name for one in model.candidates_] == ["C=0.001", "C=0.01", "C=0.1", "C=1", "C=10"]
+    best = min(model.candidates_, key=lambda one: one.inner_loss)
+    assert [one for one in model.candidates_ if one.chosen] == [best]
+    assert f"C={model.head_.C:g}" == best.name
     assert model.inner_scores_.shape == world[1].shape
     assert f1_pos(world[1], model.inner_scores_ >= model.threshold_) >= f1_pos(
         world[1], model.inner_scores_ > 0
@@ -174,8 +175,9 @@ def test_the_papers_heads_have_the_originals_f1(shared_data, tmp_path, kind, mak
         row_of = {clip_id: row for row, clip_id in enumerate(file["ids"].tolist())}
         projection = file["projection"]
     manifest = import_obygaze12(shared_data / "obygaze12", tmp_path).manifest
+    codebook = builtin_codebook("obygaze12")
     for expected in results["pcbm"][kind]:
-        train, test = (TASKS[expected[key].lower()] for key in ("training_exptype", "predicting"))
+        train, test = (codebook.task(expected[key].lower()) for key in ("training_exptype", "predicting"))
         fold = head_fold(manifest, train, test)
         sides = [
             (

@@ -11,11 +11,10 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from obygaze_features.manifest import import_obygaze12
+from obygaze_features.manifest import builtin_codebook, import_obygaze12
 from obygaze_models.concepts import (
     ConceptBank,
     ConceptBottleneck,
-    ConceptError,
     LinearCAV,
     Problem,
     crossfit,
@@ -25,10 +24,10 @@ from obygaze_models.concepts import (
     svm_hyperplanes,
 )
 from obygaze_models.concepts.fit import KINDS
-from obygaze_models.evaluation.metrics import f1_pos
-from obygaze_models.obygaze12.corpus import CODEBOOK, VISUAL_CONCEPTS
-from obygaze_models.obygaze12.folds import Negatives, concept_folds, concept_labels
 from obygaze_models.obygaze12.settings import CAV_C, elect
+from obygaze_models.errors import ConceptError
+from obygaze_models.evaluation.metrics import f1_pos
+from obygaze_models.obygaze12.folds import Negatives, concept_folds, concept_labels
 
 ESTIMATORS = [
     *(LinearCAV(kind) for kind in KINDS),
@@ -231,10 +230,11 @@ def test_f1_of_every_split_election_and_projections_are_the_originals(shared_dat
     with np.load(shared_data / "oracles" / "pcbm_projection.npz", allow_pickle=False) as file:
         ids, names = file["ids"].tolist(), file["concepts"].tolist()
         projection, elected = file["projection"], file["elected_split"].tolist()
-    assert sorted(map(CODEBOOK.concept_spelled, names)) == sorted(VISUAL_CONCEPTS)
+    codebook = builtin_codebook("obygaze12")
+    assert sorted(map(codebook.concept_spelled, names)) == sorted(codebook.visual_concepts)
     problems = []
     for name, split in zip(names, elected, strict=True):
-        concept = CODEBOOK.concept_spelled(name)
+        concept = codebook.concept_spelled(name)
         labels = concept_labels(manifest, concept, Negatives.ALL)
         folds = concept_folds(manifest, concept, Negatives.ALL)
         chosen = folds if name in results["cav_f1_per_split"] else folds[split : split + 1]

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from obygaze_models.concepts import ConceptError, ridge_hyperplanes, ridge_leave_group_out, tuned_ridge
+from obygaze_models.concepts import ridge_hyperplanes, ridge_leave_group_out, tuned_ridge
 from obygaze_models.concepts.ridge_tuning import PENALTIES, mean_variance
+from obygaze_models.errors import ConceptError
 
 
 def planted(n, n_features, *, strength=(1.5, 0.0), n_movies=6, seed=0):

@@ -1,18 +1,20 @@
-"""Two runs are compared film by film, and only when they were asked the same of the same clips."""
+"""Two models are compared movie by movie, whatever they were trained on, if they were tested on the same."""
 
-import dataclasses
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from obygaze_models.evaluation import METRICS, Predictions
-from obygaze_models.experiments.compare import CompareError, compare, side
-from obygaze_models.experiments.comparison_table import caption, comparison_table, document
-from obygaze_models.experiments.run_folder import RunError, SavedRun, read_run
+from obygaze_models.errors import CompareError, RunError
+from obygaze_models.evaluation import FAMILIES, METRICS, Predictions, metrics
+from obygaze_models.evaluation.compare import compare, side
+from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.evaluation.run_folder import SavedRun, read_run, saved
+from obygaze_models.report import plain
+from obygaze_models.report.evaluation import comparison_report
 
-RECORD = {"protocol": "strict", "label_policy": "paper"}
+RECORD = {"protocol": "strict", "codebook": {"name": "obygaze12", "digest": "0"}, "n_classes": 2}
 
 
 def rows(strength, *, seed=0, model="mlp", n_movies=12, n_clips=30, noise=1):
@@ -36,21 +38,21 @@ def rows(strength, *, seed=0, model="mlp", n_movies=12, n_clips=30, noise=1):
     )
 
 
-def saved(tmp_path, table, **record):
-    return SavedRun(tmp_path, RECORD | record, Predictions(table))
+def kept(table, where="run", **record):
+    return SavedRun(where, RECORD | record, Predictions(table))
 
 
 @pytest.fixture
-def strong(tmp_path):
-    return saved(tmp_path / "strong", rows(3.0, noise=1))
+def strong():
+    return kept(rows(3.0, noise=1), "strong")
 
 
 @pytest.fixture
-def weak(tmp_path):
-    return saved(tmp_path / "weak", rows(0.5, noise=2))
+def weak():
+    return kept(rows(0.5, noise=2), "weak")
 
 
-def test_a_better_model_is_better_in_every_film_and_metric(strong, weak):
+def test_a_better_model_is_better_in_every_movie_and_metric(strong, weak):
     found = compare(side(strong), side(weak))
     assert list(found.metrics["metric"]) == list(METRICS)
     assert (found.metrics["difference"] > 0).all()
@@ -59,11 +61,13 @@ def test_a_better_model_is_better_in_every_film_and_metric(strong, weak):
     assert auc["low"] > 0
     assert (found.metrics["p_holm"] >= found.metrics["p"]).all()
     assert auc["p_holm"] == pytest.approx(6 * 2 / 4096)
+    assert (found.metrics["method_low"] < found.metrics["low"]).all()
+    assert (found.metrics["method_p_holm"] >= found.metrics["method_p"]).all()
 
 
-def test_the_difference_is_the_mean_over_films_of_the_films_differences(strong, weak):
+def test_the_difference_is_the_mean_over_movies_of_the_movies_differences(strong, weak):
     found = compare(side(strong), side(weak))
-    for metric, part in found.films.groupby("metric"):
+    for metric, part in found.movies.groupby("metric"):
         row = found.metrics.set_index("metric").loc[metric]
         assert len(part) == 12
         assert row["difference"] == pytest.approx(part["difference"].mean())
@@ -76,50 +80,47 @@ def test_a_run_equals_itself(strong):
     assert (found.metrics["p"] == 1).all()
 
 
-def test_two_models_of_equal_strength_are_not_told_apart(tmp_path):
+def test_two_models_of_equal_strength_are_not_told_apart():
     low = 0
     for noise in range(20):
-        a, b = (saved(tmp_path, rows(1.0, noise=noise + shift)) for shift in (100, 200))
+        a, b = (kept(rows(1.0, noise=noise + shift)) for shift in (100, 200))
         low += compare(side(a), side(b)).metrics["p_holm"].min() < 0.05
     assert low <= 3
 
 
-def test_seeds_are_averaged_within_a_film(tmp_path, weak):
+def test_seeds_are_averaged_within_a_movie(weak):
     two = pd.concat([rows(3.0, seed=0, noise=1), rows(3.0, seed=1, noise=3)], ignore_index=True)
-    both = compare(side(saved(tmp_path, two)), side(weak)).films.set_index(["metric", "movie"])["a"]
-    each = [
-        compare(side(saved(tmp_path, rows(3.0, noise=noise))), side(weak)).films.set_index(
-            ["metric", "movie"]
-        )["a"]
-        for noise in (1, 3)
-    ]
+    both, *each = (
+        compare(side(kept(table)), side(weak)).movies.set_index(["metric", "movie"])["a"]
+        for table in (two, rows(3.0, noise=1), rows(3.0, noise=3))
+    )
     np.testing.assert_allclose(both, (each[0] + each[1]) / 2)
 
 
-def test_a_film_without_positives_is_left_out_of_what_it_does_not_define(tmp_path):
+def test_a_movie_without_positives_is_left_out_of_what_it_does_not_define():
     tables = []
     for strength, noise in ((3.0, 1), (0.5, 2)):
         table = rows(strength, noise=noise)
         table.loc[table["movie"] == "m00", "label"] = 0
-        tables.append(saved(tmp_path, table))
+        tables.append(kept(table))
     found = compare(side(tables[0]), side(tables[1]))
     assert (found.metrics["n_movies"] == 11).all()
-    assert document(found)["smallest_p"] == 2 / 2048
-    assert "11 films are few: no p can be below 0.00098" in "\n".join(caption(found))
-    assert document(found)["films"][0]["a"] is None
+    report = comparison_report(found)
+    assert report.record["smallest_p"] == 2 / 2048
+    assert "11 movies are few: no exact p can be below 0.00098" in plain(report)
+    assert report.record["movies"][0]["a"] is None
 
 
 @pytest.mark.parametrize(
     ("change", "record", "message"),
     [
-        (lambda t: t.assign(task="en_s>en_s"), {}, r"their tasks differ, hn_s>hn_s and en_s>en_s"),
-        (lambda t: t, {"label_policy": "raw"}, r"label_policy differs, 'paper' and 'raw'"),
+        (lambda t: t, {"codebook": {"name": "other"}}, r"codebook differs, .*'obygaze12'.* and .*'other'"),
         (lambda t: t, {"protocol": "paper"}, r"protocol differs, 'strict' and 'paper'"),
-        (lambda t: t.iloc[:-3], {}, r"their clips differ, 3 are in .*strong alone, the first is m11-357"),
+        (lambda t: t.iloc[:-3], {}, r"their test clips differ, 3 are in .*strong alone, the first is m11-357"),
         (
             lambda t: t.assign(clip_id=t["clip_id"].replace("m00-0", "other")),
             {},
-            r"their clips differ, 1 are in .*strong alone, the first is m00-0",
+            r"their test clips differ, 1 are in .*strong alone, the first is m00-0",
         ),
         (
             lambda t: t.assign(label=1 - t["label"]),
@@ -128,40 +129,95 @@ def test_a_film_without_positives_is_left_out_of_what_it_does_not_define(tmp_pat
         ),
     ],
 )
-def test_runs_that_were_asked_different_things_are_refused_by_what_differs(
-    strong, tmp_path, change, record, message
-):
-    other = saved(tmp_path / "other", change(rows(0.5)), **record)
+def test_runs_that_were_asked_different_things_are_refused_by_what_differs(strong, change, record, message):
+    other = kept(change(rows(0.5)), "other", **record)
     with pytest.raises(CompareError, match=message):
         compare(side(strong), side(other))
 
 
-def test_models_are_chosen_by_name_and_the_first_is_the_default(tmp_path):
-    run = saved(tmp_path, pd.concat([rows(2.0, model="mlp"), rows(0.0, model="prior")], ignore_index=True))
+def test_models_are_chosen_by_name_and_the_first_is_the_default():
+    run = kept(pd.concat([rows(2.0, model="mlp"), rows(0.0, model="prior")], ignore_index=True))
     assert side(run).model == "mlp"
     assert compare(side(run), side(run, "prior")).metrics["difference"].min() > 0
     with pytest.raises(CompareError, match="no model 'svm' in this run, but mlp, prior"):
         side(run, "svm")
-    two = saved(tmp_path, pd.concat([rows(1.0), rows(1.0).assign(task="x>x")], ignore_index=True))
+    two = kept(pd.concat([rows(1.0), rows(1.0).assign(task="x>x")], ignore_index=True))
     with pytest.raises(CompareError, match=r"several tasks \(hn_s>hn_s, x>x\)"):
         side(two)
+    with pytest.raises(CompareError, match=r"has no task 'y>y', but hn_s>hn_s, x>x"):
+        side(two, task="y>y")
+    assert side(two, task="x>x").task == "x>x"
 
 
-def test_the_table_and_its_caption_say_how_little_twelve_films_are(strong, weak):
-    found = compare(side(strong), side(weak))
-    lines = comparison_table(found).splitlines()
-    assert lines[0].split()[:3] == ["metric", "A", "B"]
-    assert [line.split()[0] for line in lines[2:]] == list(METRICS)
-    text = "\n".join(caption(found))
+def test_the_report_says_how_little_twelve_movies_are(strong, weak):
+    report = comparison_report(compare(side(strong), side(weak)))
+    for block in report.blocks:
+        assert [row[0] for row in block.rows] == [metric.title for metric in METRICS.values()]
+    text = plain(report)
     for said in (
-        "12 films are few: no p can be below 0.00049",
-        "must be 0.89 of its SD between films",
-        "all 4096 patterns",
-        "Holm over the 6 metrics",
-        "labels: paper policy",
+        "12 movies are few: no exact p can be below 0.00049",
+        "must be 0.89 of its SD between movies",
+        "exact sign-flip test over movies, 4096 patterns",
+        "Holm over 6 metrics",
+        "360 test clips of 12 movies",
+        "A: mlp of strong, trained on hn_s>hn_s",
     ):
         assert said in text
-    assert json.loads(json.dumps(document(found), allow_nan=False))["n_movies"] == 12
+    assert json.loads(json.dumps(report.record, allow_nan=False))["n_movies"] == 12
+
+
+def test_a_metric_that_is_added_is_compared_too_and_moves_no_p_value(strong, weak, monkeypatch):
+    before = compare(side(strong), side(weak))
+    recall = metrics.Metric(
+        "recall",
+        "recall",
+        "called",
+        lambda y, called: float(np.mean(called[y == 1])) if (y == 1).any() else metrics.NAN,
+        metrics.fixed(1.0),
+    )
+    monkeypatch.setitem(METRICS, "recall", recall)
+    after = compare(side(strong), side(weak))
+    assert after.metrics["metric"].tolist() == [*before.metrics["metric"], "recall"]
+    old = after.metrics[after.metrics["metric"] != "recall"]
+    pd.testing.assert_frame_equal(old, before.metrics)
+    assert after.metrics["p_holm"].isna().tolist() == [False] * 6 + [True]
+    text = plain(comparison_report(after))
+    assert f"Holm over {len(FAMILIES['two classes'])} metrics" in text
+    assert "recall" in text
+
+
+@pytest.fixture(scope="module")
+def trained(wrap_arrays):
+    """HN clips lie between EN and S clips along the direction that S clips lie on, EN clips far off it.
+
+    What tells EN from S is then another direction than what tells HN from S; only the second helps among
+    HN and S clips.
+    """
+    rng = np.random.default_rng(0)
+    movies = np.repeat([f"m{place:02}" for place in range(8)], 45)
+    levels = rng.choice(["EN", "HN", "S"], movies.size)
+    X = rng.normal(size=(movies.size, 6))
+    X[:, 0] += 4.0 * (levels != "EN")
+    X[:, 1] += 1.5 * (levels == "S")
+    data = wrap_arrays(X, levels, movies)
+    return {name: saved(evaluate(data, ["linear"], name, "hn_s"), name) for name in ("en_s", "hn_s")}
+
+
+def test_hard_negatives_improve_is_a_comparison_of_two_runs_tested_on_the_same_clips(trained):
+    found = compare(side(trained["hn_s"], "linear"), side(trained["en_s"], "linear"))
+    by_metric = found.metrics.set_index("metric")
+    assert by_metric.loc["average_precision", "difference"] > 0.1
+    assert by_metric.loc["average_precision", "p_holm"] < 0.05
+    report = comparison_report(found)
+    assert [report.record[letter]["trained_on"]["name"] for letter in "ab"] == ["hn_s", "en_s"]
+    text = plain(report)
+    assert "A: linear of hn_s, trained on HN vs S" in text
+    assert "B: linear of en_s, trained on EN vs S" in text
+
+
+def test_two_models_of_one_run_are_compared(trained):
+    found = compare(side(trained["hn_s"], "linear"), side(trained["hn_s"], "movie_prior"))
+    assert found.metrics.set_index("metric").loc["auc", "difference"] > 0.1
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path, strong):
@@ -170,11 +226,14 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, strong):
     folder = tmp_path / "run"
     folder.mkdir()
     strong.predictions.write(folder / "predictions.csv")
-    for text in ("{", "[]", '{"record": 3}', "[" * 100_000):
-        (folder / "metrics.json").write_text(text, "utf-8")
-        with pytest.raises(RunError, match=r"metrics\.json"):
+    (folder / "metrics.json").touch()
+    with pytest.raises(RunError, match=r"it has no run.json \(it has metrics.json: evaluate again\)"):
+        read_run(folder)
+    for text in ("{", "[]", '{"record": 3}', '{"record": {}}', "[" * 100_000):
+        (folder / "run.json").write_text(text, "utf-8")
+        with pytest.raises(RunError, match=r"run\.json"):
             read_run(folder)
-    (folder / "metrics.json").write_text(json.dumps({"record": RECORD}), "utf-8")
+    (folder / "run.json").write_text(json.dumps({"record": RECORD}), "utf-8")
     found = read_run(folder)
-    assert dataclasses.asdict(found)["record"] == RECORD
+    assert dict(found.record) == RECORD
     pd.testing.assert_frame_equal(found.predictions.table, strong.predictions.table)

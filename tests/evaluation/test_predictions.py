@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_models.evaluation import COLUMNS, METRICS, Predictions, PredictionsError, summarise
-from obygaze_models.experiments.evaluate import evaluate
-from obygaze_models.protocol import TASKS
+from obygaze_models.errors import PredictionsError
+from obygaze_models.evaluation import COLUMNS, METRICS, Predictions, summarise
+from obygaze_models.evaluation.evaluate import evaluate
 
 ROW = {
     "model": "mlp",
@@ -112,6 +112,15 @@ def test_every_metric_is_computed_per_model_pooled_and_by_movie():
     assert by_metric.loc["average_precision", "best_constant"] == by_metric["prevalence"].iloc[0] == 0.4
 
 
+def test_of_ordered_levels_a_score_calls_the_level_it_is_nearest_to_and_labels_go_up_to_the_last():
+    rows = table(*({"label": 2, "score": score, "threshold": 0.5} for score in (-1.0, 0.49, 0.5, 1.6, 9.0)))
+    assert Predictions(rows, n_classes=3).called.tolist() == [0, 0, 1, 2, 2]
+    with pytest.raises(PredictionsError, match="a label must be 0 or 1, found 2"):
+        Predictions(rows)
+    with pytest.raises(PredictionsError, match="a label must be 0 to 2, found 3"):
+        Predictions(table({"label": 3}), n_classes=3)
+
+
 def test_a_metric_that_no_movie_defines_is_nan_and_not_zero():
     summary = summarise(Predictions(table({"label": 0}, {"label": 0}))).set_index("metric")
     assert summary["pooled"].isna().all()
@@ -122,7 +131,7 @@ def test_a_movies_clips_are_predicted_in_the_order_of_the_manifest_under_both_pr
     """Whatever looks at neighbouring clips relies on it."""
     data = make_planted(direction=1.0, film=1.0)
     for seen in (False, True):
-        found = evaluate(data, TASKS["enhn_s"], TASKS["enhn_s"], seen=seen).predictions.table
+        found = evaluate(data, ["linear"], "enhn_s", seen=seen).predictions.table
         for _, part in found.groupby(["model", "movie"]):
             places = [data.clip_ids.tolist().index(clip) for clip in part["clip_id"]]
             assert places == sorted(places)

@@ -78,11 +78,6 @@ def test_features_are_taken_as_they_are_and_the_likelier_class_is_called(fitted,
     assert np.array_equal(fitted.predict(learnable.X), (probabilities[:, 1] >= 0.5).astype(int))
 
 
-def test_inner_folds_are_refused(learnable):
-    with pytest.raises(ValueError, match="the paper variant chooses nothing by inner folds"):
-        MLPProbe(variant="paper").fit(learnable.X, y_of(learnable), groups=learnable.movies)
-
-
 def test_an_unknown_variant_is_refused(learnable):
     with pytest.raises(ValueError, match="'variant' parameter"):
         MLPProbe(variant="papier").fit(learnable.X, y_of(learnable))

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_models.protocol import FoldTable, ProtocolError, Split, check_split, leave_one_movie_out, splits
+from obygaze_models.errors import ProtocolError
+from obygaze_models.protocol import FoldTable, Split, check_split, leave_one_movie_out, splits
 
 NONE = np.empty(0, dtype=np.intp)
 

@@ -1,16 +1,16 @@
 """Seen movies: blocks of scenes, a gap around what is tested, and a caption that says so."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from obygaze_models.experiments.compare import CompareError, compare, side
-from obygaze_models.experiments.evaluate import evaluate
-from obygaze_models.experiments.result_table import caption
-from obygaze_models.experiments.run_folder import SavedRun
-from obygaze_models.protocol import TASKS, scene_blocks, seen_splits
+from obygaze_models.errors import CompareError
+from obygaze_models.evaluation.compare import compare, side
+from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.evaluation.run_folder import saved
+from obygaze_models.protocol import scene_blocks, seen_splits
 from obygaze_models.protocol.seen import GAP
+from obygaze_models.report import plain
+from obygaze_models.report.evaluation import run_report
 
 
 def test_every_clip_is_tested_once_and_its_neighbours_are_on_no_side():
@@ -42,24 +42,18 @@ def test_a_task_is_a_filter_on_the_blocks():
         assert test[split.test].all()
 
 
-def test_of_films_alone_seen_movies_flatter_and_the_caption_says_that_they_were_seen(make_planted, tmp_path):
+def test_of_films_alone_seen_movies_flatter_and_the_report_says_that_they_were_seen(make_planted):
     data = make_planted(film=6.0)
-    task = TASKS["enhn_s"]
-    runs = {
-        seen: dataclasses.replace(found, record=found.record | {"label_policy": "raw"})
-        for seen in (True, False)
-        for found in (evaluate(data, task, task, seen=seen),)
-    }
+    runs = {seen: evaluate(data, ["linear"], "enhn_s", seen=seen) for seen in (True, False)}
     pooled = {
         seen: run.metrics.set_index(["model", "metric"])["pooled"].loc["movie_prior"]
         for seen, run in runs.items()
     }
     assert pooled[True]["auc"] > 0.55
     assert pooled[False]["auc"] < 0.5
-    assert "SEEN MOVIES" in "\n".join(caption(runs[True], "title"))
-    assert "SEEN" not in "\n".join(caption(runs[False], "title"))
+    assert "SEEN MOVIES" in plain(run_report(runs[True]))
+    assert "SEEN" not in plain(run_report(runs[False]))
     assert [fold["movie"] for fold in runs[True].record["folds"]] == [f"block {fold}" for fold in range(5)]
     assert runs[True].record["movies_tested"] == 6
-    sides = [side(SavedRun(tmp_path / str(seen), run.record, run.predictions)) for seen, run in runs.items()]
     with pytest.raises(CompareError, match="protocol differs"):
-        compare(*sides)
+        compare(*(side(saved(run, str(seen)), "linear") for seen, run in runs.items()))

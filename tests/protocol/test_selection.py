@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.metrics import f1_pos
-from obygaze_models.protocol import ProtocolError, best_threshold, inner_folds
+from obygaze_models.protocol import best_threshold, inner_folds
 
 
 def test_whole_movies_are_dealt_so_that_positives_and_clips_even_out():
