@@ -21,6 +21,33 @@ SYNC_THREADS = 16
 
 # --- one file, one folder
 # ---------------------------------------------------------------------------
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give the path of a new file to write, which takes the place of `path` when the block ends well.
+
+    Whatever happens, the old or the new file is at `path`, whole and forced to the disk.
+
+    Raises
+    ------
+    OSError
+        Naming `path`.
+    """
+    partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL_SUFFIX}")
+    try:
+        partial.unlink(missing_ok=True)
+        yield partial
+        sync(partial)
+        partial.replace(path)
+    except OSError as error:
+        if error.filename in (None, str(partial)):
+            error.filename, error.filename2 = str(path), None  # users know the file by this name
+        raise
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+    sync(path.parent)
+
+
 def write_whole(path: Path, data: bytes | str) -> None:
     """Write a file or replace it; whatever happens, the old or the new one is there, whole.
 
@@ -34,19 +61,8 @@ def write_whole(path: Path, data: bytes | str) -> None:
     OSError
         Naming `path`.
     """
-    partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL_SUFFIX}")
-    try:
-        with suppress(FileNotFoundError):
-            partial.unlink()
+    with whole_file(path) as partial:
         write_new(partial, data.encode() if isinstance(data, str) else data)
-        sync(partial)
-        partial.replace(path)
-    except OSError as error:
-        error.filename, error.filename2 = str(path), None  # users know the file by this name
-        raise
-    finally:
-        partial.unlink(missing_ok=True)
-    sync(path.parent)
 
 
 @contextmanager

@@ -18,8 +18,7 @@ from obygaze_features.commands.extract_output import (
 )
 from obygaze_features.commands.extract_work import clip_work, reads_texts, text_work
 from obygaze_features.commands.places import HERE
-
-NO_LICENCE = "NOASSERTION"  # SPDX's word for: nobody has said
+from obygaze_features.store.format import NO_LICENCE
 
 
 @click.command()

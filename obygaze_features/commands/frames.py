@@ -3,12 +3,13 @@
 import errno
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import click
+
+from obygaze_features.io import refuse_existing, whole_file, write_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,7 +82,7 @@ def frames(
     if sheet is not None:
         thumbnails = [small for _, small in taken.images if small is not None]
         png = contact_sheet(thumbnails, taken.index, taken.time_s)
-        write_whole(sheet, lambda file: file.write(png))
+        write_whole(sheet, png)
     click.echo(as_document(video, sampling, start, end, taken) if as_json else as_table(video, taken))
     for path in (npz, sheet):
         if path is not None:
@@ -127,8 +128,7 @@ def check_output(path: Path | None, video: Path, suffix: str, *, force: bool) ->
         raise FileExistsError(errno.EEXIST, "this is the video itself, which stays as it is", str(path))
     if path.suffix.lower() != suffix:
         raise click.UsageError(f"--{'npz' if suffix == '.npz' else 'sheet'} {path}: name it {suffix}")
-    if path.exists() and not force:
-        raise FileExistsError(errno.EEXIST, "the file exists already; --force replaces it", str(path))
+    refuse_existing(path, force=force)
     if not os.access(path.parent, os.W_OK):
         raise PermissionError(errno.EACCES, "no permission to write there", str(path.parent))
 
@@ -155,30 +155,8 @@ def save_npz(path: Path, video: Path, taken: "Frames[Kept]") -> None:
     pictures = [full for full, _ in taken.images if full is not None]
     if len({picture.shape for picture in pictures}) > 1:
         raise VideoError("its pictures change size, so they cannot be saved as one array", video)
-    write_whole(
-        path, lambda file: np.savez(file, frames=np.stack(pictures), index=taken.index, time_s=taken.time_s)
-    )
-
-
-def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file beside its place and move it there when it is complete."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            write(file)
-        temporary.chmod(0o666 & ~current_umask())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def current_umask() -> int:
-    """Read the permissions that new files don't get."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with whole_file(path) as partial, partial.open("wb") as file:
+        np.savez(file, frames=np.stack(pictures), index=taken.index, time_s=taken.time_s)
 
 
 def as_table(video: Path, taken: "Frames[Kept]") -> str:

@@ -41,14 +41,12 @@ def lm(texts: Path, model: str, out: Path, device: str, force: bool, as_json: bo
     """
     from tqdm import tqdm
 
-    from obygaze_features.extract import ExtractError
     from obygaze_features.extract.priors import describe, measure_priors, texts_to_score, write_priors
+    from obygaze_features.io import refuse_existing
 
     if out.suffix.lower() != ".csv":
         raise click.BadParameter(f"'{out}' should end in .csv; a .json file is written beside it")
-    for path in (out, out.with_suffix(".json")):
-        if path.exists() and not force:
-            raise ExtractError(f"{path} exists already: give --force to replace it, or another --out")
+    refuse_existing(out, out.with_suffix(".json"), force=force)
     wanted = texts_to_score(texts)
 
     from obygaze_features.backbones.compute import Compute

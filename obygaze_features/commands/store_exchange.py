@@ -164,8 +164,8 @@ def card(
       obygaze store card stores/films
       obygaze store card stores/films --out shared --licence CC-BY-4.0 --url https://example.org/films-1.0.0
     """
-    from obygaze_features.io import write_whole
-    from obygaze_features.store import StoreError, open_store
+    from obygaze_features.io import refuse_existing, write_whole
+    from obygaze_features.store import open_store
     from obygaze_features.store.publish import card_files
 
     files = card_files(open_store(store), licence=licence, citation=citation, url=url)
@@ -176,11 +176,7 @@ def card(
         raise click.UsageError(
             f"--out {out}: inside a sealed store, which never changes; choose a folder beside it"
         )
-    there = [str(out / name) for name in files if (out / name).exists()]
-    if there and not force:
-        raise StoreError(
-            f"{' and '.join(there)}: there already; choose another --out, or replace it with --force"
-        )
+    refuse_existing(*(out / name for name in files), force=force)
     out.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         write_whole(out / name, data)

@@ -1,4 +1,4 @@
-"""Which clips an encoder had in its hands when it died: no batch that kills is tried without end.
+"""Limit retries of clips that crash the encoder process.
 
 Ray starts a dead worker again and gives it the same batch. A worker cannot remember what killed the one
 before it, so a ledger in another process does.

@@ -114,7 +114,7 @@ class Job:
 
     def tasks(self, clip_ids: Sequence[str]) -> list[DecodeTask]:
         """Make the decode workers' tasks for some of the clips."""
-        wishes = {each.name: (self.sampling(each), each.prepare) for each in self.backbones}
+        requests = {each.name: (self.sampling(each), each.prepare) for each in self.backbones}
         clips = self.manifest.by_id
         return [
             DecodeTask(
@@ -122,7 +122,7 @@ class Job:
                 self.manifest.video_path(clips[clip_id]),
                 clips[clip_id].start_s,
                 clips[clip_id].end_s,
-                wishes,
+                requests,
                 self.strict,
                 self.hash_sources,
             )

@@ -198,8 +198,8 @@ def write_priors(out: Path, priors: Mapping[str, Values], record: Mapping[str, A
     lines = [table_line(("text", *columns))]
     lines += [table_line((text, *(str(of[each]) for each in columns))) for text, of in priors.items()]
     document = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    write_whole(out.with_suffix(".json"), document.encode())
-    write_whole(out, "".join(lines).encode())
+    write_whole(out.with_suffix(".json"), document)
+    write_whole(out, "".join(lines))
 
 
 def describe(path: Path, texts: Texts, model: "LanguageModel", at_once: int) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Recording:
             folder = self._stage.path / REPORTS
             folder.mkdir(exist_ok=True)
             text = json.dumps(self.report.record(), indent=2) + "\n"
-            write_whole(folder / f"{self._writer.name}.json", text.encode())
+            write_whole(folder / f"{self._writer.name}.json", text)
 
     def elapsed_s(self) -> float:
         """Seconds since the run began."""

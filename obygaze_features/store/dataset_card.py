@@ -12,8 +12,7 @@ from typing import Any
 
 from obygaze_features.io import json_bytes
 from obygaze_features.store.clips_csv import COLUMNS, TEXT_COLUMN
-from obygaze_features.store.format import STATUSES, TABLE, TEXTS
-from obygaze_features.store.provenance import NO_LICENCE
+from obygaze_features.store.format import NO_LICENCE, STATUSES, TABLE, TEXTS
 
 # Licences that the Hugging Face Hub has a name for (its documentation, "Licenses"), by their SPDX names.
 _SAME_NAME = (

@@ -18,10 +18,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
-
-NO_LICENCE: Final = "NOASSERTION"
-"""SPDX's word for: nobody has said."""
+from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES, NO_LICENCE
 
 END: Final = r"$(?!\n)"
 """The end of a text; `$` alone stands before a last line break too."""

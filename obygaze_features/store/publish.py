@@ -19,6 +19,7 @@ from obygaze_features.store.format import (
     CARD,
     CROISSANT,
     DIGESTS,
+    NO_LICENCE,
     PAYLOAD,
     STATUSES,
     TABLE,
@@ -26,7 +27,7 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
     dimensions,
 )
-from obygaze_features.store.provenance import NO_LICENCE, validate_licence
+from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.records import one_line
 from obygaze_features.store.store import Place, Store, check_version, files_of
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, listed

@@ -1,8 +1,6 @@
 """Saliency maps in a Zarr group: what live Grad-CAM writes, and the audit of saliency writes and reads."""
 
 import json
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ import zarr
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
+from obygaze_features.io import refuse_existing, whole_folder
 
 SIDE = 224
 """Height and width of a map in pixels, those of the square that most networks see."""
@@ -74,15 +73,14 @@ def check_maps_free(path: Path, *, force: bool) -> None:
 
     Raises
     ------
-    StoreError
+    ObygazeError
         Naming the folder.
     """
     if not path.exists():
         return
     if _attributes(path) is None:
         raise StoreError(f"{path} holds something else than saliency maps: choose another --out")
-    if not force:
-        raise StoreError(f"{path} exists already: give --force to replace it, or another --out")
+    refuse_existing(path, force=force)
 
 
 def write_maps(maps: Maps, path: Path) -> None:
@@ -91,10 +89,7 @@ def write_maps(maps: Maps, path: Path) -> None:
     Arrays: `raw` [pair, y, x], `mean_raw` and `mean_stretched` [group, y, x], float32. Attributes: `about`,
     and `pairs` and `groups` in the order of the rows.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
+    with whole_folder(path) as partial:
         group = zarr.open_group(str(partial), mode="w", zarr_format=3)
         pairs = [dict(pair) for pair in maps.pairs]
         group.update_attributes({ABOUT: dict(maps.about), PAIRS: pairs, GROUPS: list(maps.groups)})
@@ -111,11 +106,6 @@ def write_maps(maps: Maps, path: Path) -> None:
                 dimension_names=(first, "y", "x"),
             )
             array[...] = values
-        if path.exists():
-            shutil.rmtree(path)
-        partial.replace(path)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def read_maps(path: Path) -> Maps:

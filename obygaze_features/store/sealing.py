@@ -45,7 +45,7 @@ VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 
 @dataclass
-class _Ledger:
+class _SettledRows:
     """Which journal line holds for every row, narrowed down by the bytes as they are read."""
 
     stage: Stage
@@ -133,13 +133,13 @@ def seal(
         "parent": parent,
         **({"merged_with": list(merged_with)} if merged_with else {}),
     }
-    ledger = _ledger(stage, allow_missing=allow_missing)
+    settled = _settled_rows(stage, allow_missing=allow_missing)
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
     with alone_in(building, "sealing here"):
         _refuse_existing(final)
         try:
             empty(building)
-            _build(building, ledger, about, version, progress or (lambda _done, _total: None))
+            _build(building, settled, about, version, progress or (lambda _done, _total: None))
             sync_tree(building)
             building.rename(final)
         except BaseException:
@@ -185,7 +185,7 @@ def _refuse_existing(final: Path) -> None:
         )
 
 
-def _ledger(stage: Stage, *, allow_missing: bool) -> _Ledger:
+def _settled_rows(stage: Stage, *, allow_missing: bool) -> _SettledRows:
     lines = {
         row: [line for line in some if is_done(line)] or some[:1] for row, some in stage.settled().items()
     }
@@ -196,28 +196,32 @@ def _ledger(stage: Stage, *, allow_missing: bool) -> _Ledger:
             f"{missing[0]}; "
             "extract again, or allow missing clips (--allow-missing)"
         )
-    return _Ledger(stage, sorted(range(len(stage.clips)), key=lambda row: stage.clips[row].clip_id), lines)
+    return _SettledRows(
+        stage, sorted(range(len(stage.clips)), key=lambda row: stage.clips[row].clip_id), lines
+    )
 
 
 def _build(
-    building: Path, ledger: _Ledger, about: dict[str, object], version: str, progress: Progress
+    building: Path, settled: _SettledRows, about: dict[str, object], version: str, progress: Progress
 ) -> None:
-    groups = ledger.stage.groups
+    groups = settled.stage.groups
     (building / FEATURES).mkdir(parents=True)
     root = zarr.create_group(LocalStore(building / FEATURES), zarr_format=3, attributes={ATTRIBUTE: about})
-    total = len(ledger.order) * sum(len(group.clip_arrays()) for group in groups)
+    total = len(settled.order) * sum(len(group.clip_arrays()) for group in groups)
     done = 0
     for group in groups:
-        node = root.create_group(group.name, attributes={PROVENANCE: _provenance(group, ledger.stage.corpus)})
+        node = root.create_group(
+            group.name, attributes={PROVENANCE: _provenance(group, settled.stage.corpus)}
+        )
         for name, (shape, dtype) in group.clip_arrays().items():
-            array = create_array(node, name, (len(ledger.order), *shape), dtype.name, group.dimensions(name))
-            for start, block in _blocks(ledger, group.name, name, shape, dtype):
+            array = create_array(node, name, (len(settled.order), *shape), dtype.name, group.dimensions(name))
+            for start, block in _blocks(settled, group.name, name, shape, dtype):
                 array[start : start + len(block)] = block
                 done += len(block)
                 progress(done, total)
-    if ledger.lost:
-        _annul(ledger)
-    clips = [ledger.clip(row) for row in ledger.order]
+    if settled.lost:
+        _annul(settled)
+    clips = [settled.clip(row) for row in settled.order]
     for group in groups:
         _write_ids(root[group.name], clips)
         _consolidate(building, group.name)
@@ -246,26 +250,26 @@ def _describe(group: GroupSpec) -> list[str]:
 
 
 def _blocks(
-    ledger: _Ledger, group: str, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+    settled: _SettledRows, group: str, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield (first row, whole block) of one array; rows without features hold the fill value."""
-    size = block_rows(name, len(ledger.order))
-    for start in range(0, len(ledger.order), size):
-        rows = ledger.order[start : start + size]
+    size = block_rows(name, len(settled.order))
+    for start in range(0, len(settled.order), size):
+        rows = settled.order[start : start + size]
         block = np.full((len(rows), *shape), ARRAYS[name].fill, dtype)
         for position, row in enumerate(rows):
-            data = ledger.read(group, name, row) if ledger.has_features(row) else None
+            data = settled.read(group, name, row) if settled.has_features(row) else None
             if data is not None:
                 block[position] = np.frombuffer(data, dtype).reshape(shape)
         yield start, block
 
 
-def _annul(ledger: _Ledger) -> None:
+def _annul(settled: _SettledRows) -> None:
     """Mark clips whose bytes no journal line vouches for as missing, and stop."""
-    stage = ledger.stage
+    stage = settled.stage
     reasons = {
-        stage.clips[row].clip_id: f"{ledger.lost[row]} is not what the journal says"
-        for row in sorted(ledger.lost)
+        stage.clips[row].clip_id: f"{settled.lost[row]} is not what the journal says"
+        for row in sorted(settled.lost)
     }
     with stage.writer() as writer:
         writer.annul(reasons)

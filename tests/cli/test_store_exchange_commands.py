@@ -212,7 +212,7 @@ def test_card_is_printed_or_written_beside_the_store(here, run):
     assert (code, out) == (0, "shared/README.md\nshared/croissant.json\n")
     code, _, err = run("card", "films", "--out", "shared")
     assert code == 1
-    assert "shared/README.md and shared/croissant.json: there already" in err
+    assert "shared/README.md exists already: give --force" in err
     assert run("card", "films", "--out", "shared", "--force")[0] == 0
     code, _, err = run("card", "films", "--out", "films-1.0.0/data")
     assert code == 2
