@@ -24,10 +24,10 @@ from obygaze_models.concepts import (
     svm_hyperplanes,
 )
 from obygaze_models.concepts.fit import KINDS
-from obygaze_models.obygaze12.settings import CAV_C, elect
 from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.metrics import f1_pos
 from obygaze_models.obygaze12.folds import Negatives, concept_folds, concept_labels
+from obygaze_models.obygaze12.settings import CAV_C, elect
 
 ESTIMATORS = [
     *(LinearCAV(kind) for kind in KINDS),

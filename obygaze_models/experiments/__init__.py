@@ -1,1 +1,0 @@
-"""Experiments: each trains and tests models under a protocol and leaves one run."""

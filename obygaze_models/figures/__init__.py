@@ -1,1 +1,0 @@
-"""What people look at. Needs matplotlib: the extra `figures`."""
