@@ -171,7 +171,8 @@ def called_ranks(
         return np.clip(np.floor(model.scores(X, movies) + NEAREST), 0, n_classes - 1).astype(np.intp)
     above = [expit(step.scores(X, movies)) for step in model.steps]
     shares = -np.diff(np.stack([np.ones(len(X)), *above, np.zeros(len(X))]), axis=0)
-    return np.argmax(shares, axis=0)
+    ranks: NDArray[np.intp] = np.argmax(shares, axis=0)
+    return ranks
 
 
 def make_run(
