@@ -8,8 +8,7 @@ import pytest
 
 from obygaze.cli import main
 from obygaze_features.manifest import write_manifest
-
-from ..planted_models import corpus, make_shelf
+from tests.planted_models import corpus, make_shelf
 
 OBYGAZE12 = ("obygaze12", "ObyGaze12", "hn_s", "objectif", "Body", " HN", " EN")
 
@@ -75,7 +74,7 @@ def test_predictions_are_printed_as_a_table_or_as_one_json_document(obygaze, she
     assert found["excluded"] == [{"reason": "failed: the file is empty (0 bytes)", "clip_ids": ["g0-00"]}]
 
 
-def test_an_older_model_is_applied_without_probabilities(capsys, shelf, tmp_path):
+def test_the_card_of_an_older_model_is_printed(capsys):
     frozen = Path(__file__).parents[1] / "persistence" / "frozen" / "protocol_2.model"
     with pytest.raises(SystemExit) as left:
         main(["model", "inspect", str(frozen)])
@@ -127,8 +126,14 @@ def test_arguments_in_another_order_are_recognised(obygaze, shelf):
         (("predict", "nothing.model", "more"), "nothing.model: No such file or directory"),
         (("predict", "models", "more"), "models is a folder, not the file of a model"),
         (("predict", "models/linear.model", "nowhere"), "nowhere: no such store"),
-        (("explain", "models/pcbm_lr.model", "more", "--clip", "g0-7"), "no clip 'g0-7' in more: did you mean 'g0-"),
-        (("explain", "models/linear.model", "more", "--clip", "g0-07"), "model linear decides by no concepts"),
+        (
+            ("explain", "models/pcbm_lr.model", "more", "--clip", "g0-7"),
+            "no clip 'g0-7' in more: did you mean 'g0-",
+        ),
+        (
+            ("explain", "models/linear.model", "more", "--clip", "g0-07"),
+            "model linear decides by no concepts",
+        ),
         (
             ("explain", "models/pcbm_lr.model", "more", "--clip", "g0-07", "--set", "gun=1"),
             "unknown concept 'gun': did you mean 'Gun'?",

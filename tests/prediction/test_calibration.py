@@ -62,7 +62,9 @@ def test_scores_that_part_the_classes_leave_the_slope_finite_and_equal_scores_le
 
 def test_the_band_holds_the_probability_and_widens_where_films_differ():
     scores, y, movies = planted(1.0, 0.0, n_films=6, per_film=200)
-    films_differ = (np.random.default_rng(1).random(len(y)) < expit(scores + 2 * (movies % 2) - 1)).astype(int)
+    films_differ = (np.random.default_rng(1).random(len(y)) < expit(scores + 2 * (movies % 2) - 1)).astype(
+        int
+    )
     widths = []
     for labels in (y, films_differ):
         found = Calibration.fit(scores, labels, movies)
