@@ -18,6 +18,7 @@ from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.evaluate import Run, seed_of, varying
 from obygaze_models.evaluation.run_folder import document
 from obygaze_models.models.registry import models_for
+from obygaze_models.models.selection import GroupedSelection
 from obygaze_models.models.spec import ModelSpec, fit
 from obygaze_models.persistence.card import Card, family
 from obygaze_models.persistence.model_file import parts_of
@@ -145,7 +146,9 @@ def train_final(
     calibration = None
     if inner is not None:
         calibration = Calibration.fit(inner, y[asked], movies[asked], seed=_seed(run))
-    estimator = getattr(fitted.estimator, "estimator_", fitted.estimator)
+    estimator = fitted.estimator
+    if isinstance(estimator, GroupedSelection):
+        estimator = estimator.estimator_
     kept = parts_of(estimator, spec.name)
     card = _card(data, run, licence, citation)
     card = replace(
