@@ -169,6 +169,8 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         means = mine.loc[list(SHOWN), ["movie_mean", "movie_low", "movie_high"]].to_numpy().tolist()
         last = str(TABLE4_MEAN) if printed_for else NOTHING
         rows.append(("mean over movies [95 %]", "", "", *(interval(*mean) for mean in means), last))
+        chances = mine.loc[list(SHOWN), "movie_chance"].tolist()
+        rows.append(("chance level, mean over movies", "", "", *map(number, chances), NOTHING))
         headers: tuple[str, ...] = (
             "film",
             "clips",
@@ -190,7 +192,10 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         title=f"{TITLE}, strict protocol",
         notes=(
             *corpus.strict_notes(),
-            "mlp, train HN vs S, test (EN u HN) vs S; the AUC of a model that knows nothing is 0.5",
+            (
+                "mlp, train HN vs S, test (EN u HN) vs S; chance level: of AP a random ranking of a movie's "
+                "clips, of F1 the best constant, of AUC 0.5"
+            ),
             (
                 "mean over movies with a 95 % t interval on the logit scale, of these trained models on "
                 "movies like these"
