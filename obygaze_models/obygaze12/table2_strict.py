@@ -50,6 +50,10 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 "pooled over all out-of-fold predictions; intervals: jackknife over movies, of these "
                 "trained models on movies like these"
             ),
+            (
+                "AP compares scores of different folds, which come from different models: where movies "
+                "differ it can fall below chance for that reason alone; within_movie_auc cannot"
+            ),
             "pcbm_lr_random, pcbm_lr_shuffled: the same head on directions that know no concept",
             *missing,
             *([STRICT_PRINTED] if corpus.printed else []),
