@@ -24,7 +24,7 @@ from scipy.special import expit, logit, ndtri
 from tabulate import tabulate
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts import permutation_pvalues
+from obygaze_models.evaluation.significance import permutation_pvalues
 from obygaze_models.evaluation import (
     LEVEL_METRICS,
     METRICS,

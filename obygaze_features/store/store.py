@@ -31,7 +31,7 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
 )
 from obygaze_features.store.group import Group
-from obygaze_features.store.provenance import Name, expected, fits
+from obygaze_features.store.schema import Name, expected, fits
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, whole
 
 VERSIONED = re.compile(r"-(\d+)\.(\d+)\.(\d+)$")
