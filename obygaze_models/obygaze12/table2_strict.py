@@ -13,7 +13,7 @@ from obygaze_models.obygaze12.published import BOTTLENECKS, CELLS, PROBES, Cell,
 from obygaze_models.obygaze12.strict_protocol import StrictResults
 from obygaze_models.obygaze12.table2 import TITLE, cell_title
 from obygaze_models.report import Block, Report, interval, number
-from obygaze_models.report.format import NOTHING
+from obygaze_models.report.report import NOTHING
 from obygaze_models.report.write import records
 
 STRICT_PRINTED = (

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from obygaze_features.store import StoreError, validate_provenance
-from obygaze_features.store.provenance import NO_LICENCE, NOT_NUMERICS
+from obygaze_features.store.format import NO_LICENCE
+from obygaze_features.store.provenance import NOT_NUMERICS
 from obygaze_models.errors import ModelError
 
 FORMAT = "obygaze model"
