@@ -21,6 +21,9 @@ A feature that hardly varies in training is tiny in scale: one clip unlike the o
 standardised value of thousands and a score to match. Measured in docs/evaluation.md.
 """
 
+MOST = 1e6
+"""The largest limit: beyond it nothing is bounded, and float32 overflows."""
+
 PENALTIES = Grid("logisticregression__C", (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0))
 """Inverse strengths to choose among; of equal losses the strongest penalty is taken."""
 
@@ -42,7 +45,7 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "limit": [Interval(Real, 0, None, closed="neither")]
+        "limit": [Interval(Real, 0, MOST, closed="right")]
     }
 
     def __init__(self, limit: float = CLIP) -> None:
