@@ -171,11 +171,7 @@ LICENCE: Rule = (
     lambda value: isinstance(value, str) and re.fullmatch(SPDX, value) is not None,
 )
 TEXT: Rule = ("text, not empty", lambda value: isinstance(value, str) and bool(value.strip()))
-ANY_LICENCE: Rule = (
-    f"an SPDX licence expression such as CC-BY-4.0, or {NO_LICENCE}",
-    lambda value: isinstance(value, str) and re.fullmatch(SPDX, value) is not None,
-)
-TEXT: Rule = ("text", lambda value: isinstance(value, str))
+ANY_TEXT: Rule = ("text", lambda value: isinstance(value, str))
 NUMBER: Rule = ("a finite number", _is_number)
 COUNT: Rule = ("a whole number, 0 or more", _is_count)
 ABOVE_0: Rule = ("a whole number above 0", lambda value: _is_count(value) and value > 0)
