@@ -30,7 +30,7 @@ def draw(path: Path, size: tuple[float, float], fill: Callable[[Figure, Axes], N
     Parameters
     ----------
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     size
         Width and height in inches.
     """
@@ -62,7 +62,7 @@ def draw_bars(
     axis
         What the bars measure.
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     published
         Condition -> a published value a group, marked by a diamond.
     """
@@ -110,7 +110,7 @@ def draw_forest(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     rows
         Of the results of `audit_eat`.
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     """
 
     def fill(figure: Figure, axes: Axes) -> None:
@@ -168,7 +168,7 @@ def draw_mean_maps(titles: Sequence[str], maps: NDArray[np.float32], path: Path)
         Of the groups.
     maps : float32 [G, H, W]
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     """
 
     def fill(figure: Figure, axes: Axes) -> None:
@@ -194,7 +194,7 @@ def draw_overlay(picture: Path, one: NDArray[np.float32], path: Path) -> None:
         Any file that Pillow reads, shown upright.
     one : float32 [H, W]
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     """
     with Image.open(picture) as image:
         pixels = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))

@@ -24,7 +24,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure: the stem of its files, its caption, and what draws it into a .png or .svg file."""
+    """A figure: the stem of its files, its caption, and what draws it into a .pdf, .png or .svg file."""
 
     name: str
     caption: str

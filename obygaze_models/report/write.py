@@ -98,7 +98,7 @@ def markdown(report: Report) -> str:
         lines += [
             f"![{picture.caption}]({picture.name}.png)",
             "",
-            f"{picture.caption} ([SVG]({picture.name}.svg))",
+            f"{picture.caption} ([PDF]({picture.name}.pdf), [SVG]({picture.name}.svg))",
             "",
         ]
     for block in report.blocks:
@@ -233,7 +233,7 @@ def write_report(report: Report, folder: Path) -> list[str]:
         names.append(f"{report.name}{suffix}")
         (folder / names[-1]).write_text(text, encoding="utf-8", newline="")
     for picture in report.pictures:
-        for suffix in (".png", ".svg"):
+        for suffix in (".pdf", ".png", ".svg"):
             names.append(f"{picture.name}{suffix}")
             picture.draw(folder / names[-1])
     return names

@@ -27,7 +27,7 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> None:
     curves
         One a run.
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     """
 
     def draw(figure: Figure) -> None:
@@ -63,7 +63,7 @@ def draw_confusions(matrices: Sequence[Confusion], path: Path) -> None:
     matrices
         A panel each, two a row.
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     """
     n_rows = (len(matrices) + 1) // 2
 
