@@ -145,7 +145,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         notes=(
             *corpus.strict_notes(),
             (
-                "trained on all movies, to be read and not scored: the scores of such trees are pcbm_dt in "
+                "trained on all movies, to be read and not scored: the scores of such trees are PCBM-DT in "
                 "Table 2; concept values are cross-fitted by movie, CAVs against all"
             ),
             *([PRINTED] if corpus.printed else []),

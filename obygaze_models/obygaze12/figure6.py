@@ -77,7 +77,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         notes=(
             *corpus.paper_notes(folds),
             (
-                "train HN vs S, test (EN u HN) vs S; of each film's models the one whose f1_weighted is "
+                "train HN vs S, test (EN u HN) vs S; of each film's models the one whose weighted F1 is "
                 "nearest their mean, the papers' average model; regression with scikit-learn's penalty (C = "
                 "1), which the papers do not print"
             ),
