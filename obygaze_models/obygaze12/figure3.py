@@ -31,7 +31,7 @@ PAPER_SHOWS = (
 )
 STRICT_SHOWS = (
     "bars: held-out movies pooled; whiskers: 95 % jackknife interval over movies",
-    "* p below .05, n.s. not below (permutation test, Holm over the concepts)",
+    "* p below .05, n.s. otherwise (permutation test, Holm over the concepts)",
 )
 ALPHA = 0.05
 UNDEFINED = Bar(NAN, NAN, NAN, NAN)
@@ -185,7 +185,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         "clips with it",
         "F1 [95 %]",
         "all positive",
-        "AUC by movie [95 %]",
+        "within-movie AUC [95 %]",
     )
     headers += ("p", "p (Holm)", "lag 1")
     headers += ("printed",) if corpus.printed else ()

@@ -32,7 +32,7 @@ TITLE = "Table 2"
 METRIC_TITLES: Mapping[str, str] = {
     **{name: metric.title for name, metric in METRICS.items()},
     "f1_pos": "F1 of S",
-    "within_movie_auc": "AUC by movie",
+    "within_movie_auc": "within-movie AUC",
 }
 """What tables call a metric; in all of them S is the positive class."""
 

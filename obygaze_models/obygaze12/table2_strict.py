@@ -55,7 +55,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             ),
             (
                 "AP compares scores of different folds, which come from different models: where movies "
-                "differ it can fall below chance for that reason alone; AUC by movie cannot"
+                "differ it can fall below chance for that reason alone; within-movie AUC cannot"
             ),
             "random directions, shuffled concepts: the same head on directions that know no concept",
             *missing,
@@ -99,7 +99,7 @@ def _strict_block(results: Sequence[StrictResults], summary: pd.DataFrame, cell:
         headers, rows = headers[:-1], [row[:-1] for row in rows]
     first = part.iloc[0]
     undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
-    one_class = f"; movies of one class, not in AUC by movie: {undefined}" if undefined else ""
+    one_class = f"; movies of one class, not in within-movie AUC: {undefined}" if undefined else ""
     note = (
         f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}; no clip or movie is on two "
         f"sides{one_class}"
@@ -162,7 +162,7 @@ def _knowledge_block(known: pd.DataFrame) -> Block:
     )
     return Block(
         "does the perceptron know more than the movie? MLP minus movie prior",
-        ("task", "features", "AUC by movie [95 %]", "p", "p (Holm)", "verdict"),
+        ("task", "features", "within-movie AUC [95 %]", "p", "p (Holm)", "verdict"),
         rows,
         (f"exact sign-flip test over movies; Holm over the {len(rows)} rows",),
     )
