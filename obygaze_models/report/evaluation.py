@@ -47,6 +47,7 @@ def run_report(run: Run) -> Report:
         blocks=tuple(blocks),
         data=run.metrics,
         record=record,
+        titles=run.titles,
     )
 
 

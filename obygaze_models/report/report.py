@@ -48,6 +48,8 @@ class Report:
     record : mapping
         JSON values: how it came about.
     pictures : tuple of Picture
+    titles : mapping of str to str
+        What LaTeX calls the models, whose names as typed the other formats have in a column "model".
     """
 
     name: str
@@ -57,6 +59,7 @@ class Report:
     data: pd.DataFrame
     record: Mapping[str, object]
     pictures: tuple[Picture, ...] = field(default=())
+    titles: Mapping[str, str] = field(default_factory=dict)
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -130,7 +130,7 @@ def latex(report: Report) -> str:
     """
     lines = [f"% {_one_line(note)}" for note in (report.title, *report.notes)]
     lines += ["% needs the packages booktabs and adjustbox"]
-    for place, block in enumerate(report.blocks, start=1):
+    for place, block in enumerate((_titled(block, report.titles) for block in report.blocks), start=1):
         label = f"tab:{report.name}" + (f"-{place}" if len(report.blocks) > 1 else "")
         width = _characters(block)
         environment = "table*" if width > COLUMN else "table"
@@ -150,6 +150,13 @@ def latex(report: Report) -> str:
             lines += [rf"\par\smallskip{{\footnotesize {notes}}}"]
         lines += [rf"\end{{{environment}}}"]
     return "\n".join(lines) + "\n"
+
+
+def _titled(block: Block, titles: Mapping[str, str]) -> Block:
+    """Replace the names in a column of models by titles."""
+    if block.headers[0] != "model":
+        return block
+    return replace(block, rows=tuple((titles.get(row[0], row[0]), *row[1:]) for row in block.rows))
 
 
 def _characters(block: Block) -> int:

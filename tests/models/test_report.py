@@ -106,6 +106,14 @@ def test_a_wide_table_spans_the_page_in_small_letters_with_broken_headings_and_t
     assert r"b & 0.25 {[}0.1, 0.4] & \textminus{}3 & y \\" in text
 
 
+def test_latex_has_the_titles_of_models_whose_names_people_type():
+    block = Block("b", ("model", "AP"), (("pcbm_dt", "0.5"), ("own_model", "0.4")))
+    report = Report("r", "t", (), (block,), pd.DataFrame(), {}, titles={"pcbm_dt": "PCBM-DT"})
+    assert r"PCBM-DT & 0.5 \\" in latex(report)
+    assert r"own\_model & 0.4 \\" in latex(report)
+    assert "pcbm_dt" in plain(report)
+
+
 def test_csv_keeps_whole_numbers_small_letters_and_empty_cells():
     assert to_csv(HARD.data) == 'name,count,share,good\n"a,b",3,0.1,true\n,,,false\n'
 
