@@ -56,11 +56,11 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         self.mean_, self.scale_ = moments(features)
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
-        """Standardise and cut X [N, D], in its own precision."""
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Standardise and cut X [N, D], into double precision: in single, solvers stop short of the optimum."""
         check_is_fitted(self)
         features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        return standardise(features, self.mean_, self.scale_, self.limit)
+        return standardise(features, self.mean_, self.scale_, self.limit).astype(np.float64)
 
 
 def moments(X: NDArray[np.floating[Any]]) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:

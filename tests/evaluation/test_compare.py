@@ -116,7 +116,11 @@ def test_a_movie_without_positives_is_left_out_of_what_it_does_not_define():
     [
         (lambda t: t, {"codebook": {"name": "other"}}, r"codebook differs, .*'obygaze12'.* and .*'other'"),
         (lambda t: t, {"protocol": "paper"}, r"protocol differs, 'strict' and 'paper'"),
-        (lambda t: t.iloc[:-3], {}, r"their test clips differ, 3 are in .*strong alone, the first is m11-357"),
+        (
+            lambda t: t.iloc[:-3],
+            {},
+            r"their test clips differ, 3 are in .*strong alone, the first is m11-357",
+        ),
         (
             lambda t: t.assign(clip_id=t["clip_id"].replace("m00-0", "other")),
             {},
