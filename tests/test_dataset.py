@@ -160,5 +160,7 @@ def test_a_store_of_other_clips_is_refused(store, tmp_path):
 
 
 def test_a_manifest_without_levels_is_refused(store, tmp_path):
-    with pytest.raises(DatasetError, match="no clip of level EN, HN, S among its 1: are its levels filled in"):
+    with pytest.raises(
+        DatasetError, match="no clip of level EN, HN, S among its 1: are its levels filled in"
+    ):
         load_dataset(store, Manifest((Clip("a1", "a"),), tmp_path), backbone="one")

@@ -57,7 +57,7 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Standardise and cut X [N, D], into double precision: in single, solvers stop short of the optimum."""
+        """Standardise and cut X [N, D], in double precision: in single, solvers stop early."""
         check_is_fitted(self)
         features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
         return standardise(features, self.mean_, self.scale_, self.limit).astype(np.float64)
