@@ -60,7 +60,7 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Standardise and cut X [N, D], in double precision, which the solver's tolerance needs."""
+        """Standardise and cut X [N, D], in double precision: in single, solvers stop early."""
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
         scaled: NDArray[np.float64] = standardise(features, self.mean_, self.scale_, self.limit).astype(

@@ -1,4 +1,4 @@
-"""Any codebook: the same numbers under other names, none of ObyGaze12's words, and real labels learnt from."""
+"""Any codebook: the same numbers under other names, none of ObyGaze12's words; real labels are learnt."""
 
 import dataclasses
 import re

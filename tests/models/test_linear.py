@@ -1,4 +1,4 @@
-"""The linear probe is scikit-learn's logistic regression on bounded features, its penalty chosen by movies."""
+"""The linear probe is scikit-learn's logistic regression on bounded features; movies choose its penalty."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,7 @@ def test_a_clip_a_million_deviations_away_has_a_bounded_logit(clips):
 
 
 def test_a_feature_that_hardly_varies_in_training_does_not_decide(clips):
-    """A quarter of the demo's descriptors hardly vary: one clip unlike the others would have a value of 1e6."""
+    """A quarter of the demo's descriptors hardly vary: one clip unlike the others would be at 1e6."""
     X, y, _ = clips
     nearly = np.column_stack([X, 1 + 1e-6 * np.random.default_rng(0).normal(size=len(X))])
     probe = linear_probe(1.0).fit(nearly, y)

@@ -189,6 +189,7 @@ def test_what_can_not_be_selected_is_refused_in_words(clips):
 
     class Silent(BaseEstimator):
         def fit(self, X, y):
+            del X, y
             return self
 
     with pytest.raises(ValueError, match="Silent gives no scores: a model needs decision_function or pred"):

@@ -67,7 +67,7 @@ def broken():
 
 
 @pytest.fixture
-def lab(tmp_path, monkeypatch):
+def _lab(tmp_path, monkeypatch):
     """Install a package of a lab, with metadata that offers its models."""
     (tmp_path / "thelab_models.py").write_text(LAB)
     (tmp_path / "thelab_torn.py").write_text("import a_package_that_is_not_there\n")
@@ -109,7 +109,8 @@ def within(run):
         ("difference", "difference"),
     ],
 )
-def test_a_labs_model_is_evaluated_by_name(lab, data, asked, name):
+@pytest.mark.usefixtures("_lab")
+def test_a_labs_model_is_evaluated_by_name(data, asked, name):
     run = evaluate(data, [asked], "enhn_s")
     assert within(run)[name] > 0.8
     assert next(iter(run.record["models"])) == name
@@ -240,7 +241,8 @@ def test_every_part_of_an_estimator_draws_from_the_runs_seed():
         ("builtins:dict", r"builtins:dict gives a dict, which has no fit"),
     ],
 )
-def test_a_model_that_can_not_be_found_is_refused_in_one_line(lab, asked, message):
+@pytest.mark.usefixtures("_lab")
+def test_a_model_that_can_not_be_found_is_refused_in_one_line(asked, message):
     with pytest.raises(ModelError, match=message) as caught:
         models_for("levels", [asked])
     assert "\n" not in str(caught.value)
@@ -248,6 +250,7 @@ def test_a_model_that_can_not_be_found_is_refused_in_one_line(lab, asked, messag
 
 class Silent(BaseEstimator):
     def fit(self, X, y):
+        del X, y
         return self
 
 
@@ -258,6 +261,7 @@ class TwoColumns(Silent):
 
 class Torn(TwoColumns):
     def fit(self, X, y):
+        del X, y
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
 
@@ -288,7 +292,8 @@ def test_two_models_of_one_name_are_refused(data):
     ]
 
 
-def test_a_model_reads_frames_where_the_store_has_them_and_is_refused_where_not(lab, make_store, tmp_path):
+@pytest.mark.usefixtures("_lab")
+def test_a_model_reads_frames_where_the_store_has_them_and_is_refused_where_not(make_store, tmp_path):
     rng = np.random.default_rng(0)
     clips = [
         Clip(f"m{movie}-{place:02}", f"m{movie}", level=("EN", "S")[place % 2])
