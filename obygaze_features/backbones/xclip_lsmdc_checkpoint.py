@@ -15,6 +15,7 @@ from obygaze_features.backbones.backbone import BackboneError
 from obygaze_features.backbones.checkpoint import check_keys
 
 HEAD_WIDTH = 64  # of every attention head of every CLIP
+RECORD_KEY = "obygaze_training"  # in the metadata of safetensors that `obygaze train` wrote
 
 Shape = tuple[int, ...]
 

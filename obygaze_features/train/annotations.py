@@ -15,7 +15,9 @@ FILES: Mapping[str, str] = {
 
 FIELDS = "clip id, start and end aligned, start and end extracted, sentence"
 N_FIELDS = 6
-SIDE_FILES = frozenset({".csv", ".txt", ".json", ".srt", ".vtt", ".jpg", ".jpeg", ".png", ".wav", ".md5", ".md"})
+SIDE_FILES = frozenset(
+    {".csv", ".txt", ".json", ".srt", ".vtt", ".jpg", ".jpeg", ".png", ".wav", ".md5", ".md"}
+)
 """What may lie beside a video under the same name."""
 
 
@@ -51,7 +53,9 @@ def read_captions(path: Path) -> tuple[Caption, ...]:
         data = path.read_bytes()
     except FileNotFoundError:
         wanted = ", ".join(FILES.values())
-        raise TrainError(f"{path}: there is no such file; --annotations names the folder with {wanted}") from None
+        raise TrainError(
+            f"{path}: there is no such file; --annotations names the folder with {wanted}"
+        ) from None
     captions = []
     for number, raw in enumerate(data.split(b"\n"), start=1):
         if not raw and number > data.count(b"\n"):  # after the last line's end
@@ -59,13 +63,16 @@ def read_captions(path: Path) -> tuple[Caption, ...]:
         try:
             line = raw.decode()
         except UnicodeDecodeError:
-            raise TrainError(f"{path} line {number}: not UTF-8; convert the file, e.g. with iconv -t UTF-8") from None
+            raise TrainError(
+                f"{path} line {number}: not UTF-8; convert the file, e.g. with iconv -t UTF-8"
+            ) from None
         values = line.strip().split("\t")
         if len(values) == N_FIELDS - 1 and line.rstrip(" \r\n").endswith("\t"):
             raise TrainError(f"{path} line {number}: the sentence is empty; remove the line")
         if len(values) != N_FIELDS:
             raise TrainError(
-                f"{path} line {number}: expected {N_FIELDS} fields separated by TABs ({FIELDS}), found {len(values)}"
+                f"{path} line {number}: expected {N_FIELDS} fields separated by TABs ({FIELDS}), "
+                f"found {len(values)}"
             )
         if not values[0] or "/" in values[0] or values[0].startswith("."):
             raise TrainError(f"{path} line {number}: {values[0]!r} is not a clip id")
@@ -76,7 +83,7 @@ def read_captions(path: Path) -> tuple[Caption, ...]:
 
 
 def find_videos(folder: Path, clip_ids: Iterable[str]) -> dict[str, Path]:
-    """Find the videos of clips: files anywhere below a folder whose name without its last extension is a clip id.
+    """Find the videos of clips below a folder: a file's name without its last extension is the clip id.
 
     Returns
     -------

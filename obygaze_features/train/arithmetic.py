@@ -1,9 +1,9 @@
 """The three named arithmetics of a training.
 
 `float32` is exact against the original's modules run in float32. `bfloat16` autocasts the towers and keeps
-weights, moments and scores in float32. `published` is what the original's code does: CLIP's linear, attention,
-convolution and projection weights, their gradients and their moments are float16, without loss scaling. That
-is another optimiser than Adam in effect, because the second moment of small gradients is 0.
+weights, moments and scores in float32. `published` is what the original's code does: CLIP's linear,
+attention, convolution and projection weights, their gradients and their moments are float16, without loss
+scaling. In effect that is another optimiser than Adam: the second moment of small gradients is 0.
 """
 
 import re
@@ -63,7 +63,7 @@ def _to_float(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Ten
 
 @contextmanager
 def repeatable(device: torch.device) -> Iterator[None]:
-    """Ask CUDA for the same bytes each time, and for float32 that drops no bits; on a CPU both hold already."""
+    """Ask CUDA for the same bytes each time and for float32 without TF32; a CPU gives both."""
     if device.type != "cuda":
         yield
         return

@@ -99,7 +99,9 @@ def read_titles(path: Path) -> tuple[str, ...]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
-        raise TrainError(f"{path}: there is no such file; --exclude-films names a file with a title a line") from None
+        raise TrainError(
+            f"{path}: there is no such file; --exclude-films names a file with a title a line"
+        ) from None
     except UnicodeDecodeError:
         raise TrainError(f"{path}: not UTF-8") from None
     titles = tuple(line.strip() for line in lines if line.strip() and not line.strip().startswith("#"))

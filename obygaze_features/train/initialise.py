@@ -1,4 +1,4 @@
-"""The LSMDC X-CLIP at step 0, made of a CLIP: nothing in it is random (Ma et al. 2022; design of the original).
+"""The LSMDC X-CLIP at step 0, made of a CLIP (Ma et al. 2022): nothing in it is random.
 
 The frame positions are CLIP's text positions, the temporal transformer its first text blocks, and the eight
 matrices of the similarities are identities.
@@ -17,6 +17,7 @@ from obygaze_features.backbones.xclip_lsmdc_checkpoint import (
     Architecture,
     from_port,
     matrices,
+    tensors_of,
     to_port,
 )
 from obygaze_features.train.errors import TrainError
@@ -51,12 +52,15 @@ def load_clip(weights: Weights) -> dict[str, torch.Tensor]:
         If it is another network, or a CLIP that the port cannot hold.
     """
     if weights.seed is not None:
-        raise TrainError(f"--clip {weights.name}: training starts from a trained CLIP; name a file, a folder or a repository")
+        raise TrainError(
+            f"--clip {weights.name}: training starts from a CLIP; name a file, a folder or a repository"
+        )
     if weights.folder is None or not (weights.folder / "config.json").is_file():
         if weights.files[0].suffix != ".safetensors":
             raise TrainError(
-                f"--clip {weights.name}: OpenAI's .pt files are programs (TorchScript) and are not run; name the same "
-                "network on the hub (openai/clip-vit-base-patch32), or save its state_dict() with safetensors"
+                f"--clip {weights.name}: OpenAI's .pt files are programs (TorchScript) and are not run; "
+                "name the same network on the hub (openai/clip-vit-base-patch32), "
+                "or save its state_dict() with safetensors"
             )
         tensors = load_state_dict(weights)
         return {name: value for name, value in tensors.items() if name not in OPENAI_EXTRAS}
@@ -105,13 +109,19 @@ def initial_tensors(
         If its text tower cannot become the temporal transformer.
     """
     tensors = {f"clip.{key}": value.float() for key, value in clip.items()}
-    needed = ("positional_embedding", "visual.proj", "token_embedding.weight", "visual.conv1.weight", "logit_scale")
+    needed = (
+        "positional_embedding",
+        "visual.proj",
+        "token_embedding.weight",
+        "visual.conv1.weight",
+        "logit_scale",
+    )
     check_keys(name, missing=[f"clip.{key}" for key in needed if f"clip.{key}" not in tensors], unexpected=[])
     positions, embed = tensors["clip.positional_embedding"], tensors["clip.visual.proj"].shape[1]
     if positions.shape[1] != embed:
         raise TrainError(
-            f"{name}: its text tower is {positions.shape[1]} wide and its embedding {embed}; the temporal transformer, "
-            "which starts as text blocks, needs both to be equal"
+            f"{name}: its text tower is {positions.shape[1]} wide and its embedding {embed}; "
+            "the temporal transformer, which starts as text blocks, needs both to be equal"
         )
     tensors["frame_position_embeddings.weight"] = positions.clone()
     block = "clip.transformer.resblocks."
@@ -123,14 +133,14 @@ def initial_tensors(
     tensors |= {key: torch.eye(extent) for key, extent in matrices(extents).items()}
     size = Architecture.of(name, tensors)
     if size.temporal_layers != temporal_layers:
-        raise TrainError(f"{name}: its text tower has {size.temporal_layers} blocks, expected {temporal_layers} or more")
+        raise TrainError(
+            f"{name}: its text tower has {size.temporal_layers} blocks, expected {temporal_layers} or more"
+        )
     to_port(name, tensors, size)  # refuses what is missing, unexpected or of another shape
     return tensors
 
 
 def _port_names(size: Architecture) -> set[str]:
-    from obygaze_features.backbones.xclip_lsmdc_checkpoint import tensors_of
-
     return {name for tensor in tensors_of(size) for name in tensor.port}
 
 
@@ -152,7 +162,8 @@ def _hub_architecture(weights: Weights) -> Architecture:
         for key, value in wanted.items():
             if found[key] != value:
                 raise TrainError(
-                    f"{weights.name}: {tower} tower has {key} {found[key]}, expected {value}, as every CLIP of OpenAI's"
+                    f"{weights.name}: {tower} tower has {key} {found[key]}, "
+                    f"expected {value}, as in every CLIP of OpenAI's"
                 )
     return Architecture(
         embed=embed,

@@ -39,7 +39,7 @@ def group_of(original: str) -> int:
 
 
 def schedule(step: int, total: int) -> float:
-    """Give the factor of every rate in a step, counted from 0: a linear warm-up, then a cosine that does not restart."""
+    """Give the factor of every rate in step 0, 1, ...: a linear warm-up, then a cosine without restart."""
     x = step / total
     return x / WARM_UP if x < WARM_UP else 0.5 * (1.0 + math.cos(math.pi * x))
 

@@ -74,8 +74,8 @@ def choose_device(wanted: str) -> torch.device:
     local = int(os.environ.get("LOCAL_RANK", "0"))
     if local >= gpus:
         raise TrainError(
-            f"--device {wanted}: process {local} of this machine has no GPU, torch sees {gpus}; start as many "
-            "processes as there are GPUs, or use --device cpu"
+            f"--device {wanted}: process {local} of this machine has no GPU, torch sees {gpus}; "
+            "start as many processes as there are GPUs, or use --device cpu"
         )
     return torch.device("cuda", local)
 

@@ -1,4 +1,4 @@
-"""What goes into a step: the order of the samples, the frames of a clip, the tokens of a caption."""
+"""What goes into a step: the order of the samples, and the tokens of a caption."""
 
 import html
 import re
@@ -29,23 +29,17 @@ def steps_of_an_epoch(samples: int, batch: int) -> int:
     """
     if samples < batch:
         raise TrainError(
-            f"--batch {batch} is more than the {samples} training sentences there are: not one step could be done"
+            f"--batch {batch} is more than the {samples} training sentences there are: "
+            "not one step could be done"
         )
     return samples // batch
 
 
 def epoch_order(samples: int, epoch: int) -> list[int]:
-    """Permute the samples of an epoch, as torch's DistributedSampler does; step k takes order[k * batch:][:batch]."""
+    """Permute the samples of an epoch as torch's DistributedSampler does; step k takes the k-th batch."""
     generator = torch.Generator().manual_seed(ORDER_SEED + epoch)
     order: list[int] = torch.randperm(samples, generator=generator).tolist()
     return order
-
-
-def kept_frames(sampled: int, most: int) -> NDArray[np.int64]:
-    """Choose at most `most` of `sampled` frames: all, or linspace truncated."""
-    if sampled <= most:
-        return np.arange(sampled)
-    return np.linspace(0, sampled - 1, num=most, dtype=np.int64)
 
 
 def clean_caption(text: str) -> str:
@@ -82,8 +76,8 @@ class CaptionTokenizer:
         # The sentence is read at the largest id, so the end must be it.
         if self.start is None or self.end != vocabulary - 1 or len(self._tokenizer) != vocabulary:
             raise TrainError(
-                f"{weights.name}: its tokenizer has {len(self._tokenizer)} tokens and ends texts with {self.end}; expected "
-                f"{vocabulary} and {vocabulary - 1}, as the network has them"
+                f"{weights.name}: its tokenizer has {len(self._tokenizer)} tokens and ends texts with {self.end}; "
+                f"expected {vocabulary} and {vocabulary - 1}, as the network has them"
             )
 
     def __call__(self, captions: Sequence[str]) -> NDArray[np.int64]:

@@ -72,28 +72,29 @@ def embed(network: XClipLsmdc, batch: Batch, arithmetic: Arithmetic = "float32")
     CLIP runs on one of them alone.
     """
     with towers(arithmetic, batch.ids.device):
-        frames, videos = embed_videos(network, batch)
+        frames, videos = embed_videos(network, batch.frames, batch.mask)
         sentences, words = network.encode_text(batch.ids)
     return Embeddings(sentences.float(), words.float(), frames, videos)
 
 
-def embed_videos(network: XClipLsmdc, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-    """Embed the clips: v `[B, F, E]` of every frame, and the unit video vectors `[B, E]`."""
+def embed_videos(
+    network: XClipLsmdc, frames: torch.Tensor, mask: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Embed clips, frames and mask as in `Batch`: v `[B, F, E]`, and unit video vectors `[B, E]`."""
     scale, shift = (
-        torch.tensor(values, dtype=torch.float64, device="cpu").float().to(batch.mask.device).view(3, 1, 1)
+        torch.tensor(values, dtype=torch.float64).float().to(mask.device).view(3, 1, 1)
         for values in (OPENAI.scale, OPENAI.shift)
     )
-    pixels = batch.frames.permute(0, 3, 1, 2).float() * scale + shift
-    missing = not bool(batch.mask.all())
+    pixels = frames.permute(0, 3, 1, 2).float() * scale + shift
+    there = mask.flatten()
+    missing = not bool(there.all())
     if missing:
         pixels = torch.cat([pixels, pixels.new_zeros((1, *pixels.shape[1:]))])
     vectors = network.encode_frames(pixels[:, None])[:, 0]
     if missing:
-        place = batch.mask.flatten().cumsum(0) - 1  # of each frame that there is; the last row is the zero frame
-        place = torch.where(batch.mask.flatten(), place, len(vectors) - 1)
-        vectors = vectors[place]
-    frames = vectors.view(*batch.mask.shape, -1)
-    return frames, network.video_vector(network.relate_frames(frames, batch.mask), batch.mask)
+        vectors = vectors[torch.where(there, there.cumsum(0) - 1, len(vectors) - 1)]
+    vectors = vectors.view(*mask.shape, -1)
+    return vectors, network.video_vector(network.relate_frames(vectors, mask), mask)
 
 
 def contrastive_loss(network: XClipLsmdc, embeddings: Embeddings) -> torch.Tensor:
@@ -143,7 +144,9 @@ def compute_gradients(
         value.grad = None
     step = chunk or max(len(batch), 1)
     chunks = [batch.part(start, start + step) for start in range(0, len(batch), step)]
-    with torch.set_grad_enabled(len(chunks) == 1):  # of one chunk the activations are kept, and not made twice
+    with torch.set_grad_enabled(
+        len(chunks) == 1
+    ):  # of one chunk the activations are kept, and not made twice
         made = [embed(network, part, arithmetic) for part in chunks]
     local = [torch.cat(tensors) for tensors in zip(*(each.parts() for each in made), strict=True)]
     if not local:
