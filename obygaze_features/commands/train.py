@@ -40,7 +40,7 @@ class Share(click.ParamType[float]):
 @click.option(
     "--batch",
     type=click.IntRange(1),
-    help="Pairs of a step, over all processes.  [default, as published: 300 for patches of 32 pixels, 80 for 16]",
+    help="Pairs of a step, over all processes.  [default: 300 for patches of 32 pixels, 80 for 16]",
 )
 @click.option("--epochs", type=click.IntRange(1), default=5, show_default=True, help="Passes over the data.")
 @click.option(

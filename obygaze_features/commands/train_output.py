@@ -123,7 +123,8 @@ def show_outcome(outcome: Outcome, out: Path, *, as_json: bool) -> None:
             )
         )
     elif outcome.test is None:
-        click.echo(f"stopped after step {outcome.steps} of {outcome.total}; go on with --resume")
+        where = f"after step {outcome.steps} of {outcome.total}" if outcome.total else "while decoding"
+        click.echo(f"stopped {where}; go on with --resume")
     else:
         click.echo(f"{out}: epoch {outcome.best_epoch} chosen; test: {in_words(outcome.test)}")
 

@@ -10,6 +10,7 @@ import io
 import json
 import multiprocessing
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ from obygaze_features.train.frames import sample_frames
 from obygaze_features.video import VideoError, decoder_versions
 
 TIMEOUT_S = 600.0  # the longest decoding of one clip
+POLL_S = 0.2  # how soon a wish to stop is noticed
+AHEAD = 4  # clips a worker that are decoded or waiting
 INDEX, RECIPE = "index.jsonl", "recipe.json"
 
 
@@ -53,6 +56,10 @@ class Entry:
     frames: int
     sha256: str
     note: str
+
+
+def _never() -> bool:
+    return False
 
 
 class FrameCache:
@@ -90,6 +97,7 @@ class FrameCache:
         videos: Mapping[str, Path],
         workers: int,
         progress: Callable[[int, int], None],
+        stopped: Callable[[], bool] = _never,
     ) -> dict[str, Entry]:
         """Decode the clips that are not there yet; other processes that want the same cache wait meanwhile.
 
@@ -101,10 +109,12 @@ class FrameCache:
             Processes that decode.
         progress
             Called with the clips decoded and to decode.
+        stopped
+            Asked now and then; once true no more clips are decoded.
 
         Returns
         -------
-        Clip id -> entry, of all these clips, the unreadable ones included.
+        Clip id -> entry, of all these clips, the unreadable ones included; of fewer where it was stopped.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with _locked(self.folder):
@@ -112,8 +122,8 @@ class FrameCache:
             self._entries = self._read_index()
             todo = [clip_id for clip_id, path in videos.items() if not self._is_current(clip_id, path)]
             if todo:
-                self._decode({clip_id: videos[clip_id] for clip_id in todo}, workers, progress)
-        return {clip_id: self._entries[clip_id] for clip_id in videos}
+                self._decode({clip_id: videos[clip_id] for clip_id in todo}, workers, progress, stopped)
+        return {clip_id: self._entries[clip_id] for clip_id in videos if clip_id in self._entries}
 
     def count_missing(self, videos: Mapping[str, Path]) -> int:
         """Count the clips that `fill` would decode."""
@@ -166,16 +176,12 @@ class FrameCache:
         """Read the index: of two lines of one clip the later holds, one cut off by a kill is left out."""
         entries = {}
         path = self.folder / INDEX
-        lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-        for number, line in enumerate(lines, start=1):
+        lines = path.read_bytes().split(b"\n") if path.exists() else []
+        for line in lines:
             try:
                 entry = Entry(**json.loads(line))
-            except (ValueError, TypeError):
-                if number == len(lines):
-                    break
-                raise TrainError(
-                    f"{path} line {number}: not an entry; remove the folder {self.folder}"
-                ) from None
+            except (ValueError, TypeError):  # cut off by a kill: the clip is decoded again
+                continue
             entries[entry.clip_id] = entry
         return entries
 
@@ -191,13 +197,19 @@ class FrameCache:
         # 256 folders: 100,000 files in one are slow on many file systems.
         return self.folder / "frames" / hashlib.sha256(clip_id.encode()).hexdigest()[:2] / f"{clip_id}.npy"
 
-    def _decode(self, videos: Mapping[str, Path], workers: int, progress: Callable[[int, int], None]) -> None:
+    def _decode(
+        self,
+        videos: Mapping[str, Path],
+        workers: int,
+        progress: Callable[[int, int], None],
+        stopped: Callable[[], bool],
+    ) -> None:
         progress(0, len(videos))
-        decode = partial(_decode_clip, geometry=self.geometry, most=self.most)
-        with (self.folder / INDEX).open("ab") as index:
-            if index.tell() and (self.folder / INDEX).read_bytes()[-1:] != b"\n":
+        path = self.folder / INDEX
+        with path.open("ab") as index:
+            if index.tell() and not path.read_bytes().endswith(b"\n"):  # a line cut off by a kill
                 index.write(b"\n")
-            for number, entry in enumerate(self._decoded(decode, videos, workers), start=1):
+            for number, entry in enumerate(self._decoded(videos, workers, stopped), start=1):
                 index.write((json.dumps(asdict(entry)) + "\n").encode())
                 index.flush()
                 self._entries[entry.clip_id] = entry
@@ -205,23 +217,37 @@ class FrameCache:
             os.fsync(index.fileno())
 
     def _decoded(
-        self, decode: Callable[[str, Path, Path], Entry], videos: Mapping[str, Path], workers: int
+        self, videos: Mapping[str, Path], workers: int, stopped: Callable[[], bool]
     ) -> Iterator[Entry]:
-        tasks = [(clip_id, video, self._path(clip_id)) for clip_id, video in videos.items()]
+        """Decode clips in order, a few more at a time than there are workers."""
+        decode = partial(_decode_clip, geometry=self.geometry, most=self.most)
         # Not fork: this process may hold a GPU, which does not survive it.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPool(max_workers=workers, context=context) as pool:
-            ahead = 4 * workers
-            running = [pool.schedule(decode, args=task, timeout=TIMEOUT_S) for task in tasks[:ahead]]
-            for number, (clip_id, video, _) in enumerate(tasks):
-                if (following := number + ahead) < len(tasks):
-                    running.append(pool.schedule(decode, args=tasks[following], timeout=TIMEOUT_S))
+        pool = ProcessPool(max_workers=workers, context=multiprocessing.get_context("spawn"))
+        try:
+            waiting: deque[tuple[str, Any]] = deque()
+            queue = iter(videos.items())
+            while not stopped():
+                while len(waiting) < AHEAD * workers and (task := next(queue, None)) is not None:
+                    arguments = [*task, self._path(task[0])]
+                    waiting.append((task[0], pool.schedule(decode, args=arguments, timeout=TIMEOUT_S)))
+                if not waiting:
+                    return
+                clip_id, future = waiting[0]
                 try:
-                    yield running[number].result()
+                    entry = future.result(timeout=POLL_S)
                 except ProcessExpired:
-                    yield _unreadable(clip_id, video, "the decoder crashed on this file")
+                    entry = _unreadable(clip_id, videos[clip_id], "the decoder crashed on this file")
                 except FutureTimeoutError:
-                    yield _unreadable(clip_id, video, f"decoding took longer than {TIMEOUT_S:g} s")
+                    if not future.done():
+                        continue
+                    entry = _unreadable(
+                        clip_id, videos[clip_id], f"decoding took longer than {TIMEOUT_S:g} s"
+                    )
+                waiting.popleft()
+                yield entry
+        finally:
+            pool.stop()  # type: ignore[no-untyped-call]
+            pool.join()
 
 
 _AGAIN = "remove it, and it is decoded again"

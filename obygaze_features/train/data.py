@@ -55,9 +55,10 @@ class Pairs:
         mask = torch.zeros((len(read), self.max_frames), dtype=torch.bool)
         for row, found in zip(mask, read, strict=True):
             row[: len(found)] = True
-        size = self.cache.geometry.size
-        frames = np.concatenate(read) if read else np.zeros((0, size, size, 3), np.uint8)
-        return torch.from_numpy(frames), mask
+        if not read:  # of a batch smaller than the number of processes
+            size = self.cache.geometry.size
+            return torch.zeros((0, size, size, 3), dtype=torch.uint8), mask
+        return torch.from_numpy(np.concatenate(read)), mask
 
     def batches(self, wanted: Iterable[Sequence[int]]) -> Iterator[Batch]:
         """Read batches one after the other, the next ones ahead of time."""

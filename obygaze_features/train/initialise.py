@@ -123,6 +123,8 @@ def initial_tensors(
             f"{name}: its text tower is {positions.shape[1]} wide and its embedding {embed}; "
             "the temporal transformer, which starts as text blocks, needs both to be equal"
         )
+    if len(positions) < (least := max(max_words, max_frames)):
+        raise TrainError(f"{name}: its text tower has {len(positions)} positions, expected {least} or more")
     tensors["frame_position_embeddings.weight"] = positions.clone()
     block = "clip.transformer.resblocks."
     for key in [key for key in tensors if key.startswith(block)]:

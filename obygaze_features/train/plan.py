@@ -17,13 +17,7 @@ from obygaze_features.train.arithmetic import ARITHMETICS, Arithmetic
 from obygaze_features.train.cache import FrameCache
 from obygaze_features.train.errors import TrainError
 from obygaze_features.train.films import OBYGAZE12, Exclusion, count_films, exclude, read_titles
-from obygaze_features.train.initialise import (
-    MAX_FRAMES,
-    MAX_WORDS,
-    TEMPORAL_LAYERS,
-    initial_tensors,
-    load_clip,
-)
+from obygaze_features.train.initialise import initial_tensors, load_clip
 from obygaze_features.train.samples import CaptionTokenizer, steps_of_an_epoch
 
 BATCHES: Mapping[int, int] = {32: 300, 16: 80}
@@ -59,8 +53,6 @@ class Settings:
         File of film titles to leave out of training and validation.
     save_every
         Steps between two saved states.
-    temporal_layers, max_frames, max_words
-        Sizes of what CLIP does not have.
     """
 
     clip: str
@@ -80,9 +72,6 @@ class Settings:
     save_every: int = 200
     workers: int | None = None
     device: str = "auto"
-    temporal_layers: int = TEMPORAL_LAYERS
-    max_frames: int = MAX_FRAMES
-    max_words: int = MAX_WORDS
 
     def __post_init__(self) -> None:
         if self.arithmetic not in ARITHMETICS:
@@ -205,13 +194,7 @@ def make_plan(settings: Settings) -> Plan:
                 raise TrainError(f"{settings.exclude_films}: excludes every {split} sentence")
     videos = find_videos(settings.videos, (caption.clip_id for of in captions.values() for caption in of))
     weights = find_weights(settings.clip)
-    tensors = initial_tensors(
-        weights.name,
-        load_clip(weights),
-        temporal_layers=settings.temporal_layers,
-        max_frames=settings.max_frames,
-        max_words=settings.max_words,
-    )
+    tensors = initial_tensors(weights.name, load_clip(weights))
     size = Architecture.of(weights.name, tensors)
     batch = settings.batch or BATCHES.get(size.patch)
     if batch is None:

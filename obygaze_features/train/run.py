@@ -60,7 +60,7 @@ class Outcome:
     Parameters
     ----------
     steps, total
-        Steps done, of how many.
+        Steps done, of how many; 0 of 0 where it was stopped while decoding.
     left_out
         Split -> sentences without a usable video.
     epochs
@@ -107,7 +107,10 @@ def train(
     device = choose_device(settings.device)
     plan = make_plan(settings)
     # All processes come here: one decodes, the others wait for the cache and only then for each other.
-    entries = plan.cache.fill(plan.videos, settings.workers or default_workers(), watch.decoding)
+    workers = settings.workers or default_workers()
+    entries = plan.cache.fill(plan.videos, workers, watch.decoding, stopped)
+    if len(entries) < len(plan.videos):
+        return Outcome(steps=0, total=0, left_out={}, epochs=(), best_epoch=-1, test=None)
     captions, left_out = choose_samples(plan.captions, entries)
     counts = {split: left_out.count(split) for split in captions}
     digests = {

@@ -76,7 +76,7 @@ class CaptionTokenizer:
         # The sentence is read at the largest id, so the end must be it.
         if self.start is None or self.end != vocabulary - 1 or len(self._tokenizer) != vocabulary:
             raise TrainError(
-                f"{weights.name}: its tokenizer has {len(self._tokenizer)} tokens and ends texts with {self.end}; "
+                f"{weights.name}: its tokenizer has {len(self._tokenizer)} tokens and ends with {self.end}; "
                 f"expected {vocabulary} and {vocabulary - 1}, as the network has them"
             )
 

@@ -13,7 +13,6 @@ from obygaze_features.train.annotations import FILES
 PATTERNS = 16
 COLOURS = ("red", "green", "blue", "grey")
 SHAPES = ("disc", "bar", "cross", "ring")
-RGB = np.array([(220, 40, 30), (40, 200, 60), (50, 70, 230), (150, 150, 150)], np.float32)
 WORDS = (".", "a", "shows", "the", "someone", *COLOURS, *SHAPES)
 START, END = "<|startoftext|>", "<|endoftext|>"
 VOCABULARY = (*WORDS, "[UNK]", START, END)
@@ -26,15 +25,13 @@ def tiny_clip(folder: Path, seed: int = 0) -> Path:
     from transformers import CLIPConfig, CLIPModel
 
     folder.mkdir(parents=True, exist_ok=True)
-    tower = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 1}
-    text = tower | {
-        "vocab_size": len(VOCABULARY),
-        "max_position_embeddings": 16,
-        "bos_token_id": 0,
-        "eos_token_id": 2,
-    }
+    tower = {"hidden_size": 64, "intermediate_size": 256, "num_attention_heads": 1}
+    vision = {"num_hidden_layers": 2, "image_size": SIDE, "patch_size": 8}
+    text = {"num_hidden_layers": 4, "vocab_size": len(VOCABULARY), "max_position_embeddings": 32}
     config = CLIPConfig(
-        text_config=text, vision_config=tower | {"image_size": SIDE, "patch_size": 8}, projection_dim=64
+        text_config=tower | text | {"bos_token_id": 0, "eos_token_id": 2},
+        vision_config=tower | vision,
+        projection_dim=64,
     )
     with quiet():
         network = untrained(lambda: CLIPModel(config), seed)
@@ -59,20 +56,11 @@ def caption(pattern: int) -> str:
     return f"SOMEONE shows the {COLOURS[pattern % 4]} {SHAPES[pattern // 4]}."
 
 
-def picture(pattern: int, rng: np.random.Generator, side: int = SIDE) -> np.ndarray:
-    """Draw one of 16 patterns (colour and shape) with another place, size and noise each time."""
-    y, x = np.mgrid[:side, :side] / side * 2 - 1
-    x, y = x - rng.uniform(-0.25, 0.25), y - rng.uniform(-0.25, 0.25)
-    size = rng.uniform(0.5, 0.75)
-    radius = np.hypot(x, y)
-    shape = (
-        radius < size,
-        abs(y) < size / 3,
-        (abs(x) < size / 4) | (abs(y) < size / 4),
-        abs(radius - size) < 0.15,
-    )[pattern // 4]
-    drawn = np.where(shape[..., None], RGB[pattern % 4], 20.0) + rng.normal(0, 8, (side, side, 3))
-    return drawn.clip(0, 255).astype(np.uint8)
+def picture(pattern: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw one of 16 patterns of 4 x 4 coloured fields, brighter or darker and with other noise each time."""
+    fields = np.random.default_rng(pattern).uniform(10, 245, (4, 4, 3))
+    drawn = np.kron(fields, np.ones((SIDE // 4, SIDE // 4, 1))) * rng.uniform(0.97, 1.03)
+    return (drawn + rng.normal(0, 4, drawn.shape)).clip(0, 255).astype(np.uint8)
 
 
 def write_video(path: Path, pictures: list, rate: int = 2) -> Path:
