@@ -24,6 +24,10 @@ BREACHES = {
         "import obygaze_features.video",
     ),
     "3. a room knows the engine": ("obygaze_features/video/sampling.py", "import obygaze_features.extract"),
+    "3. training knows the extraction": (
+        "obygaze_features/train/step.py",
+        "import obygaze_features.extract",
+    ),
     "3b. the format knows how stores are read": (
         "obygaze_features/store/layout.py",
         "import obygaze_features.store.reading",

@@ -82,7 +82,11 @@ class Share(click.ParamType[float]):
 )
 @click.option("--workers", type=click.IntRange(1), help="Decode processes.  [default: the usable cores]")
 @click.option(
-    "--device", default="auto", show_default=True, metavar="auto|cpu|cuda", help="Where the network runs."
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where the network runs; with torchrun each process takes a GPU of its own.",
 )
 @click.option(
     "--dry-run", is_flag=True, help="Check all inputs but the videos' content, and say what would be done."

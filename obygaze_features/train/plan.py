@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +174,7 @@ class Plan:
                 },
                 "shared_with_obygaze12": dict(self.shared_films),
             },
-            "software": {"torch": torch.__version__.partition("+")[0]},
+            "software": {name: version(name) for name in ("torch", "transformers")},
         }
 
 

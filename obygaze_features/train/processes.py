@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from obygaze_features.train.errors import TrainError
 
+DEVICES = ("auto", "cpu", "cuda")
 WAIT = timedelta(hours=1)  # the longest that processes wait for each other: the first writes states meanwhile
 
 
@@ -68,6 +69,8 @@ def choose_device(wanted: str) -> torch.device:
     TrainError
         If there is no such device.
     """
+    if wanted not in DEVICES:
+        raise TrainError(f"device '{wanted}': expected {', '.join(DEVICES)}")
     gpus = torch.cuda.device_count()
     if wanted == "cpu" or (wanted == "auto" and not gpus):
         return torch.device("cpu")

@@ -34,7 +34,7 @@ from obygaze_features.train.errors import TrainError
 from obygaze_features.train.optimiser import BertAdam
 
 LOG_COLUMNS = ("step", "epoch", "loss", "gradient_norm", "rate_factor", "logit_scale")
-AS_STARTED = ("processes", "chunk")  # of the record: they change rounding alone, and may change on resuming
+AS_STARTED = ("processes", "chunk", "software")  # they change rounding alone, and may change on resuming
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,9 @@ class RunFolder:
 
     def cut_log(self, steps: int) -> None:
         """Drop what the log says of steps that are done again."""
-        if self.log.exists():
+        if not steps:
+            self.log.unlink(missing_ok=True)
+        elif self.log.exists():
             lines = self.log.read_text(encoding="utf-8").splitlines()[: 1 + steps]
             self.write(self.log.name, "".join(f"{line}\n" for line in lines))
 

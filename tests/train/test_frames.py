@@ -1,4 +1,4 @@
-"""Which frames of a clip are taken, by our decoder, against the original's (check 8), and the cache of them."""
+"""Which frames of a clip are taken, against the original's (check 8), and the cache of them."""
 
 import json
 from pathlib import Path
@@ -50,7 +50,9 @@ def test_a_damaged_video_gives_what_can_be_decoded_and_says_so(shared_data):
 def videos(tmp_path_factory):
     folder = tmp_path_factory.mktemp("videos")
     rng = np.random.default_rng(0)
-    found = {name: write_video(folder / f"{name}.avi", [picture(0, rng)] * n) for name, n in (("a", 4), ("b", 7))}
+    found = {
+        name: write_video(folder / f"{name}.avi", [picture(0, rng)] * n) for name, n in (("a", 4), ("b", 7))
+    }
     found["broken"] = folder / "broken.avi"
     found["broken"].write_bytes(b"RIFF and nothing else")
     return found

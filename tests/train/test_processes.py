@@ -25,7 +25,11 @@ def two(oracle, clip, corpus, tmp_path_factory):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     settings = {"clip": str(clip), "batch": 5, "epochs": 1, "lr": 3e-4, "clip_lr_scale": 1.0, "chunk": 2}
-    settings |= {"annotations": str(corpus / "annotations"), "videos": str(corpus / "videos"), "device": "cpu"}
+    settings |= {
+        "annotations": str(corpus / "annotations"),
+        "videos": str(corpus / "videos"),
+        "device": "cpu",
+    }
     settings |= {"out": str(out / "run"), "cache": str(corpus / "cache"), "workers": 1}
     arguments = [oracle.folder, out, json.dumps(settings)]
     running = [
@@ -77,4 +81,6 @@ def test_a_gpu_that_is_not_there_is_refused():
         pytest.skip("there is one")
     with pytest.raises(TrainError, match="has no GPU, torch sees 0"):
         choose_device("cuda")
+    with pytest.raises(TrainError, match="device 'tpu': expected auto, cpu, cuda"):
+        choose_device("tpu")
     assert choose_device("auto").type == "cpu"

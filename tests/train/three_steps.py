@@ -95,9 +95,7 @@ class Uneven(Processes):
 VARIANTS = {
     "share 1": {},
     "share 1/2": {"gather_share": 0.5},
-    "share 1/4, chunks of 1": {"gather_share": 0.25, "chunk": 1},
     "share 1/4, chunks of 2": {"gather_share": 0.25, "chunk": 2},
-    "share 1, uneven": {"uneven": True},
     "share 1, uneven, chunks of 3": {"uneven": True, "chunk": 3},
 }
 
