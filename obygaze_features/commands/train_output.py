@@ -5,13 +5,16 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from tabulate import tabulate
 from tqdm import tqdm
 
-from obygaze_features.train import Outcome, Plan, Watch
+from obygaze_features.train import Outcome, Watch
+
+if TYPE_CHECKING:
+    from obygaze_features.train import Plan
 
 
 class Shown(Watch):
@@ -71,7 +74,7 @@ def in_words(measures: Mapping[str, Any]) -> str:
     return f"{', '.join(parts)} among {measures['sentences']} sentences of {measures['clips']} clips"
 
 
-def show_plan(plan: Plan, *, as_json: bool) -> None:
+def show_plan(plan: "Plan", *, as_json: bool) -> None:
     """Show what a training would do."""
     found = plan.describe()
     if as_json:

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from obygaze_features.train.errors import TrainError
     from obygaze_features.train.plan import Plan, Settings, make_plan
-    from obygaze_features.train.run import Outcome, Watch, train
+    from obygaze_features.train.run import train
+    from obygaze_features.train.watch import Outcome, Watch
 
 __all__ = ["Outcome", "Plan", "Settings", "TrainError", "Watch", "make_plan", "train"]
 
 _ROOMS = {
     "errors": ("TrainError",),
     "plan": ("Plan", "Settings", "make_plan"),
-    "run": ("Outcome", "Watch", "train"),
+    "run": ("train",),
+    "watch": ("Outcome", "Watch"),
 }
 
 

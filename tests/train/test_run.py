@@ -152,6 +152,13 @@ def test_stopped_on_request_it_saves_and_resumes_to_the_same_bytes(whole, settin
     assert files_of(given.out) == files_of(whole.out), "a complete run is left as it is"
 
 
+def test_stopped_while_decoding_it_begins_no_run(settings, tmp_path):
+    given = settings(cache=tmp_path / "cache")
+    outcome = train(given, stopped=lambda: True)
+    assert (outcome.steps, outcome.total, outcome.complete) == (0, 0, False)
+    assert not given.out.exists()
+
+
 def test_a_run_is_neither_overwritten_nor_mixed_with_another(whole, settings):
     with pytest.raises(TrainError, match=r"a run is here already; go on with it \(--resume\)"):
         train(settings(out=whole.out, save_every=1))
