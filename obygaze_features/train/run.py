@@ -173,16 +173,22 @@ class Training:
 
     def _step(self, batch: Any) -> None:
         settings, at = self.plan.settings, self.position
-        loss = compute_gradients(
-            self.network,
-            self.plan.size,
-            batch,
-            self.plan.batch,
-            processes=self.processes,
-            gather_share=settings.gather_share,
-            chunk=self.plan.chunk,
-            arithmetic=settings.arithmetic,
-        )
+        try:
+            loss = compute_gradients(
+                self.network,
+                self.plan.size,
+                batch,
+                self.plan.batch,
+                processes=self.processes,
+                gather_share=settings.gather_share,
+                chunk=self.plan.chunk,
+                arithmetic=settings.arithmetic,
+            )
+        except torch.OutOfMemoryError:
+            raise TrainError(
+                f"step {at.step + 1}: {self.plan.chunk} pairs at a time are too many for the memory of "
+                f"{self.device}; resume with a smaller --chunk"
+            ) from None
         norm = clip_gradients(self.trained.values())
         if not (math.isfinite(loss) and math.isfinite(norm)):
             what = f"loss is {loss}" if not math.isfinite(loss) else f"gradient's norm is {norm}"

@@ -21,7 +21,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ class Position:
     epoch: int = 0
     batch: int = 0
     best_epoch: int = -1
-    measures: tuple[dict[str, Any], ...] = field(default=())
+    measures: tuple[dict[str, Any], ...] = ()
 
 
 class RunFolder:

@@ -1,8 +1,12 @@
 """`obygaze train xclip-lsmdc`: what it prints and how it ends; what it does is tested in tests/train."""
 
 import json
+import os
 import signal
+import subprocess
 import sys
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import click
@@ -111,6 +115,29 @@ def test_bad_shares_are_usage_errors(capsys):
         command.Share().convert("1/0", None, None)
     assert run("--gather-share", "4") == 1
     assert "--gather-share 4: expected a number above 0 and at most 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("code", "stop", "asked"), [(1, True, "requeue 7\n"), (0, True, ""), (1, False, "")])
+def test_the_slurm_script_asks_for_another_turn_when_it_was_stopped(tmp_path, code, stop, asked):
+    script = Path(__file__).parents[2] / "docs" / "slurm" / "train.sbatch"
+    wait = f"trap 'exit {code}' TERM; touch ready; for i in {{1..400}}; do sleep 0.05; done"
+    commands = {
+        "torchrun": f'echo "$@" > given; {wait if stop else f"exit {code}"}',
+        "scontrol": 'echo "$@" > asked',
+    }
+    for name, body in commands.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = os.environ | {"SLURM_JOB_ID": "7", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with subprocess.Popen(["bash", script, "--out", "my run"], cwd=tmp_path, env=environment) as running:
+        if stop:
+            while not (tmp_path / "ready").exists():
+                time.sleep(0.01)
+            running.send_signal(signal.SIGTERM)
+        assert running.wait(timeout=60) == (0 if stop else code)
+    given = (tmp_path / "given").read_text()
+    assert given == "--standalone --nproc-per-node 4 -m obygaze train xclip-lsmdc --out my run --resume\n"
+    assert ((tmp_path / "asked").read_text() if (tmp_path / "asked").exists() else "") == asked
 
 
 def test_missing_inputs_are_one_line(tmp_path, monkeypatch, capsys):

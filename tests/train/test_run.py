@@ -206,6 +206,15 @@ def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, mon
         assert all(torch.isfinite(file.get_tensor(name)).all() for name in file.keys())  # noqa: SIM118
 
 
+def test_too_large_a_chunk_for_the_memory_says_what_to_do(settings, monkeypatch):
+    def full(*_, **__):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(run, "compute_gradients", full)
+    with pytest.raises(TrainError, match=r"step 1: 4 pairs at a time are too many .* smaller --chunk"):
+        train(settings(chunk=4))
+
+
 @pytest.fixture
 def spoilt(corpus, tmp_path):
     """Give a copy of the corpus, whose files are links, to be spoilt."""
