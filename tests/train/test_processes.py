@@ -37,7 +37,10 @@ def two(oracle, clip, corpus, tmp_path_factory):
             [sys.executable, "-W", "error", "-m", "three_steps", *map(str, arguments)],
             env=os.environ
             | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank), "WORLD_SIZE": "2"}
-            | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+            | {
+                "OMP_NUM_THREADS": "1",
+                "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+            },
         )
         for rank in range(2)
     ]
