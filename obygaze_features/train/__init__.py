@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from obygaze_features.train.run import train
     from obygaze_features.train.watch import Outcome, Watch
 
-__all__ = ["Outcome", "Plan", "Settings", "TrainError", "Watch", "make_plan", "train"]
+__all__ = ["Outcome", "Plan", "Settings", "Watch", "make_plan", "train"]
 
 _ROOMS = {
     "plan": ("Plan", "Settings", "make_plan"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from obygaze_features.train import TrainError
+from obygaze_features.errors import TrainError
 from obygaze_features.train.annotations import FILES, Caption, find_videos, read_annotations, read_captions
 from obygaze_features.train.films import count_films, exclude, film_of, read_titles
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.backbones.presets import choose_preset
-from obygaze_features.train import TrainError
+from obygaze_features.errors import TrainError
 from obygaze_features.train.cache import INDEX, RECIPE, FrameCache, digest_of
 from obygaze_features.train.frames import frame_rate, sample_frames
 from obygaze_features.video import VideoError, at, read_frames

@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 from obygaze_features.backbones import BackboneError
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.train import TrainError
+from obygaze_features.errors import TrainError
 from obygaze_features.train.arithmetic import is_half
 from obygaze_features.train.initialise import initial_tensors, load_clip
 from obygaze_features.train.optimiser import group_of, is_trained

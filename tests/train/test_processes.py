@@ -11,7 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from obygaze_features.train import TrainError, train
+from obygaze_features.errors import TrainError
+from obygaze_features.train import train
 from obygaze_features.train.processes import Processes, choose_device
 
 from .three_steps import VARIANTS, furthest, three_steps

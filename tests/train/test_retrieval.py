@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_features.train import TrainError
+from obygaze_features.errors import TrainError
 from obygaze_features.train.retrieval import (
     measures,
     published_ranks,

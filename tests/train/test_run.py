@@ -19,8 +19,9 @@ from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc import load, training_record
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, from_port, tensors_of
 from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
+from obygaze_features.errors import TrainError
 from obygaze_features.store import open_store
-from obygaze_features.train import TrainError, Watch, make_plan, run, train
+from obygaze_features.train import Watch, make_plan, run, train
 from obygaze_features.train.annotations import FILES
 from obygaze_features.train.state import LOG_COLUMNS, RunFolder
 from obygaze_features.video import read_frames, uniform

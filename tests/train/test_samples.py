@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.backbones.weights import Weights, find_weights
-from obygaze_features.train import TrainError
+from obygaze_features.errors import TrainError
 from obygaze_features.train.frames import kept_frames
 from obygaze_features.train.samples import CaptionTokenizer, clean_caption, epoch_order, steps_of_an_epoch
 
