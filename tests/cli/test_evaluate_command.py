@@ -85,8 +85,8 @@ def test_tables_are_printed_and_a_run_kept(obygaze, shelf, tmp_path):
     ]
     assert min(float(pooled[model][0]) for model in ("linear", "mlp")) > 0.9
     for said in ("train HN vs S", "(EN u HN) vs S", "raw policy", "4 movies", "1 without features"):
-        assert said in out
-    assert max(len(line) for line in out[out.index("all clips pooled") :].splitlines()) <= 80
+        assert said in " ".join(out.split())
+    assert max(map(len, out.splitlines())) <= 80
     assert "1 excluded: failed: the file is empty (0 bytes)" in err
     (folder,) = Path("runs").iterdir()
     assert re.fullmatch("films-1.0.0-hn_s-enhn_s-raw-seed0-[0-9a-f]{6}", folder.name)
@@ -102,7 +102,7 @@ def test_tables_are_printed_and_a_run_kept(obygaze, shelf, tmp_path):
         "selection.csv",
     ]
     # Look alone varies, in HN and S alike: the bottleneck is left out or evaluated, and either is said.
-    assert ("pcbm_lr" in pooled) != ("pcbm_lr left out" in out)
+    assert ("pcbm_lr" in pooled) != ("pcbm_lr left out" in " ".join(out.split()))
 
 
 def test_the_same_command_twice_gives_the_same_bytes(obygaze, shelf, tmp_path):
@@ -228,8 +228,8 @@ def test_hard_negatives_are_compared_with_easy_ones(obygaze, shelf):
         assert obygaze(*command, "--model", "linear", "--out", name)[0] == 0
     code, out, _ = obygaze("compare", "hard", "easy", "--out", "compared")
     assert code == 0
-    assert "A: linear of hard, trained on HN vs S" in out
-    assert "B: linear of easy, trained on EN vs S" in out
+    assert "A: linear of hard, trained on HN vs S" in " ".join(out.split())
+    assert "B: linear of easy, trained on EN vs S" in " ".join(out.split())
     assert {"compare.csv", "compare.json", "compare.md", "compare.tex"} <= {
         path.name for path in Path("compared").iterdir()
     }
@@ -252,7 +252,7 @@ def test_seeds_are_trained_together_and_compared_by_film(obygaze, shelf, tmp_pat
     assert (document["a"]["seeds"], document["b"]["seeds"]) == ([0, 1, 2], [0])
     assert document["n_movies"] == 4
     code, out, _ = obygaze("compare", "three", "one")
-    assert ", mean of 3 seeds" in out
+    assert ", mean of 3 seeds" in " ".join(out.split())
 
 
 def write_levels(path: Path, levels: dict[str, list[str]]) -> Path:
