@@ -77,7 +77,7 @@ def said_by(folder, *arguments, code=0):
 
 
 def test_labels_of_another_codebook_go_through_every_step(lab):
-    printed = [said_by(lab, "extract", "m.csv", "features", "--licence", "CC0-1.0", "--workers", 1)]
+    printed = [said_by(lab, "extract", "m.csv", "features", "--licence", "CC0-1.0", "--workers", 1, code=3)]
     run = ("evaluate", "m.csv", "features", "--model", "linear", "--model", "pcbm_lr")
     printed.append(said_by(lab, *run, "--save", "pcbm_lr", "--out", "run"))
     printed.append(said_by(lab, "compare", "run", "run", "--against", "pcbm_lr", "--out", "compared"))
