@@ -2,7 +2,7 @@
 
 from obygaze_features.video.errors import VideoError
 from obygaze_features.video.frames import Frames, Probe
-from obygaze_features.video.read import probe, read_frames, read_samplings
+from obygaze_features.video.read import probe, read_frames, read_samplings, read_windows
 from obygaze_features.video.sampling import Sampling, at, fps, keyframes, uniform
 from obygaze_features.video.stills import is_still
 from obygaze_features.video.versions import decoder_versions
@@ -20,5 +20,6 @@ __all__ = [
     "probe",
     "read_frames",
     "read_samplings",
+    "read_windows",
     "uniform",
 ]

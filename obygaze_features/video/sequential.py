@@ -6,9 +6,10 @@ import numpy as np
 from av import FFmpegError
 from av.video.frame import VideoFrame
 
-from obygaze_features.video.index import PacketTable, seconds
+from obygaze_features.video.index import seconds
 from obygaze_features.video.sampling import Timeline
 from obygaze_features.video.source import Source, Tally
+from obygaze_features.video.table import PacketTable
 
 
 def decode_all(source: Source, tally: Tally) -> Iterator[VideoFrame]:

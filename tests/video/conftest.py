@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -102,6 +103,46 @@ def pack(packets: list[av.Packet]) -> list[av.Packet]:
     return made
 
 
+def _other_codecs() -> dict[str, dict[str, Any]]:
+    """Films of all other codecs that are read from key frames."""
+    quiet = "keyint=24:min-keyint=24:scenecut=0:bframes=4:log-level=none:pools=none:frame-threads=1:"
+    vpx = {"g": "24", "keyint_min": "24", "b": "400k", "deadline": "good", "cpu-used": "8"}
+    vpx |= {"lag-in-frames": "16", "auto-alt-ref": "1"}
+    svt = {"g": "24", "preset": "12", "crf": "20", "svtav1-params": "lp=1"}
+    mpeg = {"g": "12", "bf": "2", "qscale": "2"}
+    field = mpeg | {"flags": "+ildct+ilme", "alternate_scan": "1", "top": "1"}
+
+    def hevc(params: str) -> dict[str, Any]:
+        return {"codec": "libx265", "options": {"preset": "fast", "crf": "16", "x265-params": quiet + params}}
+
+    irregular = np.cumsum(1 + np.arange(100) % 3).tolist()
+    return {
+        "hevc.mp4": hevc("open-gop=0"),
+        "hevc_cra.mp4": hevc("open-gop=1"),
+        "hevc_cra.mkv": hevc("open-gop=1:b-pyramid=0"),
+        "hevc_cra.ts": hevc("open-gop=1"),
+        "hevc_layers.mp4": hevc("open-gop=1:temporal-layers=3"),
+        "hevc_uneven.mkv": hevc("open-gop=1") | {"times": irregular, "time_base": Fraction(1, 100)},
+        "vp9.webm": {"codec": "libvpx-vp9", "options": vpx},
+        "vp9.mp4": {"codec": "libvpx-vp9", "options": vpx},
+        "vp8.webm": {"codec": "libvpx", "options": vpx},
+        "av1.mkv": {"codec": "libsvtav1", "options": svt},
+        "av1.mp4": {"codec": "libsvtav1", "options": svt},
+        "mpeg2.ts": {"codec": "mpeg2video", "options": mpeg},
+        "mpeg2.mkv": {"codec": "mpeg2video", "options": mpeg},
+        "mpeg2_fields.mpg": {"codec": "mpeg2video", "options": field},
+        "mpeg2.vob": {"codec": "mpeg2video", "options": mpeg},
+        "mpeg2.avi": {"codec": "mpeg2video", "options": mpeg},
+        "mpeg1.mpg": {"codec": "mpeg1video", "options": mpeg},
+        "mpeg1.mkv": {"codec": "mpeg1video", "options": mpeg},
+        "motion.mkv": {"codec": "mjpeg", "pix_fmt": "yuvj420p", "options": {"qscale": "2"}},
+        "prores.mov": {"codec": "prores", "pix_fmt": "yuv422p10le"},
+        "ffv1.mkv": {"codec": "ffv1", "options": {"g": "12"}},
+        "wmv2.asf": {"codec": "wmv2", "options": {"g": "12", "qscale": "2"}},
+        "raw.hevc": hevc("open-gop=0"),
+    }
+
+
 @pytest.fixture(scope="session")
 def films(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One small film of each kind; 100 numbered pictures each."""
@@ -136,9 +177,8 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         },
         "fast.mp4": {"options": gop, "container_options": {"movflags": "faststart"}},
         "raw.h264": {"options": gop},
-        "mpeg2.ts": {"codec": "mpeg2video", "options": {"g": "12", "bf": "2", "qscale": "2"}},
-        "motion.mkv": {"codec": "mjpeg", "pix_fmt": "yuvj420p", "options": {"qscale": "2"}},
     }
+    made |= _other_codecs()
     paths = {name: encode(folder / name, **settings) for name, settings in made.items()}
     paths["packed.avi"] = remux(paths["asp.avi"], folder / "packed.avi", pack)
     return paths

@@ -5,14 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_features.video.bitstream import (
+from obygaze_features.video.nal import (
     exp_golomb,
     is_h264_random_access,
     nal_length_size,
     recovery_frames,
-    vop_display_ranks,
-    vop_type,
 )
+from obygaze_features.video.pictures import display_ranks, vop_type
 
 SLICE, IDR, SPS = b"\x41\x9a\x00", b"\x65\x88\x00", b"\x67\x64\x00\x0c"
 
@@ -83,10 +82,10 @@ def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_and_two_pictures_have_none(
 
 
 def test_b_pictures_are_shown_before_the_one_they_follow_in_the_file():
-    assert vop_display_ranks("IPBBPBB").tolist() == [0, 3, 1, 2, 6, 4, 5]
-    assert vop_display_ranks("IPP").tolist() == [0, 1, 2]
+    assert display_ranks("IPBBPBB").tolist() == [0, 3, 1, 2, 6, 4, 5]
+    assert display_ranks("IPP").tolist() == [0, 1, 2]
 
 
 @given(st.text("IPBS", max_size=60))
 def test_display_ranks_are_a_permutation(types):
-    assert np.sort(vop_display_ranks(types)).tolist() == list(range(len(types)))
+    assert np.sort(display_ranks(types)).tolist() == list(range(len(types)))
