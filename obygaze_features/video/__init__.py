@@ -2,6 +2,7 @@
 
 from obygaze_features.video.errors import VideoError
 from obygaze_features.video.frames import Frames, Probe
+from obygaze_features.video.learnt import file_digest, share_in
 from obygaze_features.video.read import probe, read_frames, read_samplings, read_windows
 from obygaze_features.video.sampling import Sampling, at, fps, keyframes, uniform
 from obygaze_features.video.stills import is_still
@@ -14,6 +15,7 @@ __all__ = [
     "VideoError",
     "at",
     "decoder_versions",
+    "file_digest",
     "fps",
     "is_still",
     "keyframes",
@@ -21,5 +23,6 @@ __all__ = [
     "read_frames",
     "read_samplings",
     "read_windows",
+    "share_in",
     "uniform",
 ]

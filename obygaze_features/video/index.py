@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from obygaze_features.video.completeness import declared_packets, promised_seconds, truncation
 from obygaze_features.video.errors import UNREADABLE, VideoError
 from obygaze_features.video.heads import MPEG12, READABLE, Head, head_reader
+from obygaze_features.video.learnt import LARGE_BYTES, learnt
 from obygaze_features.video.pictures import display_ranks, vop_type
 from obygaze_features.video.source import Source, opened
 from obygaze_features.video.table import PacketTable
@@ -46,6 +47,8 @@ class Packets:
 
 def index_packets(path: Path) -> PacketTable:
     """Read all packets of a file's video stream, 10-30 ms a clip; the last few files are remembered.
+
+    A large file is read once for all processes that share what they learn (`share_in`).
 
     Raises
     ------
@@ -85,7 +88,13 @@ class Pictures:
 
 
 @lru_cache(maxsize=4)  # spans of one film come one after the other
-def _index(path: Path, _size: int, _modified_ns: int) -> PacketTable:
+def _index(path: Path, size: int, _modified_ns: int) -> PacketTable:
+    if size < LARGE_BYTES:
+        return _read_index(path)
+    return PacketTable.from_bytes(learnt(path, "packets", lambda: _read_index(path).to_bytes()))
+
+
+def _read_index(path: Path) -> PacketTable:
     with opened(path) as source:
         try:
             pictures = Pictures(source) if source.codec == "mpeg4" else None
@@ -154,6 +163,7 @@ def _table(source: Source, packets: Packets, vops: Pictures | None) -> PacketTab
     if ordered:
         shown = shown[np.argsort(rank[shown], kind="stable")]
     time_s, note = _times(source, packets, ~discard)
+    guessed = "" if unique or not by_kind else "not every picture has a time of its own: some are estimates"
     flagged = random_access if not unsafe else np.array(packets.key, np.bool_)
     return PacketTable(
         pts=pts,
@@ -171,7 +181,20 @@ def _table(source: Source, packets: Packets, vops: Pictures | None) -> PacketTab
         seekable=labelled and bool(formats & SEEKABLE_FORMATS),
         truncated=packets.error
         or truncation(packets.read, packets.declared, float(np.max(time_s)), promised_seconds(source)),
-        notes=(note,) if note else (),
+        notes=tuple(filter(None, (note, guessed, _shape(source)))),
+    )
+
+
+def _shape(source: Source) -> str:
+    """Say that pixels are not square; empty where they are, or the file doesn't say."""
+    ratio = source.stream.sample_aspect_ratio
+    if not ratio or ratio == 1:
+        return ""
+    width, height = source.context.width, source.context.height
+    shown = f"{round(width * ratio)}x{height}"
+    return (
+        f"pixels are not square ({ratio.numerator}:{ratio.denominator}): the pictures are given as stored, "
+        f"{width}x{height}, and players show {shown}"
     )
 
 

@@ -148,7 +148,8 @@ class Pass(Generic[T]):
                 with opened(self.path, strict=self.strict) as source:
                     found = decode_sparse(source, self.table, targets, self.tally, seeks=seeks)
                     yield from self._served(found, windows, why)
-                    windows = []
+                unsafe += windows  # none, if the decoder keeps its word
+                windows = []
             except Astray:
                 seeks = False
             except NotSafe as reason:
