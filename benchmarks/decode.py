@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from obygaze_features.video.source import opened
 FRAMES = 32
 RATE = 24
 GRAIN = 4.0
+MOST_PICTURES = 240
 X265 = "keyint=250:bframes=4:open-gop=1:log-level=none:pools=none:frame-threads=1"
 VPX = {
     "g": "240",
@@ -76,10 +78,10 @@ def shots(videos: Sequence[Path], width: int, height: int, count: int) -> Iterat
 
 
 def _pictures(video: Path, width: int) -> list[NDArray[np.uint8]]:
-    """Decode a video, no wider than it is needed."""
+    """Decode the beginning of a video, no wider than it is needed."""
     pictures = []
     with av.open(str(video)) as container:
-        for frame in container.decode(video=0):
+        for frame in islice(container.decode(video=0), MOST_PICTURES):
             small = frame.reformat(width=width, height=max(frame.height * width // frame.width, 2) & ~1)
             pictures.append(small.to_ndarray(format="rgb24"))
     return pictures

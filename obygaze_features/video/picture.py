@@ -158,7 +158,10 @@ def black_bars(rgb: NDArray[np.uint8]) -> tuple[int, int, int, int] | None:
 def orientation(frame: VideoFrame) -> tuple[int, bool, bool]:
     """Quarter turns clockwise and mirroring that make a frame upright, and whether it asks for more."""
     # PyAV's frame.rotation takes a mirrored picture for a turned one, so the matrix itself is read.
-    data = cast("Mapping[str, Buffer]", frame.side_data).get("DISPLAYMATRIX")
+    try:
+        data = cast("Mapping[str, Buffer]", frame.side_data).get("DISPLAYMATRIX")
+    except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
+        return round(-frame.rotation / 90) % 4, False, bool(frame.rotation % 90)
     if data is None:
         return 0, False, False
     a, b, _, c, d = np.frombuffer(bytes(data), np.int32)[:5].tolist()

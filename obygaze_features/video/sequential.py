@@ -89,7 +89,8 @@ def survey(source: Source, table: PacketTable, tally: Tally) -> Timeline:
             value = getattr(frame, name)
             if value is not None:
                 column.append(value)
-    index = np.array(numbers, np.int64)
+    # By a damaged file's time stamps, frames may come in another order, and one may come twice.
+    index, first = np.unique(np.array(numbers, np.int64), return_index=True)
     if table.labelled or len(index) == len(table.time_s):
         time_s = table.time_s[index]
     else:
@@ -98,4 +99,4 @@ def survey(source: Source, table: PacketTable, tally: Tally) -> Timeline:
             if len(set(column)) == len(index):  # as in the table: in display order the stamps only grow
                 time_s = seconds(column, source)
                 break
-    return Timeline(index, time_s, np.array(keys, np.bool_))
+    return Timeline(index, time_s, np.array(keys, np.bool_)[first])

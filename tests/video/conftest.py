@@ -224,3 +224,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
             output.mux(stream.encode(frame))
         output.mux(stream.encode(None))
     return path
+
+
+@pytest.fixture(scope="session")
+def encode_film() -> Callable[..., Path]:
+    """The function that encodes a film of numbered pictures."""
+    return encode
