@@ -15,6 +15,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -100,19 +101,24 @@ def _crop(
     return np.asarray(moved, np.uint8)
 
 
-def make(path: Path, videos: Sequence[Path], seconds: int) -> Path:
-    """Encode one clip of the table."""
-    width, height, codec, options = CLIPS[path.name]
-    with av.open(str(path), "w") as output:
-        stream = output.add_stream(codec, rate=RATE, options=options)
-        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
-        stream.time_base = Fraction(1, RATE)
-        for number, picture in enumerate(shots(videos, width, height, seconds * RATE)):
-            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
-            frame.pts, frame.time_base = number, Fraction(1, RATE)
-            output.mux(stream.encode(frame))
-        output.mux(stream.encode(None))
-    return path
+def make(folder: Path, names: Sequence[str], videos: Sequence[Path], seconds: int) -> None:
+    """Encode some clips of the table, those of one size from the same pictures."""
+    for size in sorted({CLIPS[name][:2] for name in names}):
+        with ExitStack() as outputs:
+            streams = []
+            for name in (name for name in names if CLIPS[name][:2] == size):
+                output = outputs.enter_context(av.open(str(folder / name), "w"))
+                stream = output.add_stream(CLIPS[name][2], rate=RATE, options=CLIPS[name][3])
+                stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
+                stream.time_base = Fraction(1, RATE)
+                streams.append((output, stream))
+            for number, picture in enumerate(shots(videos, *size, seconds * RATE)):
+                frame = av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format="yuv420p")
+                frame.pts, frame.time_base = number, Fraction(1, RATE)
+                for output, stream in streams:
+                    output.mux(stream.encode(frame))
+            for output, stream in streams:
+                output.mux(stream.encode(None))
 
 
 def repeat(clip: Path, film: Path, times: int) -> Path:
@@ -364,9 +370,7 @@ def main() -> None:
         paths = options.clips
         if not paths:
             videos = sorted(options.videos.glob("*"), key=lambda path: -path.stat().st_size)[:4]
-            for name in CLIPS:
-                if not (folder / name).exists():
-                    make(folder / name, videos, options.seconds)
+            make(folder, [name for name in CLIPS if not (folder / name).exists()], videos, options.seconds)
             paths = [folder / name for name in CLIPS]
         rows = clips_table(paths, options.repeats)
         exact = {path.name: equal(path) for path in paths}

@@ -4,7 +4,9 @@ from .agreement import Gamma, PairAgreement, agreement, gamma
 from .clip import FIELDS, Clip
 from .errors import ManifestError
 from .importers import (
+    Film,
     Imported,
+    import_film,
     import_folder,
     import_images,
     import_mediaeval15,
@@ -26,6 +28,7 @@ __all__ = [
     "NON_VISUAL_CONCEPTS",
     "VISUAL_CONCEPTS",
     "Clip",
+    "Film",
     "Gamma",
     "Imported",
     "Label",
@@ -41,6 +44,7 @@ __all__ = [
     "agreement",
     "apply_policy",
     "gamma",
+    "import_film",
     "import_folder",
     "import_images",
     "import_mediaeval15",
