@@ -20,7 +20,7 @@ from obygaze_features.video.index import index_packets
 from obygaze_features.video.sampling import Sampling, Timeline, choose
 from obygaze_features.video.sequential import decode_sequential, survey
 from obygaze_features.video.source import Tally, opened
-from obygaze_features.video.sparse import Astray, NotSafe, decode_sparse, needed_packets
+from obygaze_features.video.sparse import Astray, NotSafe, decode_sparse
 from obygaze_features.video.take import Taken, once, pictures
 
 T = TypeVar("T")
@@ -154,8 +154,6 @@ class Pass(Generic[T]):
                 seeks = False
             except NotSafe as reason:
                 hit = [window for window in windows if self._is_in(window, reason.packets)]
-                if reason.packets is None and not hit:
-                    hit = list(windows)
                 if len(windows) > 1:
                     # What a window alone would get: the rest of the run may not concern it.
                     for window in hit:
@@ -170,14 +168,8 @@ class Pass(Generic[T]):
 
     def _is_in(self, window: Window[T], packets: tuple[int, int] | None) -> bool:
         """Whether a window waits for frames of a run of packets, or for the end of the run."""
-        if not window.missing:
+        if packets is None or not window.missing:
             return True
-        if packets is None:
-            try:
-                needed_packets(self.table, window.missing)
-            except NotSafe:
-                return True
-            return False
         wanted = self.table.shown[list(window.missing)]
         return bool(((wanted >= packets[0]) & (wanted <= packets[1])).any())
 

@@ -34,7 +34,7 @@ class NotSafe(Exception):  # noqa: N818 - not an error: the signal to decode seq
     reason
         In words.
     packets
-        First and last packet of the run in which it was met; None where it concerns the whole stream.
+        First and last packet of the run in which it was met; None where that is not known.
     """
 
     def __init__(self, reason: str, packets: tuple[int, int] | None = None) -> None:
@@ -67,9 +67,8 @@ def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.b
         before = bisect_right(starts, packet) - 1
         while before >= 0 and table.rank[starts[before]] > table.rank[packet]:
             before -= 1
-        if before < 0:
-            raise NotSafe("a frame is shown before the first picture that decoding can start at")
-        needed[starts[before] : packet + 1] = True
+        # Before the first one in display order: all there is to start from is the file's beginning.
+        needed[starts[max(before, 0)] : packet + 1] = True
     return needed
 
 

@@ -76,6 +76,12 @@ def cut_first_ten(packets: list[av.Packet]) -> list[av.Packet]:
     return packets
 
 
+def cut_first_group(packets: list[av.Packet]) -> list[av.Packet]:
+    """Begin at the second key frame, as a recording may: pictures follow that are shown before it."""
+    keys = [number for number, packet in enumerate(packets) if packet.is_keyframe]
+    return packets[keys[1] :]
+
+
 def pack(packets: list[av.Packet]) -> list[av.Packet]:
     """Pack B-pictures as XviD does: one with the picture before it, an empty picture in its place."""
     pieces, time_base = [bytes(packet) for packet in packets], packets[0].time_base
@@ -122,6 +128,7 @@ def _other_codecs() -> dict[str, dict[str, Any]]:
         "hevc_cra.mkv": hevc("open-gop=1:b-pyramid=0"),
         "hevc_cra.ts": hevc("open-gop=1"),
         "hevc_layers.mp4": hevc("open-gop=1:temporal-layers=3"),
+        "hevc_radl.mp4": hevc("open-gop=0:radl=2"),
         "hevc_uneven.mkv": hevc("open-gop=1") | {"times": irregular, "time_base": Fraction(1, 100)},
         "vp9.webm": {"codec": "libvpx-vp9", "options": vpx},
         "vp9.mp4": {"codec": "libvpx-vp9", "options": vpx},
@@ -224,6 +231,17 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
             output.mux(stream.encode(frame))
         output.mux(stream.encode(None))
     return path
+
+
+@pytest.fixture(scope="session")
+def beginless(films: dict[str, Path]) -> Callable[[str], Path]:
+    """Make a film without its first group of pictures."""
+
+    def make(name: str) -> Path:
+        path = films[name].with_name(f"beginless-{films[name].stem}.mkv")
+        return path if path.exists() else remux(films[name], path, cut_first_group)
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ SPARSE += [
 ]
 SPARSE += ["asp.avi", "sp.avi", "asp.mp4", "packed.avi"]
 SPARSE += ["hevc.mp4", "hevc_cra.mp4", "hevc_cra.mkv", "hevc_cra.ts", "hevc_layers.mp4", "hevc_uneven.mkv"]
+SPARSE += ["hevc_radl.mp4"]
 SPARSE += ["vp9.webm", "vp9.mp4", "vp8.webm", "av1.mkv", "av1.mp4"]
 SPARSE += ["mpeg2.ts", "mpeg2.mkv", "mpeg2_fields.mpg", "mpeg2.vob", "mpeg2.avi", "mpeg1.mpg", "mpeg1.mkv"]
 SPARSE += ["motion.mkv", "prores.mov", "ffv1.mkv"]
@@ -211,6 +212,22 @@ def test_the_random_access_of_an_open_group_serves_only_what_is_shown_after_it(f
     assert np.flatnonzero(needed_packets(table, [frame]))[0] == starts[0]
     shown_after = int(np.flatnonzero(table.shown == starts[1])[0])
     assert np.flatnonzero(needed_packets(table, [shown_after])).tolist() == [starts[1]]
+
+
+def test_pictures_before_the_first_random_access_are_decoded_where_they_can_be(beginless, numbers):
+    whole = read_frames(beginless("hevc_radl.mp4"), uniform(200))
+    assert (whole.method, whole.status) == ("sparse", "ok")
+    assert numbers(whole.images[::2]) == [number + 100 - whole.total for number in whole.index[::2].tolist()]
+    for name in ("hevc_cra.mp4", "mpeg2.mkv"):
+        frames = read_frames(beginless(name), uniform(8))
+        reference = plainly(beginless(name))
+        assert (frames.method, frames.status) == ("sequential", "partial")
+        assert frames.notes[0].startswith(f"{len(reference)} of ")
+        first = int(frames.index[0])
+        assert first > 0
+        for image, number in zip(frames.images, frames.index, strict=True):
+            assert np.array_equal(image, reference[number - first])
+        assert read_frames(beginless(name), at([first, first + 30])).method == "sparse"
 
 
 def test_sequential_decoding_stops_after_the_last_wanted_frame(films):
