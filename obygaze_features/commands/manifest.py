@@ -1,6 +1,7 @@
 """`obygaze manifest import | inspect | project`."""
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,14 +162,17 @@ def import_images_(source: Path, out: Path, force: bool) -> None:
     _write(import_images(source, _folder_of(out)), out)
 
 
-class Hop(click.ParamType):
-    """Seconds, or `auto`."""
-
-    name = "seconds|auto"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "float | None":
-        """Give None for `auto`."""
-        return None if value == "auto" else click.FloatRange(0.001).convert(value, param, ctx)
+def _hop(ctx: click.Context, param: click.Parameter, value: str) -> float | None:
+    """Read seconds; None for `auto`."""
+    if value == "auto":
+        return None
+    try:
+        hop_s = float(value)
+    except ValueError:
+        hop_s = 0.0
+    if not 0.001 <= hop_s < math.inf:
+        raise click.BadParameter(f"seconds or auto is expected, not {value!r}", ctx, param)
+    return hop_s
 
 
 @import_.command("film")
@@ -184,7 +188,7 @@ class Hop(click.ParamType):
     "--hop",
     default="auto",
     show_default=True,
-    type=Hop(),
+    callback=_hop,
     metavar="SECONDS|auto",
     help="Time from a window's start to the next one's. auto: a quarter of the window, at least 5 s.",
 )
