@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -36,15 +36,15 @@ def learnt(path: Path, what: str, learn: Callable[[], bytes]) -> bytes:
         return learn()
     state = f"{path.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{what}"
     place = _folder / hashlib.sha256(os.fsencode(state)).hexdigest()
-    if not place.exists():
-        with _held(place.with_suffix(".lock")):
-            if not place.exists():
-                fact = learn()
-                unfinished = place.with_suffix(f".{os.getpid()}")
-                unfinished.write_bytes(fact)
-                unfinished.replace(place)
-                return fact
-    return place.read_bytes()
+    with _held(place.with_suffix(".lock")):
+        with suppress(OSError):  # not there yet
+            return place.read_bytes()
+        fact = learn()
+        with suppress(OSError):  # a full disk costs the others time, and no clip
+            unfinished = place.with_suffix(f".{os.getpid()}")
+            unfinished.write_bytes(fact)
+            unfinished.replace(place)
+        return fact
 
 
 def file_digest(path: Path) -> str:
@@ -65,12 +65,9 @@ def _digest(path: Path, _size: int, _modified_ns: int) -> str:
 @contextmanager
 def _held(place: Path) -> Iterator[None]:
     """Hold a lock while something is learnt; without locks, two processes may learn the same."""
-    try:
-        import fcntl  # noqa: PLC0415 - not on Windows
-    except ImportError:
-        yield
-        return
-    with place.open("wb") as file:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
+    with ExitStack() as held:
+        with suppress(ImportError, OSError):  # Windows, a full disk, a file system without locks
+            import fcntl  # noqa: PLC0415 - not on Windows
+
+            fcntl.flock(held.enter_context(place.open("wb")), fcntl.LOCK_EX)
         yield

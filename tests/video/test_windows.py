@@ -178,6 +178,19 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
         index_room._index.cache_clear()
 
 
+def test_a_folder_that_cannot_be_written_costs_no_clip(films, tmp_path, monkeypatch):
+    for room in (learnt_room, index_room):
+        monkeypatch.setattr(room, "LARGE_BYTES", 0)
+    share_in(tmp_path / "gone")
+    try:
+        index_room._index.cache_clear()
+        assert read_frames(films["vp9.mp4"], uniform(2)).status == "ok"
+        assert len(file_digest(films["vp9.mp4"])) == 64
+    finally:
+        share_in(None)
+        index_room._index.cache_clear()
+
+
 def test_a_hundred_windows_hold_no_more_frames_than_are_open(films):
     alive = 0
     most = 0
