@@ -15,6 +15,7 @@ PICTURE_START = b"\x00\x00\x01\x00"
 SEQUENCE_START = b"\x00\x00\x01\xb3"
 EXTENSION_START = b"\x00\x00\x01\xb5"
 PICTURE_CODING_EXTENSION, FRAME_STRUCTURE = 8, 3
+LONGEST_PICTURE_HEADER = 64
 PICTURE_TYPES = {1: "I", 2: "P", 3: "B"}  # 4 are MPEG-1's D-pictures, which are never mixed with others
 OBU_SEQUENCE_HEADER, OBU_FRAME_HEADER, OBU_FRAME = 1, 3, 6
 
@@ -28,25 +29,25 @@ def vop_type(data: bytes) -> str:
 
 
 def mpeg12_type(data: bytes) -> str:
-    """Coding type of the MPEG-1 or MPEG-2 picture in a packet: I, P or B; empty unless it holds exactly one.
+    """Coding type of the MPEG-1 or MPEG-2 picture in a packet: I, P or B; empty where it is half a picture.
 
-    A picture is one frame, or two fields, each with a header.
+    A picture is one frame, or two fields, each with a header. Only for fields is all of a packet searched.
     """
     start = data.find(PICTURE_START)
     if start < 0 or start + 5 >= len(data):
         return ""
-    extension = data.find(EXTENSION_START, start)
-    fields = 1  # MPEG-1 has no extensions, and no fields
+    extension = data.find(EXTENSION_START, start, start + LONGEST_PICTURE_HEADER)  # MPEG-1 has none
     if extension >= 0 and extension + 6 < len(data) and data[extension + 4] >> 4 == PICTURE_CODING_EXTENSION:
-        fields = 1 if data[extension + 6] & 3 == FRAME_STRUCTURE else 2
-    if data.count(PICTURE_START) != fields:
-        return ""
+        is_field = data[extension + 6] & 3 != FRAME_STRUCTURE
+        if is_field and data.count(PICTURE_START) != 2:
+            return ""
     return PICTURE_TYPES.get(data[start + 5] >> 3 & 7, "")
 
 
 def is_mpeg12_random_access(data: bytes) -> bool:
     """Say whether a packet has a sequence header, which sets all tables anew, and after it an I-picture."""
-    return 0 <= data.find(SEQUENCE_START) < data.find(PICTURE_START) and mpeg12_type(data) == "I"
+    picture = data.find(PICTURE_START)
+    return data.find(SEQUENCE_START, 0, max(picture, 0)) >= 0 and mpeg12_type(data) == "I"
 
 
 def vp8_picture(data: bytes) -> tuple[bool, bool]:

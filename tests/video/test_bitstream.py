@@ -145,7 +145,7 @@ def test_an_mpeg_picture_is_one_frame_or_two_fields():
     assert mpeg12_type(mpeg_picture(2, None)) == "P"
     assert mpeg12_type(mpeg_picture(1, 1) + mpeg_picture(2, 2)) == "I"
     assert mpeg12_type(mpeg_picture(1, 1)) == ""
-    assert mpeg12_type(mpeg_picture(1) + mpeg_picture(2)) == ""
+    assert mpeg12_type(mpeg_picture(1, 1) + mpeg_picture(2, 2) + mpeg_picture(3, 1)) == ""
 
 
 def test_an_mpeg_picture_can_be_started_at_only_behind_a_sequence_header():
