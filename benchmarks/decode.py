@@ -40,7 +40,7 @@ GRAIN = 4.0
 MOST_PICTURES = 240
 X265 = "keyint=250:bframes=4:open-gop=1:log-level=none:pools=none:frame-threads=1"
 VPX = {
-    "g": "240",
+    "g": "120",
     "b": "900k",
     "deadline": "good",
     "cpu-used": "5",
