@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from obygaze_features.video.errors import UNREADABLE, VideoError
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.sampling import Sampling, Timeline, choose
+from obygaze_features.video.sampling import Sampling, Span, Timeline, choose
 from obygaze_features.video.sequential import decode_sequential, survey
 from obygaze_features.video.source import Tally, opened
 from obygaze_features.video.sparse import Astray, NotSafe, decode_sparse
@@ -26,26 +26,6 @@ from obygaze_features.video.take import Taken, once, pictures
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]
 Wishes = Sequence[tuple[Sampling, Callable[[Pixels], T]]]
-# A span of which less than this lies in the video is not what its author thought it was.
-SPAN_COVERED = 0.98
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A span of a file in seconds, start inclusive, end exclusive; None leaves a side open."""
-
-    start_s: float | None = None
-    end_s: float | None = None
-
-    def overhang(self, timeline: Timeline) -> str:
-        """Say that the video ends well before the span does; empty where it doesn't."""
-        if self.end_s is None:
-            return ""
-        start = self.start_s or 0.0
-        end = float(timeline.time_s[-1]) + timeline.step_s
-        if end - start >= SPAN_COVERED * (self.end_s - start):
-            return ""
-        return f"the span asks for pictures up to {self.end_s:g} s, but the video ends at {end:.2f} s"
 
 
 @dataclass(slots=True, eq=False)

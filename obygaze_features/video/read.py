@@ -8,8 +8,8 @@ from typing import TypeVar, overload
 from obygaze_features.video.errors import VideoError
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.passes import Given, Pass, Pixels, Span, Wishes
-from obygaze_features.video.sampling import Sampling
+from obygaze_features.video.passes import Given, Pass, Pixels, Wishes
+from obygaze_features.video.sampling import Sampling, Span
 from obygaze_features.video.source import check_file
 from obygaze_features.video.stills import is_still, read_still
 
