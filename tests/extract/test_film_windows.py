@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from obygaze_features.demo.films import write_film
 
+from obygaze_features.demo.corpus import write_video
 from obygaze_features.extract.decode import PIECE_CLIPS, DecodedClip, DecodeTask, decode_clip, pieces
 from obygaze_features.extract.pool import DecodePool
 from obygaze_features.video import learnt, uniform
@@ -34,7 +34,7 @@ def crashing(frame: np.ndarray) -> np.ndarray:
 @pytest.fixture(scope="module")
 def film(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("film") / "film.mkv"
-    write_film(path, (grey(number) for number in range(220)), 24)
+    write_video(path, (grey(number) for number in range(220)), 24)
     return path
 
 
