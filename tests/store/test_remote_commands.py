@@ -18,6 +18,7 @@ obstore = pytest.importorskip("obstore")
 N_MOVIES, N_CLIPS, D = 3, 18, 6
 PLACES = ("folder at a URL", "zip at a URL", "folder on S3", "zip on S3", "zip")
 SERVED = PLACES[:4]
+EVALUATED = ("--task", "hn_s", "--test", "enhn_s", "--model", "linear")
 
 CONCEPTS = builtin_codebook("obygaze12").visual_concepts
 
@@ -99,11 +100,11 @@ def contents(folder):
 
 
 def table2(store, shelf):
-    return ["table2", str(store), "--manifest", str(shelf / "films.csv")]
+    return ["paper", "table2", str(shelf / "films.csv"), str(store)]
 
 
 def evaluate(store, shelf):
-    return ["evaluate", str(store), str(shelf / "films.csv"), "--task", "hn_s", "--test", "enhn_s"]
+    return ["evaluate", str(shelf / "films.csv"), str(store), *EVALUATED]
 
 
 @pytest.fixture(scope="module")
