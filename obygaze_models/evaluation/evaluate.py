@@ -66,6 +66,16 @@ class Run:
     record: dict[str, Any]
     titles: Mapping[str, str] = field(default_factory=dict)
 
+    def _repr_html_(self) -> str:
+        """Write the pooled metrics as an HTML table, a row a model; `run_report` lays out the rest."""
+        order = list(dict.fromkeys(self.metrics["metric"]))
+        wide = self.metrics.pivot_table(
+            index=["task", "model"], columns="metric", values="pooled", sort=False, dropna=False
+        )
+        wide = wide.reindex(columns=order).rename_axis(columns=None).reset_index()
+        table: str = wide.to_html(index=False, float_format="{:.3f}".format, na_rep="undefined")
+        return f"<div><strong>All clips pooled</strong>{table}</div>"
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fold:

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tabulate import tabulate
 
 NOTHING = "-"
 """Where a table has no number to show."""
@@ -57,6 +59,20 @@ class Report:
     data: pd.DataFrame
     record: Mapping[str, object]
     pictures: tuple[Picture, ...] = field(default=())
+
+    def _repr_html_(self) -> str:
+        """Write notes and tables as HTML, every text escaped; figures are named by their captions."""
+        parts = [f"<h3>{escape(self.title)}</h3>", _html_list(self.notes)]
+        for block in self.blocks:
+            table = tabulate(block.rows, block.headers, tablefmt="html", disable_numparse=True)
+            parts += [f"<h4>{escape(block.title)}</h4>", _html_list(block.notes), table]
+        parts.append(_html_list([f"Figure {one.name}: {one.caption}" for one in self.pictures]))
+        return "<div>" + "".join(parts) + "</div>"
+
+
+def _html_list(notes: Sequence[str]) -> str:
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return f"<ul>{items}</ul>" if items else ""
 
 
 def number(value: float | None, digits: int = 3) -> str:
