@@ -14,11 +14,11 @@ from obygaze_features.store.testing import seal_arrays
 N_MOVIES, N_CLIPS, WIDTH = 6, 16, 8
 
 
-def write_toy_films(folder: Path, *, seed: int = 0, name: str = "films") -> tuple[Path, Path]:
-    """Write `films.csv` and `stores/films-1.0.0` into a folder and return both paths."""
-    rng = np.random.default_rng(seed)
+def write_toy_films(folder: Path, name: str = "films", *, first: int = 0) -> tuple[Path, Path]:
+    """Write `films.csv` and `stores/films-1.0.0`, of movies film0 to film5, and return both paths."""
+    rng = np.random.default_rng(first)
     clips, vectors, spans = [], [], {}
-    for movie in range(N_MOVIES):
+    for movie in range(first, first + N_MOVIES):
         own = 0.3 * rng.normal(size=WIDTH)
         for place in range(N_CLIPS):
             clip_id = f"film{movie}-c{place:03}"

@@ -58,6 +58,17 @@ class Group:
         Names of the feature arrays there are.
     n_frames
         Frames sampled from every clip, F; 1 in a store of texts, which have none.
+
+    Examples
+    --------
+    >>> from obygaze_features import open_store
+    >>> group = open_store("stores/films")["toy"]
+    >>> group
+    Group('toy', 96 clips, 95 usable, pooled, frames)
+    >>> group.pooled()[group.usable].shape
+    (95, 8)
+    >>> group.read("film0-c000", "frames").shape
+    (2, 8)
     """
 
     def __init__(self, files: StoreFiles, node: zarr.Group) -> None:
@@ -126,9 +137,10 @@ class Group:
         >>> from obygaze_features import open_store, read_manifest
         >>> group = open_store("stores/films")["toy"]
         >>> frame = group.to_frame(read_manifest("films.csv"))
-        >>> frame.loc[:2, ["clip", "movie", "level", "Body", "f0"]]
-                 clip  movie level   Body        f0
-        0  film0-c000  film0     S   True  1.905652
+        >>> frame.columns[:6].tolist()
+        ['clip', 'movie', 'start_s', 'end_s', 'level', 'Type of shot']
+        >>> frame.loc[:, "f0":].shape
+        (95, 8)
         >>> frame.attrs["left_out"]
         {'failed': 1}
         """
@@ -153,7 +165,7 @@ class Group:
         >>> from obygaze_features import open_store
         >>> data = open_store("stores/films")["toy"].to_xarray()
         >>> dict(data.sizes)
-        {'clip': 48, 'feature': 8, 'frame': 2}
+        {'clip': 96, 'feature': 8, 'frame': 2}
         >>> data.pooled.sel(clip="film0-c000").dims
         ('feature',)
         """

@@ -167,8 +167,11 @@ def dataset_of(
             first, *rest = key
             if isinstance(first, slice):
                 places = range(*first.indices(self.shape[0]))
-                low, high = (min(places), max(places) + 1) if places else (0, 0)
-                rows = self.array.read(slice(low, high))[[place - low for place in places]]
+                if not places:
+                    return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *rest)]
+                low, high = min(places), max(places) + 1
+                # From the last row back where the step is negative.
+                rows = self.array.read(slice(low, high))[:: places.step]
                 return np.asarray(rows[(slice(None), *rest)])
             rows = self.array.read(slice(int(first), int(first) + 1))[0]
             return np.asarray(rows[tuple(rest)])

@@ -146,6 +146,17 @@ class Store:
         spec_version, licence, citation, corpus, parent, and whatever a newer minor version added.
     names
         The backbones it has features of.
+
+    Examples
+    --------
+    >>> from obygaze_features import open_store
+    >>> store = open_store("stores/films")
+    >>> store.names, store.version, len(store.clips)
+    (('toy',), '1.0.0', 96)
+    >>> store["toy"].pooled().shape
+    (96, 8)
+    >>> store.clips[-1].reason
+    'the file is empty (0 bytes)'
     """
 
     def __init__(self, files: StoreFiles, attributes: Mapping[str, Any], node: zarr.Group) -> None:
@@ -264,6 +275,14 @@ def open_store(path: Path | str) -> Store:
     ------
     StoreError
         If there is no sealed store, it is of a newer format, or its metadata are damaged.
+
+    Examples
+    --------
+    >>> from obygaze_features import open_store
+    >>> open_store("stores/films").names
+    ('toy',)
+    >>> open_store("stores/films-1.0.0").attributes["licence"]
+    'CC0-1.0'
     """
     return open_files(locate(path))
 

@@ -50,6 +50,17 @@ class Report:
     record : mapping
         JSON values: how it came about.
     pictures : tuple of Picture
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> report = om.run_report(om.evaluate(data, {"linear": om.linear_probe()}, "hn_s"))
+    >>> report.title
+    'HN vs S, tested on HN vs S'
+    >>> report.blocks[0].headers[:2]
+    ('model', 'AP*')
     """
 
     name: str
