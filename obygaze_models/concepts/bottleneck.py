@@ -213,7 +213,8 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             There is more than one clip.
         """
         check_is_fitted(self)
-        rows = self._checked(np.atleast_2d(np.asarray(X)))
+        # A data frame keeps the names of its columns, which scikit-learn compares.
+        rows = self._checked(X if np.ndim(X) == 2 else np.atleast_2d(np.asarray(X)))
         if len(rows) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(rows)}")
         return explain_score(
