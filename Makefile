@@ -3,6 +3,8 @@
 # on Linux the default build brings gigabytes of CUDA along (see "Installing" in README.md).
 PYTHON ?= python3
 PIP_ARGS ?=
+# pinned: the versions in constraints.txt; lowest: the lower bounds of pyproject.toml; newest: what there is today.
+DEPENDENCIES ?= pinned
 BIN := .venv/bin
 
 .PHONY: demo test lint types walls docs schema check constraints clean
@@ -42,10 +44,16 @@ schema: .venv/with-dev
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement tests/requirements-no-deps.txt
 	touch $@
 
+INSTALL_pinned = $(BIN)/python -m pip install --quiet --constraint constraints.txt
+INSTALL_newest = $(BIN)/python -m pip install --quiet --upgrade
+# pip takes no lowest versions; uv does.
+INSTALL_lowest = $(BIN)/python -m pip install --quiet uv && \
+	$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --resolution lowest-direct
+
 define install
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "obygaze needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 test -x $(BIN)/python || $(PYTHON) -m venv .venv
-$(BIN)/python -m pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable '$(1)'
+$(INSTALL_$(DEPENDENCIES)) $(PIP_ARGS) --editable '$(1)'
 endef
 
 # Pin what is installed now: run in a fresh .venv after changing the bounds in pyproject.toml.
