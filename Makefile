@@ -27,9 +27,10 @@ types: .venv/with-dev
 walls: .venv/with-dev
 	$(BIN)/lint-imports --no-cache
 
-# The site, into site/; a warning is an error. The variable turns off an advertisement of a successor.
+# The site, into site/html; a warning is an error.
 docs: .venv/with-dev
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python docs/assemble.py site/source
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --fresh-env -b html -c docs site/source site/html
 
 # The JSON schema of the store format follows from the code; a test holds them equal.
 schema: .venv/with-dev
