@@ -19,12 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from obygaze_models.experiments.error_factors import error_factors
 from scipy.special import expit, logit, ndtri
 from tabulate import tabulate
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts import permutation_pvalues
 from obygaze_models.evaluation import (
     LEVEL_METRICS,
     METRICS,
@@ -36,6 +34,8 @@ from obygaze_models.evaluation import (
     t_interval,
 )
 from obygaze_models.evaluation.metrics import auc
+from obygaze_models.evaluation.significance import permutation_pvalues
+from obygaze_models.obygaze12.error_factors import error_factors
 from obygaze_models.protocol.selection import best_threshold
 
 Floats = NDArray[np.float64]

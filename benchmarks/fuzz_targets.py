@@ -18,9 +18,12 @@ from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays, toy_provenance
 from obygaze_features.store.transfer import download
-from obygaze_models.models import MLPProbe
-from obygaze_models.persistence import Card, ModelError, construct, read_model, write_model
-from obygaze_models.persistence.card import family
+from obygaze_models.errors import ModelError
+from obygaze_models.models.mlp import MLPProbe
+from obygaze_models.persistence.card import Card, family
+from obygaze_models.persistence.estimators import take_apart
+from obygaze_models.prediction.model import Model, load_model, save_model
+from obygaze_models.prediction.novelty import Reach
 
 Target = Callable[[bytes], None]
 
@@ -73,7 +76,7 @@ def retag(store: Path) -> None:
 
 
 def copy_listed(store: Path) -> None:
-    """Bring a store elsewhere whose list of digests says what it likes, written as the format demands."""
+    """Bring a store elsewhere whose digest manifest says what it likes, written as the format demands."""
     manifest = store / "manifest-sha256.txt"
     manifest.write_bytes(digests_bytes(parse_digests(manifest.read_bytes())[0]))
     retag(store)
@@ -92,11 +95,15 @@ def make_model(path: Path) -> None:
     X = rng.normal(size=(40, 3)).astype(np.float32)
     probe = MLPProbe(2, max_epochs=2).fit(X, (X[:, 0] > 0).astype(np.int64))
     provenance = toy_provenance("planted", storage={"pooled": "float32"}, source={"name": "planted"})
+    parts = take_apart(probe)
     card = Card(
+        model="mlp",
+        title="Perceptron",
+        kind=parts.kind,
         estimator="MLPProbe",
-        parameters=probe.get_params(),
+        parameters=parts.parameters,
         threshold=0.125,
-        n_epochs=2,
+        target={"name": "t", "title": "t", "kind": "levels", "classes": [], "concept": ""},
         backbone="planted",
         features="pooled",
         pool="as stored",
@@ -104,10 +111,7 @@ def make_model(path: Path) -> None:
         provenance=provenance,
         provenance_sha256=family(provenance),
         store="f" * 64,
-        manifest_sha256="0" * 64,
-        label_policy="raw",
-        train_task="hn_s",
-        test_task="hn_s",
+        codebook={"name": "planted", "digest": ""},
         protocol="strict: made up",
         seed=0,
         movies=("a", "b"),
@@ -116,13 +120,16 @@ def make_model(path: Path) -> None:
         metrics=(),
         versions={"obygaze": "0.1.0"},
     )
-    write_model(path, probe, card)
+    reach = Reach.fit(X, np.repeat(["a", "b"], 20))
+    save_model(Model(card, probe, None, reach, np.empty((0, 2))), path)
 
 
 def use_model(path: Path) -> None:
     """Read a model and use it."""
-    probe = construct(read_model(path))
-    probe.predict(np.zeros((2, probe.n_features_in_), probe.parameters_.dtype))
+    model = load_model(path)
+    X = np.zeros((2, model.card.n_features), np.float32)
+    model.unlike(X)
+    model.estimator.predict(X)
 
 
 def read_staging(path: Path) -> None:

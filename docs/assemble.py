@@ -29,8 +29,8 @@ BESIDE = {
 NAVIGATION = {
     "In Python": ("python", "gallery/index", "api/obygaze_features/index", "api/obygaze_models/index"),
     "Guide": (
-        *("corpora", "manifests", "codebooks", "decoding", "backbones", "slurm"),
-        *("stores", "store-format", "sharing", "evaluation", "leak"),
+        *("corpora", "manifests", "codebooks", "decoding", "backbones", "lsmdc", "slurm"),
+        *("stores", "store-format", "sharing", "evaluation", "models", "predict", "leak"),
     ),
     "Audits and tasks": (
         *("audits/README", "audits/eat", "audits/words", "audits/alpha", "audits/saliency"),

@@ -16,7 +16,9 @@ from .codebook import (
 )
 from .errors import ManifestError
 from .importers import (
+    Film,
     Imported,
+    import_film,
     import_folder,
     import_images,
     import_mediaeval15,
@@ -35,6 +37,7 @@ __all__ = [
     "Clip",
     "Codebook",
     "Concept",
+    "Film",
     "Gamma",
     "Imported",
     "Instance",
@@ -56,6 +59,7 @@ __all__ = [
     "find_codebook",
     "gamma",
     "holds_codebook",
+    "import_film",
     "import_folder",
     "import_images",
     "import_mediaeval15",

@@ -16,7 +16,7 @@ from obygaze_features.io import PARTIAL_SUFFIX, alone_in, empty, naming, sync
 from obygaze_features.store.clips_csv import StoredClip
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
-from obygaze_features.store.provenance import FILLED_IN
+from obygaze_features.store.schema import FILLED_IN
 from obygaze_features.store.store import Store
 
 SPAN = ("start_s", "end_s")

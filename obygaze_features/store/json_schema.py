@@ -19,7 +19,7 @@ from obygaze_features.store.format import (
     TIME_ARRAYS,
     ArrayKind,
 )
-from obygaze_features.store.provenance import (
+from obygaze_features.store.schema import (
     END,
     Corpus,
     FilledIn,

@@ -1,181 +1,31 @@
-"""Where features came from: the fields that a group declares, as one schema, and when two groups may mix.
-
-The checks, their messages, docs/store-format.schema.json and what is unknown of imported features all follow
-from the classes below.
-"""
+"""Where features came from: what a group declares, checked, and when two groups may mix."""
 
 import json
 import math
 import re
 from collections.abc import Mapping
-from functools import cache
-from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Any, Final
 
-import msgspec
 import numpy as np
-from msgspec import UNSET, Meta, Struct, UnsetType
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES, NO_LICENCE
-
-END: Final = r"$(?!\n)"
-"""The end of a text; `$` alone stands before a last line break too."""
-_WORD = r"\(*[A-Za-z0-9][A-Za-z0-9.+:-]*\)*"
-
-Text = Annotated[str, Meta(description="text")]
-SomeText = Annotated[str, Meta(pattern=r"\S", description="text, not empty")]
-Name = Annotated[
-    str,
-    Meta(
-        pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]*{END}",
-        description="letters, digits, '.', '_' or '-', no other sign",
-    ),
-]
-Hex40 = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{40}}{END}", description="40 lower-case hexadecimal digits")]
-Hex64 = Annotated[
-    str, Meta(pattern=rf"^[0-9a-f]{{64}}{END}", description="64 lower-case hexadecimal digits (SHA-256)")
-]
-Licence = Annotated[
-    str,
-    Meta(
-        pattern=rf"^{_WORD}( (AND|OR|WITH) {_WORD})*{END}",
-        description=f"an SPDX licence expression such as CC-BY-4.0, or {NO_LICENCE}",
-    ),
-]
-Flag = Annotated[bool, Meta(description="true or false")]
-Count = Annotated[int, Meta(ge=1, description="a number above 0")]
-Object = Annotated[dict[str, Any], Meta(description="an object")]
-Versions = Annotated[
-    dict[str, Annotated[str, Meta(min_length=1)]],
-    Meta(min_length=1, description="an object of name: version, not empty"),
-]
-Storage = Annotated[
-    dict[str, str],
-    Meta(
-        min_length=1,
-        description="an object",
-        extra_json_schema={
-            "propertyNames": {"enum": list(FEATURE_ARRAYS)},
-            "additionalProperties": {"enum": list(FEATURE_DTYPES)},
-        },
-    ),
-]
-Mark = Annotated[bool, Meta(description="true, or left out", extra_json_schema={"const": True})]
-
-
-class Hub(Struct, kw_only=True):
-    """Where the weights are on the Hugging Face Hub."""
-
-    repository: SomeText
-    revision: Hex40
-
-
-class Preset(Struct, kw_only=True):
-    """How frames are prepared."""
-
-    resize: Any
-    crop: Any
-    constants: Any
-    order: Any
-
-
-class Sampling(Struct, kw_only=True):
-    """Which frames are taken, and how many."""
-
-    policy: SomeText
-    n: Count | None
-
-
-class Decoder(Struct, kw_only=True):
-    """Versions of what decoded the videos, and what it does with damaged ones."""
-
-    av: SomeText
-    ffmpeg: SomeText
-    on_damage: SomeText
-
-
-class Compute(Struct, kw_only=True):
-    """How the numbers were computed."""
-
-    dtype: SomeText
-    autocast: Text | None
-    attention: Text | None
-    tf32: Flag
-    device: SomeText
-
-
-class Provenance(Struct, kw_only=True):
-    """Where the features of a group come from; other fields may be added and are kept."""
-
-    name: Name
-    head: Text | None
-    layer: Text | None
-    hub: Hub | None
-    weights_sha256: Hex64 | None
-    architecture: Object
-    preset: Preset
-    sampling: Sampling
-    decoder: Decoder
-    compute: Compute
-    software: Versions
-    commit: Hex40 | None
-    licence: Licence
-    citation: Text
-    contact: Text
-    untrained: Mark | UnsetType = UNSET
-    """The weights are random."""
-    imported: Mark | UnsetType = UNSET
-    """The features were extracted with another tool."""
-
-
-class ImportedSampling(Sampling, kw_only=True):
-    """Which frames were taken, as far as it is known."""
-
-    policy: SomeText | None  # type: ignore[assignment]
-
-
-class ImportedDecoder(Decoder, kw_only=True):
-    """What decoded the videos, as far as it is known."""
-
-    av: SomeText | None  # type: ignore[assignment]
-    ffmpeg: SomeText | None  # type: ignore[assignment]
-    on_damage: SomeText | None  # type: ignore[assignment]
-
-
-class ImportedCompute(Compute, kw_only=True):
-    """How the numbers were computed, as far as it is known."""
-
-    dtype: SomeText | None  # type: ignore[assignment]
-    tf32: Flag | None  # type: ignore[assignment]
-    device: SomeText | None  # type: ignore[assignment]
-
-
-class ImportedProvenance(Provenance, kw_only=True):
-    """The provenance of imported features, in which more fields may be null, which says unknown."""
-
-    sampling: ImportedSampling
-    decoder: ImportedDecoder
-    compute: ImportedCompute
-    software: Versions | None  # type: ignore[assignment]
-
-
-class Corpus(Struct, kw_only=True):
-    """What the clips are; other fields may be added and are kept."""
-
-    name: SomeText
-    manifest_sha256: Hex64 | UnsetType = UNSET
-
-
-class FilledIn(Struct, kw_only=True):
-    """What sealing adds to a provenance: the data type of every array, and the corpus."""
-
-    storage: Storage
-    source: Corpus
-
-
-FILLED_IN: Final = FilledIn.__struct_fields__
+from obygaze_features.store.format import NO_LICENCE
+from obygaze_features.store.schema import (
+    FILLED_IN,
+    Corpus,
+    FilledIn,
+    ImportedProvenance,
+    Licence,
+    Object,
+    Provenance,
+    check,
+    choices,
+    expected,
+    fields,
+    nested,
+)
 
 NOT_NUMERICS: Final = ("hub", "source", "licence", "citation", "contact", "commit")
 """Fields that may differ between groups that mix; the weights' digest stands for the hub's revision."""
@@ -228,70 +78,6 @@ def _key(key: object, where: str) -> str:
     return key
 
 
-def fits(value: object, kind: Any) -> bool:
-    """Tell whether a plain JSON value is of a kind, such as `Name` or `Hex64`."""
-    if kind is Mark:
-        return value is True
-    try:
-        msgspec.convert(value, kind)
-    except (msgspec.ValidationError, OverflowError):
-        return False
-    return True
-
-
-def expected(kind: Any) -> str:
-    """Say in words what a value of a kind is."""
-    if NoneType in _choices(kind):
-        return f"{expected(next(choice for choice in _choices(kind) if choice is not NoneType))} or null"
-    if get_origin(kind) is Annotated:
-        return next(meta.description or "" for meta in get_args(kind) if isinstance(meta, Meta))
-    return "any value" if kind is Any else "an object"
-
-
-@cache
-def fields(schema: type[Struct]) -> tuple[tuple[str, Any, bool], ...]:
-    """List (dotted name, kind, whether it is required) of every field, those of nested objects included."""
-    found: list[tuple[str, Any, bool]] = []
-    for name, kind in get_type_hints(schema, include_extras=True).items():
-        given = tuple(choice for choice in _choices(kind) if choice is not UnsetType)
-        found.append((name, Union[given], len(given) == len(_choices(kind))))  # noqa: UP007 - made at run time
-        if inner := _nested(kind):
-            found += [(f"{name}.{dotted}", *rest) for dotted, *rest in fields(inner)]
-    return tuple(found)
-
-
-def _choices(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-
-
-def _nested(kind: Any) -> type[Struct] | None:
-    """Give the schema of a field that is an object with fields of its own."""
-    schemas = (choice for choice in _choices(kind) if isinstance(choice, type) and issubclass(choice, Struct))
-    return next(schemas, None)
-
-
-def _check(found: Mapping[str, Any], schemas: tuple[type[Struct], ...], what: str) -> None:
-    """Refuse an object that is not as schemas say; the message names every wrong field, the first in full."""
-    problems: dict[str, str] = {}
-    for schema in schemas:
-        for dotted, kind, required in fields(schema):
-            parent, _, leaf = dotted.rpartition(".")
-            holder = found.get(parent) if parent else found
-            if parent in problems or holder is None:
-                continue
-            if leaf in holder:
-                value = holder[leaf]
-                # The fields of an object are judged one by one.
-                if not fits(value, Object if _nested(kind) and value is not None else kind):
-                    problems[dotted] = f"{dotted!r} should be {expected(kind)}; found {value!r}"
-            elif required:
-                problems[dotted] = f"{dotted!r} is missing; expected {expected(kind)}"
-    if problems:
-        first, *others = problems
-        also = f"; also {', '.join(map(repr, others))} (see docs/store-format.md)" if others else ""
-        raise StoreError(f"{what}: {problems[first]}{also}")
-
-
 def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = False) -> dict[str, object]:
     """Check a group's provenance and return it as plain JSON.
 
@@ -312,7 +98,7 @@ def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = Fals
     if not isinstance(found, dict):
         raise StoreError(f"provenance: expected an object, found {type(provenance).__name__}")
     schema = ImportedProvenance if found.get("imported") is True else Provenance
-    _check(found, (schema, FilledIn) if sealed else (schema,), "provenance")
+    check(found, (schema, FilledIn) if sealed else (schema,), "provenance")
     if not sealed and (given := [name for name in FILLED_IN if name in found]):
         raise StoreError(f"provenance: {given[0]!r} is filled in at sealing; leave it out")
     return found
@@ -323,7 +109,7 @@ def validate_corpus(corpus: Mapping[str, object]) -> dict[str, object]:
     found = plain(corpus, "corpus")
     if not isinstance(found, dict):
         raise StoreError(f"corpus: expected an object, found {type(corpus).__name__}")
-    _check(found, (Corpus,), "corpus")
+    check(found, (Corpus,), "corpus")
     return found
 
 
@@ -334,9 +120,9 @@ def unknown_provenance() -> dict[str, Any]:
     """
 
     def unknown(kind: Any) -> object:
-        if NoneType in _choices(kind) or kind is Any:
+        if NoneType in choices(kind) or kind is Any:
             return None
-        if schema := _nested(kind):
+        if schema := nested(kind):
             return {name: unknown(inner) for name, inner, _ in fields(schema) if "." not in name}
         if kind is Licence:
             return NO_LICENCE

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store.format import ARRAYS, FEATURE_ARRAYS, TIME_ARRAYS, Status, dimensions
-from obygaze_features.store.provenance import Hex64, Name, expected, fits, validate_provenance
+from obygaze_features.store.provenance import validate_provenance
+from obygaze_features.store.schema import Hex64, Name, expected, fits
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029\ud800-\udfff]")
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # a text may have several lines

@@ -35,8 +35,9 @@ from obygaze_features.store.format import (
     spec_version,
 )
 from obygaze_features.store.journal import JournalEntry, is_done
-from obygaze_features.store.provenance import Hex64, expected, fits, validate_licence
+from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.records import GroupSpec, one_line
+from obygaze_features.store.schema import Hex64, expected, fits
 from obygaze_features.store.stage import Stage, read_stage
 from obygaze_features.store.stage_files import stored_arrays
 

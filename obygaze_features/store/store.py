@@ -34,7 +34,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.group import Group
 from obygaze_features.store.labelled import NO_XARRAY, html_table
-from obygaze_features.store.provenance import Name, expected, fits
+from obygaze_features.store.schema import Name, expected, fits
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, whole
 
 if TYPE_CHECKING:

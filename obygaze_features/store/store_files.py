@@ -26,7 +26,7 @@ from obygaze_features.store.format import (
     TAG_DIGESTS,
     ZARR_METADATA,
 )
-from obygaze_features.store.provenance import Hex64, fits
+from obygaze_features.store.schema import Hex64, fits
 
 OnPiece = Callable[[memoryview], None]
 PIECE = 1 << 19

@@ -72,8 +72,9 @@ def seal_arrays(
         changes = {"sampling": {"policy": TEXTS, "n": None}, **changes}
     specs = [toy_group(name, arrays, n_frames, **changes) for name, arrays in groups.items()]
     planned = [
-        PlannedClip(clip_id, movie, *(spans or {}).get(clip_id, (None, None)), text=said.get(clip_id))
+        PlannedClip(clip_id, movie, start_s, end_s, said.get(clip_id))
         for clip_id, movie in movie_of.items()
+        for start_s, end_s in [(spans or {}).get(clip_id, (None, None))]
     ]
     stage = Stage.open(staging_path(destination), planned, specs, {"name": "toy"})
     moments = np.arange(float(n_frames)), np.arange(n_frames)

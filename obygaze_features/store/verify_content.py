@@ -25,15 +25,8 @@ from obygaze_features.store.format import (
     dimensions,
 )
 from obygaze_features.store.group import Group
-from obygaze_features.store.provenance import (
-    Hex64,
-    Licence,
-    differences,
-    expected,
-    fits,
-    validate_corpus,
-    validate_provenance,
-)
+from obygaze_features.store.provenance import differences, validate_corpus, validate_provenance
+from obygaze_features.store.schema import Hex64, Licence, expected, fits
 from obygaze_features.store.store import Store, open_files
 from obygaze_features.store.store_files import UNREADABLE, StoreFiles
 

@@ -133,6 +133,7 @@ def evaluate(
       obygaze evaluate films.csv stores/films --task hn_s --model mylab.models:make
       obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr --out run
     """
+    from obygaze_features.store.format import NO_LICENCE
     from obygaze_models.commands.inputs import progress_bar, read_inputs, under_policy
     from obygaze_models.dataset import load_dataset
     from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
@@ -166,8 +167,6 @@ def evaluate(
     folder = out or Path("runs") / run_name(data, *stem, digest=asked)
     # Before the work, so that nobody waits for a refusal.
     check_free(folder, force=force)
-    for line in notices:
-        click.echo(line, err=True)
     with progress_bar("training", "model") as progress:
         run = run_evaluation(
             data,
@@ -182,9 +181,9 @@ def evaluate(
         )
     report = run_report(run)
     write_run(run, folder, {"report.md": markdown(report), "report.tex": latex(report)}, force=force)
-    kept = save_models(run, data, save, folder, models=specs, **({"licence": licence} if licence else {}))
+    kept = save_models(run, data, save, folder, models=specs, licence=licence or NO_LICENCE)
     click.echo(to_json(run) if as_json else plain(report), nl=False)
-    for line in excluded_summary(run.record["excluded"]):
+    for line in (*notices, *excluded_summary(run.record["excluded"])):
         click.echo(line, err=True)
     for name, file in kept.items():
         click.echo(f"{name} of all {len(set(data.movies))} movies kept in {file}", err=True)

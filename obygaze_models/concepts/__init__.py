@@ -7,7 +7,6 @@ from obygaze_models.concepts.explanation import Contribution, Explanation, Step
 from obygaze_models.concepts.hyperplane import Hyperplanes
 from obygaze_models.concepts.ridge import ridge_hyperplanes, ridge_leave_group_out
 from obygaze_models.concepts.ridge_tuning import Tuned, tuned_ridge
-from obygaze_models.concepts.significance import Significance, permutation_pvalues
 from obygaze_models.concepts.svm import Problem, crossfit_svm, svm_hyperplanes
 
 __all__ = [
@@ -20,12 +19,10 @@ __all__ = [
     "Problem",
     "RandomDirections",
     "ShuffledConcepts",
-    "Significance",
     "Step",
     "Tuned",
     "crossfit",
     "crossfit_svm",
-    "permutation_pvalues",
     "ridge_hyperplanes",
     "ridge_leave_group_out",
     "svm_hyperplanes",

@@ -16,7 +16,7 @@ from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes, refuse_con
 from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
 from obygaze_models.concepts.ridge_tuning import tuned_ridge
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.linear import ClippedScaler
+from obygaze_models.models.linear import MOST, ClippedScaler
 
 Values = Literal["standardised", "distance", "decision"]
 
@@ -77,7 +77,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         "balanced": ["boolean"],
         "values": [StrOptions({"standardised", "distance", "decision"})],
         "concepts": ["array-like", None],
-        "clip": [Interval(Real, 0, None, closed="neither"), None],
+        "clip": [Interval(Real, 0, MOST, closed="right"), None],
     }
 
     def __init__(

@@ -16,7 +16,7 @@ from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes
 from obygaze_models.concepts.hyperplane import Hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
 from obygaze_models.models.labels import encode_labels
-from obygaze_models.models.linear import CLIP, ClippedScaler
+from obygaze_models.models.linear import CLIP, MOST, ClippedScaler
 from obygaze_models.models.selection import ABOVE_ZERO, Candidate
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
@@ -80,7 +80,7 @@ class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "kind": [StrOptions(set(KINDS))],
         "C": [Interval(Real, 0, None, closed="neither"), None],
         "balanced": ["boolean"],
-        "clip": [Interval(Real, 0, None, closed="neither"), None],
+        "clip": [Interval(Real, 0, MOST, closed="right"), None],
     }
 
     def __init__(

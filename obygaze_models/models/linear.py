@@ -21,6 +21,9 @@ A feature that hardly varies in training is tiny in scale: one clip unlike the o
 standardised value of thousands and a score to match. Measured in docs/evaluation.md.
 """
 
+MOST = 1e6
+"""The largest limit: beyond it nothing is bounded, and float32 overflows."""
+
 PENALTIES = Grid("logisticregression__C", (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0))
 """Inverse strengths to choose among; of equal losses the strongest penalty is taken."""
 
@@ -48,7 +51,7 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "limit": [Interval(Real, 0, None, closed="neither")]
+        "limit": [Interval(Real, 0, MOST, closed="right")]
     }
 
     def __init__(self, limit: float = CLIP) -> None:
@@ -62,11 +65,14 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         self.mean_, self.scale_ = moments(features)
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
-        """Standardise and cut X [N, D], in double precision, which the solver's tolerance needs."""
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Standardise and cut X [N, D], in double precision: in single, solvers stop early."""
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
-        return standardise(features, self.mean_, self.scale_, self.limit)
+        scaled: NDArray[np.float64] = standardise(features, self.mean_, self.scale_, self.limit).astype(
+            np.float64, copy=False
+        )
+        return scaled
 
 
 def moments(X: NDArray[np.floating[Any]]) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.imbalance import IMBALANCES, Imbalance
 from obygaze_models.models.labels import encode_labels
-from obygaze_models.models.linear import CLIP
+from obygaze_models.models.linear import CLIP, MOST
 from obygaze_models.models.network import Floats
 from obygaze_models.models.selection import EarlyStopping
 from obygaze_models.models.spec import ModelSpec
@@ -97,7 +97,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "patience": [Interval(Integral, 1, None, closed="left")],
         "imbalance": [StrOptions(set(IMBALANCES))],
-        "clip": [Interval(Real, 0, None, closed="neither"), None],
+        "clip": [Interval(Real, 0, MOST, closed="right"), None],
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from obygaze_models.figures.style import BLUE, GREY, ORANGE, mark_undefined, save
+from obygaze_models.report.figure import BLUE, GREY, ORANGE, mark_undefined, save
 
 MIDDLE: Any = {"ha": "center", "va": "center", "fontsize": 7}
 PAPER: Any = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from obygaze_features.manifest import Manifest, Statistics, apply_policy, policies_of, statistics
 from obygaze_features.manifest.statistics import PRINTED, numbers, printed_numbers
-from obygaze_models.figures.style import save
 from obygaze_models.obygaze12.corpus import VISUAL_CONCEPTS, refuse_other_codebook
 from obygaze_models.report import Block, Picture, Report
+from obygaze_models.report.figure import save
 
 COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb", "#332288")
 """One colour a concept; told apart by readers who do not see red or green."""

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from obygaze_models.concepts import permutation_pvalues
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation.metrics import NAN, f1_pos
+from obygaze_models.evaluation.significance import permutation_pvalues
 from obygaze_models.obygaze12.corpus import VISUAL_CONCEPTS
 from obygaze_models.obygaze12.drawing import Bar, draw_figure3
 from obygaze_models.obygaze12.folds import Negatives, concept_folds, leak_caption

@@ -24,7 +24,7 @@ from obygaze_models.obygaze12.published import (
 )
 from obygaze_models.protocol import Fold
 from obygaze_models.report import Block, Report, mean_sd, number
-from obygaze_models.report.format import NOTHING
+from obygaze_models.report.report import NOTHING
 
 AVERAGES: Mapping[Average, Any] = {"f1_weighted": f1_weighted, "f1_pos": f1_pos}
 TITLE = "Table 2"

@@ -13,7 +13,7 @@ from obygaze_models.obygaze12.published import BOTTLENECKS, CELLS, PROBES, Cell,
 from obygaze_models.obygaze12.strict_protocol import StrictResults
 from obygaze_models.obygaze12.table2 import TITLE, cell_title
 from obygaze_models.report import Block, Report, interval, number
-from obygaze_models.report.format import NOTHING
+from obygaze_models.report.report import NOTHING
 from obygaze_models.report.write import records
 
 STRICT_PRINTED = (
@@ -49,6 +49,10 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             (
                 "pooled over all out-of-fold predictions; intervals: jackknife over movies, of these "
                 "trained models on movies like these"
+            ),
+            (
+                "AP compares scores of different folds, which come from different models: where movies "
+                "differ it can fall below chance for that reason alone; within_movie_auc cannot"
             ),
             "pcbm_lr_random, pcbm_lr_shuffled: the same head on directions that know no concept",
             *missing,

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from obygaze_features.store import StoreError, validate_provenance
-from obygaze_features.store.provenance import NO_LICENCE, NOT_NUMERICS
+from obygaze_features.store.format import NO_LICENCE
+from obygaze_features.store.provenance import NOT_NUMERICS
 from obygaze_models.errors import ModelError
 
 FORMAT = "obygaze model"
@@ -130,6 +131,8 @@ def family(provenance: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(counting, sort_keys=True).encode("utf-8")).hexdigest()
 
 
+SPDX = r"\(*[A-Za-z0-9][A-Za-z0-9.+:-]*\)*( (AND|OR|WITH) \(*[A-Za-z0-9][A-Za-z0-9.+:-]*\)*)*"
+
 Rule = tuple[str, Callable[[Any], bool]]
 
 
@@ -163,6 +166,10 @@ def _is_target(value: object) -> bool:
     )
 
 
+LICENCE: Rule = (
+    f"an SPDX licence expression such as CC-BY-4.0, or {NO_LICENCE}",
+    lambda value: isinstance(value, str) and re.fullmatch(SPDX, value) is not None,
+)
 TEXT: Rule = ("text, not empty", lambda value: isinstance(value, str) and bool(value.strip()))
 ANY_TEXT: Rule = ("text", lambda value: isinstance(value, str))
 NUMBER: Rule = ("a finite number", _is_number)
@@ -237,7 +244,7 @@ FIELDS: dict[str, Rule] = COMMON | {
     "calibration": CALIBRATION,
     "manifest_sha256": ANY_TEXT,
     "label_policy": ANY_TEXT,
-    "licence": TEXT,
+    "licence": LICENCE,
     "citation": ANY_TEXT,
 }
 """Every field of a card of this format."""

@@ -44,15 +44,14 @@ class ModelFile:
 
 
 def parts_of(estimator: Any, name: str) -> Parts:
-    """Take an estimator apart, the zoo's or another's; selections around it fall away.
+    """Take an estimator apart, the zoo's or another's.
 
     Raises
     ------
     ModelError
         It can't be kept.
     """
-    inner = getattr(estimator, "estimator_", estimator)
-    return take_apart(inner) or take_foreign(inner, name)
+    return take_apart(estimator) or take_foreign(estimator, name)
 
 
 def pack(card: Card, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, NDArray[Any]]) -> bytes:

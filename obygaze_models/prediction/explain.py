@@ -142,7 +142,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float]:
         if not equals or not name or not 0 <= quantile <= 1:
             raise ConceptError(
                 f"--set {text}: expected CONCEPT=QUANTILE, a quantile of the training clips' values between "
-                "0 and 1, e.g. Body=0.95"
+                "0 and 1"
             )
         if name in found:
             raise ConceptError(f"--set {text}: {name} is set twice")

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.io import refuse_existing
-from obygaze_features.store.provenance import NO_LICENCE, validate_licence
+from obygaze_features.store.format import NO_LICENCE
+from obygaze_features.store.provenance import validate_licence
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.dataset import Dataset
@@ -18,6 +19,7 @@ from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.evaluate import Run, seed_of, varying
 from obygaze_models.evaluation.run_folder import document
 from obygaze_models.models.registry import models_for
+from obygaze_models.models.selection import GroupedSelection
 from obygaze_models.models.spec import ModelSpec, fit
 from obygaze_models.persistence.card import Card, family
 from obygaze_models.persistence.model_file import parts_of
@@ -145,7 +147,9 @@ def train_final(
     calibration = None
     if inner is not None:
         calibration = Calibration.fit(inner, y[asked], movies[asked], seed=_seed(run))
-    estimator = getattr(fitted.estimator, "estimator_", fitted.estimator)
+    estimator = fitted.estimator
+    if isinstance(estimator, GroupedSelection):
+        estimator = estimator.estimator_
     kept = parts_of(estimator, spec.name)
     card = _card(data, run, licence, citation)
     card = replace(

@@ -62,7 +62,7 @@ def _robust_moments(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.fl
     mean, scale = moments(wide)
     for _ in range(3):
         mean, scale = moments(np.clip(wide, mean - 3 * scale, mean + 3 * scale))
-    return mean, scale
+    return mean.astype(np.float64), scale.astype(np.float64)
 
 
 def _distances(X: NDArray[Any], mean: NDArray[Any], scale: NDArray[Any]) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from obygaze_models.audits.embeddings import read_embeddings
 from obygaze_models.audits.gender_audit import Labels, Mode, audit_gender_score, needed_texts
-from obygaze_models.audits.gender_score import Detected, Scorer, embedded_similarity, revise
+from obygaze_models.audits.gender_score import Detected, Scorer, embedded_similarity, joined, revise
 from obygaze_models.audits.genders import filled, named, share
 from obygaze_models.errors import AuditError
 from obygaze_models.report import records, to_json

@@ -28,9 +28,10 @@ def corpus(tmp_path_factory):
     for movie in range(N_MOVIES):
         for place in range(N_CLIPS):
             level = ("EN", "HN", "S")[place % 3]
-            marked = rng.random(len(VISUAL_CONCEPTS)) < (0.5 if level != "EN" else 0)
-            marked[0] |= level != "EN"
-            concepts = tuple(np.array(VISUAL_CONCEPTS)[marked].tolist())
+            concepts = ()
+            if level != "EN":
+                # The first always, so that no level changes under the paper policy; the others in no clip.
+                concepts = VISUAL_CONCEPTS[: 1 + int(rng.random() < 0.5)]
             clips.append(Clip(f"m{movie}-{place:02}", f"m{movie}", level=level, concepts=concepts))
     write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
     write_manifest(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ..planted_models import make_shelf
+from tests.planted_models import make_shelf
 
 
 @pytest.fixture(scope="session")

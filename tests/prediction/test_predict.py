@@ -17,8 +17,7 @@ from obygaze_models.prediction.explain import explain, lines, parse_settings
 from obygaze_models.prediction.final import save_models, train_final
 from obygaze_models.prediction.model import load_model, save_model
 from obygaze_models.prediction.predict import COLUMNS, document, predict, refuse_wrong_order
-
-from ..planted_models import MODELS, corpus
+from tests.planted_models import MODELS, corpus
 
 DECIDING = (*MODELS, "cav")
 

@@ -14,7 +14,8 @@ from obygaze_features.store import (
     validate_provenance,
     verify,
 )
-from obygaze_features.store.provenance import Provenance, fields, validate_licence
+from obygaze_features.store.provenance import validate_licence
+from obygaze_features.store.schema import Provenance, fields
 from obygaze_features.store.testing import seal_arrays, toy_group
 
 from .toy_stores import provenance

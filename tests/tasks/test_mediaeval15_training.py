@@ -14,12 +14,18 @@ from obygaze_models.errors import DatasetError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.metrics import expected_average_precision
 from obygaze_models.models.linear import ClippedScaler
+from obygaze_models.models.ordinal import Ladder
 from obygaze_models.models.registry import BUILTIN
 from obygaze_models.models.selection import Grid
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.tasks.mediaeval15 import TaskError, accuracy, average_precision, of_manifest
 from obygaze_models.tasks.mediaeval15.annotations import true_classes, violence_qrels
-from obygaze_models.tasks.mediaeval15.train import load_sides, train_affect, train_violence
+from obygaze_models.tasks.mediaeval15.train import (
+    called_ranks,
+    load_sides,
+    train_affect,
+    train_violence,
+)
 
 LINEAR = BUILTIN["linear"]
 PENALTIES = (0.01, 1.0)
@@ -69,6 +75,23 @@ def test_separable_clips_have_average_precision_and_accuracies_of_1(make_task):
     assert {one["step"] for one in selection["valence"]["candidates"]} == {1, 2}
     for axis, called in calls.items():
         assert accuracy(called, true_classes(of_test(clips), axis)).accuracy_all == 1.0
+
+
+def test_the_most_probable_class_is_called_not_the_one_nearest_to_the_mean():
+    class Step:
+        def __init__(self, p):
+            self.p = p
+
+        def scores(self, X, _):
+            return np.full(len(X), np.log(self.p / (1 - self.p)))
+
+    def called(*above):
+        ladder = Ladder(tuple(Step(p) for p in above))
+        return called_ranks(ladder, np.zeros((1, 1)), np.array(["m"]), n_classes=3).tolist()
+
+    assert called(0.55, 0.5) == [2], "the expected class is 1.05; the classes have .45, .05 and .5"
+    assert called(0.9, 0.1) == [1]
+    assert called(0.2, 0.1) == [0]
 
 
 def test_any_model_of_the_zoo_is_trained_and_a_baseline_knows_nothing(make_task):

@@ -131,6 +131,20 @@ def leaking_movies(clips: Iterable[Annotated]) -> tuple[str, ...]:
     return tuple(sorted(movie for movie, splits in sides.items() if len(splits) > 1))
 
 
+def refuse_leak(clips: Sequence[Annotated]) -> None:
+    """Refuse a split with a movie on both sides.
+
+    Raises
+    ------
+    TaskError
+        Names the first such movie and counts the others.
+    """
+    leaking = leaking_movies(clips)
+    if leaking:
+        more = f" and {len(leaking) - 1} more" if leaking[1:] else ""
+        raise TaskError(f"the split leaks: movie {leaking[0]!r}{more} has clips in dev and in test")
+
+
 def true_classes(clips: Iterable[Annotated], axis: Axis) -> dict[str, str]:
     """Give the known classes of an axis by clip id."""
     return {clip.clip_id: clip.classes[axis] for clip in clips if axis in clip.classes}

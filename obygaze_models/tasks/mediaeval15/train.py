@@ -1,12 +1,13 @@
 """Train a model of the zoo on the dev clips and call the test clips."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import Group, Store
@@ -15,7 +16,7 @@ from obygaze_models.errors import ProtocolError, TaskError
 from obygaze_models.models.ordinal import NEAREST, Ladder, fit_ladder
 from obygaze_models.models.spec import Fitted, ModelSpec, fit
 from obygaze_models.protocol.targets import NOT_ASKED, Target, find_target
-from obygaze_models.tasks.mediaeval15.annotations import Annotated, leaking_movies, of_manifest
+from obygaze_models.tasks.mediaeval15.annotations import of_manifest, refuse_leak
 from obygaze_models.tasks.mediaeval15.labels import AXES
 from obygaze_models.tasks.mediaeval15.run_files import Calls, Subtask, affect_lines, trec_lines
 
@@ -103,20 +104,6 @@ def load_sides(
     return Sides(data, dev, test, excluded, is_pretrained(store[data.backbone]))
 
 
-def refuse_leak(clips: Sequence[Annotated]) -> None:
-    """Refuse a split with a movie on both sides.
-
-    Raises
-    ------
-    TaskError
-        Names the first such movie and counts the others.
-    """
-    leaking = leaking_movies(clips)
-    if leaking:
-        more = f" and {len(leaking) - 1} more" if leaking[1:] else ""
-        raise TaskError(f"the split leaks: movie {leaking[0]!r}{more} has clips in dev and in test")
-
-
 def is_pretrained(group: Group) -> bool | None:
     """Whether a group's features were made with trained weights; None where that is unknown.
 
@@ -142,7 +129,8 @@ def train_violence(
         The model can't be trained.
     """
     target = find_target("violence", sides.data.codebook)
-    scores, selection = _train(sides, target, spec, seed)
+    model, selection = _train(sides, target, spec, seed)
+    scores = model.scores(*_tested(sides, spec))
     ids = sides.data.clip_ids[sides.test].tolist()
     return dict(zip(ids, scores.tolist(), strict=True)), {"violence": selection}
 
@@ -150,7 +138,7 @@ def train_violence(
 def train_affect(sides: Sides, spec: ModelSpec, *, seed: int = 0) -> tuple[Calls, dict[str, Selection]]:
     """Call the class of every test clip on both axes, and say what was selected.
 
-    The classes are ordered: a model a step, and the class nearest to the expected one is called.
+    The classes are ordered: a model a step. The most probable class is called, since accuracy is measured.
 
     Raises
     ------
@@ -164,12 +152,27 @@ def train_affect(sides: Sides, spec: ModelSpec, *, seed: int = 0) -> tuple[Calls
     ids = sides.data.clip_ids[sides.test].tolist()
     for axis in AXES:
         target = find_target(f"scale:{axis}", sides.data.codebook)
-        scores, selections[axis] = _train(sides, target, spec, seed)
-        ranks = np.clip(np.floor(scores + NEAREST), 0, target.n_classes - 1).astype(np.intp)
+        model, selections[axis] = _train(sides, target, spec, seed)
+        ranks = called_ranks(model, *_tested(sides, spec), n_classes=target.n_classes)
         calls[axis] = {
             clip_id: target.levels[rank] for clip_id, rank in zip(ids, ranks.tolist(), strict=True)
         }
     return calls, selections
+
+
+def called_ranks(
+    model: Fitted | Ladder, X: NDArray[Any], movies: NDArray[np.str_], *, n_classes: int
+) -> NDArray[np.intp]:
+    """Call the rank of each clip's class [N], from 0: the most probable one (Frank and Hall, ECML 2001).
+
+    Of a baseline, which has no model a step, the one nearest to its score.
+    """
+    if not isinstance(model, Ladder):
+        return np.clip(np.floor(model.scores(X, movies) + NEAREST), 0, n_classes - 1).astype(np.intp)
+    above = [expit(step.scores(X, movies)) for step in model.steps]
+    shares = -np.diff(np.stack([np.ones(len(X)), *above, np.zeros(len(X))]), axis=0)
+    ranks: NDArray[np.intp] = np.argmax(shares, axis=0)
+    return ranks
 
 
 def make_run(
@@ -236,8 +239,13 @@ def make_run(
     }
 
 
-def _train(sides: Sides, target: Target, spec: ModelSpec, seed: int) -> tuple[NDArray[np.float64], Selection]:
-    """Fit on the labelled dev clips, and score every test clip [N]."""
+def _tested(sides: Sides, spec: ModelSpec) -> tuple[NDArray[Any], NDArray[np.str_]]:
+    """Give what the model reads of the test clips, and their movies."""
+    return sides.data.read(spec.reads)[sides.test], sides.data.movies[sides.test]
+
+
+def _train(sides: Sides, target: Target, spec: ModelSpec, seed: int) -> tuple[Fitted | Ladder, Selection]:
+    """Fit on the labelled dev clips."""
     data, requests = sides.data, spec.requests()
     if target.kind not in spec.kinds:
         raise TaskError(f"model {spec.name} is not for {target.name}: it is for {', '.join(spec.kinds)}")
@@ -259,7 +267,7 @@ def _train(sides: Sides, target: Target, spec: ModelSpec, seed: int) -> tuple[ND
     except ProtocolError as error:
         raise TaskError(f"{target.name}: {error}") from error
     known = rows[y != NOT_ASKED]
-    return model.scores(X[sides.test], movies[sides.test]), {
+    return model, {
         "candidates": _candidates(model),
         "dev_clips": len(known),
         "dev_movies": len(np.unique(movies[known])),

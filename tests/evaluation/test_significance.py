@@ -6,10 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from obygaze_models.concepts import permutation_pvalues
-from obygaze_models.concepts.significance import lag_correlation, leave_movie_out_operator
 from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.multiplicity import FAMILIES, holm, in_family
+from obygaze_models.evaluation.significance import (
+    lag_correlation,
+    leave_movie_out_operator,
+    permutation_pvalues,
+)
 
 
 @pytest.fixture(scope="module")
