@@ -59,6 +59,6 @@ def test_a_script_runs_alone(script, tmp_path):
     missing = [module for module in NEEDS.get(script, ()) if find_spec(module) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} not installed")
-    videos = ROOT.parent / "shared" / "data" / "videos"
+    videos = Path(os.environ.get("OBYGAZE_TEST_DATA", ROOT.parent / "shared" / "data")) / "videos"
     arguments = [str(videos)] if script == "own_backbone.py" and videos.is_dir() else []
     assert SAYS[script] in run(tmp_path, script, *arguments)
