@@ -305,6 +305,4 @@ def _fit(
         probe._take(model)
 
 
-SPECS = (
-    ModelSpec("mlp", "Perceptron (MLP)", lambda seed: MLPProbe(random_state=seed), choose=EarlyStopping()),
-)
+SPECS = (ModelSpec("mlp", "MLP", lambda seed: MLPProbe(random_state=seed), choose=EarlyStopping()),)

@@ -61,6 +61,7 @@ def run_report(run: Run) -> Report:
         blocks=tuple(blocks),
         data=run.metrics,
         record=record,
+        titles=run.titles,
     )
 
 

@@ -26,7 +26,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure: the stem of its files, its caption, and what draws it into a .png or .svg file."""
+    """A figure: the stem of its files, its caption, and what draws it into a .pdf, .png or .svg file."""
 
     name: str
     caption: str
@@ -50,6 +50,8 @@ class Report:
     record : mapping
         JSON values: how it came about.
     pictures : tuple of Picture
+    titles : mapping of str to str
+        What LaTeX calls the models, whose names as typed the other formats have in a column "model".
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Report:
     data: pd.DataFrame
     record: Mapping[str, object]
     pictures: tuple[Picture, ...] = field(default=())
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
         """Write notes and tables as HTML, every text escaped; figures are named by their captions."""
