@@ -76,6 +76,16 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Epochs that made the kept parameters.
     curve_ : Curve
         Losses epoch by epoch.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> y = data.levels == "S"
+    >>> probe = om.MLPProbe(n_hidden=8, max_epochs=5).fit(data.X, y)
+    >>> probe.predict_proba(data.X).shape
+    (95, 2)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -297,7 +297,18 @@ def texts(report: Report) -> dict[str, str]:
 
 
 def write_report(report: Report, folder: Path) -> list[str]:
-    """Write a report's files into a folder, and name them."""
+    """Write a report's files into a folder, and name them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> report = om.run_report(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
+    >>> om.write_report(report, Path())
+    ['evaluate.csv', 'evaluate.json', 'evaluate.md', 'evaluate.tex']
+    """
     names = []
     for suffix, text in texts(report).items():
         names.append(f"{report.name}{suffix}")
