@@ -6,7 +6,6 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from obygaze_models.report.write import tables
 
 from obygaze_models.errors import ConceptError, PredictionsError, ProtocolError, RunError
 from obygaze_models.evaluation import METRICS, Predictions, by_seed, summarise, t_interval
@@ -17,6 +16,7 @@ from obygaze_models.models import MLPProbe, baselines
 from obygaze_models.protocol import find_target
 from obygaze_models.report import plain
 from obygaze_models.report.evaluation import run_report
+from obygaze_models.report.write import tables
 
 BASELINES = [spec.name for spec in baselines.SPECS]
 WITHIN = "within_movie_auc"
