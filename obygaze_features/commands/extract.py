@@ -142,7 +142,7 @@ def extract(
       obygaze extract stills.csv stores/stills --backbone clip           still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
-    from obygaze_features.extract import ExtractError, stop_on_signals
+    from obygaze_features.extraction import ExtractError, stop_on_signals
     from obygaze_features.store import Stage, read_stage, staging_path
     from obygaze_features.store.provenance import validate_licence
     from obygaze_features.store.sealing import versioned
@@ -212,7 +212,7 @@ def _seal(place: Path, store: Path, version: str, licence: str, citation: str) -
 
 
 def _refuse_to_outdate(sealed: Path, place: Path) -> None:
-    from obygaze_features.extract import ExtractError
+    from obygaze_features.extraction import ExtractError
 
     if sealed.exists() and not place.exists():
         raise ExtractError(

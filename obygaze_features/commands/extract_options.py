@@ -10,7 +10,7 @@ import click
 from obygaze_features.commands.extract_output import note
 
 if TYPE_CHECKING:
-    from obygaze_features.extract import Recipe
+    from obygaze_features.extraction import Recipe
 
 PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
@@ -34,7 +34,7 @@ class Shard(click.ParamType[tuple[int, int]]):
 
 def choose_shard(given: tuple[int, int] | None) -> tuple[int, int]:
     """Take the shard that was given, or that of a task of a Slurm job array, or everything."""
-    from obygaze_features.extract import array_shard
+    from obygaze_features.extraction import array_shard
 
     if given is not None:
         return given
@@ -66,7 +66,7 @@ def read_recipes(
         If a backbone does not take an option that was given for it.
     """
     from obygaze_features.backbones import backbone_options
-    from obygaze_features.extract import Recipe
+    from obygaze_features.extraction import Recipe
 
     taken = {name: backbone_options(name) for name in names}
     options: dict[str, dict[str, Any]] = {name: {} for name in names}

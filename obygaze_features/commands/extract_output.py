@@ -10,8 +10,8 @@ import click
 from tabulate import tabulate
 
 if TYPE_CHECKING:
-    from obygaze_features.extract import Estimate, Job, RunReport, Stop
-    from obygaze_features.extract.texts import TextEstimate
+    from obygaze_features.extraction import Estimate, Job, RunReport, Stop
+    from obygaze_features.extraction.texts import TextEstimate
     from obygaze_features.store import ClipResult, Stage
 
 

@@ -14,8 +14,8 @@ from obygaze_features.commands.extract_options import read_recipes
 from obygaze_features.commands.extract_output import note_samplings, show_estimate, show_text_estimate
 
 if TYPE_CHECKING:
-    from obygaze_features.extract import Job, RunReport
-    from obygaze_features.extract.texts import TextJob
+    from obygaze_features.extraction import Job, RunReport
+    from obygaze_features.extraction.texts import TextJob
     from obygaze_features.manifest import Manifest
 
 CLIPS_AT_ONCE, TEXTS_AT_ONCE = 8, 64
@@ -108,8 +108,8 @@ def clip_work(
     ExtractError
         It is a video, a folder or a list of texts, or has no clip.
     """
-    from obygaze_features.extract import ExtractError, Job, estimate, usable_cores
-    from obygaze_features.extract.job import frames_of
+    from obygaze_features.extraction import ExtractError, Job, estimate, usable_cores
+    from obygaze_features.extraction.job import frames_of
 
     _refuse_videos(manifest)
     run = _engine(engine)
@@ -156,8 +156,8 @@ def text_work(
         If an option was given that is about frames.
     """
     from obygaze_features.backbones import load_text_backbone
-    from obygaze_features.extract import ExtractError
-    from obygaze_features.extract.texts import TextJob, estimate_texts, run_texts
+    from obygaze_features.extraction import ExtractError
+    from obygaze_features.extraction.texts import TextJob, estimate_texts, run_texts
     from obygaze_features.manifest import read_texts
 
     asked = [
@@ -182,7 +182,7 @@ def text_work(
 
 
 def _refuse_videos(manifest: Path) -> None:
-    from obygaze_features.extract import ExtractError
+    from obygaze_features.extraction import ExtractError
 
     if manifest.is_dir() or manifest.suffix.lower() in VIDEOS:
         folder = manifest if manifest.is_dir() else manifest.parent
@@ -195,10 +195,10 @@ def _refuse_videos(manifest: Path) -> None:
 def _engine(name: str) -> "Callable[..., RunReport]":
     """Import an engine, before anything else is done that its absence would waste."""
     if name == "ray":
-        from obygaze_features.extract.distributed import run_ray
+        from obygaze_features.extraction.distributed import run_ray
 
         return run_ray
-    from obygaze_features.extract import run_local
+    from obygaze_features.extraction import run_local
 
     return run_local
 
@@ -213,7 +213,7 @@ def _read_clips(path: Path, names: Sequence[str]) -> "Manifest":
     ExtractError
         It is a list of texts.
     """
-    from obygaze_features.extract import ExtractError
+    from obygaze_features.extraction import ExtractError
     from obygaze_features.manifest import ManifestError, read_manifest, read_texts
 
     try:

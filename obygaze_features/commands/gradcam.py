@@ -9,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from obygaze_features.backbones.gradcam import MappedNetwork, Target
-    from obygaze_features.extract.saliency import Pair
+    from obygaze_features.extraction.saliency import Pair
     from obygaze_features.store.saliency_maps import Maps
 
 PATH = click.Path(path_type=Path)
@@ -70,9 +70,9 @@ def gradcam(
     """
     from tqdm import tqdm
 
-    from obygaze_features.extract import ExtractError
-    from obygaze_features.extract.job import of_stills
-    from obygaze_features.extract.saliency import every_pair, map_pairs, read_pairs
+    from obygaze_features.extraction import ExtractError
+    from obygaze_features.extraction.job import of_stills
+    from obygaze_features.extraction.saliency import every_pair, map_pairs, read_pairs
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store.saliency_maps import check_maps_free, write_maps
 
@@ -120,7 +120,7 @@ def _network(
     from obygaze_features.backbones.gradcam import class_score, similarity
     from obygaze_features.backbones.gradcam_networks import classifier_to_map, clip_to_map
     from obygaze_features.backbones.weights import HUB
-    from obygaze_features.extract import ExtractError
+    from obygaze_features.extraction import ExtractError
 
     importlib.import_module("pytorch_grad_cam")  # before weights are read: it may be missing
     compute = Compute(device)

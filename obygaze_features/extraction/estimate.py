@@ -4,9 +4,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from obygaze_features.extract.decode import decode_clip
-from obygaze_features.extract.encode import encode_batch
-from obygaze_features.extract.job import Job
+from obygaze_features.extraction.decode import decode_clip
+from obygaze_features.extraction.encode import encode_batch
+from obygaze_features.extraction.job import Job
 
 TRIALS = 3
 

@@ -12,7 +12,7 @@ from typing import Self
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
-from obygaze_features.extract.decode import DecodedClip, DecodeTask, decode_clip
+from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_clip
 
 ATTEMPTS = 3  # a worker may also die of its machine: only a file that kills three of them is to blame
 POLL_S = 0.2  # how soon a wish to stop is noticed while a long clip is being decoded
