@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,15 @@ class TextEstimate:
     feature_bytes: int
     seconds: float | None
     tried: int
+
+    unit: ClassVar[str] = "text"
+    workers: ClassVar[int] = 1
+
+    def facts(self) -> list[tuple[str, object]]:
+        """List what is to be done, as names and words; nothing if nothing is."""
+        if not self.texts:
+            return []
+        return [("texts to do", self.texts), ("to be cut", f"{self.cut} longer than a backbone takes")]
 
     def record(self) -> dict[str, object]:
         """Give everything as plain values, for `--json`."""
