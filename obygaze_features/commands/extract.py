@@ -10,8 +10,8 @@ import click
 from click.core import ParameterSource
 
 from obygaze_features.commands.extract_output import note, progress, show_estimate, show_outcome
-from obygaze_features.commands.places import HERE
-from obygaze_features.store.format import NO_LICENCE
+from obygaze_features.commands.store_output import HERE
+from obygaze_features.io import NO_LICENCE
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe

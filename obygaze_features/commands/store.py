@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.commands.places import HERE
-from obygaze_features.commands.store_output import bar, say_sealed
+from obygaze_features.commands.store_output import HERE, bar, say_sealed
 
 if TYPE_CHECKING:
     from obygaze_features.store import Store

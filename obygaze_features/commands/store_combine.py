@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from obygaze_features.commands.places import HERE
-from obygaze_features.commands.store_output import bar, say_sealed
+from obygaze_features.commands.store_output import HERE, bar, say_sealed
 
 DIFFERS = 3
 SHOWN = 5

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from obygaze_features.commands.places import HERE, Here
-from obygaze_features.commands.store_output import bar, say_sealed
+from obygaze_features.commands.store_output import HERE, Here, bar, say_sealed
 from obygaze_features.commands.store_sources import names_of, open_source, parse_declared, read_declared
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 

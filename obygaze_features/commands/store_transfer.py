@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.commands.places import HERE
-from obygaze_features.commands.store_output import bar, files_bar, fingerprint
+from obygaze_features.commands.store_output import HERE, bar, files_bar, fingerprint
 from obygaze_features.store.format import FEATURE_ARRAYS
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ class DecodeTask:
         The video file, or None where the manifest names none.
     start_s, end_s
         The span in seconds, or None for the whole file.
-    wishes
+    requests
         Backbone name -> which frames it takes, and its `prepare`.
     strict
         Refuse damaged files that could be read in part.
@@ -39,7 +39,7 @@ class DecodeTask:
     path: Path | None
     start_s: float | None
     end_s: float | None
-    wishes: Mapping[str, tuple[Sampling, Prepare]]
+    requests: Mapping[str, tuple[Sampling, Prepare]]
     strict: bool = False
     hash_source: bool = False
 
@@ -91,10 +91,9 @@ def decode_clip(task: DecodeTask) -> DecodedClip:
     started = time.process_time()
     if task.path is None:
         return DecodedClip(task.clip_id, "failed", "the manifest names no video for this clip")
+    requests = list(task.requests.values())
     try:
-        read = read_samplings(
-            task.path, list(task.wishes.values()), start_s=task.start_s, end_s=task.end_s, strict=task.strict
-        )
+        read = read_samplings(task.path, requests, start_s=task.start_s, end_s=task.end_s, strict=task.strict)
         source = _source(task.path, hashed=task.hash_source)
     except VideoError as error:
         return DecodedClip(task.clip_id, "failed", error.reason, cpu_s=time.process_time() - started)
@@ -109,7 +108,7 @@ def decode_clip(task: DecodeTask) -> DecodedClip:
         task.clip_id,
         read[0].status,
         "; ".join(read[0].notes) if read[0].status != "ok" else "",
-        {name: _prepared(frames) for name, frames in zip(task.wishes, read, strict=True)},
+        {name: _prepared(frames) for name, frames in zip(task.requests, read, strict=True)},
         source,
         time.process_time() - started,
         read[0].decoded,

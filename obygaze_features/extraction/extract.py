@@ -19,9 +19,9 @@ from obygaze_features.extraction.pool import usable_cores
 from obygaze_features.extraction.recording import OnCommit
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
+from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
 from obygaze_features.store import Stage, Store, open_store, read_stage, seal, staging_path
-from obygaze_features.store.format import NO_LICENCE
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.sealing import versioned
 
@@ -348,7 +348,7 @@ def estimate(
     Examples
     --------
     >>> from obygaze_features.manifest import Clip, Manifest
-    >>> clips = Manifest((Clip("tt1-0", "tt1", "absent.mp4"),))
+    >>> clips = Manifest((Clip("tt1-0", "tt1", "absent.mp4"),), Path("films"))
     >>> found = estimate(clips, "stores/films", n_frames=4)
     >>> found.clips, found.absent, found.seconds
     (1, 1, None)

@@ -9,6 +9,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from obygaze_features.errors import ManifestError
+
 from .codebook_check import POLICIES, check_codebook
 from .codebook_parts import (
     Concept,
@@ -21,7 +23,6 @@ from .codebook_parts import (
     suggestion,
 )
 from .codebook_toml import parts_of, record_of, toml_of
-from .errors import ManifestError
 from .table import text_of
 
 __all__ = [

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import BinaryIO
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, hold, locked, naming, sync
+from obygaze_features.io import NO_LICENCE, PARTIAL_SUFFIX, hold, locked, naming, sync
 from obygaze_features.store.checked_jsonl import encode_line, read_lines
 from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
 from obygaze_features.store.files_http import as_url, asking, connect
@@ -19,7 +19,6 @@ from obygaze_features.store.format import (
     CARD,
     CROISSANT,
     DIGESTS,
-    NO_LICENCE,
     PAYLOAD,
     STATUSES,
     TABLE,

@@ -11,6 +11,7 @@ from av import FFmpegError
 from av.bitstream import BitStreamFilterContext
 from numpy.typing import NDArray
 
+from obygaze_features.errors import VideoError
 from obygaze_features.video.bitstream import (
     is_h264_random_access,
     nal_length_size,
@@ -18,7 +19,7 @@ from obygaze_features.video.bitstream import (
     vop_type,
 )
 from obygaze_features.video.completeness import declared_packets, promised_seconds, truncation
-from obygaze_features.video.errors import UNREADABLE, VideoError
+from obygaze_features.video.errors import UNREADABLE
 from obygaze_features.video.sampling import Timeline
 from obygaze_features.video.source import Source, opened
 

@@ -9,7 +9,8 @@ from typing import TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.video.errors import UNREADABLE, VideoError
+from obygaze_features.errors import VideoError
+from obygaze_features.video.errors import UNREADABLE
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import PacketTable, index_packets
 from obygaze_features.video.sampling import Sampling, Timeline, choose

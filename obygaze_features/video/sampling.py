@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.video.errors import VideoError
+from obygaze_features.errors import VideoError
 
 
 @dataclass(frozen=True, slots=True)

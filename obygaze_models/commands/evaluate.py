@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features.store.format import FEATURE_ARRAYS
+
 if TYPE_CHECKING:
     from obygaze_models.dataset import Features, Pool
     from obygaze_models.models import Imbalance, MLPProbe
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--backbone", help="Which of the store's backbones; needed when it has several.")
 @click.option(
     "--features",
-    type=click.Choice(["pooled", "frames", "tokens"]),
+    type=click.Choice(FEATURE_ARRAYS),
     help="Which array to read.  [default: the first of these that is stored]",
 )
 @click.option(
@@ -133,7 +135,7 @@ def evaluate(
       obygaze evaluate films.csv stores/films --task hn_s --model mylab.models:make
       obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr --out run
     """
-    from obygaze_features.store.format import NO_LICENCE
+    from obygaze_features.io import NO_LICENCE
     from obygaze_models.commands.inputs import progress_bar, read_inputs, under_policy
     from obygaze_models.dataset import load_dataset
     from obygaze_models.evaluation.evaluate import evaluate as run_evaluation

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.io import refuse_existing
-from obygaze_features.store.format import NO_LICENCE
+from obygaze_features.io import NO_LICENCE, refuse_existing
 from obygaze_features.store.provenance import validate_licence
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck

@@ -1,5 +1,7 @@
 """`of.extract` is the command's work as one call."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -65,9 +67,9 @@ def test_one_of_several_shards_is_not_sealed(films):
     ("source", "backbones", "words"),
     [
         (TextList((("a", "b"),)), ["descriptors"], "takes frames, and a list of texts has none"),
-        (of.Manifest((of.Clip("a", "b"),)), ["sentence"], "need a list of texts"),
-        (of.Manifest(()), ["descriptors"], "there is no clip"),
-        (of.Manifest(()), ["sentence", "descriptors"], "extract two stores"),
+        (of.Manifest((of.Clip("a", "b"),), Path()), ["sentence"], "need a list of texts"),
+        (of.Manifest((), Path()), ["descriptors"], "there is no clip"),
+        (of.Manifest((), Path()), ["sentence", "descriptors"], "extract two stores"),
     ],
 )
 def test_what_does_not_go_together_is_refused_before_any_work(source, backbones, words, tmp_path):

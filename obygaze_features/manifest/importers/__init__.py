@@ -1,7 +1,6 @@
 """From published annotations, or a folder of videos or images, to a manifest."""
 
-from .folder import import_folder
-from .images import import_images
+from .folder import import_folder, import_images
 from .imported import Imported
 from .mediaeval15 import import_mediaeval15
 from .mobygaze import import_mobygaze
