@@ -299,16 +299,12 @@ def extract(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> import obygaze_features as of
-    >>> from obygaze_features.demo.corpus import write_video
-    >>> from tempfile import mkdtemp
-    >>> import numpy as np
-    >>> films = Path(mkdtemp())
-    >>> write_video(films / "a.mp4", (np.full((48, 64, 3), t, np.uint8) for t in range(12)), 24)
-    >>> clips = of.Manifest((of.Clip("tt1-0", "tt1", "a.mp4"),), films)
-    >>> store = of.extract(clips, films / "store", ["descriptors"], workers=1, licence="CC0-1.0")
-    >>> store["descriptors"].clip_ids
-    ('tt1-0',)
+    >>> clips = of.Manifest((of.Clip("tt1-0", "tt1", "videos/clip.mp4"),), Path())
+    >>> store = of.extract(clips, "stores/own", ["descriptors"], n_frames=4, workers=1, licence="CC0-1.0")
+    >>> store["descriptors"].read("tt1-0", "frames").shape
+    (4, 103)
     """
     work = prepare(
         manifest,
@@ -347,6 +343,8 @@ def estimate(
 
     Examples
     --------
+    >>> from pathlib import Path
+    >>> from obygaze_features.extraction import estimate
     >>> from obygaze_features.manifest import Clip, Manifest
     >>> clips = Manifest((Clip("tt1-0", "tt1", "absent.mp4"),), Path("films"))
     >>> found = estimate(clips, "stores/films", n_frames=4)

@@ -79,6 +79,16 @@ def save_models(
         The licence is none.
     OutputError
         A file is there already.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> [file.name for file in om.save_models(run, data, ["linear"], Path("saved")).values()]
+    ['linear.model']
     """
     wanted = list(dict.fromkeys(names))
     paths = {name: folder / f"{name.replace(':', '_').replace('/', '_')}{SUFFIX}" for name in wanted}
