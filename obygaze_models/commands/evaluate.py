@@ -10,7 +10,7 @@ from obygaze_features.store.format import FEATURE_ARRAYS
 
 if TYPE_CHECKING:
     from obygaze_models.dataset import Features, Pool
-    from obygaze_models.models import Imbalance, MLPProbe
+    from obygaze_models.models import Imbalance
 
 
 @click.command()
@@ -140,6 +140,7 @@ def evaluate(
     from obygaze_models.dataset import load_dataset
     from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
     from obygaze_models.evaluation.run_folder import check_free, run_name, to_json, write_run
+    from obygaze_models.models.mlp import make_mlp
     from obygaze_models.models.registry import models_for
     from obygaze_models.prediction.final import save_models
     from obygaze_models.protocol.targets import choose_targets
@@ -154,7 +155,7 @@ def evaluate(
     train, tested = choose_targets(
         clips.codebook, task, test, sides=(negative, positive), test_sides=(test_negative, test_positive)
     )
-    changed = {} if imbalance == "none" else {"mlp": partial(_mlp, imbalance)}
+    changed = {} if imbalance == "none" else {"mlp": partial(make_mlp, imbalance=imbalance)}
     specs = models_for(train.kind, models or None, **changed)
     data = load_dataset(opened, labelled, backbone=backbone, features=features, pool=pool or "max")
     if pool and data.features == "pooled":
@@ -162,11 +163,11 @@ def evaluate(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
         )
     digest = clips.digest()
-    seeds = f"seed{seed}" if n_seeds == 1 else f"seeds{seed}to{seed + n_seeds - 1}"
-    stem = [opened.name, *([data.backbone] if len(opened.names) > 1 else []), opened.version]
-    stem += [train.name, tested.name, *(["seen"] if seen else []), policy, seeds]
-    asked = "/".join((digest, imbalance, *(spec.name for spec in specs)))
-    folder = out or Path("runs") / run_name(data, *stem, digest=asked)
+    asked = (digest, imbalance, *(spec.name for spec in specs))
+    named = run_name(
+        data, opened, train, tested, policy=policy, seed=seed, n_seeds=n_seeds, seen=seen, asked=asked
+    )
+    folder = out or Path("runs") / named
     # Before the work, so that nobody waits for a refusal.
     check_free(folder, force=force)
     for line in notices:
@@ -192,9 +193,3 @@ def evaluate(
     for name, file in kept.items():
         click.echo(f"{name} of all {len(set(data.movies))} movies kept in {file}", err=True)
     click.echo(f"run kept in {folder}", err=True)
-
-
-def _mlp(imbalance: "Imbalance", seed: int) -> "MLPProbe":
-    from obygaze_models.models.mlp import MLPProbe
-
-    return MLPProbe(imbalance=imbalance, random_state=seed)

@@ -294,6 +294,9 @@ def _fit(
         probe._take(model)
 
 
-SPECS = (
-    ModelSpec("mlp", "Perceptron (MLP)", lambda seed: MLPProbe(random_state=seed), choose=EarlyStopping()),
-)
+def make_mlp(seed: int, imbalance: Imbalance = "none") -> MLPProbe:
+    """Make the zoo's perceptron of a seed."""
+    return MLPProbe(imbalance=imbalance, random_state=seed)
+
+
+SPECS = (ModelSpec("mlp", "Perceptron (MLP)", make_mlp, choose=EarlyStopping()),)
