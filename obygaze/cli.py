@@ -47,6 +47,13 @@ CONTENTS: dict[str, Entry] = {
     ),
     "frames": Entry("Show or save the frames an extraction would use.", f"{FEATURES}.frames:frames"),
     "extract": Entry("Extract a manifest's clips into a store.", f"{FEATURES}.extract:extract"),
+    "train": Entry(
+        "Re-train a backbone.",
+        {
+            "xclip-lsmdc": Entry("Train the X-CLIP of LSMDC from a CLIP.", f"{FEATURES}.train:xclip_lsmdc"),
+        },
+        "  obygaze train xclip-lsmdc --help",
+    ),
     "gradcam": Entry("Map what a network sees in still images.", f"{FEATURES}.gradcam:gradcam"),
     "store": Entry(
         "List, inspect, seal, verify, share and combine stores.",
@@ -135,6 +142,7 @@ EXTRAS = {
     "av": "video",
     "PIL": "video",
     "pebble": "video",
+    "ftfy": "extract",
     "torch": "extract",
     "transformers": "extract",
     "huggingface_hub": "remote",

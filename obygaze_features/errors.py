@@ -63,3 +63,7 @@ class InterruptedTransferError(StoreError):
 
 class NoRangesError(StoreError):
     """A server gives whole files only."""
+
+
+class TrainError(ObygazeError):
+    """A training cannot start from what it was given, or must not go on."""

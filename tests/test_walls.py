@@ -29,6 +29,10 @@ BREACHES = {
     ),
     "3. the writing of files knows the store": ("obygaze_features/io.py", "import obygaze_features.store"),
     "3. the errors know a room": ("obygaze_features/errors.py", "import obygaze_features.manifest"),
+    "3. training knows the extraction": (
+        "obygaze_features/train/step.py",
+        "import obygaze_features.extraction",
+    ),
     "3b. the format knows how stores are read": (
         "obygaze_features/store/format.py",
         "import obygaze_features.store.group",

@@ -6,9 +6,12 @@ all three: `frames` is u, `pooled` the video vector, and `tokens` v, in float16,
 CLIP half computes in.
 """
 
-from typing import Literal
+import json
+from dataclasses import replace
+from typing import Any, Literal
 
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from obygaze_features.backbones.backbone import Backbone
@@ -18,7 +21,12 @@ from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.weights import Weights, find_weights
 from obygaze_features.backbones.xclip import check_frames
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, to_port, without_prefix
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import (
+    RECORD_KEY,
+    Architecture,
+    to_port,
+    without_prefix,
+)
 from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
 from obygaze_features.errors import BackboneError
 
@@ -47,8 +55,8 @@ def xclip_lsmdc(
     n_frames
         Must be what the network was made for (12 for the published one).
     weights
-        A checkpoint of the original code (`pytorch_model.bin.4`, or the same tensors as safetensors), or
-        `random:SEED`. There is no public one to fetch.
+        A checkpoint of the original code (`pytorch_model.bin.4`, or the same tensors as safetensors), the
+        folder of a run of `obygaze train xclip-lsmdc`, or `random:SEED`. There is no public one to fetch.
     tokens
         `frames` stores v; `none` leaves it out.
     """
@@ -64,7 +72,7 @@ def xclip_lsmdc(
     shapes: dict[str, tuple[int, ...]] = {"frames": (frames, size.embed), "pooled": (size.embed,)}
     if tokens == "frames":
         shapes["tokens"] = (frames, size.embed)
-    return network_backbone(
+    backbone = network_backbone(
         "xclip-lsmdc",
         XClipLsmdcTokens(network),
         n_frames=frames,
@@ -78,6 +86,8 @@ def xclip_lsmdc(
         architecture=size.record(),
         citation=CITATION,
     )
+    trained = training_record(found)
+    return replace(backbone, provenance={**backbone.provenance, "training": trained}) if trained else backbone
 
 
 def load(weights: Weights) -> tuple[XClipLsmdc, Architecture]:
@@ -91,14 +101,30 @@ def load(weights: Weights) -> tuple[XClipLsmdc, Architecture]:
     if weights.seed is not None:
         size = Architecture()
         return untrained(lambda: XClipLsmdc(size), weights.seed), size
-    if weights.folder is not None:
-        raise BackboneError(f"{weights.name}: backbone 'xclip-lsmdc' loads one file of the original's format")
+    if weights.folder is not None and training_record(weights) is None:
+        raise BackboneError(
+            f"{weights.name}: backbone 'xclip-lsmdc' loads one file of the original's format, "
+            "or the folder of a run of obygaze train xclip-lsmdc"
+        )
     tensors = without_prefix(load_state_dict(weights))
     size = Architecture.of(weights.name, tensors)
     port = to_port(weights.name, tensors, size)
     network = XClipLsmdc(size)
     network.load_state_dict(port, strict=True)
     return frozen(network), size
+
+
+def training_record(weights: Weights) -> dict[str, Any] | None:
+    """Read what `obygaze train` wrote about a training into its file; None of other files."""
+    if not weights.files or weights.files[0].suffix != ".safetensors":
+        return None
+    try:
+        with safe_open(weights.files[0], framework="pt") as file:
+            written = (file.metadata() or {}).get(RECORD_KEY)
+        record: dict[str, Any] | None = None if written is None else json.loads(written)
+    except (SafetensorError, OSError, ValueError):  # what is wrong with the file is said when it is loaded
+        return None
+    return record
 
 
 class XClipLsmdcTokens(nn.Module):

@@ -15,6 +15,7 @@ from obygaze_features.backbones.checkpoint import check_keys
 from obygaze_features.errors import BackboneError
 
 HEAD_WIDTH = 64  # of every attention head of every CLIP
+RECORD_KEY = "obygaze_training"  # in the metadata of safetensors that `obygaze train` wrote
 
 Shape = tuple[int, ...]
 
@@ -197,6 +198,24 @@ def to_port(name: str, tensors: Mapping[str, torch.Tensor], size: Architecture) 
         )
         port.update(zip(tensor.port, (part.contiguous() for part in parts), strict=True))
     return port
+
+
+def from_port(port: Mapping[str, torch.Tensor], size: Architecture) -> dict[str, torch.Tensor]:
+    """Rename, join and transpose tensors of the port back to the original's; data types stay.
+
+    Parameters
+    ----------
+    port
+        Tensors by the port's names. Originals of which `port` has no part are left out, so that gradients of
+        the trained tensors, or a CLIP alone, can be turned too.
+    """
+    originals: dict[str, torch.Tensor] = {}
+    for tensor in tensors_of(size):
+        if tensor.port[0] in port:
+            parts = [port[name] for name in tensor.port]
+            value = torch.cat(parts) if tensor.turn == "thirds" else parts[0]
+            originals[tensor.original] = (value.T if tensor.turn == "transpose" else value).contiguous()
+    return originals
 
 
 def _layers(tensors: Mapping[str, torch.Tensor], prefix: str) -> int:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from obygaze_features.extraction.texts import TextEstimate
     from obygaze_features.store import ClipResult, Stage
 
+SHOWN_REMARKS = 5
+
 
 @contextmanager
 def progress(n_clips: int, unit: str = "clip") -> "Iterator[Callable[[RunReport, list[ClipResult]], None]]":
@@ -86,6 +88,10 @@ def show_outcome(
         click.echo(
             f"{counts['ok']} ok, {counts['partial']} partial, {counts['failed']} failed, {left} left to do"
         )
+        for remark, clips in report.remarks.most_common(SHOWN_REMARKS):
+            note(f"{clips:,} {unit}{'' if clips == 1 else 's'}: {remark}")
+        if len(report.remarks) > SHOWN_REMARKS:
+            note(f"{len(report.remarks) - SHOWN_REMARKS:,} other remarks: --json has all")
         if report.clips:
             click.echo(report.sentence(unit), err=True)
         if sealed is not None:

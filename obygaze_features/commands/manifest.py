@@ -1,6 +1,7 @@
 """`obygaze manifest import | inspect | project`."""
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ def import_() -> None:
       obygaze manifest import folder films --out films.csv
       obygaze manifest import folder films --spans scenes.csv --out scenes-of-films.csv
       obygaze manifest import images stills --out stills.csv
+      obygaze manifest import film film.mkv --window 46 --hop auto --out windows.csv
       obygaze manifest import obygaze12 ObyGaze12 --videos clips --out obygaze12.csv
       obygaze manifest import mobygaze MObyGaze --out segments.csv
       obygaze manifest import mediaeval15 MediaEval --videos clips --out mediaeval15.csv
@@ -169,6 +171,59 @@ def import_images_(source: Path, out: Path, force: bool) -> None:
 
     _refuse_to_replace(out, force)
     _write(import_images(source, _folder_of(out)), out)
+
+
+def _hop(ctx: click.Context, param: click.Parameter, value: str) -> float | None:
+    """Read seconds; None for `auto`."""
+    if value == "auto":
+        return None
+    try:
+        hop_s = float(value)
+    except ValueError:
+        hop_s = 0.0
+    if not 0.001 <= hop_s < math.inf:
+        raise click.BadParameter(f"seconds or auto is expected, not {value!r}", ctx, param)
+    return hop_s
+
+
+@import_.command("film")
+@click.argument("films", type=PATH, nargs=-1, required=True, metavar="FILM...")
+@click.option(
+    "--window",
+    required=True,
+    type=click.FloatRange(0.001),
+    metavar="SECONDS",
+    help="Length of a window, best that of the clips that a model was trained on.",
+)
+@click.option(
+    "--hop",
+    default="auto",
+    show_default=True,
+    callback=_hop,
+    metavar="SECONDS|auto",
+    help="Time from a window's start to the next one's. auto: a quarter of the window, at least 5 s.",
+)
+@out_option
+@force_option
+def import_film_(films: tuple[Path, ...], window: float, hop: float | None, out: Path, force: bool) -> None:
+    """Import whole films, each cut into windows of equal length that may overlap.
+
+    A clip for each window; its id is the film's file name without suffix, and a number. The last window of a
+    film is moved back to end with it; a film shorter than a window is one clip. `obygaze extract` decodes
+    overlapping windows in one pass.
+
+    \b
+    Examples:
+      obygaze manifest import film film.mkv --window 46 --out windows.csv
+      obygaze manifest import film films/*.mkv --window 20 --hop 5 --out windows.csv
+    """
+    from obygaze_features.manifest import Film, import_film
+    from obygaze_features.video import probe
+
+    _refuse_to_replace(out, force)
+    found = [(path, probe(path)) for path in films]
+    read = [Film(path, video.start_s + video.duration_s, video.damage) for path, video in found]
+    _write(import_film(read, _folder_of(out), window, hop), out)
 
 
 @click.command()

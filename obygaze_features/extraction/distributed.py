@@ -15,7 +15,7 @@ from typing import Any
 from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.extraction.cluster import cluster, ray
 from obygaze_features.extraction.deaths import Ledger, encode_carefully
-from obygaze_features.extraction.decode import DecodeTask
+from obygaze_features.extraction.decode import DecodeTask, pieces
 from obygaze_features.extraction.encode import encode_batch, gpu_busy_s, uses_gpu
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import POLL_S, DecodePool
@@ -82,6 +82,7 @@ def run_ray(
                 report.infer_s += encoded.infer_s
                 report.decode_cpu_s += encoded.decode_cpu_s
                 report.n_decoded += encoded.n_decoded
+                report.remarks.update(encoded.remarks)
                 if encoded.gpu_busy_s is not None:
                     report.gpu_busy_s = (report.gpu_busy_s or 0.0) + encoded.gpu_busy_s
                 report.waited_s = max(recording.elapsed_s() * report.encoders - report.infer_s, 0.0)
@@ -98,6 +99,7 @@ class Encoded:
     gpu_busy_s: float | None
     decode_cpu_s: float
     n_decoded: int
+    remarks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +110,17 @@ class Refusal:
 
 
 class Decoder:
-    """Decodes one clip at a time, in a process below this one that can be killed."""
+    """Decodes the clips of one file at a time, in a process below this one that can be killed."""
 
     def __init__(self, timeout_s: float, versions: Mapping[str, Any]) -> None:
         self.refusal = _refusal(differences(decoder_versions(), versions), "decoder")
         self.pool = DecodePool(1, timeout_s)
 
-    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Turn a row with a task into a row with a decoded clip, or the reason why there is none."""
-        task: DecodeTask = row["task"]
-        return {"clip": self.refusal or next(self.pool.decode([task], ahead=1))}
+    def __call__(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        """Turn a row with tasks into rows with a decoded clip each, or the reason why there is none."""
+        tasks: list[DecodeTask] = row["tasks"]
+        clips = [self.refusal] if self.refusal else self.pool.decode(tasks, ahead=len(tasks))
+        return [{"clip": clip} for clip in clips]
 
 
 class Encoder:
@@ -151,6 +154,7 @@ class Encoder:
             None if busy_before is None else (gpu_busy_s(backbones) or 0.0) - busy_before,
             sum(clip.cpu_s for clip in clips),
             sum(clip.n_decoded for clip in clips),
+            tuple(remark for clip in clips for remark in clip.remarks),
         )
         return {"encoded": [encoded]}
 
@@ -187,16 +191,17 @@ def _pipeline(
     timeout_s: float,
     on_gpu: bool,
 ) -> Any:
-    """Plan tasks -> decoders -> encoders, a clip a block, so that a dead worker costs few of them."""
+    """Plan tasks -> decoders -> encoders, a clip (or windows of a film) a block: a dead worker costs few."""
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     tasks = [
         replace(task, path=task.path and task.path.absolute())  # workers have a working folder of their own
         for task in job.tasks(clip_ids)
     ]
-    rows: Any = ray.data.from_items([{"task": task} for task in tasks], override_num_blocks=len(tasks))
+    work = [{"tasks": piece} for piece in pieces(tasks, decoders)]
+    rows: Any = ray.data.from_items(work, override_num_blocks=len(work))
     # Decoders own the cores and encoders the GPUs: Ray never joins the two into one worker then.
-    decoded = rows.map(
+    decoded = rows.flat_map(
         Decoder,
         fn_constructor_args=(timeout_s, decoder_versions()),
         compute=ray.data.ActorPoolStrategy(size=decoders),

@@ -26,7 +26,8 @@ def run_local(
 ) -> RunReport:
     """Extract some clips into a stage, in their order.
 
-    Memory holds at most `2 * workers + batch_size` prepared clips and, in each worker, one full-size frame.
+    Memory holds at most `2 * workers + batch_size` prepared clips (of films, whose windows are decoded in one
+    pass, up to `PIECE_CLIPS` for each worker) and, in each worker, one full-size frame.
 
     Parameters
     ----------
@@ -78,6 +79,7 @@ def _timed(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedC
             return
         report.decode_cpu_s += clip.cpu_s
         report.n_decoded += clip.n_decoded
+        report.remarks.update(clip.remarks)
         yield clip
 
 

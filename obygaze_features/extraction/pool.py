@@ -2,27 +2,31 @@
 
 import multiprocessing
 import os
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
-from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_clip
+from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_clips, pieces
+from obygaze_features.video import share_in
 
 ATTEMPTS = 3  # a worker may also die of its machine: only a file that kills three of them is to blame
 POLL_S = 0.2  # how soon a wish to stop is noticed while a long clip is being decoded
 
 
 class DecodePool:
-    """Workers that decode clips one at a time, each in a process of its own.
+    """Workers that decode clips, each in a process of its own; neighbouring spans of a file in one pass.
 
     A file that crashes the decoder three times in a row has failed, and so has one that holds it beyond the
-    time limit, which is not tried again: another clip's time is not spent on it. Neither costs anything else.
+    time limit, which is not tried again: another clip's time is not spent on it. Neither costs anything else:
+    where several clips were decoded together, each is then tried alone.
 
     Parameters
     ----------
@@ -36,8 +40,13 @@ class DecodePool:
         self.workers = workers
         self.timeout_s = timeout_s
         # Not fork: the parent holds zarr's event loop and perhaps a GPU, which do not survive it.
+        # What a worker learns of a large file (its packets, its digest) serves the others.
+        self._learnt = tempfile.TemporaryDirectory(prefix="obygaze-", ignore_cleanup_errors=True)
         self._pool = ProcessPool(
-            max_workers=workers, initializer=_die_with_parent, context=multiprocessing.get_context("spawn")
+            max_workers=workers,
+            initializer=_begin,
+            initargs=[Path(self._learnt.name)],
+            context=multiprocessing.get_context("spawn"),
         )
 
     def __enter__(self) -> Self:
@@ -48,6 +57,7 @@ class DecodePool:
     ) -> None:
         self._pool.stop()  # type: ignore[no-untyped-call]
         self._pool.join()
+        self._learnt.cleanup()
 
     def decode(
         self, tasks: Sequence[DecodeTask], ahead: int, stopped: Callable[[], bool] = lambda: False
@@ -57,51 +67,64 @@ class DecodePool:
         Parameters
         ----------
         ahead
-            How many clips may be decoded or waiting at any moment: what bounds the memory.
+            How many clips may be decoded or waiting at any moment: what bounds the memory. Every worker has a
+            piece of the work in any case.
         stopped
             Asked now and then; once true, nothing more is given and the workers are left to be stopped.
         """
         waiting: deque[_Attempt] = deque()
-        queue = iter(tasks)
+        queue = iter(pieces(tasks, self.workers))
         while not stopped():
-            while len(waiting) < ahead and (task := next(queue, None)) is not None:
-                waiting.append(_Attempt(task, self._schedule(task)))
+            while (
+                len(waiting) < self.workers or sum(len(attempt.tasks) for attempt in waiting) < ahead
+            ) and (piece := next(queue, None)) is not None:
+                waiting.append(_Attempt(piece, self._schedule(piece)))
             if not waiting:
                 return
-            decoded = self._result(waiting[0])
+            decoded = self._result(waiting)
             if decoded is not None:
                 waiting.popleft()
-                yield decoded
+                yield from decoded
 
-    def _schedule(self, task: DecodeTask) -> ProcessFuture[DecodedClip]:
-        return self._pool.schedule(decode_clip, args=[task], timeout=self.timeout_s)
+    def _schedule(self, tasks: Sequence[DecodeTask]) -> ProcessFuture[list[DecodedClip]]:
+        return self._pool.schedule(decode_clips, args=[tasks], timeout=self.timeout_s)
 
-    def _result(self, attempt: "_Attempt") -> DecodedClip | None:
-        """Wait a little for a clip, trying again after a crash: None if it is not there yet."""
-        task = attempt.task
+    def _result(self, waiting: "deque[_Attempt]") -> list[DecodedClip] | None:
+        """Wait a little for the first clips, trying again after a crash: None if they are not there yet."""
+        attempt = waiting[0]
         try:
             return attempt.future.result(timeout=POLL_S)
         except ProcessExpired as expired:
+            if len(attempt.tasks) > 1:
+                self._singly(waiting)
+                return None
             if attempt.number < ATTEMPTS:
                 attempt.number += 1
-                attempt.future = self._schedule(task)
+                attempt.future = self._schedule(attempt.tasks)
                 return None
             how = f"signal {-expired.exitcode}" if expired.exitcode < 0 else f"exit code {expired.exitcode}"
             reason = f"the decoder crashed on this file {ATTEMPTS} times ({how})"
-            return DecodedClip(task.clip_id, "failed", reason)
         except FutureTimeoutError:
             if not attempt.future.done():
                 return None
+            if len(attempt.tasks) > 1:
+                self._singly(waiting)
+                return None
             reason = f"decoding took longer than the limit of {self.timeout_s:g} s"
-            return DecodedClip(task.clip_id, "failed", reason)
+        return [DecodedClip(attempt.tasks[0].clip_id, "failed", reason)]
+
+    def _singly(self, waiting: "deque[_Attempt]") -> None:
+        """Try the first clips one by one, after a worker failed at all of them together."""
+        tasks = waiting.popleft().tasks
+        waiting.extendleft(_Attempt([task], self._schedule([task])) for task in reversed(tasks))
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """A clip that a worker is trying to decode, for the `number`-th time."""
+    """Clips that a worker is trying to decode, for the `number`-th time."""
 
-    task: DecodeTask
-    future: ProcessFuture[DecodedClip]
+    tasks: list[DecodeTask]
+    future: ProcessFuture[list[DecodedClip]]
     number: int = 1
 
 
@@ -110,8 +133,9 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _die_with_parent() -> None:
-    """Leave as soon as the extraction is gone, even if it was killed outright."""
+def _begin(learnt: Path) -> None:
+    """Share what is learnt of files, and leave as soon as the extraction is gone, even if it was killed."""
+    share_in(learnt)
     parent = multiprocessing.parent_process()
 
     def watch() -> None:

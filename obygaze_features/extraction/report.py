@@ -2,7 +2,8 @@
 
 import resource
 import sys
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 REPORTS = "reports"  # folder of a stage, one file a run
@@ -28,6 +29,8 @@ class RunReport:
         Frames that the decoders decoded, most of them only to reach those sampled.
     gpu_busy_s
         Seconds that the GPUs, all together, were at work; None without one.
+    remarks
+        What was noted of clips that nothing is wrong with (HDR, bars, repeated key frames), with how many.
     """
 
     engine: Literal["local", "ray"] = "local"
@@ -42,6 +45,7 @@ class RunReport:
     decode_cpu_s: float = 0.0
     n_decoded: int = 0
     gpu_busy_s: float | None = None
+    remarks: Counter[str] = field(default_factory=Counter)
 
     @property
     def clips(self) -> int:
@@ -65,6 +69,7 @@ class RunReport:
         """Give everything as plain values, for `--json`."""
         return {
             **asdict(self),
+            "remarks": dict(sorted(self.remarks.items())),
             "clips": self.clips,
             "clips_per_s": round(self.clips / max(self.wall_s, 1e-9), 3),
             "decoded_frames_per_core_s": round(self.n_decoded / max(self.decode_cpu_s, 1e-9), 1),

@@ -17,7 +17,9 @@ from .codebook import (
     load_codebook,
 )
 from .importers import (
+    Film,
     Imported,
+    import_film,
     import_folder,
     import_images,
     import_mediaeval15,
@@ -36,6 +38,7 @@ __all__ = [
     "Clip",
     "Codebook",
     "Concept",
+    "Film",
     "Gamma",
     "Imported",
     "Instance",
@@ -57,6 +60,7 @@ __all__ = [
     "find_codebook",
     "gamma",
     "holds_codebook",
+    "import_film",
     "import_folder",
     "import_images",
     "import_mediaeval15",

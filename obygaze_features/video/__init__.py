@@ -2,7 +2,8 @@
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.frames import Frames, Probe
-from obygaze_features.video.read import probe, read_frames, read_samplings
+from obygaze_features.video.learnt import file_digest, share_in
+from obygaze_features.video.read import probe, read_frames, read_samplings, read_windows
 from obygaze_features.video.sampling import Sampling, at, fps, keyframes, uniform
 from obygaze_features.video.stills import is_still
 from obygaze_features.video.versions import decoder_versions
@@ -14,11 +15,14 @@ __all__ = [
     "VideoError",
     "at",
     "decoder_versions",
+    "file_digest",
     "fps",
     "is_still",
     "keyframes",
     "probe",
     "read_frames",
     "read_samplings",
+    "read_windows",
+    "share_in",
     "uniform",
 ]

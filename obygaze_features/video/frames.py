@@ -41,7 +41,14 @@ class Frames(Generic[T]):
     total
         Frames in the whole video.
     decoded
-        Frames that the decoder had to give for these.
+        Frames that the decoder had to give for these; in a pass over many windows, those that it gave since
+        the window before.
+    matrix
+        By which matrix colours became RGB, e.g. ``bt709``, or ``bt601 (untagged)`` where the file names none.
+    full_range
+        Whether samples were taken to use all values rather than those from 16 to 235.
+    bars
+        Rows above, rows below, columns at the left and at the right that are black in all these frames.
     """
 
     images: list[T]
@@ -58,9 +65,17 @@ class Frames(Generic[T]):
     interlaced: bool
     total: int
     decoded: int
+    matrix: str = "rgb"
+    full_range: bool = True
+    bars: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     def __len__(self) -> int:
         return len(self.images)
+
+    @property
+    def distinct(self) -> int:
+        """How many different frames these are: fewer than asked for where some are there twice."""
+        return len(np.unique(self.index))
 
     def record(self) -> dict[str, object]:
         """Say in JSON's types how the frames were got."""
@@ -75,8 +90,14 @@ class Frames(Generic[T]):
             "interlaced",
             "total",
             "decoded",
+            "distinct",
+            "matrix",
+            "full_range",
         )
-        return {name: getattr(self, name) for name in names} | {"notes": list(self.notes)}
+        return {name: getattr(self, name) for name in names} | {
+            "bars": list(self.bars),
+            "notes": list(self.notes),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +108,8 @@ class Probe:
     ----------
     bytes
         Size of the file.
+    start_s
+        When the first frame (of the span) is shown; NaN where the file doesn't say.
     duration_s
         Seconds from the first frame (of the span) to the end of the last; NaN where the file doesn't say.
     frames
@@ -96,6 +119,7 @@ class Probe:
     """
 
     bytes: int
+    start_s: float
     duration_s: float
     frames: int
     damage: str

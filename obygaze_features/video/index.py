@@ -1,6 +1,6 @@
 """Pass 1, demuxing only: every packet of the stream, what it shows when, and where decoding can start."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,79 +12,33 @@ from av.bitstream import BitStreamFilterContext
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.bitstream import (
-    is_h264_random_access,
-    nal_length_size,
-    vop_display_ranks,
-    vop_type,
-)
 from obygaze_features.video.completeness import declared_packets, promised_seconds, truncation
 from obygaze_features.video.errors import UNREADABLE
-from obygaze_features.video.sampling import Timeline
+from obygaze_features.video.heads import MPEG12, READABLE, Head, head_reader
+from obygaze_features.video.learnt import LARGE_BYTES, learnt
+from obygaze_features.video.pictures import display_ranks, vop_type
 from obygaze_features.video.source import Source, opened
+from obygaze_features.video.table import PacketTable
 
-# Containers whose time stamps say how H.264 is shown; AVI stores none, and raw streams neither.
-H264_TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv"})
+# Containers whose time stamps say how pictures are shown; AVI stores none, and raw streams neither.
+TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv", "ivf", "nut"})
+# Containers that find a packet again by its time stamp; in the others a seek lands anywhere.
+SEEKABLE_FORMATS = frozenset({"mov", "matroska", "flv"})
+SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
 # Such a picture holds no picture: the one before it is shown again, or nothing is.
 EMPTY_VOP_BYTES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class PacketTable:
-    """The packets of a stream in decoding order, and what is known of them before decoding.
-
-    Parameters
-    ----------
-    pts
-        Shape [P]: presentation time stamps, in ticks of the stream; -1 where missing (then not `labelled`).
-    rank
-        Shape [P]: any numbers that grow in display order; meaningless unless `ordered`.
-    random_access
-        Shape [P]: decoding can start here and give exact pictures.
-    shown
-        Shape [L]: packets that are shown, in display order (in decoding order unless `ordered`).
-    time_s
-        Shape [L]: when they are shown, in seconds of the player's clock; NaN where unknown.
-    key
-        Shape [L]: key frames, or None where the order of display is unknown.
-    unsafe
-        Why single frames can't be decoded by themselves; empty where they can.
-    labelled
-        A decoded frame is known by its time stamp.
-    unpacked
-        MPEG-4 whose packets must go through the unpacking filter for this table to hold.
-    truncated
-        What the container promises and the file lacks, in words; empty for a whole file.
-    notes
-        Anything else that a person should know.
-    """
-
-    pts: NDArray[np.int64]
-    rank: NDArray[np.int64]
-    random_access: NDArray[np.bool_]
-    shown: NDArray[np.int64]
-    time_s: NDArray[np.float64]
-    key: NDArray[np.bool_] | None
-    unsafe: str
-    labelled: bool
-    unpacked: bool
-    truncated: str
-    notes: tuple[str, ...]
-
-    @property
-    def timeline(self) -> Timeline:
-        """The frames to choose from: L of them, by the packets."""
-        return Timeline(np.arange(len(self.shown)), self.time_s, self.key)
 
 
 @dataclass(slots=True)
 class Packets:
     """Columns of the packet table while they are gathered."""
 
-    pts: list[int | None]
-    dts: list[int | None]
-    discard: list[bool]
-    key: list[bool]
+    pts: list[int | None] = field(default_factory=list)
+    dts: list[int | None] = field(default_factory=list)
+    size: list[int] = field(default_factory=list)
+    discard: list[bool] = field(default_factory=list)
+    key: list[bool] = field(default_factory=list)
+    heads: list[Head] = field(default_factory=list)
     corrupt: bool = False
     changes: bool = False
     declared: int = 0
@@ -94,6 +48,8 @@ class Packets:
 
 def index_packets(path: Path) -> PacketTable:
     """Read all packets of a file's video stream, 10-30 ms a clip; the last few files are remembered.
+
+    A large file is read once for all processes that share what they learn (`share_in`).
 
     Raises
     ------
@@ -133,37 +89,43 @@ class Pictures:
 
 
 @lru_cache(maxsize=4)  # spans of one film come one after the other
-def _index(path: Path, _size: int, _modified_ns: int) -> PacketTable:
+def _index(path: Path, size: int, _modified_ns: int) -> PacketTable:
+    if size < LARGE_BYTES:
+        return _read_index(path)
+    return PacketTable.from_bytes(learnt(path, "packets", lambda: _read_index(path).to_bytes()))
+
+
+def _read_index(path: Path) -> PacketTable:
     with opened(path) as source:
         try:
             pictures = Pictures(source) if source.codec == "mpeg4" else None
-            packets, access = _gather(source, pictures)
+            packets = _gather(source, pictures)
         except UNREADABLE as error:
             raise VideoError("the file is damaged: its packets cannot be read", path) from error
-        if not any(not discarded for discarded in packets.discard):
+        if all(packets.discard):
             raise VideoError(
                 "the file holds a video stream without a single picture (cut off after its header?)", path
             )
-        return _table(source, packets, access, pictures)
+        return _table(source, packets, pictures)
 
 
-def _gather(source: Source, pictures: Pictures | None) -> tuple[Packets, list[bool]]:
-    packets = Packets([], [], [], [], declared=declared_packets(source))
-    access: list[bool] = []
-    h264 = source.codec == "h264"
-    length_size = nal_length_size(source.context.extradata)
+def _gather(source: Source, pictures: Pictures | None) -> Packets:
+    packets = Packets(declared=declared_packets(source))
+    head = head_reader(source.codec, source.context.extradata)
     try:
         for packet in source.container.demux(source.stream):
             packets.read += packet.size > 0 or packet.dts is not None
             if not packet.size:
                 continue
+            own = head(packet)
             packets.pts.append(packet.pts)
             packets.dts.append(packet.dts)
-            packets.discard.append(packet.is_discard)
+            packets.size.append(packet.size)
+            packets.discard.append(packet.is_discard or own.hidden)
             packets.key.append(packet.is_keyframe)
+            packets.heads.append(own)
             packets.corrupt |= packet.is_corrupt
             packets.changes |= packet.has_sidedata("new_extradata")
-            access.append(h264 and packet.is_keyframe and is_h264_random_access(bytes(packet), length_size))
             if pictures is not None:
                 pictures.add(packet)
         if pictures is not None:
@@ -173,47 +135,81 @@ def _gather(source: Source, pictures: Pictures | None) -> tuple[Packets, list[bo
             packets.read = packets.dts[-1] + 1
     except FFmpegError:
         packets.error = f"reading stopped at damaged data after {len(packets.pts)} packets"
-    return packets, access
+    return packets
 
 
-def _table(source: Source, packets: Packets, access: list[bool], vops: Pictures | None) -> PacketTable:
+def _table(source: Source, packets: Packets, vops: Pictures | None) -> PacketTable:
     count = len(packets.pts)
+    formats = set(source.format.split(","))
     discard = np.array(packets.discard, np.bool_)
-    stamped = None not in packets.pts
     pts = np.array([-1 if value is None else value for value in packets.pts], np.int64)
+    unique = None not in packets.pts and len(np.unique(pts)) == count
     # AVI stores no presentation times: what FFmpeg guesses there is wrong with B-frames.
-    labelled = stamped and len(np.unique(pts)) == count and source.codec != "mpeg4" and source.format != "avi"
-    random_access = np.array(access, np.bool_)
+    labelled = unique and source.codec != "mpeg4" and source.format != "avi"
     rank = pts
+    random_access = _random_access(packets.heads)
     if vops is not None:
         random_access = np.array([kind == "I" for kind in vops.kinds], np.bool_)
-    unsafe = _why_unsafe(
-        source, packets, vops, stamped=stamped, unique=len(np.unique(pts)) == count, access=random_access
-    )
+    kinds = "".join(head.kind for head in packets.heads)
+    by_kind = source.codec in MPEG12 and len(kinds) == count and not packets.error
+    if by_kind and not (labelled and (np.argsort(pts) == np.argsort(display_ranks(kinds))).all()):
+        labelled, rank = False, display_ranks(kinds)
+    unsafe = _why_unsafe(source, packets, vops, unique=unique, by_kind=by_kind, access=random_access)
     unpacked = vops is not None and not unsafe
     if vops is not None and unpacked:
-        rank = vop_display_ranks("".join(vops.kinds))
+        rank = display_ranks("".join(vops.kinds))
         pts = np.array(vops.pts, np.int64)
-    ordered = labelled or unpacked
+    ordered = labelled or not unsafe
     shown = np.flatnonzero(~discard)
     if ordered:
         shown = shown[np.argsort(rank[shown], kind="stable")]
     time_s, note = _times(source, packets, ~discard)
+    guessed = "" if unique or not by_kind else "not every picture has a time of its own: some are estimates"
     flagged = random_access if not unsafe else np.array(packets.key, np.bool_)
     return PacketTable(
         pts=pts,
+        size=np.array(packets.size, np.int64),
         rank=rank,
         random_access=random_access,
+        spare=_spare(packets.heads),
         shown=shown,
         time_s=time_s,
         key=flagged[shown] if ordered else None,
+        codec=source.codec,
         unsafe=unsafe,
         labelled=labelled,
         unpacked=unpacked,
+        seekable=labelled and bool(formats & SEEKABLE_FORMATS),
         truncated=packets.error
         or truncation(packets.read, packets.declared, float(np.max(time_s)), promised_seconds(source)),
-        notes=(note,) if note else (),
+        notes=tuple(filter(None, (note, guessed, _shape(source)))),
     )
+
+
+def _shape(source: Source) -> str:
+    """Say that pixels are not square; empty where they are, or the file doesn't say."""
+    ratio = source.stream.sample_aspect_ratio
+    if not ratio or ratio == 1:
+        return ""
+    width, height = source.context.width, source.context.height
+    shown = f"{round(width * ratio)}x{height}"
+    return (
+        f"pixels are not square ({ratio.numerator}:{ratio.denominator}): the pictures are given as stored, "
+        f"{width}x{height}, and players show {shown}"
+    )
+
+
+def _random_access(heads: list[Head]) -> NDArray[np.bool_]:
+    """Say where decoding can start: not at a packet that needs parameter sets from before it."""
+    carried = {head.sets for head in heads if head.sets}
+    # Where they never change, those that the container or the first packet gives are in force everywhere.
+    return np.array([head.start and (len(carried) < 2 or bool(head.sets)) for head in heads], np.bool_)
+
+
+def _spare(heads: list[Head]) -> NDArray[np.bool_]:
+    """Say which pictures are left out: those of the highest layer to which no other refers."""
+    top = max(head.layer for head in heads)
+    return np.array([head.unreferenced and head.layer == top for head in heads], np.bool_)
 
 
 def _why_unsafe(
@@ -221,24 +217,26 @@ def _why_unsafe(
     packets: Packets,
     vops: Pictures | None,
     *,
-    stamped: bool,
     unique: bool,
+    by_kind: bool,
     access: NDArray[np.bool_],
 ) -> str:
     """Say why frames of this stream must be decoded one after the other; empty where they need not."""
     codec, formats = source.codec, set(source.format.split(","))
-    if codec not in ("h264", "mpeg4"):
+    if codec not in READABLE | {"mpeg4"}:
         return f"the codec is {codec}"
+    by_time = codec != "mpeg4" and not by_kind
     checks = (
         (bool(packets.error), packets.error),
         (packets.corrupt, "the container flags damaged packets"),
         (packets.changes, "the codec's settings change within the stream"),
+        (codec in MPEG12 and not by_kind, "packets without exactly one picture"),
         (
-            codec == "h264" and not formats & H264_TIMED_FORMATS,
-            f"H.264 in {source.format} has no reliable time stamps",
+            by_time and not formats & TIMED_FORMATS,
+            f"{SPELLED.get(codec, codec)} in {source.format} has no reliable time stamps",
         ),
-        (not stamped, "time stamps are missing"),
-        (not unique, "time stamps repeat"),
+        (by_time and None in packets.pts, "time stamps are missing"),
+        (by_time and not unique, "time stamps repeat"),
     )
     for applies, reason in checks:
         if applies:

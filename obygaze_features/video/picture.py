@@ -7,8 +7,10 @@ from typing import cast
 import numpy as np
 from av.buffer import Buffer
 from av.video.frame import VideoFrame
-from av.video.reformatter import VideoReformatter
+from av.video.reformatter import ColorRange, VideoReformatter
 from numpy.typing import NDArray
+
+from obygaze_features.errors import VideoError
 
 # Display matrices, as the signs of (a, b, c, d) in x' = a x + c y, y' = b x + d y, to quarter turns clockwise
 # and whether the picture is mirrored (left to right, after turning). ISO/IEC 14496-12, 6.2.2.
@@ -22,6 +24,23 @@ ORIENTATIONS = {
     (1, 0, 0, -1): (2, True),
     (0, -1, -1, 0): (3, True),
 }
+
+# H.273, table 4 (MatrixCoefficients). Untagged is BT.601 at any size, as swscale has it.
+MATRICES = {
+    0: "bt601 (untagged)",
+    1: "bt709",
+    2: "bt601 (untagged)",
+    4: "fcc",
+    5: "bt601",
+    6: "bt601",
+    7: "smpte240m",
+    9: "bt2020",
+}
+UNREAD_MATRICES = {8: "YCgCo", 10: "BT.2020 with constant luminance", 14: "ICtCp"}
+# H.273, table 3 (TransferCharacteristics).
+HDR = {16: "PQ", 18: "HLG"}
+BLACK = 24
+"""Largest 8-bit value that counts as black: limited-range black is 0, and encoders leave some noise in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +61,18 @@ class Picture:
         Whether the frame is flagged interlaced: its colours were converted field by field.
     corrupt
         Whether the decoder flags it as damaged.
+    matrix
+        By which matrix colours became RGB, e.g. ``bt709``; ``bt601 (untagged)`` where the file names none;
+        ``rgb`` and ``grey`` for pictures that need none.
+    full_range
+        Whether samples were taken to use all values rather than those from 16 to 235.
+    hdr
+        Name of the HDR transfer function, which was not undone; empty for ordinary pictures.
+    bits
+        Bits of a sample; RGB keeps the upper 8.
+    bars
+        Rows above, rows below, columns at the left, columns at the right that are black; None for a picture
+        that is black all over.
     """
 
     rgb: NDArray[np.uint8]
@@ -50,6 +81,11 @@ class Picture:
     oblique: bool
     interlaced: bool
     corrupt: bool
+    matrix: str
+    full_range: bool
+    hdr: str
+    bits: int
+    bars: tuple[int, int, int, int] | None
 
 
 class Converter:
@@ -60,17 +96,72 @@ class Converter:
 
     def __call__(self, frame: VideoFrame) -> Picture:
         """Convert to rgb24 at full size (rgba is wrong at some widths in PyAV 18.1), then turn upright."""
+        matrix, full_range = colours(frame)
         stored = self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
         turns, mirrored, oblique = orientation(frame)
         upright = np.rot90(stored, -turns)
         rgb = np.ascontiguousarray(upright[:, ::-1] if mirrored else upright, np.uint8)
-        return Picture(rgb, 90 * turns, mirrored, oblique, frame.interlaced_frame, frame.is_corrupt)
+        return Picture(
+            rgb=rgb,
+            rotation=90 * turns,
+            mirrored=mirrored,
+            oblique=oblique,
+            interlaced=frame.interlaced_frame,
+            corrupt=frame.is_corrupt,
+            matrix=matrix,
+            full_range=full_range,
+            hdr=HDR.get(int(frame.color_trc), ""),
+            bits=frame.format.components[0].bits,
+            bars=black_bars(rgb),
+        )
+
+
+def colours(frame: VideoFrame) -> tuple[str, bool]:
+    """Name the matrix by which a frame becomes RGB, and say whether its samples use the full range.
+
+    Raises
+    ------
+    VideoError
+        Its colours are coded in a way that is not converted here.
+    """
+    name, tag = frame.format.name, int(frame.colorspace)
+    if frame.format.is_rgb or name.startswith("pal"):
+        return "rgb", True
+    if len(frame.format.components) < 3:
+        return "grey", True
+    if tag not in MATRICES:
+        coding = UNREAD_MATRICES.get(tag, f"matrix {tag}")
+        raise VideoError(
+            f"its colours are coded as {coding}, which cannot be read here: convert it to BT.709"
+        )
+    return MATRICES[tag], name.startswith("yuvj") or frame.color_range == ColorRange.JPEG
+
+
+def black_bars(rgb: NDArray[np.uint8]) -> tuple[int, int, int, int] | None:
+    """Count the black rows and columns at the edges of a picture: above, below, left, right; None if all are.
+
+    A row is black if none of its samples is above `BLACK`; every eighth pixel of it is looked at.
+    """
+    edges = (rgb[0, ::8], rgb[-1, ::8], rgb[::8, 0], rgb[::8, -1])
+    if all(edge.max() > BLACK for edge in edges):  # most pictures: no need to look further
+        return 0, 0, 0, 0
+    rows = np.flatnonzero(rgb[:, ::8].max(axis=(1, 2)) > BLACK)
+    if not len(rows):
+        return None
+    columns = np.flatnonzero(rgb[rows[0] : rows[-1] + 1 : 8].max(axis=(0, 2)) > BLACK)
+    if not len(columns):
+        return None
+    height, width, _ = rgb.shape
+    return int(rows[0]), int(height - 1 - rows[-1]), int(columns[0]), int(width - 1 - columns[-1])
 
 
 def orientation(frame: VideoFrame) -> tuple[int, bool, bool]:
     """Quarter turns clockwise and mirroring that make a frame upright, and whether it asks for more."""
     # PyAV's frame.rotation takes a mirrored picture for a turned one, so the matrix itself is read.
-    data = cast("Mapping[str, Buffer]", frame.side_data).get("DISPLAYMATRIX")
+    try:
+        data = cast("Mapping[str, Buffer]", frame.side_data).get("DISPLAYMATRIX")
+    except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
+        return round(-frame.rotation / 90) % 4, False, bool(frame.rotation % 90)
     if data is None:
         return 0, False, False
     a, b, _, c, d = np.frombuffer(bytes(data), np.int32)[:5].tolist()

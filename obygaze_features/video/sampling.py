@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 
+# A span of which less than this lies in the video is not what its author thought it was.
+SPAN_COVERED = 0.98
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
@@ -124,6 +127,24 @@ class Timeline:
             raise VideoError(f"there is no frame {where}: {shown}")
         key = None if self.key is None else self.key[inside]
         return Timeline(self.index[inside], self.time_s[inside], key)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A span of a file in seconds, start inclusive, end exclusive; None leaves a side open."""
+
+    start_s: float | None = None
+    end_s: float | None = None
+
+    def overhang(self, timeline: Timeline) -> str:
+        """Say that the video ends well before the span does; empty where it doesn't."""
+        if self.end_s is None:
+            return ""
+        start = self.start_s or 0.0
+        end = float(timeline.time_s[-1]) + timeline.step_s
+        if end - start >= SPAN_COVERED * (self.end_s - start):
+            return ""
+        return f"the span asks for pictures up to {self.end_s:g} s, but the video ends at {end:.2f} s"
 
 
 def choose(sampling: Sampling, frames: Timeline) -> NDArray[np.int64]:

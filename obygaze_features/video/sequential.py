@@ -6,9 +6,10 @@ import numpy as np
 from av import FFmpegError
 from av.video.frame import VideoFrame
 
-from obygaze_features.video.index import PacketTable, seconds
+from obygaze_features.video.index import seconds
 from obygaze_features.video.sampling import Timeline
 from obygaze_features.video.source import Source, Tally
+from obygaze_features.video.table import PacketTable
 
 
 def decode_all(source: Source, tally: Tally) -> Iterator[VideoFrame]:
@@ -88,7 +89,8 @@ def survey(source: Source, table: PacketTable, tally: Tally) -> Timeline:
             value = getattr(frame, name)
             if value is not None:
                 column.append(value)
-    index = np.array(numbers, np.int64)
+    # By a damaged file's time stamps, frames may come in another order, and one may come twice.
+    index, first = np.unique(np.array(numbers, np.int64), return_index=True)
     if table.labelled or len(index) == len(table.time_s):
         time_s = table.time_s[index]
     else:
@@ -97,4 +99,4 @@ def survey(source: Source, table: PacketTable, tally: Tally) -> Timeline:
             if len(set(column)) == len(index):  # as in the table: in display order the stamps only grow
                 time_s = seconds(column, source)
                 break
-    return Timeline(index, time_s, np.array(keys, np.bool_))
+    return Timeline(index, time_s, np.array(keys, np.bool_)[first])

@@ -21,6 +21,32 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video.errors import UNREADABLE
 
 HEAD_BYTES = 1 << 16
+# What is read as video, by FFmpeg's names. It knows some 300 formats more, among them texts and playlists,
+# which open other files than the one that was named.
+CONTAINERS = (
+    *(
+        "mov",
+        "matroska",
+        "avi",
+        "mpegts",
+        "mpeg",
+        "flv",
+        "asf",
+        "ogg",
+        "mxf",
+        "nut",
+        "rm",
+        "dv",
+        "wtv",
+        "gif",
+    ),
+    *("ivf", "yuv4mpegpipe", "h264", "hevc", "m4v", "mpegvideo", "obu", "av1", "vc1"),
+)
+MOST_PIXELS = 89_478_485
+"""Pixels of the largest picture that is decoded, as for still images (8K has 33 million)."""
+
+LIMITS = {"max_pixels": str(MOST_PIXELS)}
+PLAYLISTS = {b"#EXTM3U": "HLS", b"ffconcat": "ffconcat", b"<MPD": "DASH", b"[playlist]": "PLS", b"v=0": "SDP"}
 
 
 @dataclass(frozen=True)
@@ -38,8 +64,8 @@ class Source:
 
     @property
     def codec(self) -> str:
-        """Name of the codec, e.g. ``h264``."""
-        return self.context.name
+        """Name of the codec, e.g. ``h264``; not of the decoder, of which AV1 has several."""
+        return self.context.codec.canonical_name
 
     @property
     def format(self) -> str:
@@ -93,7 +119,13 @@ def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
     """
     check_file(path)
     try:
-        container = av.open(str(path), mode="r", metadata_errors="replace")
+        # "file:" keeps FFmpeg from taking what stands before a colon for a protocol.
+        container = av.open(
+            f"file:{path}",
+            mode="r",
+            options={"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file", **LIMITS},
+            metadata_errors="replace",
+        )
     except UNREADABLE as error:
         raise VideoError(diagnose(path), path) from error
     with container:
@@ -102,8 +134,7 @@ def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
             source.context.thread_count = 1
             # Frame threads lose the last pictures at an error.
             source.context.thread_type = "SLICE"
-            if strict:
-                source.context.options = {"err_detect": "explode"}
+            source.context.options = LIMITS | ({"err_detect": "explode"} if strict else {})
         except UNREADABLE as error:
             raise VideoError(diagnose(path), path) from error
         yield source
@@ -136,6 +167,15 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
         raise VideoError("the file has no video stream, only a cover picture", path)
     if stream.codec_context is None:
         raise VideoError("the codec of the video stream is not known here", path)
+    width, height = stream.codec_context.width, stream.codec_context.height
+    if not 0 < width * height <= MOST_PIXELS:
+        size = (
+            f"{width} x {height} pixels" if width * height else "of no size or a huge one"
+        )  # FFmpeg forgets it
+        raise VideoError(
+            f"its pictures are {size}, and up to {MOST_PIXELS:,} pixels are decoded (a decompression bomb?)",
+            path,
+        )
     for other in container.streams:
         if other.index != stream.index:
             other.discard = Discard.all
@@ -152,9 +192,29 @@ def diagnose(path: Path) -> str:
         if b"moov" not in top_level_boxes(path):
             return "the file has no index (MP4 box 'moov'): it was cut off or never finished"
         return "the header (MP4 box 'moov') is damaged or cut off"
-    if head[:4] in (b"\x1aE\xdf\xa3", b"RIFF", b"FLV\x01") or head[:1] == b"G":
+    if head[:4] in (b"\x1aE\xdf\xa3", b"RIFF", b"FLV\x01"):
         return "the file ends after its header, or the header is damaged: no picture can be read"
-    return "this is not a video file that can be read (unknown or damaged format)"
+    return _diagnose_text(head) or (
+        "the file ends after its header, or the header is damaged: no picture can be read"
+        if head[:1] == b"G"
+        else "this is not a video file that can be read (damaged, or no format of video)"
+    )
+
+
+def _diagnose_text(head: bytes) -> str:
+    """Say that a file is text, and of which kind; empty for anything else."""
+    if not is_text(head):
+        return ""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    for mark, kind in PLAYLISTS.items():
+        if text.startswith(mark) or (mark.startswith(b"<") and mark in text):
+            return f"this is a list of other files ({kind}), not a video file: name the video itself"
+    return "this is a text file, not a video file"
+
+
+def is_text(head: bytes) -> bool:
+    """Whether these first bytes of a file are text: no control characters but white space and escapes."""
+    return not any(byte < 32 and byte not in b"\t\n\v\f\r\x1b" for byte in head)
 
 
 def top_level_boxes(path: Path) -> set[bytes]:

@@ -7,18 +7,43 @@ The frames are bit-equal to those of sequential decoding; where anything looks o
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
+from itertools import chain
+from typing import Any, Literal
 
+import av
 import numpy as np
 from av import FFmpegError
 from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
-from obygaze_features.video.index import PacketTable
+from obygaze_features.video.heads import SKIPS_UNREFERENCED
 from obygaze_features.video.source import Source, Tally
+from obygaze_features.video.table import PacketTable
+
+# From so many packets on (10 s of film), a seek costs less than reading on.
+SEEK_AHEAD = 250
+# A container's seek may land after the packet sought; then earlier random accesses are tried.
+SEEK_TRIALS = 3
 
 
 class NotSafe(Exception):  # noqa: N818 - not an error: the signal to decode sequentially
-    """Sparse decoding met something that it can't vouch for."""
+    """Sparse decoding met something that does not guarantee exact frames.
+
+    Parameters
+    ----------
+    reason
+        In words.
+    packets
+        First and last packet of the run in which it was met; None where that is not known.
+    """
+
+    def __init__(self, reason: str, packets: tuple[int, int] | None = None) -> None:
+        super().__init__(reason)
+        self.packets = packets
+
+
+class Astray(NotSafe):
+    """A seek did not lead to a known packet: the same may be read without seeks."""
 
 
 def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:
@@ -42,14 +67,13 @@ def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.b
         before = bisect_right(starts, packet) - 1
         while before >= 0 and table.rank[starts[before]] > table.rank[packet]:
             before -= 1
-        if before < 0:
-            raise NotSafe("a frame is shown before the first picture that decoding can start at")
-        needed[starts[before] : packet + 1] = True
+        # Before the first one in display order: all there is to start from is the file's beginning.
+        needed[starts[max(before, 0)] : packet + 1] = True
     return needed
 
 
 def decode_sparse(
-    source: Source, table: PacketTable, targets: Collection[int], tally: Tally
+    source: Source, table: PacketTable, targets: Collection[int], tally: Tally, *, seeks: bool = True
 ) -> Iterator[tuple[int, VideoFrame]]:
     """Yield the wanted frames with their numbers, in display order.
 
@@ -63,34 +87,90 @@ def decode_sparse(
         Numbers of the wanted frames.
     tally
         Counts the frames that came out.
+    seeks
+        Whether to jump over what nobody needs, where the table allows it.
 
     Raises
     ------
     NotSafe
         An error, or a frame that is missing, damaged or out of order: decode sequentially.
     """
-    needed = needed_packets(table, targets)
-    last = int(np.flatnonzero(needed)[-1])
-    run = Run(source, table, {int(table.shown[target]): target for target in targets}, tally)
-    packets = source.unpacked() if table.unpacked else source.packets()
-    try:
-        for number, packet in enumerate(packets):
-            if number > last:
-                break
-            if not needed[number]:
-                yield from run.end()
+    feed = Feed(source, table, seeks=seeks and table.seekable)
+    wanted = {int(table.shown[target]): target for target in targets}
+    for first, last in runs(needed_packets(table, targets)):
+        try:
+            yield from _decode_run(feed, Run(source, table, wanted, tally), first, last)
+        except FFmpegError as error:
+            raise NotSafe("the decoder met an error", (first, last)) from error
+        except NotSafe as reason:
+            reason.packets = (first, last)
+            raise
+
+
+def runs(needed: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Give the first and last number of every row of neighbours."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], needed, [False]))))
+    return [(int(first), int(end) - 1) for first, end in edges.reshape(-1, 2)]
+
+
+def _decode_run(feed: "Feed", run: "Run", first: int, last: int) -> Iterator[tuple[int, VideoFrame]]:
+    table, context = feed.table, feed.source.context
+    others: Literal["NONREF", "DEFAULT"] = "NONREF" if table.codec in SKIPS_UNREFERENCED else "DEFAULT"
+    for number, packet in feed.packets(first, last):
+        if table.spare[number] and number not in run.targets:
+            continue
+        packet.pts, packet.dts = number, None
+        context.skip_frame = "DEFAULT" if number in run.targets else others
+        yield from run.check(context.decode(packet))
+        run.sent(number)
+    yield from run.end()
+
+
+class Feed:
+    """The packets of a file with their numbers in the table, read on or sought."""
+
+    def __init__(self, source: Source, table: PacketTable, *, seeks: bool) -> None:
+        self.source = source
+        self.table = table
+        self._seeks = seeks
+        self._packets = source.unpacked() if table.unpacked else source.packets()
+        self._next = 0
+
+    def packets(self, first: int, last: int) -> "Iterator[tuple[int, av.Packet[Any]]]":
+        """Yield some packets in decoding order; each must be the one that the table knows."""
+        if self._seeks and first - self._next > SEEK_AHEAD:
+            self._seek(first)
+        while self._next <= last:
+            packet = next(self._packets, None)
+            number = self._next
+            self._next += 1
+            if number < first and packet is not None:
                 continue
-            if packet.pts != table.pts[number]:
+            if packet is None or packet.pts != self.table.pts[number] or not self._sized(number, packet.size):
                 raise NotSafe("the file gives other packets than at first reading")
-            packet.pts, packet.dts = number, None
-            source.context.skip_frame = "DEFAULT" if number in run.targets else "NONREF"
-            yield from run.check(source.context.decode(packet))
-            run.sent(number)
-        yield from run.end()
-    except FFmpegError as error:
-        raise NotSafe("the decoder met an error") from error
-    if run.missing:
-        raise NotSafe("a frame did not come out of the decoder")
+            yield number, packet
+
+    def _sized(self, number: int, size: int) -> bool:
+        """Whether a packet is as large as it was; taken apart, MPEG-4 pictures are not."""
+        return self.table.unpacked or size == self.table.size[number]
+
+    def _seek(self, first: int) -> None:
+        """Go to a packet of the table that is not after `first`; stay where there is none within reach."""
+        starts = np.flatnonzero(self.table.random_access[: first + 1])
+        for start in starts[: -SEEK_TRIALS - 1 : -1].tolist():
+            if start - self._next <= SEEK_AHEAD:
+                break
+            try:
+                self.source.container.seek(int(self.table.pts[start]), stream=self.source.stream)
+                packets = self.source.packets()
+                packet = next(packets, None)
+            except FFmpegError as error:
+                raise Astray("the file cannot be sought in") from error
+            number = -1 if packet is None else self.table.number(packet.pts, packet.size)
+            if packet is not None and 0 <= number <= first:
+                self._packets, self._next = chain([packet], packets), number
+                return
+        raise Astray("a seek leads to packets that are not known")
 
 
 class Run:
@@ -100,15 +180,13 @@ class Run:
         self.context = source.context
         self.rank = table.rank
         self.targets = targets
-        self.missing = set(targets)
         self.due: set[int] = set()
         self.tally = tally
-        self._open = False
+        self._given: set[int] = set()
         self._shown = -1
 
     def sent(self, number: int) -> None:
         """Note that a packet went to the decoder."""
-        self._open = True
         if number in self.targets:
             self.due.add(number)
 
@@ -122,20 +200,15 @@ class Run:
             if self._shown >= 0 and self.rank[label] <= self.rank[self._shown]:
                 raise NotSafe("frames came out in another order than that of display")
             self._shown = label
-            if label in self.missing:
+            if label in self.targets:
                 if frame.is_corrupt:
                     raise NotSafe("the decoder flags a frame as damaged")
-                self.missing.discard(label)
+                self._given.add(label)
                 yield self.targets[label], frame
 
     def end(self) -> Iterator[tuple[int, VideoFrame]]:
         """Drain and flush the decoder, and see that everything due has come."""
-        if not self._open:
-            return
         yield from self.check(self.context.decode(None))
         self.context.flush_buffers()
-        self._open = False
-        self._shown = -1
-        if self.due & self.missing:
+        if not self.due <= self._given:
             raise NotSafe("a frame did not come out of the decoder")
-        self.due.clear()

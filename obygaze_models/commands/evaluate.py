@@ -170,8 +170,6 @@ def evaluate(
     folder = out or Path("runs") / named
     # Before the work, so that nobody waits for a refusal.
     check_free(folder, force=force)
-    for line in notices:
-        click.echo(line, err=True)
     with progress_bar("training", "model") as progress:
         run = run_evaluation(
             data,
@@ -188,7 +186,7 @@ def evaluate(
     write_run(run, folder, {"report.md": markdown(report), "report.tex": latex(report)}, force=force)
     kept = save_models(run, data, save, folder, models=specs, licence=licence or NO_LICENCE)
     click.echo(to_json(run) if as_json else plain(report), nl=False)
-    for line in excluded_summary(run.record["excluded"]):
+    for line in (*notices, *excluded_summary(run.record["excluded"])):
         click.echo(line, err=True)
     for name, file in kept.items():
         click.echo(f"{name} of all {len(set(data.movies))} movies kept in {file}", err=True)

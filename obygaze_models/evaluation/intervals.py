@@ -38,7 +38,7 @@ CAPTIONS: dict[str, str] = {
     "models": "95 % intervals of these trained models on movies like these",
     "method": "95 % intervals of this method, retrained, on movies like these (Nadeau and Bengio 2003)",
     "near bound": "intervals of a by-movie AP above .9 cover .89 to .95",
-    "across models": "compares scores of different folds' models: without knowledge it is below chance level",
+    "across models": "compares scores of different folds' models: without knowledge it can lie below chance",
 }
 """What to print under a table, of its kinds of interval and of rows that are ``across_models``."""
 

@@ -59,11 +59,14 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         self.mean_, self.scale_ = moments(features)
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
-        """Standardise and cut X [N, D], in double precision, which the solver's tolerance needs."""
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Standardise and cut X [N, D], in double precision: in single, solvers stop early."""
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
-        return standardise(features, self.mean_, self.scale_, self.limit)
+        scaled: NDArray[np.float64] = standardise(features, self.mean_, self.scale_, self.limit).astype(
+            np.float64, copy=False
+        )
+        return scaled
 
 
 def moments(X: NDArray[np.floating[Any]]) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:

@@ -2,23 +2,24 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
-from obygaze_models.concepts import bottleneck, cav
 from obygaze_models.errors import ModelError
-from obygaze_models.models import baselines, linear, mlp, ordinal
 from obygaze_models.models.spec import Kind, ModelSpec, as_spec, find_models
 
+HOMES = (
+    "models.linear",
+    "models.mlp",
+    "concepts.bottleneck",
+    "concepts.cav",
+    "models.baselines",
+    "models.ordinal",
+)
+"""Modules whose `SPECS` are the zoo's models, in the order of every table; a new model is a line here."""
+
 BUILTIN: Mapping[str, ModelSpec] = {
-    spec.name: spec
-    for spec in (
-        *linear.SPECS,
-        *mlp.SPECS,
-        *bottleneck.SPECS,
-        *cav.SPECS,
-        *baselines.SPECS,
-        *ordinal.SPECS,
-    )
+    spec.name: spec for home in HOMES for spec in import_module(f"obygaze_models.{home}").SPECS
 }
 
 

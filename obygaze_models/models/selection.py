@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.labels import encode_labels
@@ -164,7 +164,9 @@ class GroupedSelection(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         ValueError
             The estimator gives no scores.
         """
-        features = np.asarray(X)
+        # What a model reads may have any number of dimensions; whether its values will do is for it to say.
+        features = check_array(X, dtype=None, ensure_2d=False, allow_nd=True, ensure_all_finite=False)
+        y = check_array(column_or_1d(y, warn=True), dtype=None, ensure_2d=False, input_name="y")
         self.classes_, labels = encode_labels(y, type(self.estimator).__name__)
         check_consistent_length(features, labels)
         refuse_without_scores(self.estimator)

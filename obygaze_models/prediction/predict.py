@@ -90,8 +90,8 @@ def predict(model: Model, stores: Sequence[Store], manifest: Manifest | None = N
     Raises
     ------
     ModelError
-        A store's features are not of the kind that the model reads (names the first field that differs), a
-        clip is in two stores, or no clip has features.
+        The manifest is of another codebook; a store's features are not of the kind that the model reads
+        (names the first field that differs); a clip is in two stores; or no clip has features.
 
     Examples
     --------
@@ -106,7 +106,12 @@ def predict(model: Model, stores: Sequence[Store], manifest: Manifest | None = N
     >>> len(predicted.table), int(predicted.has("trained_on").sum())
     (95, 0)
     """
-    video_of = {} if manifest is None else {clip.clip_id: clip.video for clip in manifest.clips}
+    video_of = {}
+    if manifest is not None:
+        own, other = model.card.codebook["name"], manifest.codebook.name
+        if own != other:
+            raise ModelError(f"the model is of codebook {own!r}, the manifest of codebook {other!r}")
+        video_of = {clip.clip_id: clip.video for clip in manifest.clips}
     parts, excluded, seen = [], dict[str, list[str]](), dict[str, str]()
     for store in stores:
         group = find_group(model.card, store)

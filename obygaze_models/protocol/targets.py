@@ -188,15 +188,20 @@ def find_target(name: str, codebook: Codebook) -> Target:
     if name == "levels":
         if len(codebook.labels) < 2:
             raise ProtocolError(f"the codebook {codebook.name!r} has no two levels to put in order")
-        classes = tuple((level,) for level in codebook.labels)
-        return Target(name, " < ".join(codebook.labels), "ordinal", classes)
+        return _ordered(name, codebook.labels)
     if colon and kind == "concept":
         return concept_target(rest, codebook)
     if colon and kind == "scale":
         scale = codebook.scale(rest)
-        names = tuple(level.name for level in scale.levels)
-        return Target(name, " < ".join(names), "ordinal", tuple((one,) for one in names), scale=scale.name)
+        return _ordered(name, tuple(level.name for level in scale.levels), scale.name)
     return task_target(codebook.task(name))
+
+
+def _ordered(name: str, levels: tuple[str, ...], scale: str = "") -> Target:
+    """Ask for levels in order; two of them are two classes like any other."""
+    classes = tuple((level,) for level in levels)
+    kind: Kind = "ordinal" if len(levels) > 2 else "levels"
+    return Target(name, " < ".join(levels), kind, classes, scale=scale)
 
 
 def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codebook: Codebook) -> Target:

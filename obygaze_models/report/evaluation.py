@@ -7,6 +7,7 @@ from typing import Any
 
 from obygaze_models.evaluation.compare import Comparison, Side
 from obygaze_models.evaluation.evaluate import Run
+from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.levels import LEVEL_METRICS
 from obygaze_models.evaluation.metrics import METRICS, Metric
 from obygaze_models.evaluation.paired import detectable, smallest_p
@@ -17,6 +18,9 @@ POOLED = ("average_precision", "f1_pos", "f1_weighted", "balanced_accuracy", "au
 
 BY_MOVIE = ("average_precision", "auc", "f1_pos", "quadratic_kappa", "spearman", "mean_absolute_error")
 """Metrics that have a table by movie, of those there are."""
+
+NEAR = 0.9
+"""A by-movie AP above which an interval covers less than it says (docs/evaluation.md)."""
 
 FEW = 30
 """Movies below which a comparison is told how few they are."""
@@ -60,10 +64,7 @@ def _pooled(models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metri
     marked = [metrics[name].title + ("*" if first[name]["across_models"] else "") for name in names]
     notes = []
     if any(title.endswith("*") for title in marked):
-        notes.append(
-            "* compares scores of different folds, which come from different models: where movies differ it "
-            "can fall below chance for that reason alone; read the metric by movie"
-        )
+        notes.append(f"* {CAPTIONS['across models']}; read the metric by movie")
     return Block(f"{before}all clips pooled", ("model", *marked), tuple(rows), tuple(notes))
 
 
@@ -80,7 +81,11 @@ def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: s
     first = next(iter(models.values()))[metric.name]
     rows.append(("(chance)", number(first["movie_chance"]), NOTHING))
     undefined = int(first["n_undefined"])
+    near = metric.name == "average_precision" and any(
+        by_metric[metric.name]["movie_mean"] > NEAR for by_metric in models.values()
+    )
     notes = [f"{undefined} movies have not the classes that define it and are left out"] if undefined else []
+    notes += [CAPTIONS["near bound"]] if near else []
     return Block(
         f"{before}{metric.title} by movie, mean of {int(first['n_movies'])}",
         ("model", "these models [95 %]", "method [95 %]"),
@@ -137,8 +142,8 @@ def _notes(run: Run) -> list[str]:
             + ", ".join(f"{name} {count}" for name, count in dropped.items())
         )
     lines.append(
-        "these models: of the models trained here, on movies like these; method: of the method, retrained on "
-        "movies like these (docs/evaluation.md has the measured coverage)"
+        f"these models: {CAPTIONS['models']}; method: {CAPTIONS['method']}; docs/evaluation.md has the "
+        "measured coverage of each"
     )
     return lines
 

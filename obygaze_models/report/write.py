@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -47,11 +48,27 @@ _NUMBER = re.compile(r"[-+]?\.?\d[\d.,e+-]*( ?[\[(].*)?|undefined.*")
 # ---------------------------------------------------------------------------
 def plain(report: Report, width: int = WIDTH) -> str:
     """Write a report as text; its files say the same in one table each."""
-    lines = [report.title, *(f"  {note}" for note in report.notes)]
+    lines = [report.title, *_wrapped(report.notes, width)]
     for block in report.blocks:
-        lines += ["", block.title, *(f"  {note}" for note in block.notes)]
+        lines += ["", block.title, *_wrapped(block.notes, width)]
         lines += ["\n\n".join(tables(block, width))]
     return "\n".join(lines) + "\n"
+
+
+def _wrapped(notes: Sequence[str], width: int) -> list[str]:
+    """Indent notes and break them between words; a word longer than a line stays whole."""
+    return [
+        line
+        for note in notes
+        for line in textwrap.wrap(
+            note,
+            width,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    ]
 
 
 def tables(block: Block, width: int = WIDTH) -> list[str]:

@@ -6,25 +6,26 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from obygaze_models.experiments.compare import by_film, compare, side
-from obygaze_models.experiments.comparison_table import caption as comparison_caption
-from obygaze_models.experiments.comparison_table import document as comparison_document
-from obygaze_models.experiments.evaluate import MODELS, evaluate, seed_of
-from obygaze_models.experiments.result_table import caption, result_tables
-from obygaze_models.experiments.run_folder import (
-    FILES,
-    RunError,
-    SavedRun,
-    document,
-    to_json,
-    write_run,
-)
+from obygaze_models.report.plain import tables
 
-from obygaze_models.evaluation import Predictions, PredictionsError, by_seed, summarise, t_interval
-from obygaze_models.protocol import TASKS, ProtocolError
+from obygaze_models.errors import ConceptError, PredictionsError, ProtocolError, RunError
+from obygaze_models.evaluation import METRICS, Predictions, by_seed, summarise, t_interval
+from obygaze_models.evaluation.compare import by_movie
+from obygaze_models.evaluation.evaluate import evaluate, seed_of, varying
+from obygaze_models.evaluation.run_folder import FILES, document, to_json, write_run
+from obygaze_models.models import MLPProbe, baselines
+from obygaze_models.protocol import find_target
+from obygaze_models.report import plain
+from obygaze_models.report.evaluation import run_report
 
-EN_S, HN_S, ENHN_S = TASKS["en_s"], TASKS["hn_s"], TASKS["enhn_s"]
+BASELINES = [spec.name for spec in baselines.SPECS]
+WITHIN = "within_movie_auc"
 ORIGIN = {"manifest_sha256": "0" * 64, "label_policy": "raw"}
+
+
+def perceptron(seed):
+    """Make a small perceptron that trains fast."""
+    return MLPProbe(16, max_epochs=15, learning_rate=0.01, random_state=seed)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def learnable(make_planted):
 
 @pytest.fixture(scope="module")
 def run(learnable):
-    return evaluate(learnable, HN_S, ENHN_S, origin=ORIGIN)
+    return evaluate(learnable, ["linear", "mlp"], "hn_s", "enhn_s", origin=ORIGIN)
 
 
 def pooled(run, metric):
@@ -42,74 +43,128 @@ def pooled(run, metric):
     return dict(zip(chosen["model"], chosen["pooled"], strict=True))
 
 
-def test_a_planted_direction_beats_every_baseline(run):
+def with_levels(data, levels):
+    """Give other levels to a dataset's clips."""
+    return dataclasses.replace(data, labels=dataclasses.replace(data.labels, levels=levels))
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_a_planted_direction_beats_every_baseline(run, model):
     for metric in ("f1_pos", "average_precision", "balanced_accuracy", "within_movie_auc"):
         values = pooled(run, metric)
-        best_baseline = max(value for model, value in values.items() if model != "mlp")
-        assert values["mlp"] > best_baseline + 0.1
-    assert (
-        pooled(run, "f1_pos")["mlp"]
-        > run.metrics.set_index("metric").loc["f1_pos", "best_constant"].max() + 0.1
-    )
+        assert values[model] > max(values[name] for name in BASELINES) + 0.1
+    constant = run.metrics.set_index("metric").loc["f1_pos", "best_constant"].max()
+    assert pooled(run, "f1_pos")[model] > constant + 0.1
 
 
-def test_shuffled_labels_are_at_chance(make_planted, wrap_arrays):
+def test_shuffled_labels_are_at_chance_within_movies(make_planted):
     data = make_planted(direction=3.0, film=1.0)
     rng = np.random.default_rng(5)
     levels = data.levels.copy()
     for movie in np.unique(data.movies):
         rows = np.flatnonzero(data.movies == movie)
         levels[rows] = levels[rng.permutation(rows)]
-    shuffled = evaluate(wrap_arrays(data.X, levels, data.movies), ENHN_S, ENHN_S)
-    assert pooled(shuffled, "within_movie_auc")["mlp"] == pytest.approx(0.5, abs=0.1)
+    shuffled = evaluate(with_levels(data, levels), ["linear"], "enhn_s")
+    assert pooled(shuffled, "within_movie_auc")["linear"] == pytest.approx(0.5, abs=0.1)
 
 
-def test_a_store_that_tells_only_the_film_tells_nothing_within_a_film(make_planted):
-    data = make_planted(direction=0.0, film=6.0)
-    found = evaluate(data, ENHN_S, ENHN_S)
-    assert pooled(found, "within_movie_auc")["mlp"] == pytest.approx(0.5, abs=0.1)
+def test_features_that_tell_only_the_movie_tell_nothing_within_a_movie(make_planted):
+    found = evaluate(make_planted(direction=0.0, film=6.0), ["linear"], "enhn_s")
+    assert pooled(found, "within_movie_auc")["linear"] == pytest.approx(0.5, abs=0.1)
     assert pooled(found, "within_movie_auc")["movie_prior"] == 0.5
+
+
+def test_over_null_data_sets_the_auc_within_movies_is_one_half(make_planted):
+    """8 data sets of 240 clips: the mean has a standard error of about .015."""
+    found = [
+        pooled(
+            evaluate(make_planted(film=2.0, n_movies=4, n_per_movie=60, seed=seed), "linear", "enhn_s"),
+            WITHIN,
+        )
+        for seed in range(8)
+    ]
+    assert np.mean([values["linear"] for values in found]) == pytest.approx(0.5, abs=0.045)
+    assert {values[name] for values in found for name in ("movie_prior", "always_positive")} == {0.5}
 
 
 def test_every_clip_of_the_test_task_is_predicted_once_by_every_model(run, learnable):
     table = run.predictions.table
-    assert list(dict.fromkeys(table["model"])) == list(MODELS)
+    assert list(dict.fromkeys(table["model"])) == ["linear", "mlp", *BASELINES]
     for _, part in table.groupby("model"):
         assert sorted(part["clip_id"]) == sorted(learnable.clip_ids)
     assert len(table[["fold", "movie"]].drop_duplicates()) == 6
     assert set(table["task"]) == {"hn_s>enhn_s"}
-    label_of = dict(zip(learnable.clip_ids, learnable.y, strict=True))
+    label_of = dict(zip(learnable.clip_ids, learnable.levels == "S", strict=True))
     assert (table["label"] == table["clip_id"].map(label_of)).all()
 
 
-def test_clips_outside_the_training_task_are_not_learnt_from(learnable):
+def test_clips_outside_the_training_task_are_not_learnt_from(learnable, run):
     """EN clips changed beyond recognition change, for a model of HN vs S, nothing but their own scores."""
     strange = dataclasses.replace(learnable, X=learnable.X.copy())
     strange.X[learnable.levels == "EN"] = 1e3
-    tables = [evaluate(data, HN_S, ENHN_S).predictions.table for data in (learnable, strange)]
-    same = [table[~table["clip_id"].isin(learnable.clip_ids[learnable.levels == "EN"])] for table in tables]
-    pd.testing.assert_frame_equal(same[0], same[1])
+    changed = evaluate(strange, ["linear"], "hn_s", "enhn_s").predictions.table
+    same = [
+        table[
+            ~table["clip_id"].isin(learnable.clip_ids[learnable.levels == "EN"]) & (table["model"] != "mlp")
+        ].reset_index(drop=True)
+        for table in (run.predictions.table, changed)
+    ]
+    pd.testing.assert_frame_equal(*same)
+
+
+def test_nothing_of_the_test_movie_influences_its_fold(make_planted_concepts):
+    """Other features, levels and concepts in one movie change nothing of what is learnt for its own fold."""
+    data = make_planted_concepts(n_movies=4)
+    movie = data.movies[0]
+    here = data.movies == movie
+    labels = dataclasses.replace(
+        data.labels,
+        levels=np.where(here, data.levels[::-1], data.levels),
+        present=np.where(here[:, None], ~data.labels.present, data.labels.present),
+    )
+    X = np.where(here[:, None], 7.0, data.X).astype(np.float32)
+    models = {"linear": "linear", "mlp": perceptron, "pcbm_lr": "pcbm_lr", "pcbm_dt": "pcbm_dt"}
+    specs = {name: given if callable(given) else None for name, given in models.items()}
+    names = [name for name, given in specs.items() if given is None]
+    for asked in (names, {"mlp": perceptron}):
+        before, after = (
+            evaluate(one, asked, "hn_s", "enhn_s")
+            for one in (data, dataclasses.replace(data, X=X, labels=labels))
+        )
+        folds = [found.record["folds"][0] for found in (before, after)]
+        assert folds[0]["movie"] == folds[1]["movie"] == movie
+        assert folds[0]["thresholds"] == folds[1]["thresholds"]
+        assert folds[0]["concepts_left_out"] == folds[1]["concepts_left_out"]
+        for table in ("selection", "curves"):
+            own = [getattr(found, table).query("fold == 0") for found in (before, after)]
+            pd.testing.assert_frame_equal(*own)
+
+
+def test_several_tests_share_the_models(learnable, run):
+    both = evaluate(learnable, ["linear"], "hn_s", ["hn_s", "enhn_s"]).predictions.table
+    assert list(dict.fromkeys(both["task"])) == ["hn_s>hn_s", "hn_s>enhn_s"]
+    one = both[(both["model"] == "linear") & (both["task"] == "hn_s>enhn_s")].reset_index(drop=True)
+    alone = run.predictions.table.query("model == 'linear'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(one, alone)
 
 
 @pytest.fixture(scope="module")
 def three(learnable):
-    return evaluate(learnable, HN_S, ENHN_S, n_seeds=3, origin=ORIGIN)
+    return evaluate(learnable, {"mlp": perceptron}, "hn_s", "enhn_s", n_seeds=3)
 
 
-def test_seeds_trained_together_are_those_trained_one_by_one(run, three, learnable):
+def test_seeds_of_one_run_are_those_of_three(three, learnable):
     table = three.predictions.table
     assert three.record["seeds"] == [0, 1, 2]
-    for seed, alone in ((0, run), (2, evaluate(learnable, HN_S, ENHN_S, seed=2))):
-        for model in ("mlp", "random_half"):
-            own = table[(table["model"] == model) & (table["seed"] == seed)].reset_index(drop=True)
-            single = alone.predictions.table
-            pd.testing.assert_frame_equal(own, single[single["model"] == model].reset_index(drop=True))
+    alone = evaluate(learnable, {"mlp": perceptron}, "hn_s", "enhn_s", seed=2).predictions.table
+    for model in ("mlp", "random_half"):
+        own = table[(table["model"] == model) & (table["seed"] == 2)].reset_index(drop=True)
+        pd.testing.assert_frame_equal(own, alone[alone["model"] == model].reset_index(drop=True))
     # What draws nothing is the same for every seed, and there once.
     assert set(table.loc[table["model"] == "movie_prior", "seed"]) == {0}
-    assert len(three.inner_curves[three.inner_curves["kept"] == 1]) == 3 * 6 * 4
 
 
-def test_metrics_are_means_over_seeds_with_their_spread_beside_and_intervals_over_films(three):
+def test_metrics_are_means_over_seeds_with_their_spread_beside_and_intervals_over_movies(three):
     rows = three.metrics.set_index(["model", "metric"])
     each = by_seed(three.predictions).groupby(["model", "metric"])["pooled"]
     for metric in ("average_precision", "f1_pos", "auc", "within_movie_auc"):
@@ -118,17 +173,17 @@ def test_metrics_are_means_over_seeds_with_their_spread_beside_and_intervals_ove
         assert (row["n_seeds"], len(values)) == (3, 3)
         assert row["pooled"] == pytest.approx(values.mean())
         assert row["seed_sd"] == pytest.approx(values.std())
-        # Six films, not eighteen: the t interval is that of the films' means over seeds.
+        # Six movies, not eighteen: the t interval is that of the movies' means over seeds.
         assert row["n_movies"] == 6
-    films = by_film(Predictions(three.predictions.table.query("model == 'mlp'").reset_index(drop=True)))
-    found = t_interval(films.loc[films["metric"] == "f1_pos", "value"], bounds=(0.0, 1.0))
+    own = Predictions(three.predictions.table.query("model == 'mlp'").reset_index(drop=True))
+    movies = by_movie(own)
+    found = t_interval(movies.loc[movies["metric"] == "f1_pos", "value"], bounds=(0.0, 1.0))
     row = rows.loc[("mlp", "f1_pos")]
     assert (row["movie_mean"], row["movie_low"]) == pytest.approx((found.mean, found.low))
     assert np.isnan(rows.loc[("movie_prior", "auc"), "seed_sd"])
-    tables = dict(result_tables(three))
-    assert list(tables)[2] == "standard deviation between 3 seeds, all clips pooled"
-    assert "movie_prior" not in list(tables.values())[2]
-    assert "seeds 0 to 2" in "\n".join(caption(three, "HN vs S"))
+    text = plain(run_report(three))
+    assert "standard deviation between 3 seeds, all clips pooled" in text
+    assert "seeds 0 to 2, metrics are means" in text
 
 
 def test_an_interval_of_seeds_alike_is_that_of_one(run):
@@ -140,64 +195,6 @@ def test_an_interval_of_seeds_alike_is_that_of_one(run):
         summarise(Predictions(twin.iloc[:-1]))
 
 
-@pytest.fixture(scope="module")
-def balanced(learnable):
-    return {
-        remedy: evaluate(learnable, HN_S, ENHN_S, imbalance=remedy, origin=ORIGIN)
-        for remedy in ("weights", "subsample")
-    }
-
-
-@pytest.mark.parametrize("remedy", ["weights", "subsample"])
-def test_what_is_done_about_the_larger_class_is_recorded_told_and_a_matter_of_the_probe_alone(
-    run, balanced, remedy
-):
-    found = balanced[remedy]
-    assert (run.record["imbalance"], found.record["imbalance"]) == ("none", remedy)
-    assert found.record["models"]["mlp"]["imbalance"] == remedy
-    assert f"imbalance {remedy}: " in "\n".join(caption(found, "title"))
-    assert "imbalance none: " in "\n".join(caption(run, "title"))
-    tables = [one.predictions.table for one in (run, found)]
-    baselines = [table[table["model"] != "mlp"].reset_index(drop=True) for table in tables]
-    pd.testing.assert_frame_equal(*baselines)
-    assert pooled(found, "within_movie_auc")["mlp"] > 0.9
-    assert (tables[0]["score"] != tables[1]["score"]).any()
-    # Every clip is tested all the same.
-    assert tables[0]["clip_id"].tolist() == tables[1]["clip_id"].tolist()
-
-
-def test_runs_that_differ_in_what_is_done_about_the_larger_class_can_be_compared(run, balanced, tmp_path):
-    sides = [
-        side(SavedRun(tmp_path / str(place), one.record, one.predictions))
-        for place, one in enumerate((run, balanced["weights"]))
-    ]
-    found = compare(*sides)
-    lines = comparison_caption(found)
-    assert "imbalance" not in lines[0]
-    assert lines[1].endswith(", imbalance weights")
-    told = comparison_document(found)
-    assert [told[letter]["imbalance"] for letter in "ab"] == ["none", "weights"]
-
-
-def test_the_test_movie_influences_neither_model_nor_threshold_nor_epoch(learnable, run):
-    """Other features and labels in one movie change nothing of what is selected for its own fold."""
-    movie = learnable.movies[0]
-    here = learnable.movies == movie
-    levels = np.where(here, learnable.levels[::-1], learnable.levels)
-    other = dataclasses.replace(
-        learnable,
-        X=np.where(here[:, None], 7.0, learnable.X).astype(np.float32),
-        levels=levels,
-        y=(levels == "S").astype(np.int64),
-    )
-    changed = evaluate(other, HN_S, ENHN_S)
-    before, after = (found.record["folds"][0] for found in (run, changed))
-    assert before["movie"] == after["movie"] == movie
-    assert (before["mlp_threshold"], before["mlp_epochs"]) == (after["mlp_threshold"], after["mlp_epochs"])
-    curves = [found.inner_curves[found.inner_curves["fold"] == 0] for found in (run, changed)]
-    pd.testing.assert_frame_equal(curves[0], curves[1])
-
-
 def test_random_baselines_draw_anew_in_every_fold(run):
     table = run.predictions.table
     draws = table[table["model"] == "random_half"]["score"]
@@ -206,56 +203,120 @@ def test_random_baselines_draw_anew_in_every_fold(run):
     assert seed_of(0, "m1") != seed_of(0, "m2") != seed_of(1, "m2")
 
 
-def test_the_inner_curves_show_every_selection(run):
-    kept = run.inner_curves[run.inner_curves["kept"] == 1]
-    assert len(kept) == 6 * 4
-    for _, curve in run.inner_curves.groupby(["fold", "inner_fold"]):
+def test_every_candidate_and_every_epoch_of_the_inner_folds_is_kept(run):
+    chosen = run.selection[run.selection["chosen"] == 1]
+    assert chosen.groupby("model").size().to_dict() == {"linear": 6, "mlp": 6}
+    linear = run.selection[run.selection["model"] == "linear"]
+    for _, part in linear.groupby("fold"):
+        assert part["candidate"].iloc[0] == "C=0.0001"
+        assert part.loc[part["chosen"] == 1, "inner_loss"].item() == part["inner_loss"].min()
+    assert set(run.curves["model"]) == {"mlp"}
+    curves = run.curves.groupby(["fold", "inner_fold"])
+    assert len(curves) == 6 * 4
+    for _, curve in curves:
         assert curve["epoch"].tolist() == list(range(1, len(curve) + 1))
-        assert curve.loc[curve["kept"] == 1, "validation_loss"].item() == curve["validation_loss"].min()
 
 
 def test_the_record_says_what_was_done_on_what(run, learnable):
     record = run.record
-    assert (record["train_task"], record["test_task"], record["label_policy"]) == ("hn_s", "enhn_s", "raw")
+    assert (record["train"]["name"], record["tests"][0]["name"]) == ("hn_s", "enhn_s")
+    assert record["train"]["classes"] == [["HN"], ["S"]]
+    assert record["label_policy"] == "raw"
+    assert record["codebook"] == {"name": "obygaze12", "digest": learnable.codebook.digest()}
     assert record["store"] == learnable.store
     assert record["clips"]["tested"] == 240
-    assert [fold["test_clips"] for fold in record["folds"]] == [40] * 6
-    assert record["prevalence"] == learnable.y.mean()
+    assert [fold["tested"] for fold in record["folds"]] == [{"enhn_s": 40}] * 6
+    assert record["prevalence"] == {"enhn_s": np.mean(learnable.levels == "S")}
+    assert list(record["models"]) == ["linear", "mlp", *BASELINES]
+    assert record["models"]["mlp"]["n_hidden"] == "128"
 
 
-def test_no_positive_or_too_few_movies_are_refused(learnable, wrap_arrays):
+def test_ordered_levels_are_evaluated_by_their_own_metrics_and_baselines(make_planted):
+    data = make_planted(direction=3.0, film=1.0, n_movies=4)
+    found = evaluate(data, ["linear"], "levels")
+    assert found.record["n_classes"] == 3
+    assert set(found.predictions.table["label"]) == {0, 1, 2}
+    assert set(found.metrics["model"]) == {"linear", "median_level", "random_level"}
+    kappa = pooled(found, "quadratic_kappa")
+    assert kappa["linear"] > 0.2 > abs(kappa["median_level"])
+    assert {one.split(":")[0] for one in found.selection["candidate"]} == {"step 1", "step 2"}
+    assert "kappa (quadratic) by movie" in plain(run_report(found))
+
+
+def test_a_concept_is_found_by_its_cav_and_by_any_model(make_planted_concepts):
+    found = evaluate(make_planted_concepts(), ["cav", "linear"], "concept:body")
+    assert found.record["train"]["name"] == "concept:Body"
+    values = pooled(found, "within_movie_auc")
+    assert min(values["cav"], values["linear"]) > 0.9
+    assert values["movie_prior"] == 0.5
+
+
+def test_bottlenecks_see_through_concepts_and_controls_do_not(make_planted_concepts):
+    models = ["pcbm_lr", "pcbm_lr_random", "pcbm_lr_shuffled"]
+    found = evaluate(make_planted_concepts(n_features=120), models, "hn_s")
+    values = pooled(found, "within_movie_auc")
+    assert values["pcbm_lr"] > max(values["pcbm_lr_random"], values["pcbm_lr_shuffled"]) + 0.05
+
+
+def test_models_of_concepts_are_left_out_with_the_reason_unless_asked_for(learnable):
+    assert varying(learnable, np.arange(len(learnable))) == []
+    found = evaluate(
+        dataclasses.replace(learnable, X=learnable.X[:, :3]), None, "hn_s", progress=lambda *_: None
+    )
+    assert set(found.record["models_left_out"]) == {
+        "pcbm_lr",
+        "pcbm_dt",
+        "pcbm_lr_random",
+        "pcbm_lr_shuffled",
+    }
+    assert "pcbm_lr left out: no concept is marked in enough movies" in plain(run_report(found))
+    with pytest.raises(ConceptError, match="model pcbm_lr: no concept is marked in enough movies"):
+        evaluate(learnable, ["pcbm_lr"], "hn_s")
+
+
+def test_no_positive_or_too_few_movies_are_refused(learnable):
     with pytest.raises(ProtocolError, match="no positive clip to be trained on"):
-        evaluate(wrap_arrays(learnable.X, np.full(240, "EN"), learnable.movies), EN_S, EN_S)
+        evaluate(with_levels(learnable, np.full(240, "EN")), ["linear"], "en_s")
     with pytest.raises(
         ProtocolError, match="no negative clip to be trained on: 240 clips with features, of the levels S"
     ):
-        evaluate(wrap_arrays(learnable.X, np.full(240, "S"), learnable.movies), EN_S, EN_S)
-    two = slice(0, 80)
+        evaluate(with_levels(learnable, np.full(240, "S")), ["linear"], "en_s")
     with pytest.raises(ProtocolError, match="at least 3 movies"):
-        evaluate(wrap_arrays(learnable.X[two], learnable.levels[two], learnable.movies[two]), ENHN_S, ENHN_S)
+        evaluate(learnable.take(np.arange(80)), ["linear"], "enhn_s")
 
 
-def test_positives_of_one_movie_alone_are_refused_by_its_name(learnable, wrap_arrays):
+def test_positives_of_one_movie_alone_are_refused_by_its_name(learnable):
     levels = np.where((learnable.levels == "S") & (learnable.movies != "tt0000003"), "EN", learnable.levels)
     with pytest.raises(ProtocolError, match=r"inner selection needs both classes|without movie tt0000003"):
-        evaluate(wrap_arrays(learnable.X, levels, learnable.movies), EN_S, EN_S)
+        evaluate(with_levels(learnable, levels), ["linear"], "en_s")
+
+
+def test_a_model_is_not_tested_on_what_it_was_not_asked(learnable):
+    with pytest.raises(ProtocolError, match=r"trained on hn_s \(levels\) can't be tested on levels"):
+        evaluate(learnable, ["linear"], "hn_s", "levels")
+    with pytest.raises(ProtocolError, match=r"no task is given \(--task\): expected one of en_s, hn_s"):
+        evaluate(learnable, ["linear"])
+    target = find_target("hn_s", learnable.codebook)
+    assert evaluate(learnable, ["linear"], target).record["train"]["name"] == "hn_s"
 
 
 def test_the_same_run_leaves_the_same_bytes(run, learnable, tmp_path):
     write_run(run, tmp_path / "first")
-    write_run(evaluate(learnable, HN_S, ENHN_S, origin=ORIGIN), tmp_path / "second")
-    assert sorted(path.name for path in (tmp_path / "first").iterdir()) == sorted(set(FILES) - {"seeds.csv"})
-    for name in set(FILES) - {"seeds.csv"}:
+    again = evaluate(learnable, ["linear", "mlp"], "hn_s", "enhn_s", origin=ORIGIN)
+    write_run(again, tmp_path / "second")
+    names = sorted(path.name for path in (tmp_path / "first").iterdir())
+    assert names == ["curves.csv", "metrics.csv", "predictions.csv", "run.json", "selection.csv"]
+    for name in names:
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
 
 
 def test_metrics_follow_from_the_predictions_file_alone(run, tmp_path):
     write_run(run, tmp_path / "run")
     again = summarise(Predictions.read(tmp_path / "run" / "predictions.csv"))
-    assert again.to_csv(index=False, lineterminator="\n") == (tmp_path / "run" / "metrics.csv").read_text(
-        "utf-8"
-    )
-    assert len(pd.read_csv(io.StringIO(again.to_csv()))) == len(MODELS) * 7
+    written = (tmp_path / "run" / "metrics.csv").read_text("utf-8")
+    assert again.to_csv(index=False, lineterminator="\n") == written
+    # within_movie_auc beside the others.
+    assert len(pd.read_csv(io.StringIO(written))) == 7 * (len(METRICS) + 1)
 
 
 def test_an_undefined_metric_is_null_in_json(run):
@@ -281,7 +342,7 @@ def test_a_run_is_replaced_only_when_forced_and_nothing_else_ever(run, tmp_path)
 
 def test_several_seeds_leave_each_seeds_metrics_too(three, tmp_path):
     write_run(three, tmp_path / "run")
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(FILES)
+    assert {path.name for path in (tmp_path / "run").iterdir()} <= set(FILES)
     each = pd.read_csv(tmp_path / "run" / "seeds.csv")
     assert each.groupby("model")["seed"].nunique().to_dict()["mlp"] == 3
     write_run(three, tmp_path / "run", force=True)
@@ -291,27 +352,25 @@ def test_a_failed_write_leaves_no_half_run(run, tmp_path, monkeypatch):
     def full(*_args, **_kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("obygaze_models.experiments.run_folder.to_json", full)
+    monkeypatch.setattr("obygaze_models.evaluation.run_folder.document", full)
     with pytest.raises(OSError, match="No space left"):
         write_run(run, tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_table_names_averages_and_ends_with_the_best_constant(run):
-    (_, pooled_table), (_, movie_table) = result_tables(run)
-    lines = pooled_table.splitlines()
-    assert lines[0].split() == ["model", "AP", "f1_pos", "f1_weighted", "balanced_accuracy", "auc"]
-    assert [line.split()[0] for line in lines[2:-1]] == list(MODELS)
-    assert lines[-1].startswith("(best constant)")
-    assert [line.split()[0] for line in movie_table.splitlines()[2:]] == list(MODELS)
-    assert max(map(len, (pooled_table + "\n" + movie_table).splitlines())) <= 80
-    text = "\n".join(caption(run, "HN vs S"))
+def test_the_report_names_averages_intervals_and_chance(run):
+    report = run_report(run)
+    text = plain(report)
+    first = report.blocks[0]
+    assert [row[0] for row in first.rows] == ["linear", "mlp", *BASELINES, "(chance)"]
+    assert first.headers[1] == "AP*"
+    assert max(len(line) for block in report.blocks for line in "\n".join(tables(block)).splitlines()) <= 80
     for said in (
         "raw policy",
-        "strict",
-        "240 clips of 6 movies",
-        "with 6 films an interval is wide",
-        "0 excluded",
-        "mlp, pooled, 95 % jackknife over movies, of these trained models: AP 0.",
+        "strict: leave one movie out",
+        "240 clips of 6 movies tested, prevalence",
+        "0 without features",
+        "these models: of the models trained here",
+        "AP by movie, mean of 6",
     ):
         assert said in text

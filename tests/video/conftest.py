@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -75,6 +76,12 @@ def cut_first_ten(packets: list[av.Packet]) -> list[av.Packet]:
     return packets
 
 
+def cut_first_group(packets: list[av.Packet]) -> list[av.Packet]:
+    """Begin at the second key frame, as a recording may: pictures follow that are shown before it."""
+    keys = [number for number, packet in enumerate(packets) if packet.is_keyframe]
+    return packets[keys[1] :]
+
+
 def pack(packets: list[av.Packet]) -> list[av.Packet]:
     """Pack B-pictures as XviD does: one with the picture before it, an empty picture in its place."""
     pieces, time_base = [bytes(packet) for packet in packets], packets[0].time_base
@@ -100,6 +107,47 @@ def pack(packets: list[av.Packet]) -> list[av.Packet]:
         packet.time_base, packet.is_keyframe = time_base, number == 0
         made.append(packet)
     return made
+
+
+def _other_codecs() -> dict[str, dict[str, Any]]:
+    """Films of all other codecs that are read from key frames."""
+    quiet = "keyint=24:min-keyint=24:scenecut=0:bframes=4:log-level=none:pools=none:frame-threads=1:"
+    vpx = {"g": "24", "keyint_min": "24", "b": "400k", "deadline": "good", "cpu-used": "8"}
+    vpx |= {"lag-in-frames": "16", "auto-alt-ref": "1"}
+    svt = {"g": "24", "preset": "12", "crf": "20", "svtav1-params": "lp=1"}
+    mpeg = {"g": "12", "bf": "2", "qscale": "2"}
+    field = mpeg | {"flags": "+ildct+ilme", "alternate_scan": "1", "top": "1"}
+
+    def hevc(params: str) -> dict[str, Any]:
+        return {"codec": "libx265", "options": {"preset": "fast", "crf": "16", "x265-params": quiet + params}}
+
+    irregular = np.cumsum(1 + np.arange(100) % 3).tolist()
+    return {
+        "hevc.mp4": hevc("open-gop=0"),
+        "hevc_cra.mp4": hevc("open-gop=1"),
+        "hevc_cra.mkv": hevc("open-gop=1:b-pyramid=0"),
+        "hevc_cra.ts": hevc("open-gop=1"),
+        "hevc_layers.mp4": hevc("open-gop=1:temporal-layers=3"),
+        "hevc_radl.mp4": hevc("open-gop=0:radl=2"),
+        "hevc_uneven.mkv": hevc("open-gop=1") | {"times": irregular, "time_base": Fraction(1, 100)},
+        "vp9.webm": {"codec": "libvpx-vp9", "options": vpx},
+        "vp9.mp4": {"codec": "libvpx-vp9", "options": vpx},
+        "vp8.webm": {"codec": "libvpx", "options": vpx},
+        "av1.mkv": {"codec": "libsvtav1", "options": svt},
+        "av1.mp4": {"codec": "libsvtav1", "options": svt},
+        "mpeg2.ts": {"codec": "mpeg2video", "options": mpeg},
+        "mpeg2.mkv": {"codec": "mpeg2video", "options": mpeg},
+        "mpeg2_fields.mpg": {"codec": "mpeg2video", "options": field},
+        "mpeg2.vob": {"codec": "mpeg2video", "options": mpeg},
+        "mpeg2.avi": {"codec": "mpeg2video", "options": mpeg},
+        "mpeg1.mpg": {"codec": "mpeg1video", "options": mpeg},
+        "mpeg1.mkv": {"codec": "mpeg1video", "options": mpeg},
+        "motion.mkv": {"codec": "mjpeg", "pix_fmt": "yuvj420p", "options": {"qscale": "2"}},
+        "prores.mov": {"codec": "prores", "pix_fmt": "yuv422p10le"},
+        "ffv1.mkv": {"codec": "ffv1", "options": {"g": "12"}},
+        "wmv2.asf": {"codec": "wmv2", "options": {"g": "12", "qscale": "2"}},
+        "raw.hevc": hevc("open-gop=0"),
+    }
 
 
 @pytest.fixture(scope="session")
@@ -136,9 +184,8 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         },
         "fast.mp4": {"options": gop, "container_options": {"movflags": "faststart"}},
         "raw.h264": {"options": gop},
-        "mpeg2.ts": {"codec": "mpeg2video", "options": {"g": "12", "bf": "2", "qscale": "2"}},
-        "motion.mkv": {"codec": "mjpeg", "pix_fmt": "yuvj420p", "options": {"qscale": "2"}},
     }
+    made |= _other_codecs()
     paths = {name: encode(folder / name, **settings) for name, settings in made.items()}
     paths["packed.avi"] = remux(paths["asp.avi"], folder / "packed.avi", pack)
     return paths
@@ -184,3 +231,20 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
             output.mux(stream.encode(frame))
         output.mux(stream.encode(None))
     return path
+
+
+@pytest.fixture(scope="session")
+def beginless(films: dict[str, Path]) -> Callable[[str], Path]:
+    """Make a film without its first group of pictures."""
+
+    def make(name: str) -> Path:
+        path = films[name].with_name(f"beginless-{films[name].stem}.mkv")
+        return path if path.exists() else remux(films[name], path, cut_first_group)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def encode_film() -> Callable[..., Path]:
+    """The function that encodes a film of numbered pictures."""
+    return encode

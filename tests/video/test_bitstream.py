@@ -5,13 +5,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_features.video.bitstream import (
+from obygaze_features.video.nal import (
     exp_golomb,
+    hevc_picture,
     is_h264_random_access,
+    is_hevc_random_access,
+    is_hevc_unreferenced,
     nal_length_size,
+    parameter_sets,
     recovery_frames,
-    vop_display_ranks,
+)
+from obygaze_features.video.pictures import (
+    display_ranks,
+    is_av1_random_access,
+    is_mpeg12_random_access,
+    is_vp9_key,
+    mpeg12_type,
     vop_type,
+    vp8_picture,
 )
 
 SLICE, IDR, SPS = b"\x41\x9a\x00", b"\x65\x88\x00", b"\x67\x64\x00\x0c"
@@ -71,6 +82,12 @@ def test_no_bytes_upset_the_parsers(data, length_size):
     is_h264_random_access(data, length_size)
     recovery_frames(data)
     vop_type(data)
+    hevc_picture(data, length_size)
+    parameter_sets(data, length_size, "hevc")
+    mpeg12_type(data)
+    vp8_picture(data)
+    is_vp9_key(data)
+    is_av1_random_access(data)
 
 
 def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_and_two_pictures_have_none():
@@ -83,10 +100,73 @@ def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_and_two_pictures_have_none(
 
 
 def test_b_pictures_are_shown_before_the_one_they_follow_in_the_file():
-    assert vop_display_ranks("IPBBPBB").tolist() == [0, 3, 1, 2, 6, 4, 5]
-    assert vop_display_ranks("IPP").tolist() == [0, 1, 2]
+    assert display_ranks("IPBBPBB").tolist() == [0, 3, 1, 2, 6, 4, 5]
+    assert display_ranks("IPP").tolist() == [0, 1, 2]
 
 
 @given(st.text("IPBS", max_size=60))
 def test_display_ranks_are_a_permutation(types):
-    assert np.sort(vop_display_ranks(types)).tolist() == list(range(len(types)))
+    assert np.sort(display_ranks(types)).tolist() == list(range(len(types)))
+
+
+def hevc(kind: int, *, layer: int = 0, temporal_id: int = 0) -> bytes:
+    return bytes([kind << 1 | layer >> 5, (layer & 31) << 3 | temporal_id + 1, 0x80])
+
+
+def test_an_hevc_picture_is_known_by_its_type_and_layer():
+    aud, other_view = hevc(35), hevc(19, layer=1)
+    assert hevc_picture(avcc(aud, hevc(21), other_view), 4) == (21, 0)
+    assert hevc_picture(avcc(other_view, hevc(0, temporal_id=2)), 4) == (0, 2)
+    assert hevc_picture(avcc(aud), 4) == (-1, 0)
+    assert [kind for kind in range(-1, 64) if is_hevc_random_access(kind)] == [16, 17, 18, 19, 20, 21]
+    assert [kind for kind in range(-1, 64) if is_hevc_unreferenced(kind)] == [0, 2, 4, 6, 8, 10, 12, 14]
+
+
+def test_parameter_sets_are_those_before_the_picture():
+    assert parameter_sets(avcc(SPS, b"\x68\xee", IDR, b"\x68\x11"), 4, "h264") == SPS + b"\x68\xee"
+    assert parameter_sets(avcc(IDR), 4, "h264") == b""
+    assert parameter_sets(avcc(hevc(33), hevc(19)), 4, "hevc") == hevc(33)
+
+
+MPEG_SEQUENCE, MPEG_GROUP = b"\x00\x00\x01\xb3\x01\x02\x03\x04", b"\x00\x00\x01\xb8\x00\x08\x00\x00"
+
+
+def mpeg_picture(kind: int, structure: int | None = 3) -> bytes:
+    """A picture header, with MPEG-2's extension unless `structure` is None; then a slice."""
+    header = b"\x00\x00\x01\x00" + bytes([0, kind << 3, 0, 0])
+    extension = (
+        b"" if structure is None else b"\x00\x00\x01\xb5" + bytes([0x8F, 0xFF, 0xF0 | structure, 0, 0])
+    )
+    return header + extension + b"\x00\x00\x01\x01\x12\x34"
+
+
+def test_an_mpeg_picture_is_one_frame_or_two_fields():
+    assert [mpeg12_type(mpeg_picture(kind)) for kind in (1, 2, 3, 4)] == ["I", "P", "B", ""]
+    assert mpeg12_type(mpeg_picture(2, None)) == "P"
+    assert mpeg12_type(mpeg_picture(1, 1) + mpeg_picture(2, 2)) == "I"
+    assert mpeg12_type(mpeg_picture(1, 1)) == ""
+    assert mpeg12_type(mpeg_picture(1, 1) + mpeg_picture(2, 2) + mpeg_picture(3, 1)) == ""
+
+
+def test_an_mpeg_picture_can_be_started_at_only_behind_a_sequence_header():
+    assert is_mpeg12_random_access(MPEG_SEQUENCE + MPEG_GROUP + mpeg_picture(1))
+    assert not is_mpeg12_random_access(MPEG_GROUP + mpeg_picture(1))
+    assert not is_mpeg12_random_access(MPEG_SEQUENCE + mpeg_picture(2))
+    assert not is_mpeg12_random_access(mpeg_picture(1) + MPEG_SEQUENCE)
+
+
+def test_key_frames_of_vp8_vp9_and_av1_say_so_themselves():
+    assert [vp8_picture(bytes([first])) for first in (0x10, 0x11, 0x00, 0x01)] == [
+        (True, True),
+        (False, True),
+        (True, False),
+        (False, False),
+    ]
+    frames = {"key": 0b10000010, "inter": 0b10000110, "hidden key": 0b10000000, "shown again": 0b10001000}
+    assert [name for name, first in frames.items() if is_vp9_key(bytes([first]))] == ["key"]
+    assert is_vp9_key(bytes([0b10110001]))  # profile 3 has one bit more
+    sequence, key, inter = b"\x0a\x02\x00\x00", b"\x32\x02\x10\x00", b"\x32\x02\x30\x00"
+    delimiter, still_sequence = b"\x12\x00", b"\x0a\x02\x18\x00"
+    assert is_av1_random_access(delimiter + sequence + key)
+    for unit in (key, sequence + inter, sequence + b"\x32\x02\x00\x00", still_sequence + key, sequence):
+        assert not is_av1_random_access(delimiter + unit)

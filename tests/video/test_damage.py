@@ -74,9 +74,12 @@ def test_a_damaged_index_never_ends_in_anything_but_frames_or_a_reason(films, tm
     assert "" not in outcomes
 
 
-@pytest.mark.parametrize(
-    "name", ["open_gop.mp4", "b2.mkv", "closed.ts", "asp.avi", "packed.avi", "h264.avi", "mpeg2.ts"]
-)
+DAMAGED = ["open_gop.mp4", "b2.mkv", "closed.ts", "asp.avi", "packed.avi", "h264.avi", "mpeg2.ts"]
+DAMAGED += ["hevc_cra.mp4", "hevc_cra.mkv", "hevc_cra.ts", "vp9.webm", "vp8.webm", "av1.mkv", "av1.mp4"]
+DAMAGED += ["mpeg2.mkv", "mpeg2.vob", "mpeg1.mpg", "motion.mkv", "prores.mov", "ffv1.mkv", "wmv2.asf"]
+
+
+@pytest.mark.parametrize("name", DAMAGED)
 def test_damaged_pictures_end_in_frames_or_a_reason(films, tmp_path, name):
     data = np.frombuffer(films[name].read_bytes(), np.uint8)
     rng = np.random.default_rng(2)

@@ -73,6 +73,7 @@ def test_a_corrupt_film_is_partial_and_names_what_is_lost(videos):
     assert frames.notes == (
         "the decoder refused 1 packet on the way",
         "the decoder flags as damaged: frame 32",
+        "no colour matrix is tagged: BT.601 was taken, and players take BT.709 at this size",
     )
     with pytest.raises(VideoError):
         read_frames(videos / "corrupted.mp4", uniform(32), strict=True)

@@ -1,5 +1,6 @@
 """From published annotations, or a folder of videos or images, to a manifest."""
 
+from .film import Film, automatic_hop, import_film
 from .folder import import_folder, import_images
 from .imported import Imported
 from .mediaeval15 import import_mediaeval15
@@ -7,7 +8,10 @@ from .mobygaze import import_mobygaze
 from .obygaze12 import import_obygaze12
 
 __all__ = [
+    "Film",
     "Imported",
+    "automatic_hop",
+    "import_film",
     "import_folder",
     "import_images",
     "import_mediaeval15",

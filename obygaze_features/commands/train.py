@@ -1,0 +1,144 @@
+"""`obygaze train`: re-train a backbone."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from obygaze_features.commands.store_output import HERE
+
+
+class Share(click.ParamType[float]):
+    """A factor above 0 and at most 1, as a number or a fraction such as 1/4."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the factor."""
+        if isinstance(value, float):
+            return value
+        try:
+            over, _, under = str(value).partition("/")
+            share = float(over) / float(under or 1)
+        except (ValueError, ZeroDivisionError):
+            self.fail(f"'{value}' is not a number or a fraction such as 1/4", param, ctx)
+        return share
+
+
+@click.command("xclip-lsmdc")
+@click.option(
+    "--clip",
+    required=True,
+    metavar="WEIGHTS",
+    help="CLIP to start from: repository[@revision], folder or file.",
+)
+@click.option("--annotations", type=HERE, required=True, help="Folder of LSMDC16's three annotation files.")
+@click.option("--videos", type=HERE, required=True, help="Folder of LSMDC's clips, searched recursively.")
+@click.option("--out", type=HERE, required=True, help="Folder of the run.")
+@click.option(
+    "--batch",
+    type=click.IntRange(1),
+    help="Pairs of a step, over all processes.  [default: 300 for patches of 32 pixels, 80 for 16]",
+)
+@click.option("--epochs", type=click.IntRange(1), default=5, show_default=True, help="Passes over the data.")
+@click.option(
+    "--lr", type=float, default=1e-4, show_default=True, help="Learning rate of what CLIP does not have."
+)
+@click.option(
+    "--clip-lr-scale", type=float, default=1e-3, show_default=True, help="Factor of it for CLIP's tensors."
+)
+@click.option(
+    "--gather-share",
+    type=Share(),
+    default="1/4",
+    show_default=True,
+    help="Factor of the towers' gradients: 1/4 as published with 4 GPUs, 1 for the true gradient.",
+)
+@click.option(
+    "--arithmetic",
+    type=click.Choice(["float32", "bfloat16", "published"]),
+    default="float32",
+    show_default=True,
+    help="'published' keeps CLIP's weights and moments in float16.",
+)
+@click.option(
+    "--chunk",
+    type=click.IntRange(1),
+    help="Pairs of a process whose activations are held at a time.  [default: a fourth of the batch]",
+)
+@click.option(
+    "--cache", type=HERE, help="Folder of decoded frames, which runs may share.  [default: OUT/cache]"
+)
+@click.option(
+    "--exclude-films",
+    type=HERE,
+    help="File of film titles, one a line, to leave out of training and validation.",
+)
+@click.option("--resume", is_flag=True, help="Go on with the run in OUT; without one there, begin.")
+@click.option(
+    "--save-every", type=click.IntRange(1), default=200, show_default=True, help="Steps between saved states."
+)
+@click.option("--workers", type=click.IntRange(1), help="Decode processes.  [default: the usable cores]")
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where the network runs; with torchrun each process takes a GPU of its own.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Check all inputs but the videos' content, and say what would be done."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def xclip_lsmdc(dry_run: bool, as_json: bool, **options: Any) -> None:
+    """Train the X-CLIP of LSMDC (Ma et al., ACM MM 2022) from a CLIP.
+
+    Frames are decoded once into a cache. The run can be killed at any time and resumes (--resume) from the
+    last saved state, to the same bytes. With torchrun it uses several GPUs, whose number changes rounding
+    alone. OUT gets the weights of every epoch, the chosen ones as model.safetensors, measures and a card.
+
+    \b
+    Exit codes: 0 done, 1 error, 2 usage, 130 or 143 stopped by a signal, state saved.
+
+    \b
+    Examples:
+      obygaze train xclip-lsmdc --clip openai/clip-vit-base-patch32 --annotations lsmdc/annotations \\
+        --videos lsmdc/videos --out runs/lsmdc --dry-run
+      torchrun --nproc-per-node 4 -m obygaze train xclip-lsmdc --clip openai/clip-vit-base-patch16 \\
+        --annotations lsmdc/annotations --videos lsmdc/videos --out runs/lsmdc --resume
+      obygaze extract films.csv stores/films --backbone xclip-lsmdc --weights runs/lsmdc
+    """
+    from obygaze_features.commands.train_output import Shown, is_first, show_outcome, show_plan
+    from obygaze_features.train import Settings, make_plan, train
+
+    settings = Settings(**options)
+    if dry_run:
+        show_plan(make_plan(settings), as_json=as_json)
+        return
+    with _stop_on_signals() as stop:
+        outcome = train(settings, watch=Shown(quiet=as_json), stopped=lambda: bool(stop))
+    if is_first():
+        show_outcome(outcome, settings.out, as_json=as_json)
+    if stop and not outcome.complete:
+        click.get_current_context().exit(128 + stop[0])
+
+
+@contextmanager
+def _stop_on_signals() -> Iterator[list[int]]:
+    """Collect the first SIGINT or SIGTERM; a second one acts as it did before."""
+    caught: list[int] = []
+    before = {wanted: signal.getsignal(wanted) for wanted in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, _: object) -> None:
+        caught.append(number)
+        signal.signal(number, before[signal.Signals(number)])
+
+    for wanted in before:
+        signal.signal(wanted, ask)
+    try:
+        yield caught
+    finally:
+        for wanted, handler in before.items():
+            signal.signal(wanted, handler)

@@ -1,0 +1,137 @@
+"""What `obygaze train` shows: notes and progress, what would be done, and what was."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from tabulate import tabulate
+from tqdm import tqdm
+
+from obygaze_features.train import Outcome, Watch
+
+if TYPE_CHECKING:
+    from obygaze_features.train import Plan
+
+
+class Shown(Watch):
+    """Shows a training on stderr: notes, and a bar for each part of the work.
+
+    Parameters
+    ----------
+    quiet
+        Leave the bars out.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._bars: dict[str, tqdm[Any]] = {}
+
+    def say(self, text: str) -> None:
+        """Show a note."""
+        with tqdm.external_write_mode(file=sys.stderr):
+            click.echo(text, err=True)
+
+    def decoding(self, done: int, total: int) -> None:
+        """Move the bar of the decoding."""
+        self._move("decoding", "clip", done, total)
+
+    def step(self, done: int, total: int, loss: float) -> None:
+        """Move the bar of the training."""
+        self._move("training", "step", done, total, f"loss {loss:.3f}")
+
+    def evaluating(self, split: str, done: int, total: int) -> None:
+        """Move the bar of an evaluation."""
+        self._move(split, "item", done, total)
+
+    def measured(self, split: str, epoch: int, measures: Mapping[str, Any]) -> None:
+        """Show what an evaluation gave."""
+        self.say(f"{split}, epoch {epoch}: {in_words(measures)}")
+
+    def _move(self, name: str, unit: str, done: int, total: int, postfix: str = "") -> None:
+        bar = self._bars.get(name)
+        if bar is None:
+            hidden = True if self._quiet else None
+            first = max(done - 1, 0)  # a training that resumes does not begin at 0
+            bar = self._bars[name] = tqdm(total=total, initial=first, unit=unit, desc=name, disable=hidden)
+        bar.set_postfix_str(postfix, refresh=False)
+        bar.update(done - bar.n)
+        if done == total:
+            bar.close()
+            del self._bars[name]
+
+
+def in_words(measures: Mapping[str, Any]) -> str:
+    """Say in a line what an evaluation gave, with the sizes that it depends on."""
+    parts = []
+    for direction in ("text_to_video", "video_to_text"):
+        published = measures["published"][direction]["R@1"]
+        safe = measures["tie_safe"][direction]["mean"]["R@1"]
+        parts.append(f"{direction.replace('_', ' ')} R@1 {published:.1f} (tie-safe {safe:.1f})")
+    return f"{', '.join(parts)} among {measures['sentences']} sentences of {measures['clips']} clips"
+
+
+def show_plan(plan: "Plan", *, as_json: bool) -> None:
+    """Show what a training would do."""
+    found = plan.describe()
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    rows: list[tuple[str, object]] = [
+        (f"{split} sentences", f"{count:,} ({found['without_video'][split]:,} without a video)")
+        for split, count in found["sentences"].items()
+    ]
+    shared = found["films_shared_with_obygaze12"]
+    rows += [
+        ("clips", f"{found['clips']:,}"),
+        (
+            "clips to decode",
+            f"{found['clips_to_decode']:,}, at most {found['cache_bytes_at_most'] / 1e9:.1f} GB of frames",
+        ),
+        ("batch", f"{found['batch']} pairs, {plan.chunk} at a time"),
+        ("steps", f"{found['steps']:,} ({found['steps_an_epoch']:,} an epoch)"),
+        (
+            "ObyGaze12 films",
+            ", ".join(f"{title} ({n} sentences)" for title, n in shared.items()) or "none found by name",
+        ),
+    ]
+    for split, films in found["excluded_films"].items():
+        rows.append(
+            (f"excluded, {split}", ", ".join(f"{title} ({n})" for title, n in films.items()) or "none")
+        )
+    if found["films_not_found"]:
+        rows.append(("excluded, not found", ", ".join(found["films_not_found"])))
+    click.echo(tabulate(rows, tablefmt="plain"))
+
+
+def show_outcome(outcome: Outcome, out: Path, *, as_json: bool) -> None:
+    """Show what a training came to."""
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "run": str(out),
+                    "complete": outcome.complete,
+                    "steps": outcome.steps,
+                    "of": outcome.total,
+                    "left_out": outcome.left_out,
+                    "best_epoch": outcome.best_epoch,
+                    "validation": outcome.epochs,
+                    "test": outcome.test,
+                },
+                indent=2,
+            )
+        )
+    elif outcome.test is None:
+        where = f"after step {outcome.steps} of {outcome.total}" if outcome.total else "while decoding"
+        click.echo(f"stopped {where}; go on with --resume")
+    else:
+        click.echo(f"{out}: epoch {outcome.best_epoch} chosen; test: {in_words(outcome.test)}")
+
+
+def is_first() -> bool:
+    """Tell whether this is the process that prints."""
+    return os.environ.get("RANK", "0") == "0"

@@ -1,0 +1,296 @@
+"""The cache: every clip decoded once, by many processes, into small files that all epochs read.
+
+A clip's frames are one file, uint8 `[F, h, w, 3]` in NumPy's format. A line of `index.jsonl` says from which
+video it was made; a clip whose video has changed since is decoded again. Several trainings may share a cache.
+"""
+
+import fcntl
+import hashlib
+import io
+import json
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pebble import ProcessExpired, ProcessPool
+
+from obygaze_features.backbones.presets import Preset
+from obygaze_features.errors import TrainError
+from obygaze_features.train.frames import sample_frames
+from obygaze_features.video import VideoError, decoder_versions
+
+TIMEOUT_S = 600.0  # the longest decoding of one clip
+POLL_S = 0.2  # how soon a wish to stop is noticed
+AHEAD = 4  # clips a worker that are decoded or waiting
+INDEX, RECIPE = "index.jsonl", "recipe.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the cache knows of a clip.
+
+    Parameters
+    ----------
+    bytes, modified_ns
+        Of the video that it was made from.
+    frames
+        How many there are; 0 where the video cannot be read.
+    sha256
+        Of the pixels; empty where there are none.
+    note
+        Why there are none, or what is damaged.
+    """
+
+    clip_id: str
+    bytes: int
+    modified_ns: int
+    frames: int
+    sha256: str
+    note: str
+
+
+def _never() -> bool:
+    return False
+
+
+class FrameCache:
+    """A folder of decoded clips.
+
+    Parameters
+    ----------
+    folder
+        Made if it is not there.
+    preset
+        How a frame is prepared; a cache made with another is refused.
+    most
+        The most frames of a clip.
+
+    Raises
+    ------
+    TrainError
+        If the folder holds something else, or frames prepared in another way.
+    """
+
+    def __init__(self, folder: Path, preset: Preset, most: int) -> None:
+        self.folder = folder
+        self.geometry = preset.geometry
+        self.most = most
+        recipe = {
+            "frames": f"number 0, f, 2f, ... with f = int(frames a second); at most {most}, by linspace",
+            "preset": preset.record(),
+            "decoder": decoder_versions(),
+        }
+        self.recipe: dict[str, Any] = json.loads(json.dumps(recipe))
+        self._entries: dict[str, Entry] = {}
+
+    def fill(
+        self,
+        videos: Mapping[str, Path],
+        workers: int,
+        progress: Callable[[int, int], None],
+        stopped: Callable[[], bool] = _never,
+    ) -> dict[str, Entry]:
+        """Decode the clips that are not there yet; other processes that want the same cache wait meanwhile.
+
+        Parameters
+        ----------
+        videos
+            Clip id -> file.
+        workers
+            Processes that decode.
+        progress
+            Called with the clips decoded and to decode.
+        stopped
+            Asked now and then; once true no more clips are decoded.
+
+        Returns
+        -------
+        Clip id -> entry, of all these clips, the unreadable ones included; of fewer where it was stopped.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with _locked(self.folder):
+            self._check_recipe()
+            self._entries = self._read_index()
+            todo = [clip_id for clip_id, path in videos.items() if not self._is_current(clip_id, path)]
+            if todo:
+                self._decode({clip_id: videos[clip_id] for clip_id in todo}, workers, progress, stopped)
+        return {clip_id: self._entries[clip_id] for clip_id in videos if clip_id in self._entries}
+
+    def count_missing(self, videos: Mapping[str, Path]) -> int:
+        """Count the clips that `fill` would decode."""
+        if not (self.folder / RECIPE).exists():
+            return len(videos)
+        self._check_recipe()
+        self._entries = self._read_index()
+        return sum(not self._is_current(clip_id, path) for clip_id, path in videos.items())
+
+    def read(self, clip_id: str) -> NDArray[np.uint8]:
+        """Read the frames of a clip that has some, uint8 `[F, h, w, 3]`.
+
+        Raises
+        ------
+        TrainError
+            If the file is gone or is not what was written.
+        """
+        path, entry = self._path(clip_id), self._entries[clip_id]
+        shape = (entry.frames, self.geometry.size, self.geometry.size, 3)
+        try:
+            frames = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise TrainError(f"{path}: the cached frames cannot be read ({error}); {_AGAIN}") from None
+        if frames.dtype != np.uint8 or frames.shape != shape:
+            raise TrainError(
+                f"{path}: {frames.dtype} {list(frames.shape)}, expected uint8 {list(shape)}; {_AGAIN}"
+            )
+        pixels: NDArray[np.uint8] = frames
+        return pixels
+
+    def _check_recipe(self) -> None:
+        path = self.folder / RECIPE
+        if not path.exists():
+            if any(node.name != RECIPE for node in self.folder.iterdir()):
+                raise TrainError(
+                    f"{self.folder}: not a cache of frames, and not empty; name another folder for --cache"
+                )
+            _write_whole(path, (json.dumps(self.recipe, indent=2) + "\n").encode())
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            found = None
+        if found != self.recipe:
+            raise TrainError(
+                f"{path}: these frames were prepared in another way (size, preset or decoder's version); "
+                "name another folder for --cache, or remove this one"
+            )
+
+    def _read_index(self) -> dict[str, Entry]:
+        """Read the index: of two lines of one clip the later holds, one cut off by a kill is left out."""
+        entries = {}
+        path = self.folder / INDEX
+        lines = path.read_bytes().split(b"\n") if path.exists() else []
+        for line in lines:
+            try:
+                entry = Entry(**json.loads(line))
+            except (ValueError, TypeError):  # cut off by a kill: the clip is decoded again
+                continue
+            entries[entry.clip_id] = entry
+        return entries
+
+    def _is_current(self, clip_id: str, video: Path) -> bool:
+        entry = self._entries.get(clip_id)
+        if entry is None:
+            return False
+        status = video.stat()
+        same = (entry.bytes, entry.modified_ns) == (status.st_size, status.st_mtime_ns)
+        return same and (not entry.frames or self._path(clip_id).exists())
+
+    def _path(self, clip_id: str) -> Path:
+        # 256 folders: 100,000 files in one are slow on many file systems.
+        return self.folder / "frames" / hashlib.sha256(clip_id.encode()).hexdigest()[:2] / f"{clip_id}.npy"
+
+    def _decode(
+        self,
+        videos: Mapping[str, Path],
+        workers: int,
+        progress: Callable[[int, int], None],
+        stopped: Callable[[], bool],
+    ) -> None:
+        progress(0, len(videos))
+        path = self.folder / INDEX
+        with path.open("ab") as index:
+            if index.tell() and not path.read_bytes().endswith(b"\n"):  # a line cut off by a kill
+                index.write(b"\n")
+            for number, entry in enumerate(self._decoded(videos, workers, stopped), start=1):
+                index.write((json.dumps(asdict(entry)) + "\n").encode())
+                index.flush()
+                self._entries[entry.clip_id] = entry
+                progress(number, len(videos))
+            os.fsync(index.fileno())
+
+    def _decoded(
+        self, videos: Mapping[str, Path], workers: int, stopped: Callable[[], bool]
+    ) -> Iterator[Entry]:
+        """Decode clips in order, a few more at a time than there are workers."""
+        decode = partial(_decode_clip, geometry=self.geometry, most=self.most)
+        # Not fork: this process may hold a GPU, which does not survive it.
+        pool = ProcessPool(max_workers=workers, context=multiprocessing.get_context("spawn"))
+        try:
+            waiting: deque[tuple[str, Any]] = deque()
+            queue = iter(videos.items())
+            while not stopped():
+                while len(waiting) < AHEAD * workers and (task := next(queue, None)) is not None:
+                    arguments = [*task, self._path(task[0])]
+                    waiting.append((task[0], pool.schedule(decode, args=arguments, timeout=TIMEOUT_S)))
+                if not waiting:
+                    return
+                clip_id, future = waiting[0]
+                try:
+                    entry = future.result(timeout=POLL_S)
+                except ProcessExpired:
+                    entry = _unreadable(clip_id, videos[clip_id], "the decoder crashed on this file")
+                except FutureTimeoutError:
+                    if not future.done():
+                        continue
+                    entry = _unreadable(
+                        clip_id, videos[clip_id], f"decoding took longer than {TIMEOUT_S:g} s"
+                    )
+                waiting.popleft()
+                yield entry
+        finally:
+            pool.stop()  # type: ignore[no-untyped-call]
+            pool.join()
+
+
+_AGAIN = "remove it, and it is decoded again"
+
+
+def _decode_clip(clip_id: str, video: Path, target: Path, *, geometry: Any, most: int) -> Entry:
+    try:
+        found = sample_frames(video, geometry, most)
+    except VideoError as error:
+        return _unreadable(clip_id, video, error.reason)
+    except OSError as error:
+        return _unreadable(clip_id, video, f"the file cannot be read: {error.strerror or error}")
+    data = io.BytesIO()
+    np.save(data, found.images)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _write_whole(target, data.getvalue())
+    status = video.stat()
+    digest = hashlib.sha256(found.images.tobytes()).hexdigest()
+    return Entry(clip_id, status.st_size, status.st_mtime_ns, len(found.images), digest, found.damage)
+
+
+def _unreadable(clip_id: str, video: Path, reason: str) -> Entry:
+    status = video.stat()
+    return Entry(clip_id, status.st_size, status.st_mtime_ns, 0, "", reason)
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    beside.write_bytes(data)
+    beside.replace(path)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def digest_of(entries: Iterable[Entry]) -> str:
+    """Take the SHA-256 of the lines `digest  clip`, sorted by clip: what the frames of a data set are."""
+    lines = sorted(f"{entry.clip_id}\t{entry.sha256}\n" for entry in entries if entry.frames)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -1,0 +1,123 @@
+"""Which films LSMDC's clips are of, and which of them ObyGaze12 has too.
+
+A backbone trained on a film that it later describes has seen it, with captions. No label leaks, but the film
+is not unseen (docs/leak.md).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from obygaze_features.errors import TrainError
+from obygaze_features.train.annotations import Caption
+
+OBYGAZE12 = (
+    "As Good as It Gets",
+    "Crazy, Stupid, Love",
+    "Gone Girl",
+    "Juno",
+    "Marley and Me",
+    "Meet the Parents",
+    "Pulp Fiction",
+    "Silver Linings Playbook",
+    "Sleepless in Seattle",
+    "The Help",
+    "The Ugly Truth",
+    "Up in the Air",
+)
+"""Titles of ObyGaze12's films."""
+
+_CLIP_ID = re.compile(r"(?:\d+_)?(?P<film>.+?)(?:_\d\d\.\d\d\.\d\d\.\d{3}-\d\d\.\d\d\.\d\d\.\d{3})?")
+_ARTICLE = re.compile(r"(the|an|a) (.+)")
+
+
+def film_of(clip_id: str) -> str:
+    """Read a film's name off a clip id, as it is spelt between the number and the time stamps.
+
+    Examples
+    --------
+    >>> film_of("1004_Juno_00.01.02.345-00.01.05.678")
+    'Juno'
+    """
+    found = _CLIP_ID.fullmatch(clip_id)
+    return found["film"] if found else clip_id
+
+
+def film_key(title: str) -> str:
+    """Reduce a title to what spellings of it share: lower case, words alone, `&` as and, no article in front.
+
+    Examples
+    --------
+    >>> film_key("Crazy, Stupid, Love.") == film_key("Crazy_Stupid_Love")
+    True
+    >>> film_key("UGLY_TRUTH") == film_key("The Ugly Truth")
+    True
+    """
+    words = re.sub(r"[\W_]+", " ", title.casefold().replace("&", " and ").replace("'", "")).strip()
+    article = _ARTICLE.fullmatch(words)
+    return article[2] if article else words
+
+
+def count_films(captions: Iterable[Caption], titles: Iterable[str]) -> dict[str, int]:
+    """Count the sentences of each title that has any."""
+    found = Counter(film_key(film_of(caption.clip_id)) for caption in captions)
+    return {title: found[film_key(title)] for title in titles if found[film_key(title)]}
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Films that are left out of training and validation.
+
+    Parameters
+    ----------
+    titles
+        As the file spells them.
+    sentences
+        Split -> title -> sentences left out; a title that no clip has is not in it.
+    """
+
+    titles: tuple[str, ...] = ()
+    sentences: Mapping[str, Mapping[str, int]] | None = None
+
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """Name the titles that no clip has."""
+        found = {title for titles in (self.sentences or {}).values() for title in titles}
+        return tuple(title for title in self.titles if title not in found)
+
+
+def read_titles(path: Path) -> tuple[str, ...]:
+    """Read film titles, one a line; empty lines and lines that begin with # are passed over.
+
+    Raises
+    ------
+    TrainError
+        If the file is not there, not UTF-8, or names no film.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise TrainError(
+            f"{path}: there is no such file; --exclude-films names a file with a title a line"
+        ) from None
+    except UnicodeDecodeError:
+        raise TrainError(f"{path}: not UTF-8") from None
+    titles = tuple(line.strip() for line in lines if line.strip() and not line.strip().startswith("#"))
+    if not titles:
+        raise TrainError(f"{path}: names no film; expected a title a line")
+    return titles
+
+
+def exclude(
+    captions: Mapping[str, Sequence[Caption]], titles: Sequence[str]
+) -> tuple[dict[str, tuple[Caption, ...]], Exclusion]:
+    """Leave films out of training and validation; the test set stays, for it decides nothing."""
+    keys = {film_key(title) for title in titles}
+    splits = [split for split in captions if split != "test"]
+    left = {split: tuple(of) for split, of in captions.items()}
+    for split in splits:
+        left[split] = tuple(c for c in captions[split] if film_key(film_of(c.clip_id)) not in keys)
+    counts = {split: count_films(captions[split], titles) for split in splits}
+    return left, Exclusion(tuple(titles), counts)

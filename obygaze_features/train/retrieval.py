@@ -1,0 +1,137 @@
+"""Retrieval measures of a score matrix: as published, and safe against ties and repeated clips.
+
+Published (CLIP4Clip's metrics, which X-CLIP uses): row i is sorted, and every position whose value equals the
+diagonal's is counted, so that ties add entries and the denominator is their number. A clip with two sentences
+is two equal columns, hence a tie.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.errors import TrainError
+
+AT = (1, 5, 10)
+Ranks = NDArray[np.float64]
+
+
+def published_ranks(scores: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+    """Rank as the published code does: 0-based, perhaps more or fewer ranks than rows.
+
+    Parameters
+    ----------
+    scores
+        `[N, N]`, queries in rows; the diagonal is right. A row with NaN on the diagonal has no rank.
+    """
+    descending = -np.sort(-scores, axis=1)
+    ranks: NDArray[np.int64] = np.nonzero(descending == np.diagonal(scores)[:, None])[1]
+    return ranks
+
+
+@dataclass(frozen=True, slots=True)
+class TieSafeRanks:
+    """0-based ranks of N queries, each counted once.
+
+    Parameters
+    ----------
+    optimistic
+        Candidates that score strictly better than the right one.
+    mean
+        These, and half of the others that score the same.
+    pessimistic
+        These, and all that score the same.
+    """
+
+    optimistic: Ranks
+    mean: Ranks
+    pessimistic: Ranks
+
+
+def text_to_video(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> TieSafeRanks:
+    """Rank each text's clip among all clips.
+
+    Parameters
+    ----------
+    scores
+        `[N, V]`, one column a clip.
+    own
+        `[N]`: the column of each text's clip.
+
+    Raises
+    ------
+    TrainError
+        If a score is NaN.
+    """
+    _refuse_nan(scores)
+    right = scores[np.arange(len(scores)), own][:, None]
+    return _ties((scores > right).sum(axis=1), (scores == right).sum(axis=1) - 1)
+
+
+def video_to_text(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> TieSafeRanks:
+    """Rank each clip's best own sentence among the sentences of other clips; else as `text_to_video`."""
+    _refuse_nan(scores)
+    better, equal = [], []
+    for column in range(scores.shape[1]):
+        ours = own == column
+        best, others = scores[ours, column].max(), scores[~ours, column]
+        better.append((others > best).sum())
+        equal.append((others == best).sum())
+    return _ties(np.array(better), np.array(equal))
+
+
+def summarise(ranks: NDArray[Any]) -> dict[str, float]:
+    """Give R@1, R@5, R@10 in percent, and median and mean rank, counted from 1."""
+    if not len(ranks):
+        raise TrainError("no score is a number, so nothing can be ranked")
+    return {f"R@{k}": 100 * float((ranks < k).sum()) / len(ranks) for k in AT} | {
+        "median_rank": float(np.median(ranks)) + 1,
+        "mean_rank": float(ranks.mean()) + 1,
+    }
+
+
+def measures(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> dict[str, Any]:
+    """Measure retrieval in both directions, as published and safe against ties.
+
+    Parameters
+    ----------
+    scores, own
+        As for `text_to_video`.
+
+    Returns
+    -------
+    `sentences`, `clips`; `published` -> direction -> measures; `tie_safe` -> direction -> `optimistic`,
+    `mean`, `pessimistic` -> measures.
+    """
+    square = scores[:, own]
+    both: Mapping[str, TieSafeRanks] = {
+        "text_to_video": text_to_video(scores, own),
+        "video_to_text": video_to_text(scores, own),
+    }
+    return {
+        "sentences": scores.shape[0],
+        "clips": scores.shape[1],
+        "published": {
+            "text_to_video": summarise(published_ranks(square)),
+            "video_to_text": summarise(published_ranks(square.T)),
+        },
+        "tie_safe": {
+            direction: {how: summarise(getattr(ranks, how)) for how in ("optimistic", "mean", "pessimistic")}
+            for direction, ranks in both.items()
+        },
+    }
+
+
+def _ties(better: NDArray[Any], equal: NDArray[Any]) -> TieSafeRanks:
+    better, equal = better.astype(float), equal.astype(float)
+    return TieSafeRanks(better, better + equal / 2, better + equal)
+
+
+def _refuse_nan(scores: NDArray[np.floating[Any]]) -> None:
+    if np.isnan(scores).any():
+        row, column = np.argwhere(np.isnan(scores))[0]
+        raise TrainError(
+            f"the score of sentence {row} and clip {column} is not a number: the network is broken"
+        )

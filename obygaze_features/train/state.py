@@ -1,0 +1,228 @@
+"""The folder of a run: what a training leaves, and what it resumes from after a kill at any moment.
+
+Every file is written beside its place and renamed, so that the old or the new one is there, whole. The state
+is written last: whatever was done after it is done again, to the same bytes.
+
+| file | content |
+| --- | --- |
+| `run.json` | the record: settings, digests of CLIP and data, films |
+| `left_out.csv` | sentences without a usable video, with the reason |
+| `log.csv` | loss, gradient norm and rate factor of every step |
+| `epochs.json` | retrieval measures on the validation set after every epoch |
+| `epoch-E.safetensors` | weights after epoch E, float32, in the original's names |
+| `model.safetensors` | the chosen epoch's weights: what `extract --weights RUN` reads |
+| `test.json` | measures of the chosen epoch on the test set |
+| `README.md` | the card |
+| `state.safetensors` | weights, moments and position, to resume from |
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import RECORD_KEY
+from obygaze_features.errors import TrainError
+from obygaze_features.train.optimiser import BertAdam
+
+LOG_COLUMNS = ("step", "epoch", "loss", "gradient_norm", "rate_factor", "logit_scale")
+AS_STARTED = ("processes", "chunk", "software")  # they change rounding alone, and may change on resuming
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a training stands.
+
+    Parameters
+    ----------
+    step
+        Steps done in all.
+    epoch, batch
+        The next step is this batch of this epoch, from 0.
+    best_epoch
+        The epoch with the highest validation R@1 (text to video) so far, of equals the later; -1 before any.
+    measures
+        Validation measures of the epochs that are complete.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    best_epoch: int = -1
+    measures: tuple[dict[str, Any], ...] = ()
+
+
+class RunFolder:
+    """A run's files.
+
+    Parameters
+    ----------
+    folder
+        Made by `begin`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state = folder / "state.safetensors"
+        self.model = folder / "model.safetensors"
+        self.log = folder / "log.csv"
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep a second training out of the folder.
+
+        Raises
+        ------
+        TrainError
+            If another one is in it.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.folder, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise TrainError(f"{self.folder}: another training is writing here; wait for it") from None
+            yield
+        finally:
+            os.close(descriptor)
+
+    def begin(self, record: dict[str, Any], left_out: str, *, resume: bool) -> None:
+        """Begin a run, or make sure that the one that is here is the same.
+
+        Raises
+        ------
+        TrainError
+            If there is a run and `resume` is false, or the settings or data of the two differ.
+        """
+        path = self.folder / "run.json"
+        if path.exists():
+            before = self.record()
+            if not resume:
+                raise TrainError(
+                    f"{self.folder}: a run is here already; go on with it (--resume) or name another folder"
+                )
+            if found := _differences(before, record):
+                raise TrainError(
+                    f"{self.folder}: the run that is here was begun otherwise: {'; '.join(found[:5])}"
+                )
+            return
+        self.write("left_out.csv", left_out)
+        self.write_json("run.json", record)
+
+    def record(self) -> dict[str, Any]:
+        """Read the record of the run."""
+        path = self.folder / "run.json"
+        try:
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise TrainError(f"{path}: not readable as JSON ({error})") from None
+        return found
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file whole."""
+        beside = self.folder / f".{name}.partial"
+        with beside.open("w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self.folder / name)
+
+    def write_json(self, name: str, document: object) -> None:
+        """Write a JSON file whole."""
+        self.write(name, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+    def write_model(self, name: str, tensors: Mapping[str, torch.Tensor], record: Mapping[str, Any]) -> None:
+        """Write weights with their record, in float32."""
+        values = {key: value.detach().float().cpu().contiguous() for key, value in tensors.items()}
+        self._write_tensors(self.folder / name, values, {RECORD_KEY: record})
+
+    def append_log(self, rows: list[tuple[int | float, ...]]) -> None:
+        """Add rows to the log and force them to the disk."""
+        new = not self.log.exists()
+        with self.log.open("a", encoding="utf-8", newline="") as file:
+            if new:
+                file.write(",".join(LOG_COLUMNS) + "\n")
+            file.writelines(",".join(map(repr, row)) + "\n" for row in rows)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def cut_log(self, steps: int) -> None:
+        """Drop what the log says of steps that are done again."""
+        if not steps:
+            self.log.unlink(missing_ok=True)
+        elif self.log.exists():
+            lines = self.log.read_text(encoding="utf-8").splitlines()[: 1 + steps]
+            self.write(self.log.name, "".join(f"{line}\n" for line in lines))
+
+    def save(self, network: torch.nn.Module, optimiser: BertAdam, position: Position) -> None:
+        """Save all that the next step depends on."""
+        tensors = {f"weight.{name}": value for name, value in network.state_dict().items()}
+        for kind, moments in (("m", optimiser.m), ("v", optimiser.v)):
+            tensors |= {f"{kind}.{name}": value for name, value in moments.items()}
+        values = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+        self._write_tensors(self.state, values, {"position": asdict(position)})
+
+    def restore(self, network: torch.nn.Module, optimiser: BertAdam) -> Position:
+        """Bring network and optimiser to the saved state; without one they stay as they are.
+
+        Raises
+        ------
+        TrainError
+            If the file is damaged or of another network.
+        """
+        if not self.state.exists():
+            return Position()
+        try:
+            with safe_open(self.state, framework="pt") as file:
+                position = json.loads(file.metadata()["position"])
+                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
+            with torch.no_grad():
+                for name, value in network.state_dict().items():
+                    value.copy_(tensors[f"weight.{name}"])
+                for kind, moments in (("m", optimiser.m), ("v", optimiser.v)):
+                    for name, value in moments.items():
+                        value.copy_(tensors[f"{kind}.{name}"])
+        except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            said = str(error).splitlines()[0]
+            raise TrainError(
+                f"{self.state}: the state cannot be read ({said}); remove it to begin anew"
+            ) from None
+        position["measures"] = tuple(position["measures"])
+        found = Position(**position)
+        optimiser.steps = found.step
+        return found
+
+    @staticmethod
+    def _write_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, object]) -> None:
+        # One key: safetensors writes several in an order that changes from run to run.
+        ((key, value),) = metadata.items()
+        beside = path.with_name(f".{path.name}.partial")
+        save_file(tensors, beside, metadata={key: json.dumps(value, ensure_ascii=False)})
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        beside.replace(path)
+
+
+def _differences(before: object, now: object, where: str = "") -> list[str]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        return [
+            found
+            for name in sorted({*before, *now})
+            if where or name not in AS_STARTED
+            for found in _differences(before.get(name), now.get(name), f"{where}.{name}" if where else name)
+        ]
+    return [] if before == now else [f"{where} {_short(before)}, now {_short(now)}"]
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

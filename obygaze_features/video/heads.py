@@ -1,0 +1,107 @@
+"""What the head of a packet says of its picture, by codec; known before anything is decoded."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import av
+
+from obygaze_features.video.nal import (
+    hevc_picture,
+    is_h264_random_access,
+    is_hevc_random_access,
+    is_hevc_unreferenced,
+    nal_length_size,
+    parameter_sets,
+)
+from obygaze_features.video.pictures import (
+    is_av1_random_access,
+    is_mpeg12_random_access,
+    is_vp9_key,
+    mpeg12_type,
+    vp8_picture,
+)
+
+Packet: TypeAlias = "av.Packet[Any]"
+
+MPEG12 = frozenset({"mpeg1video", "mpeg2video"})
+INTRA_ONLY = frozenset({"dnxhd", "ffv1", "mjpeg", "prores"})
+"""Codecs whose flagged key frames need no other (FFV1 has others, where its coder's state goes on)."""
+
+SKIPS_UNREFERENCED = MPEG12 | {"h264", "mpeg4"}
+"""Codecs of which libavcodec leaves out the pictures that no other refers to, exactly, if told so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """One packet's own words.
+
+    Parameters
+    ----------
+    start
+        Decoding can start here and give exact pictures from here on (those shown later).
+    hidden
+        It is decoded, but no picture is shown for it.
+    unreferenced, layer
+        No other picture of its temporal layer refers to it; which layer that is.
+    kind
+        I, P or B, where only the kinds give the order of display; empty where it cannot be told.
+    sets
+        The parameter sets that come with a random access.
+    """
+
+    start: bool = False
+    hidden: bool = False
+    unreferenced: bool = False
+    layer: int = 0
+    kind: str = ""
+    sets: bytes = b""
+
+
+NOTHING = Head()
+READABLE = MPEG12 | INTRA_ONLY | {"h264", "hevc", "vp8", "vp9", "av1"}
+
+
+def head_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Head]:
+    """Give the function that reads the heads of a stream's packets; of other codecs it learns nothing."""
+    size = nal_length_size(extradata, codec)
+    readers: dict[str, Callable[[Packet], Head]] = {
+        "h264": lambda packet: _h264(packet, size) if packet.is_keyframe else NOTHING,
+        "hevc": lambda packet: _hevc(packet, size),
+        "vp8": _vp8,
+        "vp9": lambda packet: _keyed(packet, is_vp9_key),
+        "av1": lambda packet: _keyed(packet, is_av1_random_access),
+    }
+    readers |= dict.fromkeys(MPEG12, _mpeg12)
+    readers |= dict.fromkeys(INTRA_ONLY, lambda packet: Head(start=packet.is_keyframe))
+    return readers.get(codec, lambda _: NOTHING)
+
+
+def _keyed(packet: Packet, is_random_access: Callable[[bytes], bool]) -> Head:
+    """Believe the container's flag only where the packet itself says the same."""
+    return Head(start=packet.is_keyframe and is_random_access(bytes(packet)))
+
+
+def _h264(packet: Packet, length_size: int) -> Head:
+    data = bytes(packet)
+    if not is_h264_random_access(data, length_size):
+        return NOTHING
+    return Head(start=True, sets=parameter_sets(data, length_size, "h264"))
+
+
+def _hevc(packet: Packet, length_size: int) -> Head:
+    data = bytes(packet)
+    kind, layer = hevc_picture(data, length_size)
+    if is_hevc_random_access(kind):
+        return Head(start=True, layer=layer, sets=parameter_sets(data, length_size, "hevc"))
+    return Head(unreferenced=is_hevc_unreferenced(kind), layer=layer)
+
+
+def _mpeg12(packet: Packet) -> Head:
+    data = bytes(packet)
+    return Head(start=is_mpeg12_random_access(data), kind=mpeg12_type(data))
+
+
+def _vp8(packet: Packet) -> Head:
+    key, shown = vp8_picture(bytes(memoryview(packet)[:1]))
+    return Head(start=key and packet.is_keyframe, hidden=not shown)

@@ -1,0 +1,283 @@
+"""One pass over a file for all windows of it that are wanted: each frame is decoded once.
+
+What a window gets (frames, status, notes) is what it would get alone. Windows are tried in three ways, each
+with what the one before left over: sparse decoding; sequential decoding; and, where frames turn out to be
+missing, sequential decoding with a choice among the frames that there are.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import numpy as np
+from av.video.frame import VideoFrame
+from numpy.typing import NDArray
+
+from obygaze_features.errors import VideoError
+from obygaze_features.video.errors import UNREADABLE
+from obygaze_features.video.frames import Frames
+from obygaze_features.video.index import index_packets
+from obygaze_features.video.sampling import Sampling, Span, Timeline, choose
+from obygaze_features.video.sequential import decode_sequential, survey
+from obygaze_features.video.source import Tally, opened
+from obygaze_features.video.sparse import Astray, NotSafe, decode_sparse
+from obygaze_features.video.take import Taken, once, pictures
+
+T = TypeVar("T")
+Pixels = NDArray[np.uint8]
+Wishes = Sequence[tuple[Sampling, Callable[[Pixels], T]]]
+
+
+@dataclass(slots=True, eq=False)
+class Window(Generic[T]):
+    """A span, the frames that each wish takes of it, and those that are there already."""
+
+    number: int
+    span: Span
+    wanted: list[NDArray[np.int64]] = field(default_factory=list)
+    missing: set[int] = field(default_factory=set)
+    taken: Taken[dict[int, T]] = field(default_factory=Taken)
+
+    def choose(self, wishes: Wishes[T], timeline: Timeline) -> None:
+        """Choose frames, and begin anew.
+
+        Raises
+        ------
+        VideoError
+            The span isn't there, or can't give these frames.
+        """
+        inside = timeline.within(self.span.start_s, self.span.end_s)
+        self.wanted = [choose(sampling, inside) for sampling, _ in wishes]
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was taken."""
+        self.missing = {number for numbers in self.wanted for number in numbers.tolist()}
+        self.taken = Taken()
+
+
+Given = tuple[int, tuple[Frames[T], ...] | VideoError]
+Left = list[Window[T]]
+
+
+class Pass(Generic[T]):
+    """Reads windows of one file.
+
+    Parameters
+    ----------
+    path
+        A video file.
+    wishes
+        Rules, each with what is applied to its frames; the same for every window.
+    strict
+        Refuse windows with any damage seen, and let the decoder look for it harder.
+
+    Raises
+    ------
+    VideoError
+        The file can't be read at all.
+    """
+
+    def __init__(self, path: Path, wishes: Wishes[T], *, strict: bool) -> None:
+        self.path = path
+        self.wishes = wishes
+        self.strict = strict
+        self.table = index_packets(path)
+        self.timeline = self.table.timeline
+        self.tally = Tally()
+        self._reported = 0
+
+    def read(self, spans: Sequence[Span]) -> Iterator[Given[T]]:
+        """Yield the number of each span with its frames, one for each wish, or the reason why there are none.
+
+        A window is given as soon as its last frame is decoded; a frame that no other one wants is forgotten.
+        """
+        if self.timeline.key is None and any(sampling.policy == "keyframes" for sampling, _ in self.wishes):
+            self.timeline = self._surveyed()
+        left = yield from self._chosen([Window(number, span) for number, span in enumerate(spans)])
+        why = dict.fromkeys((window.number for window in left), self.table.unsafe)
+        if not self.table.unsafe:
+            left = yield from self._sparsely(left, why)
+        if left:
+            left = yield from self._in_order(left, why)
+        if left:
+            self.timeline = self._surveyed()
+            left = yield from self._chosen(left)
+            left = yield from self._in_order(left, why, last=True)
+        for window in left:
+            yield window.number, VideoError("the frames asked for cannot be decoded", self.path)
+
+    def _chosen(self, windows: Left[T]) -> Generator[Given[T], None, Left[T]]:
+        """Choose the frames of every window; give the reasons of those that can't be had."""
+        chosen = []
+        for window in windows:
+            try:
+                window.choose(self.wishes, self.timeline)
+                chosen.append(window)
+            except VideoError as error:
+                yield window.number, VideoError(error.reason, self.path)
+        return chosen
+
+    def _sparsely(self, windows: Left[T], why: dict[int, str]) -> Generator[Given[T], None, Left[T]]:
+        """Decode sparsely; leave over what meets anything that may not be exact, and say why."""
+        unsafe: Left[T] = []
+        seeks = True
+        while windows:
+            try:
+                targets = _union(windows)
+                with opened(self.path, strict=self.strict) as source:
+                    found = decode_sparse(source, self.table, targets, self.tally, seeks=seeks)
+                    yield from self._served(found, windows, why)
+                unsafe += windows  # none, if the decoder keeps its word
+                windows = []
+            except Astray:
+                seeks = False
+            except NotSafe as reason:
+                hit = [window for window in windows if self._is_in(window, reason.packets)]
+                if len(windows) > 1:
+                    # What a window alone would get: the rest of the run may not concern it.
+                    for window in hit:
+                        window.begin()
+                        unsafe += yield from self._sparsely([window], why)
+                else:
+                    unsafe += hit
+                    why |= {window.number: str(reason) for window in hit}
+                numbers = {window.number for window in hit}
+                windows[:] = [window for window in windows if window.number not in numbers]
+        return unsafe
+
+    def _is_in(self, window: Window[T], packets: tuple[int, int] | None) -> bool:
+        """Whether a window waits for frames of a run of packets, or for the end of the run."""
+        if packets is None or not window.missing:
+            return True
+        wanted = self.table.shown[list(window.missing)]
+        return bool(((wanted >= packets[0]) & (wanted <= packets[1])).any())
+
+    def _in_order(
+        self, windows: Left[T], why: dict[int, str], *, last: bool = False
+    ) -> Generator[Given[T], None, Left[T]]:
+        """Decode sequentially; the errors of this time alone count. Leave over what lacks frames.
+
+        Where frames are counted, an error shifts all later numbers: that too is left over, but the last time.
+        """
+        self.tally.errors = 0
+        shifted: Left[T] = []
+        for window in windows:
+            window.begin()
+        with opened(self.path, strict=self.strict) as source:
+            found = decode_sequential(source, self.table, _union(windows), self.tally)
+            yield from self._served(found, windows, why, None if last or self.table.labelled else shifted)
+        return sorted([*windows, *shifted], key=lambda window: window.number)
+
+    def _served(
+        self,
+        found: Iterable[tuple[int, VideoFrame]],
+        windows: Left[T],
+        why: dict[int, str],
+        shifted: Left[T] | None = None,
+    ) -> Iterator[Given[T]]:
+        """Hand decoded frames to the windows that want them; give each window that is complete, and drop it.
+
+        The last one is given when the decoder has nothing more to say. With `shifted`, windows that are
+        complete after an error are put there.
+        """
+        waiting: dict[int, list[Window[T]]] = {}
+        for window in windows:
+            for number in window.missing:
+                waiting.setdefault(number, []).append(window)
+        complete: list[tuple[Window[T], Given[T]]] = []
+        for number, picture in pictures(found, self.path):
+            results = [once(each, picture) for _, each in self.wishes]
+            for window in waiting.pop(number, ()):
+                window.taken.note(number, picture)
+                window.taken.images[number] = {
+                    wish: results[wish]() for wish, numbers in enumerate(window.wanted) if number in numbers
+                }
+                window.missing.discard(number)
+                if window.missing:
+                    continue
+                if shifted is not None and self.tally.errors:
+                    windows.remove(window)
+                    shifted.append(window)
+                else:
+                    complete.append((window, (window.number, self._finished(window, why[window.number]))))
+            if waiting:
+                yield from self._given(complete, windows)
+        yield from self._given(complete, windows)
+
+    def _given(self, complete: list[tuple[Window[T], Given[T]]], windows: Left[T]) -> Iterator[Given[T]]:
+        while complete:
+            window, given = complete.pop(0)
+            windows.remove(window)
+            yield given
+
+    def _finished(self, window: Window[T], why: str) -> tuple[Frames[T], ...] | VideoError:
+        """Make the result of a window whose frames are all there."""
+        taken, timeline = window.taken, self.timeline
+        losses = [loss for loss in (self.table.truncated, *self._losses(taken)) if loss]
+        if self.strict and losses:
+            return VideoError("; ".join(losses), self.path)
+        overhang = window.span.overhang(timeline)
+        losses += [overhang] if overhang else []
+        decoded, self._reported = self.tally.decoded - self._reported, self.tally.decoded
+        return tuple(
+            Frames(
+                images=[taken.images[number][wish] for number in numbers.tolist()],
+                index=numbers,
+                time_s=timeline.time_s[np.searchsorted(timeline.index, numbers)],
+                status="partial" if losses else "ok",
+                notes=(*losses, *self.table.notes, *taken.all_remarks(), *_repeated(sampling, numbers)),
+                method="sequential" if why else "sparse",
+                why_sequential=why,
+                width=taken.width,
+                height=taken.height,
+                rotation=taken.rotation,
+                mirrored=taken.mirrored,
+                interlaced=taken.interlaced,
+                total=len(timeline),
+                decoded=decoded,
+                matrix=taken.matrix,
+                full_range=taken.full_range,
+                bars=taken.bars,
+            )
+            for wish, ((sampling, _), numbers) in enumerate(zip(self.wishes, window.wanted, strict=True))
+        )
+
+    def _losses(self, taken: Taken[dict[int, T]]) -> list[str]:
+        """Say what was seen to be missing or damaged."""
+        losses = []
+        if len(self.timeline) < len(self.table.timeline):
+            losses.append(
+                f"{len(self.timeline)} of {len(self.table.timeline)} frames can be decoded; the choice was "
+                "among those"
+            )
+        if errors := self.tally.errors:
+            losses.append(f"the decoder refused {errors} packet{'s'[: errors > 1]} on the way")
+        if taken.corrupt:
+            losses.append(f"the decoder flags as damaged: frame {', '.join(map(str, sorted(taken.corrupt)))}")
+        return losses
+
+    def _surveyed(self) -> Timeline:
+        """Learn by decoding which frames there really are."""
+        with opened(self.path, strict=self.strict) as source:
+            try:
+                timeline = survey(source, self.table, self.tally)
+            except UNREADABLE as error:
+                raise VideoError("the file is damaged: its pictures cannot be read", self.path) from error
+        if not len(timeline):
+            raise VideoError("the file is damaged: not one picture can be decoded", self.path)
+        return timeline
+
+
+def _union(windows: Iterable[Window[T]]) -> list[int]:
+    """Give each number once that some window waits for."""
+    return sorted(set[int]().union(*(window.missing for window in windows)))
+
+
+def _repeated(sampling: Sampling, numbers: NDArray[np.int64]) -> list[str]:
+    """Say how many key frames there were, where the same had to be taken several times."""
+    distinct = len(np.unique(numbers))
+    if sampling.policy != "keyframes" or distinct == len(numbers):
+        return []
+    return [f"{distinct} of the {len(numbers)} key frames taken are distinct: the others repeat them"]

@@ -1,0 +1,29 @@
+"""The page on models runs, and lists the models that there are."""
+
+import doctest
+import re
+from dataclasses import fields
+from pathlib import Path
+
+from obygaze_models.models import ModelSpec
+from obygaze_models.models.registry import BUILTIN
+from obygaze_models.models.spec import ENTRY_POINTS
+
+PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+
+
+def test_the_example_runs_and_prints_its_numbers():
+    found = doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8")
+    assert found.attempted > 15
+    assert found.failed == 0
+
+
+def test_the_page_lists_the_zoos_models_in_their_order_and_every_field_of_a_spec():
+    text = PAGE.read_text(encoding="utf-8")
+    built_in, rest = text.split("## Your own")
+    rows = [line.split("|")[1] for line in built_in.splitlines() if line.startswith("| `")]
+    listed = [name for cell in rows for name in re.findall(r"`(\w+)`", cell)]
+    assert listed == list(BUILTIN)
+    named = {name for cell in re.findall(r"^\| (`[^|]*) \|", rest, re.MULTILINE) for name in cell.split("`")}
+    assert {field.name for field in fields(ModelSpec)} <= named
+    assert f'[project.entry-points."{ENTRY_POINTS}"]' in text

@@ -1,0 +1,326 @@
+"""A lab's own model is found by its name and evaluated without a line of ours changed."""
+
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.store import open_store
+from obygaze_models.dataset import load_dataset
+from obygaze_models.errors import DatasetError, ModelError
+from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.models import Grid, ModelSpec, spec
+from obygaze_models.models.registry import BUILTIN, default_models, models_for
+
+LAB = """
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from obygaze_models.models import Grid, ModelSpec
+
+
+def pipeline():
+    return make_pipeline(StandardScaler(), LogisticRegression(C=0.1))
+
+
+class Difference(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.axis_ = X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0)
+        return self
+
+    def decision_function(self, X):
+        return X @ self.axis_
+
+
+ready = Difference()
+SPEC = ModelSpec(
+    "lab_grid", "The lab's", lambda seed: LogisticRegression(random_state=seed), choose=Grid("C", (0.1, 1.0))
+)
+NUMBER = 3
+
+
+class FrameMean(Difference):
+    def fit(self, X, y):
+        assert X.ndim == 3
+        return super().fit(X.mean(axis=1), y)
+
+    def decision_function(self, X):
+        return super().decision_function(X.mean(axis=1))
+
+
+FRAMES = ModelSpec("frame_mean", "Mean of frames", lambda seed: FrameMean(), reads="frames")
+
+
+def broken():
+    raise RuntimeError("no licence")
+"""
+
+
+@pytest.fixture
+def _lab(tmp_path, monkeypatch):
+    """Install a package of a lab, with metadata that offers its models."""
+    (tmp_path / "thelab_models.py").write_text(LAB)
+    (tmp_path / "thelab_torn.py").write_text("import a_package_that_is_not_there\n")
+    info = tmp_path / "thelab-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thelab\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        textwrap.dedent("""
+        [obygaze.models]
+        difference = thelab_models:Difference
+        frames_of_lab = thelab_models:FRAMES
+        torn = thelab_torn:make
+        gone = thelab_models:gone
+        """)
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    for name in ("thelab_models", "thelab_torn"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def data(make_planted):
+    return make_planted(direction=3.0, film=0.5, n_movies=4, n_per_movie=30)
+
+
+def within(run):
+    rows = run.metrics[run.metrics["metric"] == "within_movie_auc"]
+    return dict(zip(rows["model"], rows["pooled"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("thelab_models:pipeline", "thelab_models:pipeline"),
+        ("thelab_models:Difference", "thelab_models:Difference"),
+        ("thelab_models:ready", "thelab_models:ready"),
+        ("thelab_models:SPEC", "lab_grid"),
+        ("difference", "difference"),
+    ],
+)
+@pytest.mark.usefixtures("_lab")
+def test_a_labs_model_is_evaluated_by_name(data, asked, name):
+    run = evaluate(data, [asked], "enhn_s")
+    assert within(run)[name] > 0.8
+    assert next(iter(run.record["models"])) == name
+    assert (run.selection["model"] == "lab_grid").sum() == (8 if name == "lab_grid" else 0)
+
+
+def test_a_pipeline_is_evaluated_as_it_is_and_its_penalty_is_what_scikit_learn_makes_of_it(data):
+    run = evaluate(data, {"mine": make_pipeline(StandardScaler(), LogisticRegression(C=0.1))}, "enhn_s")
+    table = run.predictions.table.query("model == 'mine' and fold == 0")
+    y, out = data.levels == "S", data.movies == data.movies[0]
+    expected = make_pipeline(StandardScaler(), LogisticRegression(C=0.1)).fit(data.X[~out], y[~out])
+    np.testing.assert_allclose(table["score"], expected.decision_function(data.X[out]), atol=1e-5)
+
+
+class Torch(ClassifierMixin, BaseEstimator):
+    """A logistic regression in torch that keeps scikit-learn's convention."""
+
+    def __init__(self, lr=0.3, *, random_state=0):
+        self.lr = lr
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        import torch
+
+        generator = torch.Generator().manual_seed(self.random_state)
+        self.classes_ = np.unique(y)
+        w = (0.01 * torch.randn(X.shape[1], generator=generator)).requires_grad_()
+        optimiser = torch.optim.Adam([w], lr=self.lr)
+        features, labels = torch.from_numpy(X), torch.from_numpy(y.astype(np.float32))
+        for _ in range(10):
+            optimiser.zero_grad()
+            torch.nn.functional.binary_cross_entropy_with_logits(features @ w, labels).backward()
+            optimiser.step()
+        self.w_ = w.detach()
+        return self
+
+    def decision_function(self, X):
+        import torch
+
+        return (torch.from_numpy(X) @ self.w_).numpy()
+
+
+def test_a_plain_torch_estimator_is_evaluated_and_seeded_by_the_run(data):
+    pytest.importorskip("torch").set_num_threads(1)
+    run = evaluate(data, {"torch": Torch}, "enhn_s", n_seeds=2)
+    assert within(run)["torch"] > 0.8
+    table = run.predictions.table.query("model == 'torch'")
+    assert set(table["seed"]) == {0, 1}
+    again = evaluate(data, {"torch": Torch()}, "enhn_s", seed=1).predictions.table
+    assert again.query("model == 'torch'")["score"].tolist() == table.query("seed == 1")["score"].tolist()
+
+
+def test_a_skorch_estimator_is_evaluated(data):
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    skorch = pytest.importorskip("skorch")
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(12, 2)
+
+        def forward(self, X):
+            return torch.softmax(self.layer(X), dim=1)
+
+    def make(seed):
+        torch.manual_seed(seed)
+        return skorch.NeuralNetClassifier(
+            Net, max_epochs=4, lr=0.5, batch_size=30, train_split=None, verbose=0
+        )
+
+    first, again = (evaluate(data, {"skorch": make}, "enhn_s") for _ in range(2))
+    assert within(first)["skorch"] > 0.8
+    assert " at 0x" not in str(first.record["models"]["skorch"])
+    assert first.record == again.record
+
+
+class NeedsMovies(LogisticRegression):
+    """Weigh movies alike; request them by scikit-learn's metadata routing."""
+
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012
+
+    def fit(self, X, y, groups=None):
+        if groups is None:
+            raise ValueError("give the movies")
+        assert len(groups) == len(X)
+        _, movie, n = np.unique(groups, return_inverse=True, return_counts=True)
+        return super().fit(X, y, sample_weight=1 / n[movie])
+
+
+def test_an_estimator_that_requests_movies_gets_them_in_every_inner_fold_too(data):
+    given = {
+        "plain": NeedsMovies(),
+        "in_pipeline": make_pipeline(StandardScaler(), NeedsMovies()),
+        "in_spec": ModelSpec("in_spec", "", lambda _: NeedsMovies(), choose=Grid("C", (0.1, 1.0))),
+    }
+    values = within(evaluate(data, given, "enhn_s"))
+    assert min(values[name] for name in given) > 0.8
+
+
+def test_every_part_of_an_estimator_draws_from_the_runs_seed():
+    small = MLPClassifier(4, max_iter=3, early_stopping=False)
+    made = [spec.as_spec("net", make_pipeline(StandardScaler(), small)).make(seed) for seed in (3, 4)]
+    assert [one.get_params()["mlpclassifier__random_state"] for one in made] == [3, 4]
+    assert small.random_state is None
+    assert spec.as_spec("net", small).draws()
+    assert not spec.as_spec("plain", StandardScaler()).draws()
+    keyword = spec.as_spec("net", lambda *, seed=0: MLPClassifier(random_state=seed))
+    assert keyword.make(5).random_state == 5
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("liner", r"unknown model 'liner': did you mean 'linear'\?"),
+        ("diference", r"unknown model 'diference': did you mean 'difference'\?"),
+        ("xyz", r"unknown model 'xyz': expected one of linear, mlp, .*, or MODULE:FACTORY"),
+        (
+            "nowhere.models:make",
+            r"--model nowhere.models:make: module nowhere.models can't be imported: No mod",
+        ),
+        ("thelab_torn:make", r"module thelab_torn can't be imported: No module named 'a_package_that_is_not"),
+        ("torn", r"model torn of thelab_torn:make can't be imported: No module named 'a_package"),
+        ("gone", r"model gone of thelab_models:gone can't be imported: .*has no attribute 'gone'"),
+        ("thelab_models:missing", r"module thelab_models has no missing"),
+        ("thelab_models:NUMBER", r"NUMBER is a int: expected a ModelSpec, an estimator or a factory"),
+        ("thelab_models:broken", r"thelab_models:broken can't be made: RuntimeError: no licence"),
+        ("builtins:dict", r"builtins:dict gives a dict, which has no fit"),
+    ],
+)
+@pytest.mark.usefixtures("_lab")
+def test_a_model_that_can_not_be_found_is_refused_in_one_line(asked, message):
+    with pytest.raises(ModelError, match=message) as caught:
+        models_for("levels", [asked])
+    assert "\n" not in str(caught.value)
+
+
+class Silent(BaseEstimator):
+    def fit(self, X, y):
+        del X, y
+        return self
+
+
+class TwoColumns(Silent):
+    def decision_function(self, X):
+        return np.zeros((len(X), 2))
+
+
+class Torn(TwoColumns):
+    def fit(self, X, y):
+        del X, y
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (Silent(), "model mine can't be trained: Silent gives no scores: a model needs decision_function or"),
+        (
+            TwoColumns(),
+            r"model mine can't be trained: .* one finite score a clip: expected shape \[\d+\], fo",
+        ),
+        (ModelSpec("", "", lambda _: TwoColumns(), choose=None), "model mine can't score clips: TwoColumns"),
+        (Torn(), "model mine can't be trained: mat1 and mat2 shapes cannot be multiplied"),
+    ],
+)
+def test_an_estimator_that_can_not_be_used_is_refused_in_one_line(data, given, message):
+    with pytest.raises(ModelError, match=message):
+        evaluate(data, {"mine": given}, "enhn_s")
+
+
+def test_two_models_of_one_name_are_refused(data):
+    twice = ModelSpec("linear", "Another", lambda _: LogisticRegression())
+    with pytest.raises(ModelError, match="two models are called 'linear'"):
+        evaluate(data, [BUILTIN["linear"], twice], "enhn_s")
+    assert [one.name for one in models_for("levels", ["linear", "linear"])][:2] == [
+        "linear",
+        "always_positive",
+    ]
+
+
+@pytest.mark.usefixtures("_lab")
+def test_a_model_reads_frames_where_the_store_has_them_and_is_refused_where_not(make_store, tmp_path):
+    rng = np.random.default_rng(0)
+    clips = [
+        Clip(f"m{movie}-{place:02}", f"m{movie}", level=("EN", "S")[place % 2])
+        for movie in range(4)
+        for place in range(12)
+    ]
+    frames = rng.normal(size=(len(clips), 2, 5)).astype(np.float32)
+    frames[:, :, 0] += 3 * np.array([[clip.level == "S"] for clip in clips])
+    arrays = {"pooled": frames.mean(axis=1), "frames": frames}
+    path = make_store(tmp_path / "s", {clip.clip_id: clip.movie for clip in clips}, {"one": arrays})
+    data = load_dataset(open_store(path), Manifest(tuple(clips), tmp_path))
+    assert within(evaluate(data, ["thelab_models:FRAMES"], "en_s"))["frame_mean"] > 0.9
+    bare = make_store(
+        tmp_path / "t", {clip.clip_id: clip.movie for clip in clips}, {"one": {"pooled": arrays["pooled"]}}
+    )
+    data, seen = load_dataset(open_store(bare), Manifest(tuple(clips), tmp_path)), []
+    with pytest.raises(DatasetError, match="backbone one has no frames in this store: it has pooled"):
+        evaluate(data, ["linear", "frames_of_lab"], "en_s", progress=lambda *done: seen.append(done))
+    assert not seen  # before hours of training, not after
+
+
+def test_the_zoos_models_stand_in_one_order_probes_first_and_baselines_last():
+    names = [one.name for one in default_models("levels")]
+    assert names[:4] == ["linear", "mlp", "pcbm_lr", "pcbm_dt"]
+    assert names[-1] == "movie_prior"
+    assert "cav" in [one.name for one in default_models("concept")]
+    assert "cav" not in names
+    looks = [one.looks_at_features for one in default_models("levels")]
+    assert looks == sorted(looks, reverse=True)
+    assert [one.name for one in models_for("levels", ["mlp"])][:2] == ["mlp", "always_positive"]

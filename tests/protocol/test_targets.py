@@ -1,0 +1,125 @@
+"""What a model is asked: tasks by name or by levels, concepts, ordered levels and scales of any codebook."""
+
+import numpy as np
+import pytest
+
+from obygaze_features.manifest import Clip, Codebook, Level, Manifest, ManifestError, Scale, builtin_codebook
+from obygaze_models.errors import ProtocolError
+from obygaze_models.protocol import find_target, labels_of, level_target
+from obygaze_models.protocol.targets import NOT_ASKED, choose_targets
+
+CODEBOOK = builtin_codebook("obygaze12")
+
+
+@pytest.fixture
+def labels(tmp_path):
+    given = [("EN", ()), ("HN", ("Body",)), ("NS", ("Look",)), ("S", ("Body", "Voice")), (None, ())]
+    clips = [Clip(f"c{n}", "m", level=level, concepts=concepts) for n, (level, concepts) in enumerate(given)]
+    return labels_of(Manifest(tuple(clips), tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "expected"),
+    [
+        ("en_s", "levels", [0, -1, -1, 1, -1]),
+        ("hn_s", "levels", [-1, 0, -1, 1, -1]),
+        ("enhn_s", "levels", [0, 0, -1, 1, -1]),
+        ("levels", "ordinal", [0, 1, -1, 2, -1]),
+        ("concept:Body", "concept", [0, 1, -1, 1, -1]),
+        ("concept:body", "concept", [0, 1, -1, 1, -1]),
+    ],
+)
+def test_a_clip_is_labelled_by_its_level_or_concept_or_not_asked(labels, name, kind, expected):
+    target = find_target(name, CODEBOOK)
+    assert target.kind == kind
+    assert target.of(labels).tolist() == expected
+    assert target.n_classes == max(expected) + 1
+    assert NOT_ASKED == -1
+
+
+def test_levels_make_a_task_that_the_codebook_does_not_name(labels):
+    target = level_target(("en",), ("HN", "S"), CODEBOOK)
+    assert (target.name, target.kind) == ("EN-vs-HN+S", "levels")
+    assert target.of(labels).tolist() == [0, 1, -1, 1, -1]
+
+
+def test_only_visual_concepts_are_columns(labels):
+    assert labels.concepts == CODEBOOK.visual_concepts
+    assert labels.present[:, labels.concepts.index("Body")].tolist() == [False, True, False, True, False]
+    assert labels.take(np.array([3])).present.sum() == 1
+
+
+def test_a_scale_of_the_codebook_is_ordered_and_two_levels_are_two_classes(tmp_path):
+    three = tuple(Level(name) for name in ("low", "middle", "high"))
+    codebook = Codebook(
+        name="moods",
+        version="1",
+        levels=(Level("no"), Level("yes")),
+        scales=(Scale("valence", three), Scale("loud", (Level("quiet"), Level("noisy")))),
+    )
+    clips = tuple(
+        Clip(f"c{n}", "m", level=level, extras={"valence": valence, "loud": loud})
+        for n, (level, valence, loud) in enumerate(
+            [("yes", "high", "quiet"), ("no", "", "noisy"), (None, "low", "")]
+        )
+    )
+    labels = labels_of(Manifest(clips, tmp_path, codebook=codebook))
+    valence = find_target("scale:valence", codebook)
+    assert (valence.kind, valence.n_classes, valence.title) == ("ordinal", 3, "low < middle < high")
+    assert valence.of(labels).tolist() == [2, -1, 0]
+    loud = find_target("scale:loud", codebook)
+    assert (loud.kind, loud.of(labels).tolist()) == ("levels", [0, 1, -1])
+    levels = find_target("levels", codebook)
+    assert (levels.kind, levels.of(labels).tolist()) == ("levels", [1, 0, -1])
+    bare = labels_of(Manifest((Clip("c0", "m"),), tmp_path, codebook=codebook))
+    with pytest.raises(ProtocolError, match="the manifest has no column valence, which scale:valence asks"):
+        valence.of(bare)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("hn_ss", ManifestError, r"unknown task 'hn_ss'.*did you mean.*hn_s.*in the codebook 'obygaze12'"),
+        (
+            "concept:Bodyy",
+            ManifestError,
+            r"unknown concept 'Bodyy'.*did you mean.*Body.*codebook 'obygaze12'",
+        ),
+        (
+            "concept:Voice",
+            ProtocolError,
+            r"concept 'Voice' is not visual: expected one of Type of shot, Look",
+        ),
+        ("scale:valence", ManifestError, r"unknown scale 'valence'.*in the codebook 'obygaze12'"),
+    ],
+)
+def test_what_the_codebook_lacks_is_refused_with_the_nearest_name(name, error, message):
+    with pytest.raises(error, match=message):
+        find_target(name, CODEBOOK)
+
+
+@pytest.mark.parametrize(
+    ("sides", "error", "message"),
+    [
+        ((("EN",), ("SS",)), ManifestError, r"unknown level 'SS'.*in the codebook 'obygaze12'"),
+        ((("EN",), ()), ProtocolError, "give --negative and --positive"),
+        ((("EN", "S"), ("S",)), ProtocolError, "level 'S' is both negative and positive"),
+        (
+            (("NS",), ("S",)),
+            ProtocolError,
+            "level 'NS' does not count as a label in the codebook 'obygaze12'",
+        ),
+    ],
+)
+def test_levels_that_make_no_task_are_refused(sides, error, message):
+    with pytest.raises(error, match=message):
+        level_target(*sides, CODEBOOK)
+
+
+def test_training_and_test_are_chosen_by_name_or_levels_and_the_only_task_by_default():
+    train, test = choose_targets(CODEBOOK, "hn_s", None, test_sides=(("EN", "HN"), ("S",)))
+    assert (train.name, test.name) == ("hn_s", "EN+HN-vs-S")
+    with pytest.raises(ProtocolError, match="--task names a task and --negative and --positive make one"):
+        choose_targets(CODEBOOK, "hn_s", None, sides=(("EN",), ("S",)))
+    with pytest.raises(ProtocolError, match=r"no task is given \(--task\): expected one of en_s, hn_s"):
+        choose_targets(CODEBOOK, None, None)

@@ -1,0 +1,178 @@
+"""Only containers are videos; pictures have a largest size; what is odd about them is said."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from av.codec import codecs_available
+
+from obygaze_features.video import VideoError, keyframes, probe, read_frames, uniform
+from obygaze_features.video.picture import black_bars
+
+# Encoders of the installed PyAV, each in a container that takes it.
+SPARSE = "av1 ffv1 hevc libsvtav1 libvpx libvpx-vp9 libx264 libx265 mpeg1video mpeg2video mpeg4"
+SPARSE += " prores prores_ks vp8 vp9"
+NUT = "amv:yuvj420p asv1 asv2 cfhd:yuv422p10le cinepak:rgb24 cljr:yuv411p dpx:gray ffvhuff flashsv:bgr24 flv"
+NUT += " gif:rgb8 h263p huffyuv:yuv422p jpegls:bgr24 magicyuv msmpeg4v2 msvideo1:rgb555le png:rgb24"
+NUT += " r10k:gbrp10le r210:gbrp10le rpza:rgb555le speedhq svq1:yuv410p targa:bgr24 utvideo v210:yuv422p10le"
+NUT += " v308:yuv444p v410:yuv444p10le wmv1 wmv2 y41p:yuv411p yuv4 zlib:bgr24"
+MOV = "avrp:gbrp10le dxv:rgba exr:grayf32le qtrle:rgb24 sgi:rgb24 tiff:rgb24"
+MKV = "jpeg2000 msmpeg4 rawvideo snow"
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(VideoError) as caught:
+        read_frames(path, uniform(1))
+    return caught.value.reason
+
+
+def encoded(path: Path, pictures: list[av.VideoFrame], codec: str = "libx264", **settings: object) -> Path:
+    with av.open(str(path), "w") as output:
+        stream = output.add_stream(codec, rate=25, options={})
+        stream.width, stream.height = pictures[0].width, pictures[0].height
+        stream.pix_fmt = pictures[0].format.name
+        for name, value in settings.items():
+            setattr(stream.codec_context, name, value)
+        for number, frame in enumerate(pictures):
+            frame.pts, frame.time_base = number, Fraction(1, 25)
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
+    return path
+
+
+def plain(width: int, height: int, value: int = 120, pix_fmt: str = "yuv420p") -> list[av.VideoFrame]:
+    picture = np.full((height, width, 3), value, np.uint8)
+    return [av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format=pix_fmt) for _ in range(3)]
+
+
+CASES = [
+    *((name, "mkv", "sparse") for name in SPARSE.split()),
+    *((name, "nut", "sequential") for name in NUT.split()),
+    *((name, "mov", "sequential") for name in MOV.split()),
+    *((name, "mkv", "sequential") for name in MKV.split()),
+]
+
+
+@pytest.mark.parametrize(("name", "suffix", "method"), CASES)
+def test_frames_of_every_encoder_are_bit_equal_to_those_of_decoding_everything(
+    tmp_path, encode_film, name, suffix, method
+):
+    codec, _, pix_fmt = name.partition(":")
+    if codec not in codecs_available:
+        pytest.skip(f"this PyAV has no encoder {codec}")
+    pix_fmt = pix_fmt or ("yuv422p10le" if codec.startswith("prores") else "yuv420p")
+    path = encode_film(tmp_path / f"a.{suffix}", codec, 20, {"g": "8"}, pix_fmt=pix_fmt)
+    with av.open(str(path)) as container:
+        reference = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    frames = read_frames(path, uniform(7))
+    assert (frames.method, frames.status, frames.total) == (method, "ok", 20)
+    assert bool(frames.why_sequential) == (method == "sequential")
+    for image, number in zip(frames.images, frames.index, strict=True):
+        assert np.array_equal(image, reference[number])
+
+
+def test_text_and_lists_of_other_files_are_refused_with_their_reason(films):
+    secret = films["b1.mp4"]
+    texts = {
+        "passwd.txt": ("root:x:0:0:root:/root:/bin/bash\n" * 20, "this is a text file, not a video file"),
+        "art.ans": ("\x1b[31mhello\x1b[0m\n" * 50, "this is a text file, not a video file"),
+        "concat.mp4": (f"ffconcat version 1.0\nfile '{secret.name}'\n", "a list of other files (ffconcat)"),
+        "hls.m3u8": (
+            f"#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\nfile://{secret}\n#EXT-X-ENDLIST\n",
+            "a list of other files (HLS)",
+        ),
+        "dash.mpd": ('<?xml version="1.0"?>\n<MPD></MPD>\n', "a list of other files (DASH)"),
+        "session.sdp": ("v=0\no=- 0 0 IN IP4 127.0.0.1\n", "a list of other files (SDP)"),
+    }
+    for name, (text, reason) in texts.items():
+        path = secret.with_name(name)
+        path.write_text(text)
+        assert reason in refused(path)
+        path.unlink()
+
+
+def test_pictures_and_sound_that_ffmpeg_could_open_are_no_videos(tmp_path):
+    picture = tmp_path / "a.mp4"
+    encoder = av.CodecContext.create("png", "w")
+    encoder.width = encoder.height = 16
+    encoder.pix_fmt, encoder.time_base = "rgb24", Fraction(1, 25)
+    frame = av.VideoFrame.from_ndarray(np.zeros((16, 16, 3), np.uint8), format="rgb24")
+    picture.write_bytes(b"".join(bytes(packet) for packet in encoder.encode(frame)))
+    assert "not a video file that can be read" in refused(picture)
+
+
+@pytest.mark.parametrize("name", ["a:b.mp4", "http:x.mp4", "concat:one.mp4|two.mp4", "100%d.mp4"])
+def test_names_with_colons_are_names(films, tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(films["b1.mp4"].read_bytes())
+    assert read_frames(path, uniform(2)).status == "ok"
+    assert probe(path).frames == 100
+
+
+def test_huge_pictures_are_not_decoded(tmp_path):
+    reason = refused(encoded(tmp_path / "huge.mov", [av.VideoFrame(16000, 16000, "gray")], "png"))
+    assert "up to 89,478,485 pixels are decoded" in reason
+
+
+def test_pixels_that_are_not_square_are_said(tmp_path):
+    path = encoded(tmp_path / "a.mp4", plain(64, 48), sample_aspect_ratio=Fraction(16, 11))
+    frames = read_frames(path, uniform(1))
+    assert (frames.width, frames.height, frames.status) == (64, 48, "ok")
+    assert frames.notes[0] == (
+        "pixels are not square (16:11): the pictures are given as stored, 64x48, and players show 93x48"
+    )
+
+
+def test_hdr_and_more_than_8_bits_are_said(tmp_path):
+    path = encoded(
+        tmp_path / "a.mp4",
+        plain(64, 48, pix_fmt="yuv420p10le"),
+        color_trc=16,
+        colorspace=9,
+        color_primaries=9,
+    )
+    frames = read_frames(path, uniform(1))
+    assert frames.matrix == "bt2020"
+    assert not frames.full_range
+    assert "HDR (PQ): its brightness was not mapped to an ordinary screen's" in frames.notes
+    assert "10 bits a sample: rounded to 8" in frames.notes
+
+
+@pytest.mark.parametrize(
+    ("height", "colorspace", "matrix", "said"),
+    [(48, 2, "bt601 (untagged)", False), (720, 2, "bt601 (untagged)", True), (720, 1, "bt709", False)],
+)
+def test_the_matrix_of_colours_is_recorded_and_its_absence_said_for_hd(
+    tmp_path, height, colorspace, matrix, said
+):
+    frames = read_frames(
+        encoded(tmp_path / "b.mp4", plain(height, height), colorspace=colorspace), uniform(1)
+    )
+    assert frames.matrix == frames.record()["matrix"] == matrix
+    assert any("no colour matrix is tagged" in note for note in frames.notes) == said
+
+
+def test_colours_that_cannot_be_converted_are_named(tmp_path):
+    assert "coded as ICtCp" in refused(encoded(tmp_path / "a.mp4", plain(64, 48), colorspace=14))
+
+
+def test_black_bars_are_measured_and_said(tmp_path):
+    picture = np.zeros((100, 80, 3), np.uint8)
+    picture[15:85, 5:] = 130
+    pictures = [av.VideoFrame.from_ndarray(each, format="rgb24") for each in (picture * 0, picture, picture)]
+    path = encoded(tmp_path / "a.mkv", [each.reformat(format="yuv420p") for each in pictures], "ffv1")
+    frames = read_frames(path, uniform(3))
+    assert frames.bars == (15, 15, 5, 0)
+    assert "black bars cover 34% of the pictures (pixels: 15 above, 15 below, 5 at the left)" in frames.notes
+    assert read_frames(encoded(tmp_path / "b.mkv", plain(64, 48), "ffv1"), uniform(1)).bars == (0, 0, 0, 0)
+    assert black_bars(np.zeros((4, 4, 3), np.uint8)) is None
+
+
+def test_key_frames_that_repeat_are_counted(films):
+    frames = read_frames(films["b1.mp4"], keyframes(12))
+    assert frames.distinct == frames.record()["distinct"] == 5
+    assert "5 of the 12 key frames taken are distinct: the others repeat them" in frames.notes
+    assert not read_frames(films["b1.mp4"], keyframes(4)).notes
+    assert not read_frames(films["b1.mp4"], uniform(200)).notes

@@ -1,0 +1,211 @@
+"""Many windows of one file in one pass give what each gives alone; seeks and shared facts change nothing."""
+
+from collections import Counter
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from obygaze_features.video import (
+    Frames,
+    VideoError,
+    at,
+    file_digest,
+    keyframes,
+    read_frames,
+    read_samplings,
+    read_windows,
+    share_in,
+    uniform,
+)
+from obygaze_features.video import index as index_room
+from obygaze_features.video import learnt as learnt_room
+from obygaze_features.video import sparse as sparse_room
+from obygaze_features.video.index import index_packets
+from obygaze_features.video.table import PacketTable
+
+FILMS = [
+    "pyramid.mp4",
+    "open_gop.ts",
+    "asp.avi",
+    "hevc_cra.mp4",
+    "vp9.webm",
+    "av1.mkv",
+    "mpeg2.vob",
+    "h264.avi",
+]
+SOUGHT = [
+    "pyramid.mp4",
+    "open_gop.mp4",
+    "b2.mkv",
+    "flash.flv",
+    "hevc_cra.mp4",
+    "hevc_cra.mkv",
+    "hevc_layers.mp4",
+]
+SOUGHT += ["vp8.webm", "vp9.webm", "vp9.mp4", "av1.mkv", "av1.mp4", "mpeg1.mkv", "mpeg2.mkv", "prores.mov"]
+WINDOWS = [(2.0, 3.2), (0.0, 1.6), (0.8, 2.4), (0.8, 2.4), (3.9, 4.0), (None, 0.5), (3.0, 9.0), (50.0, 60.0)]
+
+
+def facts(frames: Frames[np.ndarray]) -> dict[str, object]:
+    """Everything about frames but what a pass shares out among its windows."""
+    return {name: value for name, value in frames.record().items() if name != "decoded"}
+
+
+def assert_as_alone(path: Path, windows, *, strict: bool = False) -> None:
+    wishes = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.copy())]
+    together = dict(read_windows(path, windows, wishes, strict=strict))
+    assert sorted(together) == list(range(len(windows)))
+    for number, (start, end) in enumerate(windows):
+        result = together[number]
+        if isinstance(result, VideoError):
+            with pytest.raises(VideoError) as alone_too:
+                read_samplings(path, wishes, start_s=start, end_s=end, strict=strict)
+            assert str(alone_too.value) == str(result)
+            continue
+        alone = read_samplings(path, wishes, start_s=start, end_s=end, strict=strict)
+        for mine, its in zip(result, alone, strict=True):
+            assert np.array_equal(mine.images, its.images)
+            assert np.array_equal(mine.index, its.index)
+            assert np.array_equal(mine.time_s, its.time_s)
+            assert facts(mine) == facts(its)
+
+
+@pytest.mark.parametrize("name", FILMS)
+def test_each_window_gets_what_it_gets_alone(films, name):
+    assert_as_alone(films[name], WINDOWS)
+
+
+@pytest.mark.parametrize("name", ["no_b.mp4", "hevc.mp4", "vp9.webm", "mpeg2.mkv", "h264.avi", "raw.h264"])
+@pytest.mark.parametrize("strict", [False, True])
+def test_damage_costs_the_windows_that_it_concerns(films, tmp_path, name, strict):
+    data = bytearray(films[name].read_bytes())
+    with av.open(str(films[name])) as container:
+        victim = [packet for packet in container.demux(video=0) if packet.size][40]
+    start = data.index(bytes(victim))
+    data[start : start + victim.size] = b"\xff" * victim.size
+    path = tmp_path / name
+    path.write_bytes(data)
+    windows = [(None, None)] if name == "raw.h264" else WINDOWS
+    assert_as_alone(path, windows, strict=strict)
+
+
+def test_a_frame_that_many_windows_want_is_decoded_and_handled_once(films):
+    calls: Counter[bytes] = Counter()
+
+    def each(frame: np.ndarray) -> int:
+        calls[frame.tobytes()] += 1
+        return int(frame.sum())
+
+    windows = [(i * 0.2, i * 0.2 + 1.0) for i in range(15)]
+    results = [result for _, result in read_windows(films["pyramid.mp4"], windows, [(uniform(12), each)])]
+    assert set(calls.values()) == {1}
+    assert sum(frames.decoded for (frames,) in results) <= 100
+
+
+def test_a_window_comes_as_soon_as_its_last_frame_does(films):
+    windows = [(3.0, 4.0), (0.0, 0.4), (1.0, 1.4)]
+    coming = read_windows(films["closed.ts"], windows, [(uniform(3), lambda frame: frame)])
+    number, (frames,) = next(coming)
+    assert number == 1
+    assert frames.decoded < 20
+    assert [number for number, _ in coming] == [2, 0]
+
+
+def test_a_file_that_cannot_be_read_is_one_error_for_all(tmp_path):
+    with pytest.raises(VideoError, match="no such file"):
+        list(read_windows(tmp_path / "none.mp4", WINDOWS, [(uniform(2), np.mean)]))
+
+
+@pytest.mark.parametrize("name", SOUGHT)
+def test_frames_after_seeks_are_bit_equal(films, monkeypatch, name):
+    monkeypatch.setattr(sparse_room, "SEEK_AHEAD", 5)
+    sought: list[int] = []
+    seek = sparse_room.Feed._seek
+
+    def noted(feed: sparse_room.Feed, first: int) -> None:
+        seek(feed, first)
+        sought.append(feed._next)
+
+    monkeypatch.setattr(sparse_room.Feed, "_seek", noted)
+    with av.open(str(films[name])) as container:
+        reference = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    for targets in ([75], [2, 30, 55, 97], [60, 61, 99]):
+        frames = read_frames(films[name], at(targets))
+        assert (frames.method, frames.status) == ("sparse", "ok")
+        assert all(np.array_equal(a, reference[b]) for a, b in zip(frames.images, targets, strict=True))
+    assert sought
+
+
+def test_a_seek_that_leads_astray_is_done_without(films, monkeypatch, numbers):
+    monkeypatch.setattr(sparse_room, "SEEK_AHEAD", 5)
+    monkeypatch.setattr(PacketTable, "number", lambda *_: -1)
+    assert_as_alone(films["pyramid.mp4"], WINDOWS)
+    frames = read_frames(films["pyramid.mp4"], at([10, 80]))
+    assert (frames.method, numbers(frames.images)) == ("sparse", [10, 80])
+
+
+def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, monkeypatch):
+    for room in (learnt_room, index_room):
+        monkeypatch.setattr(room, "LARGE_BYTES", 0)
+    read = index_room._read_index
+    share_in(tmp_path)
+    try:
+        for name in ("hevc_cra.ts", "asp.avi", "h264.avi"):
+            path = films[name]
+            direct = read(path)
+            index_room._index.cache_clear()
+            first, digest = index_packets(path), file_digest(path)
+            index_room._index.cache_clear()  # as another process would begin
+            learnt_room._digest.cache_clear()
+            monkeypatch.setattr(index_room, "_read_index", None)
+            again = index_packets(path)
+            assert file_digest(path) == digest
+            monkeypatch.setattr(index_room, "_read_index", read)
+            for table in (first, again):
+                for column in ("pts", "size", "rank", "random_access", "spare", "shown", "time_s", "key"):
+                    assert np.array_equal(
+                        getattr(table, column), getattr(direct, column), equal_nan=False
+                    ) or (getattr(direct, column) is None and getattr(table, column) is None)
+                assert (table.unsafe, table.notes, table.seekable) == (
+                    direct.unsafe,
+                    direct.notes,
+                    direct.seekable,
+                )
+    finally:
+        share_in(None)
+        index_room._index.cache_clear()
+
+
+def test_a_folder_that_cannot_be_written_costs_no_clip(films, tmp_path, monkeypatch):
+    for room in (learnt_room, index_room):
+        monkeypatch.setattr(room, "LARGE_BYTES", 0)
+    share_in(tmp_path / "gone")
+    try:
+        index_room._index.cache_clear()
+        assert read_frames(films["vp9.mp4"], uniform(2)).status == "ok"
+        assert len(file_digest(films["vp9.mp4"])) == 64
+    finally:
+        share_in(None)
+        index_room._index.cache_clear()
+
+
+def test_a_hundred_windows_hold_no_more_frames_than_are_open(films):
+    alive = 0
+    most = 0
+
+    class Kept:
+        def __init__(self, _: np.ndarray) -> None:
+            nonlocal alive, most
+            alive += 1
+            most = max(most, alive)
+
+        def __del__(self) -> None:
+            nonlocal alive
+            alive -= 1
+
+    windows = [(i * 0.4, i * 0.4 + 0.4) for i in range(10)]
+    for _ in read_windows(films["b1.mp4"], windows, [(uniform(10), Kept)]):
+        pass
+    assert most <= 30
