@@ -1,6 +1,5 @@
 """`obygaze evaluate`: models and baselines, one movie left out at a time."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,7 +139,6 @@ def evaluate(
     from obygaze_models.dataset import load_dataset
     from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
     from obygaze_models.evaluation.run_folder import check_free, run_name, to_json, write_run
-    from obygaze_models.models.mlp import make_mlp
     from obygaze_models.models.registry import models_for
     from obygaze_models.prediction.final import save_models
     from obygaze_models.protocol.targets import choose_targets
@@ -155,8 +153,7 @@ def evaluate(
     train, tested = choose_targets(
         clips.codebook, task, test, sides=(negative, positive), test_sides=(test_negative, test_positive)
     )
-    changed = {} if imbalance == "none" else {"mlp": partial(make_mlp, imbalance=imbalance)}
-    specs = models_for(train.kind, models or None, **changed)
+    specs = models_for(train.kind, models or None, imbalance=imbalance)
     data = load_dataset(opened, labelled, backbone=backbone, features=features, pool=pool or "max")
     if pool and data.features == "pooled":
         raise click.UsageError(
@@ -173,12 +170,13 @@ def evaluate(
     with progress_bar("training", "model") as progress:
         run = run_evaluation(
             data,
-            specs if models else None,
+            models or None,
             train,
             tested,
             seed=seed,
             n_seeds=n_seeds,
             seen=seen,
+            imbalance=imbalance,
             origin={"manifest_sha256": digest, "label_policy": policy},
             progress=progress,
         )
