@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from obygaze_features.commands.extract_output import note, progress, show_estimate, show_outcome
-from obygaze_features.commands.store_output import HERE
+from obygaze_features.commands.store_output import LOCAL
 from obygaze_features.io import NO_LICENCE
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Shard(click.ParamType[tuple[int, int]]):
 
 @click.command()
 @click.argument("manifest", type=click.Path(path_type=Path))
-@click.argument("store", type=HERE)
+@click.argument("store", type=LOCAL)
 @click.option(
     "--backbone",
     "names",

@@ -11,7 +11,7 @@ import click
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-class Here(click.Path):
+class LocalPath(click.Path):
     """A path on this machine; a URL would be taken for folders with odd names, so it is refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -26,7 +26,7 @@ class Here(click.Path):
         return super().convert(value, param, ctx)
 
 
-HERE = Here(path_type=Path, readable=False)
+LOCAL = LocalPath(path_type=Path, readable=False)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.records import one_line
 from obygaze_features.store.store import Place, Store, check_version, files_of
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, listed
-from obygaze_features.store.transfer import FileProgress, download, each
+from obygaze_features.store.transfer import FileProgress, download, in_threads
 
 
 def card_files(
@@ -290,7 +290,7 @@ class _Push:
                 if name not in there or known.get(name) != (digest, *there[name])
             }
         self._done = len(self._digests) - len(rest)
-        each(self._upload, sorted(rest - {DIGESTS, TAG_DIGESTS}), WRITERS)
+        in_threads(self._upload, sorted(rest - {DIGESTS, TAG_DIGESTS}), WRITERS)
         for name in (TAG_DIGESTS, DIGESTS):
             if name in rest:
                 self._upload(name)

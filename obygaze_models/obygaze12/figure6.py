@@ -90,7 +90,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 
 def _paper_rows(one: PaperResults) -> list[dict[str, Any]]:
-    table = one.film_pairs.table.assign(called=one.film_pairs.called)
+    table = one.movie_pairs.table.assign(called=one.movie_pairs.called)
     rows: list[dict[str, Any]] = []
     for movie, part in table.groupby("movie", sort=False):
         pairs = [pair for _, pair in part.groupby("fold")]
