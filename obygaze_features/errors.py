@@ -7,7 +7,17 @@ from pathlib import Path
 
 
 class ObygazeError(ValueError):
-    """Base of all errors meant for users; the command prints the message in place of a traceback."""
+    """Base of all errors meant for users; the command prints the message in place of a traceback.
+
+    Examples
+    --------
+    >>> from obygaze_features import ObygazeError, open_store
+    >>> try:
+    ...     open_store("stores/nothing")
+    ... except ObygazeError as error:
+    ...     print(error)
+    stores/nothing: no such store, nor a version of it (nothing-1.0.0)
+    """
 
 
 class OutputError(ObygazeError):

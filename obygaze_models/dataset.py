@@ -56,6 +56,18 @@ class Dataset:
         the store that the manifest lacks (``in_store_only``).
     group : Group, optional
         Where frames and tokens are read from.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> data.X.shape
+    (95, 8)
+    >>> data.movies[:2]
+    array(['film0', 'film0'], dtype='<U5')
+    >>> data.take(data.rows(["film0-c003"])).clip_ids
+    array(['film0-c003'], dtype='<U10')
     """
 
     X: NDArray[np.float32]
@@ -162,6 +174,16 @@ def load_dataset(
     ------
     DatasetError
         The backbone or array is not in the store or not named, or no annotated clip has features.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> data.X.shape
+    (95, 8)
+    >>> [(one.clip_id, one.reason) for one in data.excluded]
+    [('film5-c015', 'failed: the file is empty (0 bytes)')]
     """
     group = find_group(store, backbone)
     array = _find_array(store, group, features)

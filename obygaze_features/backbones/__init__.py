@@ -58,6 +58,13 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
     ------
     BackboneError
         If there is no such backbone, it does not take an option, or cannot be had.
+
+    Examples
+    --------
+    >>> from obygaze_features import load_backbone
+    >>> backbone = load_backbone("descriptors", n_frames=8)
+    >>> [(output.name, output.shape) for output in backbone.outputs]
+    [('frames', (8, 103)), ('pooled', (103,))]
     """
     if name in TEXT_BACKBONES:
         raise BackboneError(f"backbone '{name}' reads texts, not frames")
@@ -80,7 +87,14 @@ def load_text_backbone(name: str, **options: Any) -> TextBackbone:
 
 
 def backbone_names() -> tuple[str, ...]:
-    """Name the backbones there are: those of this package, and what others bring along."""
+    """Name the backbones there are: those of this package, and what others bring along.
+
+    Examples
+    --------
+    >>> from obygaze_features import backbone_names
+    >>> "descriptors" in backbone_names()
+    True
+    """
     return tuple(sorted({*BACKBONES, *TEXT_BACKBONES, *(entry.name for entry in entry_points(group=GROUP))}))
 
 

@@ -49,6 +49,16 @@ class Backbone:
         What a stranger needs to give the same numbers: head, layer, hub, architecture, preset, compute.
     libraries
         Distributions beside numpy whose versions decide the numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from obygaze_features.backbones import Backbone, Output
+    >>> def mean_colour(batch):
+    ...     return {"pooled": batch.mean(axis=(1, 2, 3), dtype=np.float32)}
+    >>> backbone = Backbone("colour", 4, np.array, mean_colour, (Output("pooled", (3,)),), {"head": None})
+    >>> backbone.encode(np.zeros((1, 4, 16, 16, 3), dtype=np.uint8))["pooled"]
+    array([[0., 0., 0.]], dtype=float32)
     """
 
     name: str

@@ -50,6 +50,13 @@ class Clip:
     ------
     ManifestError
         Naming the clip and the column, if a value is not allowed.
+
+    Examples
+    --------
+    >>> from obygaze_features import Clip
+    >>> clip = Clip("film0-c000", "film0", start_s=0, end_s=4, level="S", concepts=("Body",))
+    >>> clip.duration_s
+    4.0
     """
 
     clip_id: str

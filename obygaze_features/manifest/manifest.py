@@ -33,6 +33,16 @@ class Manifest:
     ManifestError
         If two clips share an id, clips differ in their extra columns, or a level or concept is not in the
         codebook.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from obygaze_features import Clip, Manifest
+    >>> manifest = Manifest((Clip("a", "film0"), Clip("b", "film1")), Path())
+    >>> manifest.movies
+    ('film0', 'film1')
+    >>> manifest.by_id["a"].movie
+    'film0'
     """
 
     clips: tuple[Clip, ...]
@@ -109,6 +119,17 @@ def read_manifest(path: str | Path) -> Manifest:
     ------
     ManifestError
         Naming file, line and column of the first few problems, and how many there are; or the codebook file.
+
+    Examples
+    --------
+    >>> from obygaze_features import read_manifest
+    >>> manifest = read_manifest("films.csv")
+    >>> len(manifest)
+    96
+    >>> manifest.movies[:2]
+    ('film0', 'film1')
+    >>> manifest.codebook.name
+    'obygaze12'
     """
     path = Path(path)
     table = read_table(path, needed=FIELDS, advice=ADVICE)
@@ -136,6 +157,15 @@ def write_manifest(manifest: Manifest, path: str | Path) -> Manifest:
     ------
     ManifestError
         If another codebook lies where readers would take it for this manifest's.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from obygaze_features import Clip, Manifest, read_manifest, write_manifest
+    >>> manifest = Manifest((Clip("a", "film0", level="S"),), Path())
+    >>> _ = write_manifest(manifest, "mine.csv")
+    >>> read_manifest("mine.csv").clips[0].level
+    'S'
     """
     path = Path(path)
     placed = manifest.placed_in(absolute(path).parent)

@@ -119,6 +119,13 @@ def diff(first: Store, second: Store) -> StoreDiff:
     ------
     StoreError
         If a store's bytes are damaged or gone.
+
+    Examples
+    --------
+    >>> from obygaze_features import diff, open_store
+    >>> found = diff(open_store("stores/films"), open_store("stores/films-1.0.0"))
+    >>> found.equal
+    True
     """
     theirs = {clip.clip_id: clip for clip in second.clips}
     common = [(clip, theirs[clip.clip_id]) for clip in first.clips if clip.clip_id in theirs]

@@ -1,9 +1,11 @@
 """Reading one backbone's features in a sealed store."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import zarr
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store.chunks import plain_chunk, read_chunks
-from obygaze_features.store.clips_csv import parse_clips_csv
+from obygaze_features.store.clips_csv import StoredClip, parse_clips_csv
 from obygaze_features.store.format import (
     ARRAYS,
     DONE,
@@ -20,9 +22,16 @@ from obygaze_features.store.format import (
     PROVENANCE,
     STATUSES,
     TABLE,
+    TIME_ARRAYS,
     block_rows,
+    dimensions,
 )
+from obygaze_features.store.labelled import Labels, LazyArray, dataset_of, frame_of, html_table
 from obygaze_features.store.store_files import StoreFiles, gone, guarded, whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
 
 HARMLESS = 2**26
 """Bytes that a chunk may claim without being asked whether they are there: a question costs a round trip."""
@@ -49,6 +58,17 @@ class Group:
         Names of the feature arrays there are.
     n_frames
         Frames sampled from every clip, F; 1 in a store of texts, which have none.
+
+    Examples
+    --------
+    >>> from obygaze_features import open_store
+    >>> group = open_store("stores/films")["toy"]
+    >>> group
+    Group('toy', 96 clips, 95 usable, pooled, frames)
+    >>> group.pooled()[group.usable].shape
+    (95, 8)
+    >>> group.read("film0-c000", "frames").shape
+    (2, 8)
     """
 
     def __init__(self, files: StoreFiles, node: zarr.Group) -> None:
@@ -81,8 +101,84 @@ class Group:
         usable = int(self.usable.sum())
         return f"Group({self.name!r}, {len(self)} clips, {usable} usable, {', '.join(self.arrays)})"
 
+    def _repr_html_(self) -> str:
+        usable = int(self.usable.sum())
+        rows = [
+            (name, " x ".join(self._dims(name)), " x ".join(map(str, self.shape(name))), self.dtype(name))
+            for name in self.arrays
+        ]
+        title = f"{self.name}: {len(self)} clips, {usable} usable"
+        return html_table(title, ("array", "dimensions", "shape", "data type"), rows)
+
     def __len__(self) -> int:
         return len(self.clip_ids)
+
+    def to_frame(self, manifest: Labels | None = None) -> pd.DataFrame:
+        """Make a pandas table of the pooled features, a row a clip that has features.
+
+        Parameters
+        ----------
+        manifest
+            A manifest, for the columns `level` and one a concept of its codebook (true where it is marked).
+
+        Returns
+        -------
+        DataFrame
+            Columns clip, movie, start_s, end_s, then level and concepts, then the features f0, f1, ...
+            (``frame.loc[:, "f0":]``). `attrs["left_out"]` counts the clips without a row, by reason.
+
+        Raises
+        ------
+        StoreError
+            If the group has no pooled features, or a concept has the name of another column.
+
+        Examples
+        --------
+        >>> from obygaze_features import open_store, read_manifest
+        >>> group = open_store("stores/films")["toy"]
+        >>> frame = group.to_frame(read_manifest("films.csv"))
+        >>> frame.columns[:6].tolist()
+        ['clip', 'movie', 'start_s', 'end_s', 'level', 'Type of shot']
+        >>> frame.loc[:, "f0":].shape
+        (95, 8)
+        >>> frame.attrs["left_out"]
+        {'failed': 1}
+        """
+        return frame_of(self.pooled(), self._clips, manifest, f"{self._where}, group {self.name}")
+
+    def to_xarray(self) -> xr.Dataset:
+        """Make an xarray dataset of all arrays; features are read, and checked, when they are used.
+
+        Returns
+        -------
+        Dataset
+            Dimensions clip, frame, token, feature (and token_feature, tubelet); coordinates clip, movie,
+            status, start_s, end_s. Rows of clips without features are NaN.
+
+        Raises
+        ------
+        StoreError
+            If xarray is not installed.
+
+        Examples
+        --------
+        >>> from obygaze_features import open_store
+        >>> data = open_store("stores/films")["toy"].to_xarray()
+        >>> dict(data.sizes)
+        {'clip': 96, 'feature': 8, 'frame': 2}
+        >>> data.pooled.sel(clip="film0-c000").dims
+        ('feature',)
+        """
+        arrays = {
+            name: LazyArray(
+                self._dims(name),
+                self.shape(name),
+                self.dtype(name),
+                partial(self._features if name in FEATURE_ARRAYS else self.raw, name),
+            )
+            for name in (*self.arrays, *TIME_ARRAYS)
+        }
+        return dataset_of(arrays, self._clips, {"backbone": self.name, "store": self._where})
 
     def pooled(self) -> NDArray[np.float32]:
         """Read one vector a clip: float32 [N, D], contiguous, NaN where not `usable`."""
@@ -132,8 +228,7 @@ class Group:
         if row is None:
             raise StoreError(f"{self._where}: no clip {clip_id}")
         if not self.usable[row]:
-            table = parse_clips_csv(whole(self._files, TABLE), f"{self._where}/{TABLE}")
-            reason = table[row].reason if row < len(table) else ""
+            reason = self._clips[row].reason if row < len(self._clips) else ""
             raise StoreError(
                 f"{self._where}: clip {clip_id} is "
                 f"{STATUSES[self.status[row]]}{': ' if reason else ''}{reason}; it has no features"
@@ -152,8 +247,15 @@ class Group:
         return self._files.where
 
     @cached_property
+    def _clips(self) -> tuple[StoredClip, ...]:
+        return parse_clips_csv(whole(self._files, TABLE), f"{self._where}/{TABLE}")
+
+    @cached_property
     def _rows(self) -> dict[str, int]:
         return {clip: row for row, clip in enumerate(self.clip_ids)}
+
+    def _dims(self, name: str) -> tuple[str, ...]:
+        return dimensions(name, self.shape(name), self.n_frames)
 
     def _array(self, name: str) -> zarr.Array[Any]:
         if name not in self._arrays:

@@ -63,6 +63,15 @@ def merge(
         If backbones, shapes or provenance differ (the field is named), a clip is in two stores and not the
         same (the clip and what differs are named), the bytes of a row are not what its store has a digest
         of, or the destination exists.
+
+    Examples
+    --------
+    >>> from obygaze_features import merge, open_store
+    >>> merged = merge(["stores/films", "stores/more"], "stores/all")
+    >>> merged.name
+    'all-1.0.0'
+    >>> len(open_store(merged).clips)
+    192
     """
     if len(places) < 2:
         raise StoreError("merging needs two stores at least")

@@ -111,6 +111,13 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     ------
     StoreError
         If the store is partial or damaged, or there is something at `out` already.
+
+    Examples
+    --------
+    >>> from obygaze_features import open_store, pack
+    >>> packed = pack("stores/films", "films.zip")
+    >>> open_store(packed).names
+    ('toy',)
     """
     files = _folder(store) if isinstance(store, str | Path) or out is None else files_of(store)
     if out is None:
@@ -205,6 +212,13 @@ def push(store: Place, destination: Path | str, progress: FileProgress | None = 
     ------
     StoreError
         If the store states no licence, is partial or damaged, or another store is at `destination`.
+
+    Examples
+    --------
+    >>> from obygaze_features import open_store, push
+    >>> place = push("stores/films", "shared/films-1.0.0")
+    >>> open_store(place).names
+    ('toy',)
     """
     source = _folder(store)
     licence = check_version(source).get("licence")

@@ -1,5 +1,7 @@
 """Find and open a sealed store: a mapping of backbone names to their features."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re
@@ -7,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import zarr
 
@@ -31,8 +33,12 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
 )
 from obygaze_features.store.group import Group
+from obygaze_features.store.labelled import NO_XARRAY, html_table
 from obygaze_features.store.schema import Name, expected, fits
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, whole
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 VERSIONED = re.compile(r"-(\d+)\.(\d+)\.(\d+)$")
 """How the name of a sealed store's folder ends."""
@@ -140,6 +146,17 @@ class Store:
         spec_version, licence, citation, corpus, parent, and whatever a newer minor version added.
     names
         The backbones it has features of.
+
+    Examples
+    --------
+    >>> from obygaze_features import open_store
+    >>> store = open_store("stores/films")
+    >>> store.names, store.version, len(store.clips)
+    (('toy',), '1.0.0', 96)
+    >>> store["toy"].pooled().shape
+    (96, 8)
+    >>> store.clips[-1].reason
+    'the file is empty (0 bytes)'
     """
 
     def __init__(self, files: StoreFiles, attributes: Mapping[str, Any], node: zarr.Group) -> None:
@@ -183,6 +200,45 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({self.where!r}, {', '.join(self.names)})"
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                name,
+                ", ".join(f"{one} {list(group.shape(one)[1:])}" for one in group.arrays),
+                group.n_frames,
+                f"{int(group.usable.sum())} of {len(group)}",
+            )
+            for name, group in ((name, self[name]) for name in self)
+        ]
+        title = f"{self.name} {self.version}".strip()
+        notes = (self.where, f"licence {self.attributes.get('licence', 'not stated')}")
+        return html_table(
+            title, ("backbone", "arrays of a clip", "frames", "clips with features"), rows, notes
+        )
+
+    def to_xarray(self) -> xr.DataTree:
+        """Make an xarray tree with a dataset for each backbone, as `Group.to_xarray` makes it.
+
+        Raises
+        ------
+        StoreError
+            If xarray is not installed.
+
+        Examples
+        --------
+        >>> from obygaze_features import open_store
+        >>> tree = open_store("stores/films").to_xarray()
+        >>> tree["toy"].pooled.dims
+        ('clip', 'feature')
+        """
+        try:
+            import xarray as xr  # noqa: PLC0415 - optional
+        except ImportError as error:
+            raise StoreError(NO_XARRAY) from error
+        tree = xr.DataTree.from_dict({name: self[name].to_xarray() for name in self}, name=self.name)
+        tree.attrs.update(store=self.where, version=self.version)
+        return tree
+
     def __getitem__(self, name: str) -> Group:
         if name not in self._nodes:
             raise StoreError(
@@ -219,6 +275,14 @@ def open_store(path: Path | str) -> Store:
     ------
     StoreError
         If there is no sealed store, it is of a newer format, or its metadata are damaged.
+
+    Examples
+    --------
+    >>> from obygaze_features import open_store
+    >>> open_store("stores/films").names
+    ('toy',)
+    >>> open_store("stores/films-1.0.0").attributes["licence"]
+    'CC0-1.0'
     """
     return open_files(locate(path))
 

@@ -236,6 +236,13 @@ def pull(
     ------
     StoreError
         If something else is at `destination`, the store is partial or damaged, or cannot be reached.
+
+    Examples
+    --------
+    >>> from obygaze_features import pull
+    >>> copied = pull("stores/films", "copies/films-1.0.0", arrays=["pooled"])
+    >>> copied.path.name
+    'films-1.0.0'
     """
     return download(files_of(store), Path(destination), arrays=arrays, clips=clips, progress=progress)
 

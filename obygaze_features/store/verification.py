@@ -102,6 +102,12 @@ def verify(store: Place, depth: Depth = "digests") -> VerifyReport:
     ------
     StoreError
         If there is no sealed store at this place, or its server cannot be reached.
+
+    Examples
+    --------
+    >>> from obygaze_features import verify
+    >>> verify("stores/films", depth="full").ok
+    True
     """
     files = files_of(store)
     names = files.names()

@@ -69,6 +69,15 @@ def read_frames(
     ------
     VideoError
         The file can't be read, or can't give these frames.
+
+    Examples
+    --------
+    >>> from obygaze_features import read_frames, uniform
+    >>> frames = read_frames("videos/clip.mp4", uniform(4))
+    >>> frames.index.tolist()
+    [0, 4, 8, 12]
+    >>> frames.images[0].shape
+    (48, 64, 3)
     """
     span = Span(start_s, end_s)
     if each is None:
@@ -158,6 +167,12 @@ def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None
     ------
     VideoError
         The file can't be opened, or the span isn't in it.
+
+    Examples
+    --------
+    >>> from obygaze_features import probe
+    >>> probe("videos/clip.mp4").frames
+    16
     """
     path = Path(path)
     if is_still(path):

@@ -54,7 +54,14 @@ class Sampling:
 
 
 def uniform(n: int) -> Sampling:
-    """Take n frames spread evenly: number int(i * L / n) of L, for i = 0 .. n-1 (the published rule)."""
+    """Take n frames spread evenly: number int(i * L / n) of L, for i = 0 .. n-1 (the published rule).
+
+    Examples
+    --------
+    >>> from obygaze_features import uniform
+    >>> uniform(32).record()
+    {'policy': 'uniform', 'n': 32}
+    """
     return Sampling("uniform", n=n)
 
 

@@ -120,8 +120,9 @@ def audit_alpha(raters: Sequence[str], ratings: NDArray[np.float64], *, pairs: b
         from obygaze_models.audits.figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
 
         alphas = {"alpha": [row["alpha"] for row in rows]}
-        draw_bars([row["raters"] for row in rows], alphas, "Cronbach's alpha", path)
+        labels = [f"{row['raters']} (n = {row['n_items']:,})" for row in rows]
+        draw_bars(labels, alphas, "Cronbach's alpha", path)
 
     shown = table("Agreement", rows, ("raters", "n_items", "n_incomplete", "alpha", "reason"))
-    picture = Picture("alpha", "Cronbach's alpha", bars)
+    picture = Picture("alpha", "Cronbach's alpha; n: items that all of these rated", bars)
     return audit_report("alpha", "Agreement of raters", rows, [shown], record, picture=picture)

@@ -77,13 +77,14 @@ def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | 
             {str(gender): [row[f"{before}to_{gender}"] for row in rows] for gender in GENDERS}
             for before in ("", "published_")
         )
-        labels = [row["object"] for row in rows]
+        # A share of 1 may rest on one caption.
+        labels = [f"{row['object']} (n = {row['man'] + row['woman']:,})" for row in rows]
         draw_bars(labels, shares, PICTURED, path, printed if model else None)
 
     columns = ["object", "n_captions", "man", "woman", "both", "plural_only", "to_man", "to_woman"]
     columns += ["published_to_man", "published_to_woman"] if model else []
     shown = table("Captions that name a gender", rows, columns)
-    picture = Picture("cooc", PICTURED.capitalize(), bars)
+    picture = Picture("cooc", f"{PICTURED.capitalize()}; n: captions with man plus captions with woman", bars)
     return audit_report("cooc", "Genders beside objects", rows, [shown], record, picture=picture)
 
 

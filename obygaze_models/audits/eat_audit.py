@@ -93,7 +93,9 @@ def audit_eat(
         rows,
         [table("Effect size and p of every test", rows, columns, (STAR,))],
         record,
-        picture=Picture("eat", "Effect sizes; grey, the band in which no test would have a star", forest),
+        picture=Picture(
+            "eat", "Effect sizes; grey, the band in which a normal p is not below .05 in either tail", forest
+        ),
     )
 
 

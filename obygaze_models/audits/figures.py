@@ -3,6 +3,7 @@
 Made without a screen; the same numbers give the same bytes.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from PIL import Image, ImageOps
 
 from obygaze_features.store.saliency_maps import Maps
 from obygaze_models.audits.eat import critical_d
-from obygaze_models.report.figure import save
+from obygaze_models.report.figure import WIDTH, save
 
 OURS, GREY, PRINTED = "#4477aa", "#dddddd", "#ee6677"
 """Colours of our values, of the background, and of published values."""
@@ -31,7 +32,7 @@ def draw(path: Path, size: tuple[float, float], fill: Callable[[Figure, Axes], N
     Parameters
     ----------
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     size
         Width and height in inches.
     """
@@ -63,11 +64,12 @@ def draw_bars(
     axis
         What the bars measure.
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     published
         Condition -> a published value a group, marked by a diamond.
     """
     height = 0.8 / len(series)
+    digits = _digits([value for values in series.values() for value in values if value is not None])
 
     def fill(figure: Figure, axes: Axes) -> None:
         marks = []
@@ -79,7 +81,12 @@ def draw_bars(
             for row, value in zip(rows, values, strict=True):
                 # In a column of their own, where no diamond and no bar hides them.
                 axes.text(
-                    1.01, row, _shown(value), transform=axes.get_yaxis_transform(), va="center", fontsize=7
+                    1.01,
+                    row,
+                    _shown(value, digits),
+                    transform=axes.get_yaxis_transform(),
+                    va="center",
+                    fontsize=7,
                 )
             printed = (published or {}).get(name, ())
             marks += [(value, row) for value, row in zip(printed, rows, strict=False) if value is not None]
@@ -94,31 +101,37 @@ def draw_bars(
         if len(series) > 1 or marks:
             figure.legend(loc="outside upper right", ncols=4, frameon=False)
 
-    draw(path, (7, 1.2 + 0.3 * len(labels) * max(1, len(series) / 2)), fill)
+    draw(path, (WIDTH, 1.0 + 0.28 * len(labels) * max(1, len(series) / 2)), fill)
 
 
-def _shown(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+def _digits(values: Sequence[float]) -> int:
+    """Count the decimals of all values: three significant digits of the largest."""
+    largest = max(map(abs, values), default=0.0)
+    return 2 if largest in {0.0, 1.0} else max(0, 2 - math.floor(math.log10(largest)))
+
+
+def _shown(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def draw_forest(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw d of every test: filled if starred, with the band in which none would be, and published values.
+    """Draw d of every test, filled where p is below .05, the band where it is not, and published values.
 
     Parameters
     ----------
     rows
         Of the results of `audit_eat`.
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     """
 
     def fill(figure: Figure, axes: Axes) -> None:
         places = range(len(rows))
         bands = [critical_d(row["n_x"], row["n_y"]) for row in rows]
         lefts = [-band for band in bands]
-        axes.barh(places, [2 * band for band in bands], left=lefts, height=0.7, color=GREY, label="no star")
+        axes.barh(
+            places, [2 * band for band in bands], left=lefts, height=0.7, color=GREY, label="p from .05 on"
+        )
         axes.axvline(0, color="black", linewidth=0.8)
         printed = [row["published_d"] for row in rows if row["published_d"] is not None]
         for field, what, marker, colour in (
@@ -130,12 +143,26 @@ def draw_forest(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
                     _points(axes, rows, field, what, starred=starred, look=(marker, colour, face))
         widest = max(abs(value) for value in (*bands, *printed, *(row["d"] for row in rows)))
         axes.set_xlim(-1.08 * widest, 1.08 * widest)
-        axes.set_yticks(places, [row["test"] for row in rows])
+        axes.set_yticks(places, [_test(row) for row in rows], fontsize=6)
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xlabel("effect size d, in standard deviations: right of 0, X is closer to A than Y is")
-        figure.legend(loc="outside upper right", ncols=5, frameon=False)
+        axes.set_xlabel(
+            "effect size d, in standard deviations\n"
+            "\N{LEFTWARDS ARROW} Y closer to A, against B      X closer to A, against B \N{RIGHTWARDS ARROW}"
+        )
+        figure.legend(loc="outside upper right", ncols=3, frameon=False)
 
-    draw(path, (7, 1.2 + 0.3 * len(rows)), fill)
+    draw(path, (WIDTH, 1.1 + 0.5 * len(rows)), fill)
+
+
+def _test(row: Mapping[str, Any]) -> str:
+    """Say what a test compares: its name, its images and how many, its texts."""
+    lines = (
+        row["test"],
+        f"X: {row['x']} (n = {row['n_x']})",
+        f"Y: {row['y']} (n = {row['n_y']})",
+        f"A: {row['a']}, B: {row['b']}",
+    )
+    return "\n".join(lines).replace("_", " ")
 
 
 def _points(
@@ -147,7 +174,10 @@ def _points(
     starred: bool,
     look: tuple[str, str, str],
 ) -> None:
-    """Draw the values with a star, or those without; the legend names both, whether there are any or not."""
+    """Draw the values with a star (a normal p below .05 in either tail), or those without.
+
+    The legend names both, whether there are any or not.
+    """
     stars = field.removesuffix("d") + "star"
     found = [
         (row[field], place)
@@ -155,7 +185,7 @@ def _points(
         if row[field] is not None and row[stars] is starred
     ]
     marker, colour, face = look
-    label = f"{what}, star" if starred else what
+    label = f"{what}, p below .05 in either tail" if starred else f"{what}, p from .05 on"
     x, y = [value for value, _ in found], [place for _, place in found]
     axes.plot(x, y, marker, color=colour, markerfacecolor=face, label=label)
 
@@ -169,7 +199,7 @@ def draw_mean_maps(titles: Sequence[str], maps: NDArray[np.float32], path: Path)
         Of the groups.
     maps : float32 [G, H, W]
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     """
 
     def fill(figure: Figure, axes: Axes) -> None:
@@ -195,7 +225,7 @@ def draw_overlay(picture: Path, one: NDArray[np.float32], path: Path) -> None:
         Any file that Pillow reads, shown upright.
     one : float32 [H, W]
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     """
     with Image.open(picture) as image:
         pixels = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))

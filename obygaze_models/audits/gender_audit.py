@@ -142,7 +142,8 @@ def _draw(summary: Mapping[str, Any], path: Path) -> None:
     shares = _shares(summary)
     printed = shares.pop("published", None)
     marks = {"man": [printed if name == "n_correct" else None for name in shares]}
-    draw_bars(list(shares), {"man": list(shares.values())}, "share of man", path, marks if printed else None)
+    labels = [name.replace("_", " ") for name in shares]
+    draw_bars(labels, {"man": list(shares.values())}, "share of man", path, marks if printed else None)
 
 
 def _row(

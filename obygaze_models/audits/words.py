@@ -160,7 +160,7 @@ def audit_words(
         record,
         summary=summary,
         notes=notes,
-        picture=Picture("words", PICTURED.capitalize(), lambda path: _draw(rows, path)),
+        picture=Picture("words", f"{PICTURED.capitalize()}; n: captions", lambda path: _draw(rows, path)),
     )
 
 
@@ -170,7 +170,10 @@ def _draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     rate = {(f"{row['emotion']} {row['level']}", row["condition"]): row["per_1000"] for row in rows}
     labels, conditions = (list(dict.fromkeys(key[place] for key in rate)) for place in (0, 1))
     series = {one: [rate.get((label, one)) for label in labels] for one in conditions}
-    draw_bars(labels, series, PICTURED, path)
+    counted = {(f"{row['emotion']} {row['level']}", row["condition"]): row["n_captions"] for row in rows}
+    sizes = [", ".join(f"{counted.get((label, one), 0):,}" for one in conditions) for label in labels]
+    named = [f"{label}\n(n = {size})" for label, size in zip(labels, sizes, strict=True)]
+    draw_bars(named, series, PICTURED, path)
 
 
 def _groups(

@@ -29,8 +29,8 @@ def csv_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path 
 
 def picture_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
     """Refuse a figure of another kind."""
-    if value is not None and value.suffix.lower() not in {".png", ".svg"}:
-        raise click.BadParameter(f"'{value}' should end in .png or .svg")
+    if value is not None and value.suffix.lower() not in {".pdf", ".png", ".svg"}:
+        raise click.BadParameter(f"'{value}' should end in .pdf, .png or .svg")
     return value
 
 
@@ -43,7 +43,7 @@ OUT = click.option(
 )
 TEXTS_BACKBONE = click.option("--texts-backbone", help="Which of its groups; needed when it has several.")
 FIGURE = click.option(
-    "--figure", type=PATH, callback=picture_file, help="Draw the results: a .png or .svg file."
+    "--figure", type=PATH, callback=picture_file, help="Draw the results: a .pdf, .png or .svg file."
 )
 FORCE = click.option("--force", is_flag=True, help="Replace files that are there already.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--figure",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw Figure 2 as well: a file named .png or .svg.",
+    help="Draw Figure 2 as well: a file named .pdf, .png or .svg.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> None:
@@ -44,8 +44,8 @@ def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> No
     from obygaze_features.manifest import LabelPolicy, apply_policy, policies_of, read_manifest, statistics
     from obygaze_features.manifest.statistics import printed_numbers
 
-    if figure is not None and figure.suffix.lower() not in {".png", ".svg"}:
-        raise click.UsageError(f"--figure {figure}: name it .png or .svg")
+    if figure is not None and figure.suffix.lower() not in {".pdf", ".png", ".svg"}:
+        raise click.UsageError(f"--figure {figure}: name it .pdf, .png or .svg")
     clips = read_manifest(manifest)
     policies = policies_of(clips.codebook) if policy == "all" else (LabelPolicy(policy),)
     counted = {str(name): statistics(apply_policy(clips, name)) for name in policies}

@@ -1,6 +1,6 @@
 """A CAV for each concept, and clips as their projections on them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -37,7 +37,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         What `transform` gives: signed distances less their mean and over their deviation on the training
         clips; signed distances; or the raw decision values w x + b, which the published models were fed.
     concepts : sequence of str, optional
-        Names of the columns of Y; ``concept0`` and so on when not given.
+        Names of the columns of Y; when not given, those of the data frame, else ``concept0`` and so on.
     clip : float, optional
         Standardise features first, cut off at so many deviations (`ClippedScaler`); hyperplanes and distances
         are then of standardised features. None: features as they are, as in the paper.
@@ -57,6 +57,18 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         With C None: the penalties chosen and their losses.
     cross_distances_ : ndarray, shape [N, K]
         With C None: each training clip's signed distances to the CAVs fitted without its movie.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> present = data.present[["Body", "Clothing"]]
+    >>> bank = om.ConceptBank().fit(data.X, present)
+    >>> bank.concepts_
+    array(['Body', 'Clothing'], dtype='<U8')
+    >>> bank.transform(data.X).shape
+    (95, 2)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -111,6 +123,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             A concept, named, is in all its clips or in none; or names and columns don't match.
         """
         self._validate_params()
+        named = getattr(y, "columns", None)
         features, labels = validate_data(
             self,
             X,
@@ -122,7 +135,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         check_consistent_length(features, labels)
         columns = labels.reshape(len(labels), -1)
-        self.concepts_ = self._names(columns.shape[1])
+        self.concepts_ = self._names(columns.shape[1], named)
         present = np.column_stack(
             [presence(name, column) for name, column in zip(self.concepts_, columns.T, strict=True)]
         )
@@ -176,10 +189,11 @@ class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         with one_blas_thread():
             return self.hyperplanes_.distances(X)
 
-    def _names(self, n_concepts: int) -> NDArray[np.str_]:
-        if self.concepts is None:
+    def _names(self, n_concepts: int, columns: Iterable[object] | None) -> NDArray[np.str_]:
+        given = columns if self.concepts is None else self.concepts
+        if given is None:
             return np.array([f"concept{number}" for number in range(n_concepts)])
-        names = [str(name) for name in self.concepts]
+        names = [str(name) for name in given]
         if len(set(names)) != len(names) or len(names) != n_concepts:
             raise ConceptError(
                 f"{n_concepts} columns of presences need as many different names of concepts: "

@@ -73,6 +73,21 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What inner folds tried; empty without movies.
     inner_scores_ : ndarray, shape [N]
         With movies only: the inner out-of-fold logit of each training clip.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> present = data.present[["Body", "Clothing"]]
+    >>> sexualised = data.levels == "S"
+    >>> model = om.ConceptBottleneck().fit(data.X, sexualised, groups=data.movies, present=present)
+    >>> model.concepts_
+    ('Body', 'Clothing')
+    >>> clip = data.X[1:2]
+    >>> base, parts, residual = model.contributions(clip)
+    >>> bool(abs(base + parts.sum() + residual[0] - model.decision_function(clip)[0]) < 1e-9)
+    True
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "present": True}
@@ -198,7 +213,8 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             There is more than one clip.
         """
         check_is_fitted(self)
-        rows = self._checked(np.atleast_2d(np.asarray(X)))
+        # A data frame keeps the names of its columns, which scikit-learn compares.
+        rows = self._checked(X if np.ndim(X) == 2 else np.atleast_2d(np.asarray(X)))
         if len(rows) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(rows)}")
         return explain_score(

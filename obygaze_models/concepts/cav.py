@@ -63,6 +63,15 @@ class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         With C None: the penalties tried; their losses are squared errors of the presence.
     inner_scores_ : ndarray, shape [N]
         With C None: each clip's distance to the CAV fitted without its movie.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> cav = om.LinearCAV("ridge").fit(data.X, data.present["Body"])
+    >>> cav.decision_function(data.X).shape
+    (95,)
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}

@@ -55,6 +55,15 @@ def side(run: SavedRun, model: str | None = None, task: str | None = None) -> Si
     ------
     CompareError
         The run has no such model or task, or several tasks and none is named.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.saved(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
+    >>> om.side(run, "linear").task
+    'hn_s>hn_s'
     """
     table = run.predictions.table
     models = list(dict.fromkeys(table["model"]))
@@ -84,6 +93,16 @@ def compare(a: Side, b: Side) -> Comparison:
     CompareError
         The two were not tested on the same clips and labels, or under another protocol: names the first
         thing that differs.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.saved(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
+    >>> found = om.compare(om.side(run, "linear"), om.side(run, "movie_prior"))
+    >>> list(found.metrics["metric"])[:2]
+    ['average_precision', 'f1_pos']
     """
     _check_comparable(a, b)
     levels = a.predictions.n_classes > 2

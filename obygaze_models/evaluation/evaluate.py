@@ -58,6 +58,17 @@ class Run:
         JSON values: targets, protocol, data, folds, models, versions.
     titles : dict of str to str
         What people call each model.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s", test="enhn_s")
+    >>> sorted(run.metrics["model"].unique())
+    ['always_negative', 'always_positive', 'linear', 'movie_prior', 'random_half', 'random_prevalence']
+    >>> len(run.record["folds"])
+    6
     """
 
     predictions: Predictions
@@ -66,6 +77,16 @@ class Run:
     curves: pd.DataFrame
     record: dict[str, Any]
     titles: Mapping[str, str] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        """Write the pooled metrics as an HTML table, a row a model; `run_report` lays out the rest."""
+        order = list(dict.fromkeys(self.metrics["metric"]))
+        wide = self.metrics.pivot_table(
+            index=["task", "model"], columns="metric", values="pooled", sort=False, dropna=False
+        )
+        wide = wide.reindex(columns=order).rename_axis(columns=None).reset_index()
+        table: str = wide.to_html(index=False, float_format="{:.3f}".format, na_rep="undefined")
+        return f"<div><strong>All clips pooled</strong>{table}</div>"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -136,6 +157,17 @@ def evaluate(
         A model that can't be found or trained.
     ConceptError
         A model that reads concepts was asked for, and none varies in enough movies.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, {"bayes": GaussianNB()}, task="hn_s", test="enhn_s")
+    >>> pooled = run.metrics.set_index(["model", "metric"])["pooled"]
+    >>> bool(pooled["bayes", "average_precision"] > pooled["movie_prior", "average_precision"])
+    True
     """
     train = _target(task, data)
     tests = _targets(test, data) or (train,)

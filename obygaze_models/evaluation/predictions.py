@@ -48,6 +48,18 @@ class Predictions:
     PredictionsError
         A column is missing, unknown, or of another type; a value is missing or not finite; a label is
         none of the classes; a row is there twice.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s", test="enhn_s")
+    >>> table = run.predictions.table
+    >>> table[["model", "clip_id"]].iloc[0].tolist()
+    ['linear', 'film0-c000']
+    >>> run.predictions.called.shape == (len(table),)
+    True
     """
 
     table: pd.DataFrame

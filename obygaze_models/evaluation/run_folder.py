@@ -54,6 +54,17 @@ def read_run(folder: Path) -> SavedRun:
         The folder holds no run.
     PredictionsError
         Its table of predictions is not one.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> om.write_run(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"), Path("runs/again"))
+    >>> run = om.read_run(Path("runs/again"))
+    >>> run.record["backbone"]
+    'toy'
     """
     for name in ("predictions.csv", "run.json"):
         if not (folder / name).is_file():
@@ -69,7 +80,17 @@ def read_run(folder: Path) -> SavedRun:
 
 
 def saved(run: Run, where: str = "this run") -> SavedRun:
-    """Take a run for one that was kept."""
+    """Take a run for one that was kept.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.saved(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"), where="linear")
+    >>> run.where
+    'linear'
+    """
     return SavedRun(where, run.record, run.predictions)
 
 
@@ -158,6 +179,16 @@ def write_run(run: Run, folder: Path, texts: Mapping[str, str] | None = None, *,
     ------
     RunError
         The folder is taken.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> om.write_run(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"), Path("runs/hn_s"))
+    >>> Path("runs/hn_s/predictions.csv").is_file()
+    True
     """
     check_free(folder.resolve(), force=force)
     tables = {"metrics.csv": run.metrics, "selection.csv": run.selection}

@@ -145,6 +145,13 @@ class MoviePrior(Baseline):
     ----------
     priors_ : dict
         Share of positive clips of each training movie.
+
+    Examples
+    --------
+    >>> import obygaze_models as om
+    >>> prior = om.MoviePrior().fit([[0.0], [0.0], [0.0]], [1, 0, 0], groups=["a", "a", "b"])
+    >>> {str(movie): float(share) for movie, share in prior.priors_.items()}
+    {'a': 0.5, 'b': 0.0}
     """
 
     def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:

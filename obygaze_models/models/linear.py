@@ -42,6 +42,12 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         Moments of the training clips; a constant feature's scale is 1.
     n_features_in_ : int
         D.
+
+    Examples
+    --------
+    >>> import obygaze_models as om
+    >>> om.ClippedScaler(limit=2).fit_transform([[0.0], [1.0], [100.0]]).round(2).tolist()
+    [[-0.72], [-0.7], [1.41]]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -91,7 +97,14 @@ def standardise(
 
 
 def linear_probe(C: float = 0.01) -> Pipeline:
-    """Make the linear probe, unfitted: `PENALTIES` says what is chosen for it."""
+    """Make the linear probe, unfitted: `PENALTIES` says what is chosen for it.
+
+    Examples
+    --------
+    >>> import obygaze_models as om
+    >>> om.linear_probe(C=0.01)[-1].C
+    0.01
+    """
     return make_pipeline(ClippedScaler(), LogisticRegression(C=C, tol=1e-6, max_iter=10_000))
 
 

@@ -75,6 +75,16 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Epochs that made the kept parameters.
     curve_ : Curve
         Losses epoch by epoch.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> y = data.levels == "S"
+    >>> probe = om.MLPProbe(n_hidden=8, max_epochs=5).fit(data.X, y)
+    >>> probe.predict_proba(data.X).shape
+    (95, 2)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -299,4 +309,4 @@ def make_mlp(seed: int, imbalance: Imbalance = "none") -> MLPProbe:
     return MLPProbe(imbalance=imbalance, random_state=seed)
 
 
-SPECS = (ModelSpec("mlp", "Perceptron (MLP)", make_mlp, choose=EarlyStopping()),)
+SPECS = (ModelSpec("mlp", "MLP", make_mlp, choose=EarlyStopping()),)

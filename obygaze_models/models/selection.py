@@ -114,6 +114,19 @@ class GroupedSelection(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         The out-of-fold score of each training clip; with movies only.
     curves_ : tuple of Curve
         Of the inner trainings that stopped early.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> y = data.levels == "S"
+    >>> model = om.GroupedSelection(LogisticRegression()).fit(data.X, y, groups=data.movies)
+    >>> model.inner_scores_.shape
+    (95,)
+    >>> bool(model.predict(data.X).any())
+    True
     """
 
     def __init__(

@@ -65,6 +65,14 @@ class ModelSpec:
         The kinds of target it is for by default: "levels", "concept", "ordinal".
     control : bool
         Whether it is shown to be beaten, though it looks at features.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import obygaze_models as om
+    >>> spec = om.ModelSpec("bayes", "naive Bayes", make=lambda seed: GaussianNB())
+    >>> spec.estimator(0)
+    GroupedSelection(choose=Threshold(), estimator=GaussianNB())
     """
 
     name: str

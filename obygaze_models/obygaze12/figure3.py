@@ -25,6 +25,14 @@ PRINTED_NOTE = (
     f"printed: bars without numbers; the text calls the hatched bars of {', '.join(FIGURE3_HARD)} hard to "
     "separate"
 )
+PAPER_SHOWS = (
+    "bars: the split elected on its own validation fold, one of nine",
+    "whiskers: lowest and highest of the nine splits, all tested on the same clips",
+)
+STRICT_SHOWS = (
+    "bars: held-out movies pooled; whiskers: 95 % jackknife interval over movies",
+    "* p below .05, n.s. otherwise (permutation test, Holm over the concepts)",
+)
 ALPHA = 0.05
 UNDEFINED = Bar(NAN, NAN, NAN, NAN)
 AGAINST = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
@@ -39,7 +47,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         for concept in VISUAL_CONCEPTS
         for fold in concept_folds(corpus.manifest, concept, negatives)
     ]
-    headers: tuple[str, ...] = ("concept", "against", "test clips with it", "f1_pos")
+    headers: tuple[str, ...] = ("concept", "against", "test clips with it", "F1")
     headers += ("of the nine splits", "elected split", "all positive")
     headers += ("printed",) if corpus.printed else ()
     blocks, data, pictures = [], [], []
@@ -66,7 +74,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
                 "paper",
                 rows,
                 ends=("f1_pos_min", "f1_pos_max"),
-                whisker="least and most of the nine splits",
+                shows=PAPER_SHOWS,
                 note=f": {leak_caption(folds)}",
             )
         )
@@ -94,13 +102,19 @@ def _picture(
     rows: Sequence[dict[str, Any]],
     *,
     ends: tuple[str, str],
-    whisker: str,
+    shows: Sequence[str],
     note: str = "",
 ) -> Picture:
     """Draw every concept, those without a row as undefined."""
     bars = {
         (row["negatives"], row["concept"]): Bar(
-            row["f1_pos"], row[ends[0]], row[ends[1]], row["all_positive"], _mark(row)
+            row["f1_pos"],
+            row[ends[0]],
+            row[ends[1]],
+            row["all_positive"],
+            _mark(row),
+            row["positives"],
+            row.get("n_test", row.get("n_clips")),
         )
         for row in rows
     }
@@ -111,7 +125,7 @@ def _picture(
     return Picture(
         f"figure3-{protocol}-{source.label}",
         f"{TITLE} under the {protocol} protocol, {source.title}{note}",
-        partial(draw_figure3, VISUAL_CONCEPTS, solid, hatched, whisker),
+        partial(draw_figure3, VISUAL_CONCEPTS, solid, hatched, shows),
     )
 
 
@@ -169,9 +183,9 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         "concept",
         "against",
         "clips with it",
-        "f1_pos [95 %]",
+        "F1 [95 %]",
         "all positive",
-        "auc by movie [95 %]",
+        "within-movie AUC [95 %]",
     )
     headers += ("p", "p (Holm)", "lag 1")
     headers += ("printed",) if corpus.printed else ()
@@ -201,7 +215,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 "strict",
                 rows,
                 ends=("f1_pos_low", "f1_pos_high"),
-                whisker="95 % jackknife interval over movies; *: p (Holm) below .05, n.s.: not",
+                shows=STRICT_SHOWS,
             )
         )
     return Report(
@@ -213,7 +227,10 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 "ridge CAVs, each movie's by the other movies; each concept's penalty and threshold are "
                 "chosen by leaving these out one by one (selection-*.csv)"
             ),
-            "f1_pos: pooled, jackknife interval over movies, of these trained models on movies like these",
+            (
+                "F1: of the clips with the concept, pooled, with a jackknife interval over movies, of these "
+                "trained models on movies like these"
+            ),
             (
                 f"p: {N_PERMUTATIONS} circular shifts of the concept within movies, of its covariance with "
                 "the held-out projection; lag 1: correlation of a clip's presence with the next clip's; "

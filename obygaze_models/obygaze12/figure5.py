@@ -10,7 +10,7 @@ import pandas as pd
 from obygaze_models.concepts.heads import node_counts
 from obygaze_models.dataset import Dataset
 from obygaze_models.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
-from obygaze_models.obygaze12.drawing import Node, draw_figure5
+from obygaze_models.obygaze12.drawing import Node, draw_figure5, threshold_digits
 from obygaze_models.obygaze12.folds import Negatives, head_fold, leak_caption
 from obygaze_models.obygaze12.paper_protocol import PaperResults
 from obygaze_models.obygaze12.strict_protocol import StrictResults
@@ -19,7 +19,6 @@ from obygaze_models.report import Block, Picture, Report
 TITLE = "Figure 5"
 TASK = "en_s"
 N_LEVELS = 4
-COLOURS = "blue: more S than EN; orange: more EN; dotted: the tree goes on"
 PRINTED = (
     "printed (000, Appendix 9.1): the root asks for Body; where it is low, Expression of emotion, Look, "
     "Type of shot and Activity decide, where it is high, Posture, Clothing, Appearance and Activity; depth "
@@ -66,11 +65,12 @@ class Tree:
 
 
 def _block(tree: Tree) -> Block:
+    digits = threshold_digits(tree.nodes, least=3)
     rows = tuple(
         (
             f"{'. ' * node.depth}{node.side or 'all'}",
             node.concept or "(leaf)",
-            "" if not node.concept else f"{node.threshold:.3f}",
+            "" if not node.concept else f"{node.threshold:.{digits}f}",
             str(node.n_train),
             f"{node.share_positive:.0%}",
         )
@@ -88,7 +88,8 @@ def _data(trees: Sequence[Tree]) -> pd.DataFrame:
 
 
 def _picture(tree: Tree, protocol: str, unit: str, note: str = "") -> Picture:
-    title = f"PCBM-DT, EN vs S, {protocol} protocol; thresholds: {unit}\n{COLOURS}"
+    title = f"PCBM-DT, EN vs S, {protocol} protocol\n"
+    title += f"boxes: concept and threshold ({unit}), training clips, share of S"
     return Picture(
         f"figure5-{protocol}-{tree.source.label}",
         f"{TITLE} under the {protocol} protocol, {tree.source.title}{note}",
@@ -123,7 +124,9 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         blocks=tuple(map(_block, drawn)),
         data=_data(drawn),
         record=corpus.record() | {"protocol": "paper", "task": TASK},
-        pictures=tuple(_picture(tree, "paper", "raw decision values", f": {leaks[0]}") for tree in drawn),
+        pictures=tuple(
+            _picture(tree, "paper", "decision value of its CAV", f": {leaks[0]}") for tree in drawn
+        ),
     )
 
 
@@ -142,7 +145,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         notes=(
             *corpus.strict_notes(),
             (
-                "trained on all movies, to be read and not scored: the scores of such trees are pcbm_dt in "
+                "trained on all movies, to be read and not scored: the scores of such trees are PCBM-DT in "
                 "Table 2; concept values are cross-fitted by movie, CAVs against all"
             ),
             *([PRINTED] if corpus.printed else []),
@@ -150,5 +153,5 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         blocks=tuple(map(_block, drawn)),
         data=_data(drawn),
         record=corpus.record() | {"protocol": "strict", "task": TASK},
-        pictures=tuple(_picture(tree, "strict", "standard deviations") for tree in drawn),
+        pictures=tuple(_picture(tree, "strict", "in standard deviations") for tree in drawn),
     )

@@ -231,7 +231,8 @@ def index(
     for report in redone.reports:
         for picture in report.pictures:
             lines += [f"![{picture.caption}]({picture.name}.png)", ""]
-            lines += [f"{picture.caption} ([SVG]({picture.name}.svg))", ""]
+            links = f"[PDF]({picture.name}.pdf), [SVG]({picture.name}.svg)"
+            lines += [f"{picture.caption} ({links})", ""]
     lines += ["## Where it comes from", ""]
     for kind, what in FILES.items():
         lines += [f"- [{stem}.csv]({stem}.csv): {what}" for stem in redone.tables if stem.startswith(kind)]

@@ -11,7 +11,7 @@ from obygaze_models.evaluation.run_folder import saved
 from obygaze_models.models.registry import BUILTIN
 from obygaze_models.obygaze12.published import BOTTLENECKS, CELLS, PROBES, Cell, printed_name
 from obygaze_models.obygaze12.strict_protocol import StrictResults
-from obygaze_models.obygaze12.table2 import TITLE, cell_title
+from obygaze_models.obygaze12.table2 import METRIC_TITLES, TITLE, cell_title, model_title
 from obygaze_models.report import Block, Report, interval, number
 from obygaze_models.report.report import NOTHING
 from obygaze_models.report.write import records
@@ -22,13 +22,14 @@ STRICT_PRINTED = (
 )
 ALPHA = 0.05
 
-SHOWN: Mapping[str, tuple[str, bool]] = {
-    "AP [95 %]": ("average_precision", True),
-    "f1_pos [95 %]": ("f1_pos", True),
-    "f1_weighted": ("f1_weighted", False),
-    "balanced_accuracy": ("balanced_accuracy", False),
-    "within_movie_auc [95 %]": ("within_movie_auc", True),
+SHOWN: Mapping[str, bool] = {
+    "average_precision": True,
+    "f1_pos": True,
+    "f1_weighted": False,
+    "balanced_accuracy": False,
+    "within_movie_auc": True,
 }
+"""Metrics of the table, and whether their intervals are in it."""
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
@@ -40,7 +41,9 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     )
     known = film_knowledge(results)
     first = next(iter(results[0].runs.values()))
-    missing = [f"{model} left out: {why}" for model, why in first.record["models_left_out"].items()]
+    missing = [
+        f"{model_title(model)} left out: {why}" for model, why in first.record["models_left_out"].items()
+    ]
     return Report(
         name="table2-strict",
         title=f"{TITLE}, strict protocol",
@@ -52,9 +55,9 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             ),
             (
                 "AP compares scores of different folds, which come from different models: where movies "
-                "differ it can fall below chance for that reason alone; within_movie_auc cannot"
+                "differ it can fall below chance for that reason alone; within-movie AUC cannot"
             ),
-            "pcbm_lr_random, pcbm_lr_shuffled: the same head on directions that know no concept",
+            "random directions, shuffled concepts: the same head on directions that know no concept",
             *missing,
             *([STRICT_PRINTED] if corpus.printed else []),
         ),
@@ -83,17 +86,20 @@ def _strict_block(results: Sequence[StrictResults], summary: pd.DataFrame, cell:
                 continue
             by = metrics.set_index("metric").to_dict(orient="index")
             features = one.source.title if looks else NOTHING
-            shown = (_shown(by[metric], wide) for metric, wide in SHOWN.values())
-            rows.append((model, features, *shown, _printed(model, corpus.printed_row(one.source), cell)))
+            shown = (_shown(by[metric], wide) for metric, wide in SHOWN.items())
+            rows.append(
+                (model_title(model), features, *shown, _printed(model, corpus.printed_row(one.source), cell))
+            )
     chance = part.drop_duplicates("metric").set_index("metric")["pooled_chance"]
-    levels = (number(float(chance[metric])) for metric, _ in SHOWN.values())
+    levels = (number(float(chance[metric])) for metric in SHOWN)
     rows.append(("(chance)", NOTHING, *levels, NOTHING))
-    headers: tuple[str, ...] = ("model", "features", *SHOWN, "printed")
+    titles = (METRIC_TITLES[metric] + " [95 %]" * wide for metric, wide in SHOWN.items())
+    headers: tuple[str, ...] = ("model", "features", *titles, "printed")
     if not corpus.printed:
         headers, rows = headers[:-1], [row[:-1] for row in rows]
     first = part.iloc[0]
     undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
-    one_class = f"; movies of one class, not in within_movie_auc: {undefined}" if undefined else ""
+    one_class = f"; movies of one class, not in within-movie AUC: {undefined}" if undefined else ""
     note = (
         f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}; no clip or movie is on two "
         f"sides{one_class}"
@@ -145,7 +151,7 @@ def _verdict(row: Mapping[Any, Any], n_tests: int) -> str:
 def _knowledge_block(known: pd.DataFrame) -> Block:
     rows = tuple(
         (
-            row["task"],
+            cell_title(tuple(row["task"].split(">"))),
             row["features"],
             interval(row["difference"], row["low"], row["high"], signed=True),
             number(row["p"], 4),
@@ -155,8 +161,8 @@ def _knowledge_block(known: pd.DataFrame) -> Block:
         for row in known.to_dict(orient="records")
     )
     return Block(
-        "does the perceptron know more than the movie? mlp less movie_prior",
-        ("task", "features", "AUC by movie [95 %]", "p", "p (Holm)", "verdict"),
+        "does the perceptron know more than the movie? MLP minus movie prior",
+        ("task", "features", "within-movie AUC [95 %]", "p", "p (Holm)", "verdict"),
         rows,
         (f"exact sign-flip test over movies; Holm over the {len(rows)} rows",),
     )

@@ -13,6 +13,7 @@ from obygaze_models.obygaze12.folds import leak_caption
 from obygaze_models.obygaze12.paper_protocol import PaperResults, pair_folds
 from obygaze_models.obygaze12.published import FILM_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
 from obygaze_models.obygaze12.strict_protocol import StrictResults
+from obygaze_models.obygaze12.table2 import METRIC_TITLES
 from obygaze_models.report import Block, Report, interval, mean_sd, number
 from obygaze_models.report.report import NOTHING
 
@@ -72,7 +73,8 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
                 "",
             )
         )
-        headers = ["film", "clips", "prevalence", "f1_weighted", "f1_pos", "all positive, f1_pos"]
+        weighted, positive = METRIC_TITLES["f1_weighted"], METRIC_TITLES["f1_pos"]
+        headers = ["film", "clips", "prevalence", weighted, positive, f"all positive, {positive}"]
         if corpus.printed:
             headers.insert(PRINTED_COLUMN, "printed")
         else:
@@ -173,16 +175,8 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         rows.append(("mean over movies [95 %]", "", "", *(interval(*mean) for mean in means), last))
         chances = mine.loc[list(SHOWN), "movie_chance"].tolist()
         rows.append(("chance level, mean over movies", "", "", *map(number, chances), NOTHING))
-        headers: tuple[str, ...] = (
-            "film",
-            "clips",
-            "prevalence",
-            "AP",
-            "f1_pos",
-            "f1_weighted",
-            "auc",
-            "printed",
-        )
+        titles = (METRIC_TITLES[name] for name in SHOWN)
+        headers: tuple[str, ...] = ("film", "clips", "prevalence", *titles, "printed")
         if not corpus.printed:
             headers, rows = headers[:-1], [row[:-1] for row in rows]
         blocks.append(
@@ -195,7 +189,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         notes=(
             *corpus.strict_notes(),
             (
-                "mlp, train HN vs S, test (EN u HN) vs S; chance level: of AP a random ranking of a movie's "
+                "MLP, train HN vs S, test (EN u HN) vs S; chance level: of AP a random ranking of a movie's "
                 "clips, of F1 the best constant, of AUC 0.5"
             ),
             (

@@ -331,7 +331,7 @@ def _as_new(fields: dict[str, Any]) -> dict[str, Any]:
     parameters.pop("inner_folds", None)  # perceptrons chose their epochs themselves
     return fields | {
         "model": "mlp",
-        "title": "Perceptron (MLP)",
+        "title": "MLP",
         "kind": "mlp",
         "parameters": parameters,
         "target": {"name": task, "title": task, "kind": "levels", "classes": [], "concept": ""},

@@ -76,6 +76,12 @@ def leave_one_movie_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldT
     ProtocolError
         Fewer than 3 movies: one is tested, and selection needs two more to learn from one and look at the
         other.
+
+    Examples
+    --------
+    >>> import obygaze_models as om
+    >>> om.leave_one_movie_out(["a", "b", "c"], ["film0", "film1", "film2"]).folds
+    array([0, 1, 2])
     """
     names = sorted(set(movies))
     if len(names) < 3:
@@ -108,6 +114,15 @@ def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) 
     ------
     ProtocolError
         A side leaks into another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import obygaze_models as om
+    >>> table = om.leave_one_movie_out(["a", "b", "c"], ["film0", "film1", "film2"])
+    >>> every = np.ones(3, dtype=bool)
+    >>> [(split.train.tolist(), split.test.tolist()) for split in om.splits(table, every, every)]
+    [([1, 2], [0]), ([0, 2], [1]), ([0, 1], [2])]
     """
     for fold in sorted(set(table.folds.tolist()) - {-1}):
         here = table.folds == fold

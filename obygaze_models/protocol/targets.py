@@ -183,6 +183,16 @@ def find_target(name: str, codebook: Codebook) -> Target:
         The codebook has no such task, concept or scale; the message suggests the nearest one.
     ProtocolError
         The concept is not visual, or the codebook has fewer than two levels that count.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> codebook = of.read_manifest("films.csv").codebook
+    >>> om.find_target("hn_s", codebook).classes
+    (('HN',), ('S',))
+    >>> om.find_target("concept:Body", codebook).kind
+    'concept'
     """
     kind, colon, rest = name.partition(":")
     if name == "levels":

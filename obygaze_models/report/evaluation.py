@@ -29,7 +29,17 @@ Row = Mapping[Any, Any]
 
 
 def run_report(run: Run) -> Report:
-    """Lay out a run: metrics over all clips, metrics by movie with intervals, and what they stand on."""
+    """Lay out a run: metrics over all clips, metrics by movie with intervals, and what they stand on.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> report = om.run_report(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
+    >>> report.blocks[0].title
+    'all clips pooled'
+    """
     metrics = LEVEL_METRICS if run.predictions.n_classes > 2 else METRICS
     blocks = []
     for task, own in run.metrics.groupby("task", sort=False):
@@ -51,6 +61,7 @@ def run_report(run: Run) -> Report:
         blocks=tuple(blocks),
         data=run.metrics,
         record=record,
+        titles=run.titles,
     )
 
 
@@ -160,7 +171,18 @@ def excluded_summary(excluded: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def comparison_report(found: Comparison) -> Report:
-    """Lay out a comparison: a row a metric, of these models and of the methods."""
+    """Lay out a comparison: a row a metric, of these models and of the methods.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.saved(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
+    >>> found = om.compare(om.side(run, "linear"), om.side(run, "movie_prior"))
+    >>> om.comparison_report(found).title
+    'A linear against B movie_prior, movie by movie'
+    """
     rows = found.metrics.to_dict(orient="records")
     titles = {metric.name: metric.title for metric in (*METRICS.values(), *LEVEL_METRICS.values())}
     models = tuple(

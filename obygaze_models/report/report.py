@@ -3,10 +3,12 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tabulate import tabulate
 
 NOTHING = "-"
 """Where a table has no number to show."""
@@ -24,7 +26,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure: the stem of its files, its caption, and what draws it into a .png or .svg file."""
+    """A figure: the stem of its files, its caption, and what draws it into a .pdf, .png or .svg file."""
 
     name: str
     caption: str
@@ -48,6 +50,19 @@ class Report:
     record : mapping
         JSON values: how it came about.
     pictures : tuple of Picture
+    titles : mapping of str to str
+        What LaTeX calls the models, whose names as typed the other formats have in a column "model".
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> report = om.run_report(om.evaluate(data, {"linear": om.linear_probe()}, "hn_s"))
+    >>> report.title
+    'HN vs S, tested on HN vs S'
+    >>> report.blocks[0].headers[:2]
+    ('model', 'AP*')
     """
 
     name: str
@@ -57,6 +72,21 @@ class Report:
     data: pd.DataFrame
     record: Mapping[str, object]
     pictures: tuple[Picture, ...] = field(default=())
+    titles: Mapping[str, str] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        """Write notes and tables as HTML, every text escaped; figures are named by their captions."""
+        parts = [f"<h3>{escape(self.title)}</h3>", _html_list(self.notes)]
+        for block in self.blocks:
+            table = tabulate(block.rows, block.headers, tablefmt="html", disable_numparse=True)
+            parts += [f"<h4>{escape(block.title)}</h4>", _html_list(block.notes), table]
+        parts.append(_html_list([f"Figure {one.name}: {one.caption}" for one in self.pictures]))
+        return "<div>" + "".join(parts) + "</div>"
+
+
+def _html_list(notes: Sequence[str]) -> str:
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return f"<ul>{items}</ul>" if items else ""
 
 
 def number(value: float | None, digits: int = 3) -> str:

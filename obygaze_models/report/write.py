@@ -4,7 +4,7 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,12 @@ from obygaze_models.report.report import NOTHING, Block, Report
 
 WIDTH = 80
 """Characters a line of a terminal."""
+
+COLUMN = 60
+"""Characters of a table that fits one column of a page of two."""
+
+SIZES = {r"\small": 85, r"\footnotesize": 100}
+"""Size of the letters of a table with more characters than this."""
 
 CONTENTS = "contents.json"
 """Lists every file of the folder with its SHA-256; a folder with other files is not replaced."""
@@ -41,6 +47,7 @@ _TEX = {
     "[": "{[}",
     "*": "{*}",
 }
+_MINUS = re.compile(r"(?<![\w.)\]])-(?=\.?\d)")
 _NUMBER = re.compile(r"[-+]?\.?\d[\d.,e+-]*( ?[\[(].*)?|undefined.*")
 
 
@@ -115,7 +122,7 @@ def markdown(report: Report) -> str:
         lines += [
             f"![{picture.caption}]({picture.name}.png)",
             "",
-            f"{picture.caption} ([SVG]({picture.name}.svg))",
+            f"{picture.caption} ([PDF]({picture.name}.pdf), [SVG]({picture.name}.svg))",
             "",
         ]
     for block in report.blocks:
@@ -132,47 +139,93 @@ def _list(notes: tuple[str, ...]) -> list[str]:
 
 
 def latex(report: Report) -> str:
-    """Write a report's tables as LaTeX (package booktabs), a `table` each, to be pasted into a paper.
+    """Write a report's tables as LaTeX (packages booktabs and adjustbox), a table each, to be pasted.
 
     A caption names the report and the table; a table's own notes stand below it. The report's notes come
-    once, as comments at the top.
+    once, as comments at the top. A wide table spans both columns of a page, in smaller letters; no table is
+    wider than its place.
     """
     lines = [f"% {_one_line(note)}" for note in (report.title, *report.notes)]
-    for place, block in enumerate(report.blocks, start=1):
+    lines += ["% needs the packages booktabs and adjustbox"]
+    for place, block in enumerate((_titled(block, report.titles) for block in report.blocks), start=1):
         label = f"tab:{report.name}" + (f"-{place}" if len(report.blocks) > 1 else "")
+        width = _characters(block)
+        environment = "table*" if width > COLUMN else "table"
         lines += [
             "",
-            r"\begin{table}",
+            rf"\begin{{{environment}}}",
             r"\centering",
+            *[size for size, least in SIZES.items() if width > least][-1:],
             rf"\caption{{{_tex(report.title)}: {_tex(block.title)}.}}",
             rf"\label{{{label}}}",
+            r"\begin{adjustbox}{max width=\linewidth}",
             _tabular(block),
+            r"\end{adjustbox}",
         ]
         if block.notes:
             notes = " ".join(f"{_tex(note).rstrip('.')}." for note in block.notes)
             lines += [rf"\par\smallskip{{\footnotesize {notes}}}"]
-        lines += [r"\end{table}"]
+        lines += [rf"\end{{{environment}}}"]
     return "\n".join(lines) + "\n"
 
 
+def _titled(block: Block, titles: Mapping[str, str]) -> Block:
+    """Replace the names in a column of models by titles."""
+    if block.headers[0] != "model":
+        return block
+    return replace(block, rows=tuple((titles.get(row[0], row[0]), *row[1:]) for row in block.rows))
+
+
+def _characters(block: Block) -> int:
+    """Count the letters of a table's widest line, with two for every gap."""
+    columns = zip(block.headers, *block.rows, strict=True)
+    widths = [max(*map(len, _halves(heading, cells)), *map(len, cells), 0) for heading, *cells in columns]
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
 def _tabular(block: Block) -> str:
-    aligned = "".join(_alignment([row[column] for row in block.rows]) for column in range(len(block.headers)))
-    rows = [" & ".join(map(_tex, row)) + r" \\" for row in (block.headers, *block.rows)]
+    columns = list(zip(*block.rows, strict=True)) or [()] * len(block.headers)
+    aligned = "".join(map(_alignment, columns))
+    headings = [
+        _heading(_halves(heading, cells), side)
+        for heading, cells, side in zip(block.headers, columns, aligned, strict=True)
+    ]
+    rows = [" & ".join(map(_cell, row)) + r" \\" for row in block.rows]
     return "\n".join(
         [
             rf"\begin{{tabular}}{{{aligned}}}",
             r"\toprule",
-            rows[0],
+            " & ".join(headings) + r" \\",
             r"\midrule",
-            *rows[1:],
+            *rows,
             r"\bottomrule",
             r"\end{tabular}",
         ]
     )
 
 
+def _halves(heading: str, cells: Sequence[str]) -> list[str]:
+    """Break a heading that is wider than its column at the space nearest its middle."""
+    words = heading.split()
+    if len(words) < 2 or len(heading) <= max(map(len, cells), default=0):
+        return [heading]
+    lines = [[" ".join(words[:place]), " ".join(words[place:])] for place in range(1, len(words))]
+    return min(lines, key=lambda pair: max(map(len, pair)))
+
+
+def _heading(lines: Sequence[str], side: str) -> str:
+    if len(lines) == 1:
+        return _tex(lines[0])
+    return rf"\shortstack[{side}]{{" + r"\\".join(map(_tex, lines)) + "}"
+
+
 def _alignment(cells: Sequence[str]) -> str:
     return "r" if all(cell == NOTHING or _NUMBER.fullmatch(cell) for cell in cells) else "l"
+
+
+def _cell(text: str) -> str:
+    """Write a cell: minus signs before numbers, a dash where there is none."""
+    return "--" if text == NOTHING else _MINUS.sub(r"\\textminus{}", _tex(text))
 
 
 def _tex(text: str) -> str:
@@ -244,13 +297,24 @@ def texts(report: Report) -> dict[str, str]:
 
 
 def write_report(report: Report, folder: Path) -> list[str]:
-    """Write a report's files into a folder, and name them."""
+    """Write a report's files into a folder, and name them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> report = om.run_report(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
+    >>> om.write_report(report, Path())
+    ['evaluate.csv', 'evaluate.json', 'evaluate.md', 'evaluate.tex']
+    """
     names = []
     for suffix, text in texts(report).items():
         names.append(f"{report.name}{suffix}")
         (folder / names[-1]).write_text(text, encoding="utf-8", newline="")
     for picture in report.pictures:
-        for suffix in (".png", ".svg"):
+        for suffix in (".pdf", ".png", ".svg"):
             names.append(f"{picture.name}{suffix}")
             picture.draw(folder / names[-1])
     return names

@@ -168,6 +168,14 @@ def test_published_values_stand_beside_ours(planted):
         planted(model="RN50")
 
 
+def test_the_figure_says_in_words_what_a_test_compares_and_what_a_mark_means(planted, tmp_path):
+    path = tmp_path / "eat.svg"
+    planted().pictures[0].draw(path)
+    text = path.read_text(encoding="utf-8")
+    for words in ("X: X (n = 4)", "A: 2 given, B: 2 given", "d, p below .05 in either tail", "X closer to A"):
+        assert words in text, words
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -252,7 +252,7 @@ def test_maps_are_replaced_only_by_force_and_nothing_else_ever(audit, commands, 
     [
         (["eat", "--out", "e.csv"], "Missing option '--images'"),
         (["gender-score", "--out", "g.txt"], "should end in .csv"),
-        (["alpha", "--out", "a.csv", "--figure", "a.gif"], "should end in .png or .svg"),
+        (["alpha", "--out", "a.csv", "--figure", "a.gif"], "should end in .pdf, .png or .svg"),
         (["saliency", "--out", "m.csv"], "should end in .zarr"),
     ],
 )

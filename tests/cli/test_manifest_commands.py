@@ -166,7 +166,7 @@ def test_stats_show_printed_numbers_for_obygaze12_alone(run, shared_data, segmen
     assert "printed" not in run("stats", segments)[1]
 
 
-@pytest.mark.parametrize("name", ["figure.svg", "figure.png"])
+@pytest.mark.parametrize("name", ["figure.svg", "figure.png", "figure.pdf"])
 def test_the_figure_is_the_same_bytes_twice(run, segments, name):
     pytest.importorskip("matplotlib")
     assert run("stats", segments, "--figure", name)[0] == 0
@@ -177,7 +177,7 @@ def test_the_figure_is_the_same_bytes_twice(run, segments, name):
 
 
 def test_a_figure_that_cannot_be_drawn_is_known_before_the_tables(run, segments, monkeypatch):
-    monkeypatch.delitem(sys.modules, "obygaze_models.figures.figure2", raising=False)
+    monkeypatch.delitem(sys.modules, "obygaze_models.obygaze12.figure2", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, out, err = run("stats", segments, "--figure", "figure.svg")
     assert (code, out) == (1, "")
@@ -185,9 +185,9 @@ def test_a_figure_that_cannot_be_drawn_is_known_before_the_tables(run, segments,
 
 
 def test_a_figure_of_another_kind_is_refused(run, segments):
-    code, _, err = run("stats", segments, "--figure", "figure.pdf")
+    code, _, err = run("stats", segments, "--figure", "figure.gif")
     assert code == 2
-    assert "name it .png or .svg" in err
+    assert "name it .pdf, .png or .svg" in err
 
 
 @pytest.mark.parametrize(

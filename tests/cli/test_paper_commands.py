@@ -85,14 +85,14 @@ def test_table_2_says_what_five_movies_cant_and_shows_no_printed_figure(everythi
     # These are other films than the papers'.
     assert "0.82 (0.03)" not in text
     # Baselines look at no feature: one row a cell, whatever the number of stores.
-    assert text.count("| movie_prior ") == 4
-    assert text.count("| linear ") == 8
+    assert text.count("| Movie prior ") == 4
+    assert text.count("| Logistic regression ") == 8
 
 
 def test_one_index_links_all_that_is_there(everything):
     index = (everything / "index.md").read_text(encoding="utf-8")
     for name in json.loads((everything / CONTENTS).read_text(encoding="utf-8")):
-        if name.endswith((".md", ".png", ".csv", ".tex", ".json")) and name != "index.md":
+        if name.endswith((".md", ".pdf", ".png", ".svg", ".csv", ".tex", ".json")) and name != "index.md":
             assert f"({name})" in index, name
     assert "**UNTRAINED: the weights of vivit are random.**" in index
 
@@ -110,7 +110,7 @@ def test_figure2_needs_a_manifest_alone(corpus, tmp_path):
     done = CliRunner().invoke(paper.figure2, [str(corpus / "films.csv"), "--out", str(tmp_path / "out")])
     assert done.exit_code == 0
     assert f"label policy raw, {N_MOVIES * N_CLIPS} clips" in done.stdout
-    assert {"figure2.png", "figure2.svg", "figure2.tex"} <= {
+    assert {"figure2.pdf", "figure2.png", "figure2.svg", "figure2.tex"} <= {
         path.name for path in (tmp_path / "out").iterdir()
     }
 

@@ -85,10 +85,33 @@ def test_latex_can_be_pasted_short_captions_and_the_notes_once():
     assert r"\begin{tabular}{lr}" in text
     assert r"{*}mlp & 0.5 {[}0.4, 0.6] \\" in text, "a row that begins with * or [ would be read as an option"
     assert r"{[}x] y & 1,000 \\" in text
+    assert text.count(r"\begin{table}") == 2
+    assert r"\small" not in text.replace(r"\smallskip", "")
     for line in text.splitlines():
         if not line.startswith("%"):
             assert not re.search(r"(?<!\\)[%_#$]", line), line
             assert line.count("{") - line.count(r"\{") == line.count("}") - line.count(r"\}"), line
+
+
+def test_a_wide_table_spans_the_page_in_small_letters_with_broken_headings_and_true_minus_signs():
+    rows = (("a-1", "-0.5 [-1.0, +2.0]", "-", "x" * 60), ("b", "0.25 [0.1, 0.4]", "-3", "y"))
+    block = Block("wide", ("model", "log odds [95 %]", "balanced accuracy", "verdict"), rows)
+    text = latex(Report("r", "t", (), (block,), pd.DataFrame(), {}))
+    assert r"\begin{table*}" in text
+    assert r"\end{table*}" in text
+    assert "\n\\small\n" in text
+    assert r"max width=\linewidth" in text
+    assert r"\shortstack[r]{balanced\\accuracy}" in text
+    assert r"a-1 & \textminus{}0.5 {[}\textminus{}1.0, +2.0] & -- & " in text
+    assert r"b & 0.25 {[}0.1, 0.4] & \textminus{}3 & y \\" in text
+
+
+def test_latex_has_the_titles_of_models_whose_names_people_type():
+    block = Block("b", ("model", "AP"), (("pcbm_dt", "0.5"), ("own_model", "0.4")))
+    report = Report("r", "t", (), (block,), pd.DataFrame(), {}, titles={"pcbm_dt": "PCBM-DT"})
+    assert r"PCBM-DT & 0.5 \\" in latex(report)
+    assert r"own\_model & 0.4 \\" in latex(report)
+    assert "pcbm_dt" in plain(report)
 
 
 def test_csv_keeps_whole_numbers_small_letters_and_empty_cells():

@@ -113,10 +113,10 @@ def test_table_2_prints_every_cells_leak_and_the_published_figures_beside_ours(r
     for cell, block in zip(CELLS, report.blocks, strict=False):
         assert LEAKS[cell] in block.notes[0]
         rows = {row[:3]: row for row in block.rows}
-        printed = rows["mlp", "xclip", "f1_weighted"]
+        printed = rows["MLP", "xclip", "F1 (weighted)"]
         assert printed[4] != "-"
-        assert rows["mlp", "ViViT-B/16 (printed only)", "f1_weighted"][3] == "-"
-        assert {"random", "all positive"} <= {row[0] for row in block.rows}
+        assert rows["MLP", "ViViT-B/16 (printed only)", "F1 (weighted)"][3] == "-"
+        assert {"Random", "All positive", "PCBM-DT, CAVs vs EN"} <= {row[0] for row in block.rows}
     data = report.data.dropna(subset=["ours"])
     assert set(data["metric"]) == {"f1_weighted", "f1_pos"}
     mlp = report.data[(report.data["model"] == "mlp") & (report.data["test"] == "enhn_s")]
@@ -171,8 +171,13 @@ def test_a_film_pair_is_what_it_would_be_trained_alone(narrow):
         assert np.array_equal(scores, alone.decision_function(X[test]).astype(np.float64))
 
 
-def test_figure_6_explains_success_film_by_film(narrow):
+def test_figure_6_explains_errors_film_by_film(narrow):
+    """Positive leads to errors in tables and figures; the data keep the papers' weights of success."""
     report = figure6.paper_report([narrow])
+    for row, shown in zip(report.data.to_dict(orient="records"), report.blocks[0].rows, strict=True):
+        assert shown[2:] == tuple(
+            "undefined" if np.isnan(row[name]) else f"{-row[name]:+.2f}" for name in figure6.FACTORS
+        )
     assert len(report.data) == 10
     weights = report.data[list(figure6.FACTORS)]
     assert weights.notna().all(axis=1).sum() >= 8

@@ -90,7 +90,7 @@ def test_of_films_alone_the_perceptron_knows_no_more_than_the_movie_prior_and_th
     assert known["difference"].abs().max() < 0.15
     text = markdown(table2_strict.strict_report([film_only]))
     assert text.count("too few movies to tell; NOT told apart from knowing the movie alone") == 4
-    assert "pcbm_lr left out: no concept is marked in enough movies" in text
+    assert "PCBM-LR left out: no concept is marked in enough movies" in text
 
 
 def test_of_a_planted_direction_the_report_says_that_the_perceptron_knows_more(learnt):
@@ -98,7 +98,14 @@ def test_of_a_planted_direction_the_report_says_that_the_perceptron_knows_more(l
     assert known["told_apart"].all()
     text = markdown(table2_strict.strict_report([learnt]))
     assert "NOT told apart" not in text
-    for model in ("linear", "mlp", "pcbm_dt", "pcbm_lr_random", "movie_prior", "(chance)"):
+    for model in (
+        "Logistic regression",
+        "MLP",
+        "PCBM-DT",
+        "PCBM-LR, random directions",
+        "Movie prior",
+        "(chance)",
+    ):
         assert f"| {model} " in text
 
 

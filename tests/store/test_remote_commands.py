@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from obygaze.cli import main
-from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook, write_manifest
 from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_http import connect
 from obygaze_features.store.publish import pack
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.protocol import VISUAL_CONCEPTS
 
 from .serving import serving
 
@@ -19,6 +18,9 @@ obstore = pytest.importorskip("obstore")
 N_MOVIES, N_CLIPS, D = 3, 18, 6
 PLACES = ("folder at a URL", "zip at a URL", "folder on S3", "zip on S3", "zip")
 SERVED = PLACES[:4]
+EVALUATED = ("--task", "hn_s", "--test", "enhn_s", "--model", "linear")
+
+CONCEPTS = builtin_codebook("obygaze12").visual_concepts
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +31,9 @@ def shelf(tmp_path_factory):
     clips = []
     for number in range(N_MOVIES * N_CLIPS):
         level = ("EN", "HN", "S")[number % 3]
-        marked = rng.random(len(VISUAL_CONCEPTS)) < (0.5 if level != "EN" else 0)
+        marked = rng.random(len(CONCEPTS)) < (0.5 if level != "EN" else 0)
         marked[0] |= level != "EN"
-        concepts = tuple(np.array(VISUAL_CONCEPTS)[marked].tolist())
+        concepts = tuple(np.array(CONCEPTS)[marked].tolist())
         movie = f"m{number // N_CLIPS}"
         clips.append(Clip(f"{movie}-{number % N_CLIPS:02}", movie, level=level, concepts=concepts))
     write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
@@ -98,11 +100,11 @@ def contents(folder):
 
 
 def table2(store, shelf):
-    return ["table2", str(store), "--manifest", str(shelf / "films.csv")]
+    return ["paper", "table2", str(shelf / "films.csv"), str(store)]
 
 
 def evaluate(store, shelf):
-    return ["evaluate", str(store), str(shelf / "films.csv"), "--task", "hn_s", "--test", "enhn_s"]
+    return ["evaluate", str(shelf / "films.csv"), str(store), *EVALUATED]
 
 
 @pytest.fixture(scope="module")

@@ -76,6 +76,14 @@ def import_folder(
     ------
     ManifestError
         If two files would have the same id, a name cannot be one, a row is broken, or there is no video.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from obygaze_features import import_folder
+    >>> imported = import_folder(Path("videos"), root=Path())
+    >>> [clip.video for clip in imported.manifest]
+    ['videos/clip.mp4']
     """
     codebook = codebook or default_codebook()
     listing = list_files(source, VIDEO_SUFFIXES, "video")

@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from obygaze_models.report.figure import GREY, save
+from obygaze_models.report.figure import GREY, WIDTH, save
 from obygaze_models.tasks.mediaeval15.labels import CLASSES
 from obygaze_models.tasks.mediaeval15.score import Confusion, Curve
 
@@ -27,7 +27,7 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> None:
     curves
         One a run.
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     """
 
     def draw(figure: Figure) -> None:
@@ -63,7 +63,7 @@ def draw_confusions(matrices: Sequence[Confusion], path: Path) -> None:
     matrices
         A panel each, two a row.
     path
-        A .png or .svg file.
+        A .pdf, .png or .svg file.
     """
     n_rows = (len(matrices) + 1) // 2
 
@@ -74,7 +74,7 @@ def draw_confusions(matrices: Sequence[Confusion], path: Path) -> None:
         for axes, matrix in zip(panels, matrices, strict=False):
             _draw_matrix(axes, matrix)
 
-    save(path, (7.5, 0.4 + 3.2 * n_rows), draw)
+    save(path, (WIDTH, 0.4 + 3.1 * n_rows), draw)
 
 
 def _draw_matrix(axes: Axes, matrix: Confusion) -> None:
@@ -93,4 +93,5 @@ def _draw_matrix(axes: Axes, matrix: Confusion) -> None:
             )
     axes.set_xticks(range(len(names)), names)
     axes.set_yticks(range(len(names)), names)
-    axes.set(xlabel="called", ylabel="true", title=f"{matrix.name}, {matrix.axis}")
+    axes.set(xlabel="called class", ylabel="true class (clips, share of the class)")
+    axes.set_title(f"{matrix.name}, {matrix.axis}", loc="left")

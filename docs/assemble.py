@@ -1,0 +1,140 @@
+"""Assemble the sources of the site: docs/, the pages beside it, the gallery, and a page a public name.
+
+Run it with: python docs/assemble.py FOLDER
+"""
+
+import ast
+import posixpath
+import re
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BESIDE = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CODE_OF_CONDUCT.md": "code-of-conduct.md",
+    "SECURITY.md": "security.md",
+    "LICENSE": "LICENSE",
+    "CITATION.cff": "CITATION.cff",
+    "manifests/README.md": "manifests.md",
+    "stores/README.md": "stores.md",
+    "tests/README.md": "tests.md",
+    "benchmarks/README.md": "benchmarks.md",
+}
+"""File of the repository -> its place in the site."""
+
+NAVIGATION = {
+    "In Python": ("python", "gallery/index", "api/obygaze_features/index", "api/obygaze_models/index"),
+    "Guide": (
+        *("corpora", "manifests", "codebooks", "decoding", "backbones", "lsmdc", "slurm"),
+        *("stores", "store-format", "sharing", "evaluation", "models", "predict", "leak"),
+    ),
+    "Audits and tasks": (
+        *("audits/README", "audits/eat", "audits/words", "audits/alpha", "audits/saliency"),
+        *("audits/gender-score", "audits/cooc", "tasks/mediaeval15"),
+    ),
+    "Project": (
+        *("contributing", "code-of-conduct", "security", "changelog"),
+        *("architecture", "decisions", "releasing", "tests", "benchmarks"),
+    ),
+}
+PACKAGES = ("obygaze_features", "obygaze_models")
+LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]+)?\)")
+
+
+def assemble(out: Path) -> None:
+    """Write all sources into an empty folder."""
+    shutil.rmtree(out, ignore_errors=True)
+    skipped = shutil.ignore_patterns("*.py", "__pycache__")
+    shutil.copytree(ROOT / "docs", out, ignore=skipped)
+    sources = {
+        page.relative_to(out).as_posix(): page.relative_to(out).as_posix() for page in out.rglob("*.md")
+    }
+    sources = {f"docs/{name}": place for name, place in sources.items()} | BESIDE
+    for source, place in sources.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        (out / place).write_text(_moved(text, source, place, out) if place.endswith(".md") else text, "utf-8")
+    _write_gallery(out)
+    for package in PACKAGES:
+        _write_api(out, package)
+    trees = "\n".join(_tree(pages, caption, hidden=True) for caption, pages in NAVIGATION.items())
+    with (out / "index.md").open("a", encoding="utf-8") as index:
+        index.write("\n" + trees)
+
+
+def _moved(text: str, source: str, place: str, out: Path) -> str:
+    """Turn links of the repository into links of the site."""
+
+    def moved(found: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), found[1]))
+        there = BESIDE.get(target, target.removeprefix("docs/"))
+        if target not in BESIDE and not (out / there).exists():
+            return found[0]
+        return f"]({posixpath.relpath(there, posixpath.dirname(place) or '.')}{found[2] or ''})"
+
+    return LINK.sub(moved, text)
+
+
+def _write_gallery(out: Path) -> None:
+    """Write a page of every script of examples/: its docstring and its code."""
+    folder = out / "gallery"
+    folder.mkdir()
+    scripts = sorted((ROOT / "examples").glob("*.py"))
+    for script in scripts:
+        title = script.stem.replace("_", " ").capitalize()
+        code = script.read_text(encoding="utf-8")
+        page = f"# {title}\n\n{_docstring(script)}\n\nexamples/{script.name}:\n\n```python\n{code}```\n"
+        (folder / f"{script.stem}.md").write_text(page, encoding="utf-8")
+    listed = _tree([script.stem for script in scripts], "")
+    (folder / "index.md").write_text(
+        f"# Gallery\n\nScripts that the tests run.\n\n{listed}", encoding="utf-8"
+    )
+
+
+def _write_api(out: Path, package: str) -> None:
+    """Write a page of every public name of a package."""
+    folder = out / "api" / package
+    folder.mkdir(parents=True)
+    path = ROOT / package / "__init__.py"
+    names = _names(path)
+    before = [
+        name for other in PACKAGES[: PACKAGES.index(package)] for name in _names(ROOT / other / "__init__.py")
+    ]
+    for name in names:
+        member = "autoclass" if name[0].isupper() else "autofunction"
+        options = "   :members:\n   :show-inheritance:\n" if member == "autoclass" else ""
+        again = "   :no-index:\n" if name in before else ""  # a name of both packages is indexed once
+        page = f"{name}\n{'=' * len(name)}\n\n.. {member}:: {package}.{name}\n{options}{again}"
+        (folder / f"{name}.rst").write_text(page, encoding="utf-8")
+    page = f"# {package}\n\n{_docstring(path)}\n\n{_tree(names, '')}"
+    (folder / "index.md").write_text(page, encoding="utf-8")
+
+
+def _tree(pages: tuple[str, ...] | list[str], caption: str, *, hidden: bool = False) -> str:
+    options = (
+        ":maxdepth: 1\n" + (f":caption: {caption}\n" if caption else "") + (":hidden:\n" if hidden else "")
+    )
+    return "```{toctree}\n" + options + "\n" + "\n".join(pages) + "\n```\n"
+
+
+def _docstring(path: Path) -> str:
+    """Read what a module says of itself, without its examples."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return text.partition("\nExamples\n")[0].strip()
+
+
+def _names(path: Path) -> list[str]:
+    """Read the names of `__all__`, in order, without importing the package."""
+    (value,) = (
+        node.value
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign) and any(getattr(to, "id", "") == "__all__" for to in node.targets)
+    )
+    return [name for name in ast.literal_eval(value) if name != "__version__"]
+
+
+if __name__ == "__main__":
+    assemble(Path(sys.argv[1]))

@@ -1,0 +1,205 @@
+"""Features with labels: pandas tables, xarray datasets and HTML tables for notebooks.
+
+Functions here take plain values, so that `group` and `store` can use them. pandas and xarray are imported
+when a function needs them: reading a store needs neither.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.errors import StoreError
+from obygaze_features.store.clips_csv import StoredClip
+from obygaze_features.store.format import DONE
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+CLIP_COLUMNS = ("clip", "movie", "start_s", "end_s")
+"""Columns before the labels and features of a table."""
+
+NOT_IN_MANIFEST = "not in the manifest"
+NO_XARRAY = "to_xarray needs xarray: pip install xarray"
+
+
+class LabelledClip(Protocol):
+    """What a table needs of a manifest's clip."""
+
+    @property
+    def level(self) -> str | None:
+        """Level of the clip; None where it is not annotated."""
+
+    @property
+    def concepts(self) -> tuple[str, ...]:
+        """Concepts marked in the clip."""
+
+
+class Concepts(Protocol):
+    """What a table needs of a codebook."""
+
+    @property
+    def concept_names(self) -> tuple[str, ...]:
+        """All concepts, in canonical order."""
+
+
+class Labels(Protocol):
+    """What a table needs of a manifest: `obygaze_features.Manifest` fits."""
+
+    @property
+    def codebook(self) -> Concepts:
+        """Names of the concepts."""
+
+    @property
+    def by_id(self) -> Mapping[str, LabelledClip]:
+        """Clip id -> clip."""
+
+
+@dataclass(frozen=True, slots=True)
+class LazyArray:
+    """An array that is read when it is needed.
+
+    Attributes
+    ----------
+    dims
+        Names of the dimensions, the clips' first.
+    shape, dtype
+        Of the whole array.
+    read
+        Slice of rows -> these rows, checked.
+    """
+
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    read: Callable[[slice], NDArray[Any]]
+
+
+def frame_of(
+    X: NDArray[np.float32], clips: Sequence[StoredClip], labels: Labels | None, where: str
+) -> pd.DataFrame:
+    """Make a table of one vector a clip [N, D], with the labels of a manifest.
+
+    Parameters
+    ----------
+    clips
+        What became of each of the N clips.
+    where
+        What messages call the group.
+
+    Raises
+    ------
+    StoreError
+        If a concept has the name of another column.
+    """
+    import pandas as pd  # noqa: PLC0415 - reading stores needs no pandas
+
+    left_out = {place: reason for place, clip in enumerate(clips) if (reason := _left_out(clip, labels))}
+    rows = [place for place in range(len(clips)) if place not in left_out]
+    kept = [clips[place] for place in rows]
+    columns: dict[str, Any] = {
+        "clip": [clip.clip_id for clip in kept],
+        "movie": [clip.movie for clip in kept],
+        "start_s": np.array([clip.start_s for clip in kept], dtype=np.float64),
+        "end_s": np.array([clip.end_s for clip in kept], dtype=np.float64),
+    }
+    features = [f"f{number}" for number in range(X.shape[1])]
+    if labels is not None:
+        own = [labels.by_id[clip.clip_id] for clip in kept]
+        columns["level"] = pd.Series([clip.level for clip in own], dtype="str")
+        for concept in labels.codebook.concept_names:
+            if concept in {*columns, *features}:
+                raise StoreError(f"{where}: the concept {concept!r} has the name of another column")
+            columns[concept] = np.array([concept in clip.concepts for clip in own], dtype=np.bool_)
+    frame = pd.concat(
+        [pd.DataFrame(columns), pd.DataFrame(X[rows], columns=features)],
+        axis="columns",
+    )
+    frame.attrs["left_out"] = dict(sorted(Counter(left_out.values()).items()))
+    return frame
+
+
+def _left_out(clip: StoredClip, labels: Labels | None) -> str | None:
+    """Say why a clip has no row in a table; None if it has one."""
+    if clip.status not in DONE:
+        return clip.status
+    return NOT_IN_MANIFEST if labels is not None and clip.clip_id not in labels.by_id else None
+
+
+def dataset_of(
+    arrays: Mapping[str, LazyArray], clips: Sequence[StoredClip], attributes: Mapping[str, Any]
+) -> xr.Dataset:
+    """Make a dataset of arrays whose rows are clips; clip id, movie, status and span are its coordinates.
+
+    Raises
+    ------
+    StoreError
+        If xarray is not installed.
+    """
+    try:
+        import xarray as xr  # noqa: PLC0415 - optional
+        from xarray.backends import BackendArray  # noqa: PLC0415
+        from xarray.core import indexing  # noqa: PLC0415
+    except ImportError as error:
+        raise StoreError(NO_XARRAY) from error
+
+    class Backend(BackendArray):
+        """Rows of a store, read by slices of clips."""
+
+        def __init__(self, array: LazyArray) -> None:
+            self.array = array
+            self.shape = array.shape
+            self.dtype = array.dtype
+
+        def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+            return indexing.explicit_indexing_adapter(
+                key, self.shape, indexing.IndexingSupport.BASIC, self._read
+            )
+
+        def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
+            first, *rest = key
+            if isinstance(first, slice):
+                places = range(*first.indices(self.shape[0]))
+                if not places:
+                    return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *rest)]
+                low, high = min(places), max(places) + 1
+                # From the last row back where the step is negative.
+                rows = self.array.read(slice(low, high))[:: places.step]
+                return np.asarray(rows[(slice(None), *rest)])
+            rows = self.array.read(slice(int(first), int(first) + 1))[0]
+            return np.asarray(rows[tuple(rest)])
+
+    variables = {
+        name: xr.Variable(array.dims, indexing.LazilyIndexedArray(Backend(array)))
+        for name, array in arrays.items()
+    }
+    coordinates: dict[str, Any] = {
+        "clip": ("clip", np.array([clip.clip_id for clip in clips], dtype=str)),
+        "movie": ("clip", np.array([clip.movie for clip in clips], dtype=str)),
+        "status": ("clip", np.array([clip.status for clip in clips], dtype=str)),
+        "start_s": ("clip", np.array([clip.start_s for clip in clips], dtype=np.float64)),
+        "end_s": ("clip", np.array([clip.end_s for clip in clips], dtype=np.float64)),
+    }
+    return xr.Dataset(variables, coordinates, dict(attributes))
+
+
+def html_table(
+    title: str, headers: Sequence[str], rows: Iterable[Sequence[object]], notes: Sequence[str] = ()
+) -> str:
+    """Write a table with a title as HTML; every text is escaped."""
+    heads = "".join(f"<th>{escape(str(one))}</th>" for one in headers)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    said = "".join(f"<div>{escape(note)}</div>" for note in notes)
+    return (
+        f"<div><strong>{escape(title)}</strong>{said}"
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+    )

