@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from obygaze_features.extract import Job, run_local
+from obygaze_features.extraction import Job, run_local
 from torch import nn
 
 import obygaze_features as of
