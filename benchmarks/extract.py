@@ -22,7 +22,7 @@ import numpy as np
 from tabulate import tabulate
 
 from obygaze_features.backbones import Backbone, load_backbone
-from obygaze_features.extract import Job, run_local, usable_cores
+from obygaze_features.extraction import Job, run_local, usable_cores
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, seal, staging_path
 

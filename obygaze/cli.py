@@ -129,7 +129,7 @@ CONTENTS: dict[str, Entry] = {
         "  obygaze task mediaeval15 score --help",
     ),
     "predict": Entry("Score stores' clips with a saved model.", f"{MODELS}.predict:predict"),
-    "explain": Entry("Take apart a concept model's decision.", f"{MODELS}.explain:explain"),
+    "explain": Entry("Take apart a concept model's decision.", f"{MODELS}.predict:explain"),
     "model": Entry(
         "Show what a model file is.",
         {"inspect": Entry("Print a model file's card.", f"{MODELS}.model:inspect")},

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from obygaze_features.backbones import Backbone, backbone_names, load_backbone
     from obygaze_features.errors import ObygazeError
-    from obygaze_features.manifest import Clip, Manifest, import_folder, read_manifest, write_manifest
+    from obygaze_features.extraction import extract
+    from obygaze_features.manifest import (
+        Clip,
+        Codebook,
+        Manifest,
+        builtin_codebook,
+        import_folder,
+        load_codebook,
+        read_manifest,
+        write_manifest,
+    )
     from obygaze_features.store.diff import diff
     from obygaze_features.store.group import Group
     from obygaze_features.store.merge import merge
@@ -30,15 +40,19 @@ if TYPE_CHECKING:
 __all__ = [
     "Backbone",
     "Clip",
+    "Codebook",
     "Group",
     "Manifest",
     "ObygazeError",
     "Store",
     "__version__",
     "backbone_names",
+    "builtin_codebook",
     "diff",
+    "extract",
     "import_folder",
     "load_backbone",
+    "load_codebook",
     "merge",
     "open_store",
     "pack",
@@ -55,14 +69,18 @@ __all__ = [
 _HOMES = {
     "Backbone": "backbones",
     "Clip": "manifest",
+    "Codebook": "manifest",
     "Group": "store.group",
     "Manifest": "manifest",
     "ObygazeError": "errors",
     "Store": "store.store",
     "backbone_names": "backbones",
+    "builtin_codebook": "manifest",
     "diff": "store.diff",
+    "extract": "extraction",
     "import_folder": "manifest",
     "load_backbone": "backbones",
+    "load_codebook": "manifest",
     "merge": "store.merge",
     "open_store": "store.store",
     "pack": "store.publish",

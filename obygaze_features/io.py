@@ -16,6 +16,9 @@ from obygaze_features.errors import OutputError, StoreError
 PARTIAL_SUFFIX: Final = ".partial"
 """Ends the name of everything that is not finished yet and may be swept once its writer is gone."""
 
+NO_LICENCE: Final = "NOASSERTION"
+"""SPDX's word where nobody stated a licence, in every record that is written."""
+
 SYNC_THREADS = 16
 
 

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
         MoviePrior,
         linear_probe,
     )
+    from obygaze_models.obygaze12 import paper
+    from obygaze_models.prediction.final import save_models
+    from obygaze_models.prediction.model import load_model
+    from obygaze_models.prediction.predict import predict
     from obygaze_models.protocol import find_target, leave_one_movie_out, splits
     from obygaze_models.report import Report, write_report
     from obygaze_models.report.evaluation import comparison_report, run_report
@@ -56,8 +60,12 @@ __all__ = [
     "leave_one_movie_out",
     "linear_probe",
     "load_dataset",
+    "load_model",
+    "paper",
+    "predict",
     "read_run",
     "run_report",
+    "save_models",
     "saved",
     "side",
     "splits",
@@ -86,8 +94,12 @@ _HOMES = {
     "leave_one_movie_out": "protocol",
     "linear_probe": "models",
     "load_dataset": "dataset",
+    "load_model": "prediction.model",
+    "paper": "obygaze12.paper",
+    "predict": "prediction.predict",
     "read_run": "evaluation.run_folder",
     "run_report": "report.evaluation",
+    "save_models": "prediction.final",
     "saved": "evaluation.run_folder",
     "side": "evaluation.compare",
     "splits": "protocol",
@@ -104,7 +116,8 @@ def __getattr__(name: str) -> object:
         return version("obygaze")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    module = import_module(f"{__name__}.{_HOMES[name]}")
+    value: object = module if name == "paper" else getattr(module, name)
     globals()[name] = value
     return value
 

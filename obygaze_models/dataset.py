@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from obygaze_features.manifest import Codebook, Manifest
 from obygaze_features.store import Group, Store
+from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_models.errors import DatasetError
 from obygaze_models.protocol.targets import Labels, labels_of
 
 Features = Literal["pooled", "frames", "tokens"]
 Pool = Literal["max", "mean"]
-ARRAYS: tuple[Features, ...] = ("pooled", "frames", "tokens")
+ARRAYS: tuple[Features, ...] = FEATURE_ARRAYS  # type: ignore[assignment]  # Features names the same
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ import pytest
 
 import obygaze_features
 import obygaze_features.store
+import obygaze_models
 from obygaze_features import errors
 from obygaze_features.errors import ObygazeError
 
 ROOT = Path(__file__).parents[1]
-LAZY = (obygaze_features, obygaze_features.store)
+LAZY = (obygaze_features, obygaze_features.store, obygaze_models)
 HEAVY = {"av", "h5py", "matplotlib", "msgspec", "numpy", "pandas", "scipy", "sklearn", "torch", "zarr"}
 
 
@@ -43,7 +44,14 @@ def test_type_checkers_are_told_where_every_name_comes_from(package):
 
 
 @pytest.mark.parametrize(
-    "module", ["obygaze_features", "obygaze_features.store.format", "obygaze_features.errors", "obygaze.cli"]
+    "module",
+    [
+        "obygaze_features",
+        "obygaze_models",
+        "obygaze_features.store.format",
+        "obygaze_features.errors",
+        "obygaze.cli",
+    ],
 )
 def test_importing_loads_nothing_heavy(module):
     code = f"import sys, {module}; print(*sys.modules)"

@@ -12,7 +12,7 @@ PACKAGES = ("obygaze", "obygaze_features", "obygaze_models")
 
 BREACHES = {
     "1. the zoo reads videos": ("obygaze_models/dataset.py", "import obygaze_features.video"),
-    "1. the zoo extracts": ("obygaze_models/dataset.py", "import obygaze_features.extract"),
+    "1. the zoo extracts": ("obygaze_models/dataset.py", "import obygaze_features.extraction"),
     "2. the store knows the zoo": ("obygaze_features/store/format.py", "import obygaze_models"),
     "2. somebody imports the command line": ("obygaze_models/dataset.py", "import obygaze.cli"),
     "3. the store knows the manifest": (
@@ -23,12 +23,15 @@ BREACHES = {
         "obygaze_features/backbones/descriptors.py",
         "import obygaze_features.video",
     ),
-    "3. a room knows the engine": ("obygaze_features/video/sampling.py", "import obygaze_features.extract"),
+    "3. a room knows the engine": (
+        "obygaze_features/video/sampling.py",
+        "import obygaze_features.extraction",
+    ),
     "3. the writing of files knows the store": ("obygaze_features/io.py", "import obygaze_features.store"),
     "3. the errors know a room": ("obygaze_features/errors.py", "import obygaze_features.manifest"),
     "3. training knows the extraction": (
         "obygaze_features/train/step.py",
-        "import obygaze_features.extract",
+        "import obygaze_features.extraction",
     ),
     "3b. the format knows how stores are read": (
         "obygaze_features/store/format.py",

@@ -22,8 +22,7 @@ from obygaze_features.backbones.checkpoint import check_model_type, load_pretrai
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import choose_preset
-from obygaze_features.backbones.space import space_of
-from obygaze_features.backbones.weights import HUB, Weights, find_weights
+from obygaze_features.backbones.weights import HUB, Weights, find_weights, space_of
 
 TEXT_HALF = (r"text_model\..*", r"text_projection\.weight", r"logit_scale", r"logit_bias")
 CITATIONS = {

@@ -16,11 +16,10 @@ from transformers import SiglipTextModel as SiglipText
 from obygaze_features.backbones.checkpoint import ATTENTION, check_model_type, load_pretrained, plain_config
 from obygaze_features.backbones.clip import CITATIONS
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.space import space_of
 from obygaze_features.backbones.text_backbone import TextBackbone
 from obygaze_features.backbones.text_runner import TextRunner
 from obygaze_features.backbones.tokenizer import Tokenizer
-from obygaze_features.backbones.weights import HUB, Weights, find_weights
+from obygaze_features.backbones.weights import HUB, Weights, find_weights, space_of
 from obygaze_features.errors import BackboneError
 
 IMAGE_HALF = (r"vision_model\..*", r"visual_projection\.weight", r"logit_scale", r"logit_bias")

@@ -23,8 +23,7 @@ from obygaze_features.backbones.clip_text import clip_text
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.gradcam import MappedNetwork
 from obygaze_features.backbones.presets import Preset, choose_preset
-from obygaze_features.backbones.space import space_of
-from obygaze_features.backbones.weights import Weights, find_weights
+from obygaze_features.backbones.weights import Weights, find_weights, space_of
 from obygaze_features.errors import BackboneError
 
 LIBRARIES = ("grad-cam", "torch", "transformers")

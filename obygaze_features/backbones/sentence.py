@@ -10,11 +10,10 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 from obygaze_features.backbones.checkpoint import ATTENTION, auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.sentence_files import Pooling, read_pooling
-from obygaze_features.backbones.space import space_of
 from obygaze_features.backbones.text_backbone import TextBackbone
 from obygaze_features.backbones.text_runner import TextRunner
 from obygaze_features.backbones.tokenizer import Tokenizer
-from obygaze_features.backbones.weights import HUB, Weights, find_weights
+from obygaze_features.backbones.weights import HUB, Weights, find_weights, space_of
 from obygaze_features.errors import BackboneError
 
 HEADS = (r".*pooler\..*", r"cls\..*", r"lm_head\..*")  # nothing here reads them

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from obygaze_features.errors import BackboneError
+from obygaze_features.io import NO_LICENCE
 
 CONFIG = "config.json"
 SINGLE = ("model.safetensors", "pytorch_model.bin")  # in the order of preference
@@ -130,7 +131,17 @@ class Weights:
         record: dict[str, Any] = {"hub": hub, "weights_sha256": self.sha256}
         if self.seed is not None:
             record |= {"untrained": True, "weights": f"random:{self.seed}"}
-        return record | {"licence": LICENCES.get(self.repository or "", "NOASSERTION")}
+        return record | {"licence": LICENCES.get(self.repository or "", NO_LICENCE)}
+
+
+def space_of(family: str, weights: Weights) -> str:
+    """Name the space that a network maps into, `clip sha256:…`, for the provenance's field `space`.
+
+    The weights alone decide it: the image and the text half of one file share it, whether the file came from
+    the hub or a folder.
+    """
+    made = f"random:{weights.seed}" if weights.seed is not None else f"sha256:{weights.sha256}"
+    return f"{family} {made}"
 
 
 def find_weights(source: str | Path) -> Weights:

@@ -48,7 +48,7 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     from tqdm import tqdm
 
     from obygaze_features.demo import beside_planted, plan_corpus, write_corpus
-    from obygaze_features.extract import usable_cores
+    from obygaze_features.extraction import usable_cores
 
     workers = workers or usable_cores()
     _clear(out)

@@ -1,29 +1,57 @@
 """`obygaze extract`: a manifest's clips, or a list of texts, into a store."""
 
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from obygaze_features.commands.extract_options import (
-    Shard,
-    choose_shard,
-    what_forbids_writing,
-)
-from obygaze_features.commands.extract_output import (
-    note,
-    progress,
-    show_outcome,
-)
-from obygaze_features.commands.extract_work import clip_work, reads_texts, text_work
-from obygaze_features.commands.places import HERE
-from obygaze_features.store.format import NO_LICENCE
+from obygaze_features.commands.extract_output import note, progress, show_estimate, show_outcome
+from obygaze_features.commands.store_output import LOCAL
+from obygaze_features.io import NO_LICENCE
+
+if TYPE_CHECKING:
+    from obygaze_features.extraction import Recipe
+
+PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+OF_FRAMES = {
+    "n_frames": "--n",
+    "sampling": "--sampling",
+    "preset": "--preset",
+    "tokens": "--tokens",
+    "compiled": "--compile",
+    "engine": "--engine",
+    "workers": "--workers",
+    "timeout_s": "--timeout",
+    "strict": "--strict",
+    "hash_sources": "--hash-sources",
+}
+"""Options that mean nothing where no video is decoded, by the names of the command's parameters."""
+
+
+class Shard(click.ParamType[tuple[int, int]]):
+    """One of n jobs that share the clips: `i/n`, with i from 0."""
+
+    name = "i/n"
+
+    def convert(
+        self, value: str | tuple[int, int], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """Read `i/n`."""
+        if isinstance(value, tuple):
+            return value
+        part, _, parts = value.partition("/")
+        if not (part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
+            self.fail(f"'{value}' is not i/n with i from 0 to n-1, as in 0/4", param, ctx)
+        return int(part), int(parts)
 
 
 @click.command()
 @click.argument("manifest", type=click.Path(path_type=Path))
-@click.argument("store", type=HERE)
+@click.argument("store", type=LOCAL)
 @click.option(
     "--backbone",
     "names",
@@ -39,7 +67,6 @@ from obygaze_features.store.format import NO_LICENCE
 )
 @click.option(
     "--sampling",
-    "policy",
     type=click.Choice(["uniform", "keyframes"]),
     default="uniform",
     show_default=True,
@@ -51,7 +78,7 @@ from obygaze_features.store.format import NO_LICENCE
     metavar="[NAME=]WEIGHTS",
     help="A file, folder, repository[@revision] or random:SEED, for the backbone NAME.",
 )
-@click.option("--preset", "presets", multiple=True, metavar="[NAME=]PRESET", help="How frames are prepared.")
+@click.option("--preset", multiple=True, metavar="[NAME=]PRESET", help="How frames are prepared.")
 @click.option("--tokens", multiple=True, metavar="[NAME=]WHICH", help="Which tokens are stored.")
 @click.option("--device", metavar="auto|cpu|cuda[:N]", help="Where networks run.  [default: auto]")
 @click.option(
@@ -71,6 +98,7 @@ from obygaze_features.store.format import NO_LICENCE
 )
 @click.option(
     "--timeout",
+    "timeout_s",
     type=click.FloatRange(min=0, min_open=True),
     default=600.0,
     show_default=True,
@@ -83,7 +111,6 @@ from obygaze_features.store.format import NO_LICENCE
 @click.option("--limit", type=click.IntRange(1), help="Do at most this many clips now.")
 @click.option(
     "--shard",
-    "given_shard",
     type=Shard(),
     help="Do every n-th clip from the i-th: one of n jobs, none of which seals.  "
     "[default: all, or a Slurm job array's]",
@@ -92,7 +119,9 @@ from obygaze_features.store.format import NO_LICENCE
 @click.option("--corpus", help="What the corpus is called in the store.  [default: the manifest's name]")
 @click.option("--licence", default=NO_LICENCE, show_default=True, help="SPDX licence of the features.")
 @click.option("--citation", default="", help="How to cite the store.")
-@click.option("--store-version", default="1.0.0", show_default=True, help="Version of the sealed store.")
+@click.option(
+    "--store-version", "version", default="1.0.0", show_default=True, help="Version of the sealed store."
+)
 @click.option("--no-seal", is_flag=True, help="Leave sealing to 'obygaze store seal'.")
 @click.option("--dry-run", is_flag=True, help="Only say what is to be done and how long it would take.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -103,17 +132,15 @@ def extract(
     manifest: Path,
     store: Path,
     names: tuple[str, ...],
-    limit: int | None,
-    given_shard: tuple[int, int] | None,
-    retry_failed: bool,
-    corpus: str | None,
-    licence: str,
-    citation: str,
-    store_version: str,
+    n_frames: int | None,
+    shard: tuple[int, int] | None,
     no_seal: bool,
     dry_run: bool,
     as_json: bool,
-    **how: Any,
+    device: str | None,
+    dtype: str | None,
+    compiled: bool,
+    **settings: Any,
 ) -> None:
     """Extract the clips of MANIFEST, or the texts of a list, into STORE, resuming where it was stopped.
 
@@ -142,54 +169,30 @@ def extract(
       obygaze extract stills.csv stores/stills --backbone clip           still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
-    from obygaze_features.extract import ExtractError, stop_on_signals
-    from obygaze_features.store import Stage, read_stage, staging_path
-    from obygaze_features.store.provenance import validate_licence
-    from obygaze_features.store.sealing import versioned
+    from obygaze_features.extraction import ExtractError, prepare, stop_on_signals
+    from obygaze_features.extraction.extract import reads_texts
 
-    make = text_work if reads_texts(names) else clip_work  # each names what it takes of `how`
-    work = make(ctx, manifest, corpus or manifest.stem, names, as_json=as_json, **how)
-    shard = choose_shard(given_shard)
-    no_seal = no_seal or shard[1] > 1
-    validate_licence(licence)
-    place = staging_path(store)
-    sealed = versioned(store, store_version)
-    obstacle = what_forbids_writing(place)
+    try:
+        texts = reads_texts(names)
+    except ExtractError as error:
+        raise click.UsageError(str(error)) from None
+    if texts:
+        _refuse_options_of_frames(ctx, names)
+    named = {option: settings.pop(option) for option in ("weights", "preset", "tokens")}
+    recipes = read_recipes(names, n_frames, named, device=device, dtype=dtype, compiled=compiled)
+    shard = choose_shard(shard)
+    work = prepare(
+        manifest, store, recipes, n_frames=n_frames, shard=shard, sealing=not no_seal, note=note, **settings
+    )
     if dry_run:
-        if obstacle:
-            note(obstacle)
-        todo = (
-            read_stage(place).missing(shard, retry_failed=retry_failed)
-            if place.exists()
-            else [clip.clip_id for clip in work.job.planned_clips()][shard[0] :: shard[1]]
-        )
-        work.show_cost(todo[:limit])
+        show_estimate(work.estimate(), as_json=as_json)
         return
-    _refuse_to_outdate(sealed, place)
-    if obstacle:
-        raise ExtractError(obstacle)
-    stage = Stage.open(place, work.job.planned_clips(), work.job.groups(), work.job.corpus_record())
-    for damage in stage.damage():
-        note(damage)
-    todo = stage.missing(shard, retry_failed=retry_failed)[:limit]
-    if todo and shard[1] == 1 and (others := stage.n_writers()):
-        note(
-            f"{others} other process(es) write to {place} now and may do the same {work.unit}s: that harms "
-            "nothing but costs twice; --shard shares the work"
-        )
-    if todo and sealed.exists() and not no_seal:
-        raise click.UsageError(
-            f"{sealed} is sealed already; {len(todo)} more {work.unit}s need another, such as "
-            "--store-version 1.1.0"
-        )
-    with stop_on_signals() as stop, progress(len(todo), work.unit) as show:
-        report = work.run(stage, todo, stopped=stop, on_commit=show)
-    path = None
-    if not (no_seal or stop() or stage.missing()):
-        path = sealed if sealed.exists() else _seal(place, store, store_version, licence, citation)
-    show_outcome(stage, report, path, stop, as_json=as_json, unit=work.unit)
+    with stop_on_signals() as stop:
+        stage, report = work.run(stopped=stop, watch=progress)
+    sealed = None if stop() else work.seal(stage)
+    show_outcome(stage, report, sealed, stop, as_json=as_json, unit=work.unit)
     if shard[1] > 1 and not (stop() or stage.missing(shard)):
-        stated = "SPDX" if licence == NO_LICENCE else quote(licence)
+        stated = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
         note(
             f"shard {shard[0]}/{shard[1]} is done. "
             f"Once all are: obygaze store seal {quote(str(store))} --licence {stated}"
@@ -200,22 +203,86 @@ def extract(
     ctx.exit(stop.exit_code or (3 if failed else 0))
 
 
-def _seal(place: Path, store: Path, version: str, licence: str, citation: str) -> Path:
-    from obygaze_features.store import seal
+def _refuse_options_of_frames(ctx: click.Context, names: Sequence[str]) -> None:
+    given = [
+        option
+        for parameter, option in OF_FRAMES.items()
+        if ctx.get_parameter_source(parameter) not in (ParameterSource.DEFAULT, None)
+    ]
+    if given:
+        raise click.UsageError(f"{', '.join(given)}: about frames, and {', '.join(names)} reads texts")
 
-    if licence == NO_LICENCE:
-        note(
-            f"nobody has stated a licence (--licence), and the sealed store says so: {NO_LICENCE}. Before "
-            f"you share it: obygaze store seal {quote(str(store))} --licence SPDX --store-version 1.0.1"
-        )
-    return seal(place, store, version=version, licence=licence, citation=citation)
+
+def choose_shard(given: tuple[int, int] | None) -> tuple[int, int]:
+    """Take the shard that was given, or that of a task of a Slurm job array, or everything."""
+    from obygaze_features.extraction import array_shard
+
+    if given is not None:
+        return given
+    shard = array_shard(os.environ)
+    if shard is not None:
+        note(f"--shard {shard[0]}/{shard[1]}, as this is a task of a Slurm job array")
+    return shard or (0, 1)
 
 
-def _refuse_to_outdate(sealed: Path, place: Path) -> None:
-    from obygaze_features.extract import ExtractError
+def read_recipes(
+    names: Sequence[str],
+    n_frames: int | None,
+    named: Mapping[str, tuple[str, ...]],
+    *,
+    device: str | None,
+    dtype: str | None,
+    compiled: bool,
+) -> "tuple[Recipe, ...]":
+    """Say how the backbones are built.
 
-    if sealed.exists() and not place.exists():
-        raise ExtractError(
-            f"{sealed} is sealed, and its staging folder is gone: nothing can be added to it. "
-            "Extract under another name or --store-version"
-        )
+    Parameters
+    ----------
+    named
+        Option (`weights`, `preset`, `tokens`) -> its values as written, `VALUE` or `NAME=VALUE`.
+
+    Raises
+    ------
+    click.UsageError
+        If a backbone does not take an option that was given for it.
+    """
+    from obygaze_features.backbones import backbone_options
+    from obygaze_features.extraction import Recipe
+
+    taken = {name: backbone_options(name) for name in names}
+    options: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for option, values in named.items():
+        for written in values:
+            whom, value = _addressed(written, names)
+            for name in whom:
+                if option not in taken[name]:
+                    raise click.UsageError(_not_taken(name, option, value, names))
+                options[name][option] = _absolute(value) if option == "weights" else value
+    if device or dtype or compiled:
+        takers = [name for name in names if "compute" in taken[name]]
+        if not takers:
+            raise click.UsageError(f"{', '.join(names)}: takes no --device, --dtype or --compile")
+        from obygaze_features.backbones.compute import Compute
+
+        compute = Compute(device or "auto", PRECISIONS[dtype or "fp32"], compiled=compiled)  # type: ignore[arg-type]
+        for name in takers:
+            options[name]["compute"] = compute
+    return tuple(Recipe(name, n_frames, options[name]) for name in names)
+
+
+def _addressed(written: str, names: Sequence[str]) -> tuple[Sequence[str], str]:
+    """Split `NAME=VALUE`; a value alone is for every backbone."""
+    name, equals, value = written.partition("=")
+    return ([name], value) if equals and name in names else (names, written)
+
+
+def _not_taken(name: str, option: str, value: str, names: Sequence[str]) -> str:
+    told = f"backbone '{name}' takes no --{option}"
+    others = [other for other in names if other != name]
+    return f"{told}; write for whom it is, as in --{option} {others[0]}={value}" if others else told
+
+
+def _absolute(weights: str) -> str:
+    """Name weights that are a path so that another process finds them too."""
+    path = Path(weights).expanduser()
+    return str(path.absolute()) if path.exists() else weights

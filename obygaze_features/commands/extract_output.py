@@ -10,8 +10,8 @@ import click
 from tabulate import tabulate
 
 if TYPE_CHECKING:
-    from obygaze_features.extract import Estimate, Job, RunReport, Stop
-    from obygaze_features.extract.texts import TextEstimate
+    from obygaze_features.extraction import Estimate, RunReport, Stop
+    from obygaze_features.extraction.texts import TextEstimate
     from obygaze_features.store import ClipResult, Stage
 
 SHOWN_REMARKS = 5
@@ -33,41 +33,20 @@ def progress(n_clips: int, unit: str = "clip") -> "Iterator[Callable[[RunReport,
         yield show
 
 
-def show_estimate(what: "Estimate", workers: int, *, as_json: bool) -> None:
-    """Say what a dry run found out."""
-    if as_json:
-        click.echo(json.dumps({**what.record(), "workers": workers}))
-        return
-    if not what.clips:
-        click.echo("nothing to do: every clip is done")
-        return
-    time = "unknown: no video could be tried"
-    if what.seconds is not None:
-        time = f"about {_duration(what.seconds)} with {workers} workers, from {what.tried} clips tried now"
-    rows = [
-        ("clips to do", what.clips),
-        ("video files", f"{what.files} ({what.absent} absent)"),
-        ("video bytes", f"{what.source_bytes:,}"),
-        ("feature bytes", f"{what.feature_bytes:,}"),
-        ("time", time),
-    ]
-    click.echo(tabulate(rows, tablefmt="plain"))
-
-
-def show_text_estimate(what: "TextEstimate", *, as_json: bool) -> None:
-    """Say what a dry run found out about texts."""
+def show_estimate(what: "Estimate | TextEstimate", *, as_json: bool) -> None:
+    """Print what a dry run estimated, of clips or of texts."""
     if as_json:
         click.echo(json.dumps(what.record()))
         return
-    if what.seconds is None:
-        click.echo("nothing to do: every text is done")
+    facts = what.facts()
+    if not facts:
+        click.echo(f"nothing to do: every {what.unit} is done")
         return
-    rows = [
-        ("texts to do", what.texts),
-        ("to be cut", f"{what.cut} longer than a backbone takes"),
-        ("feature bytes", f"{what.feature_bytes:,}"),
-        ("time", f"about {_duration(what.seconds)}, from {what.tried} texts tried now"),
-    ]
+    time = "unknown: no video could be tried"
+    if what.seconds is not None:
+        with_workers = f" with {what.workers} workers" if what.unit == "clip" else ""
+        time = f"about {_duration(what.seconds)}{with_workers}, from {what.tried} {what.unit}s tried now"
+    rows = [*facts, ("feature bytes", f"{what.feature_bytes:,}"), ("time", time)]
     click.echo(tabulate(rows, tablefmt="plain"))
 
 
@@ -127,16 +106,6 @@ def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def note_samplings(job: "Job") -> None:
-    """Say on stderr when the backbones take different frames of a clip."""
-    if len({backbone.n_frames for backbone in job.backbones}) > 1:
-        counts = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
-        note(
-            f"the backbones take different frames of a clip ({job.policy}: {counts}); "
-            "it is decoded once for all of them"
-        )
 
 
 def note(text: str) -> None:

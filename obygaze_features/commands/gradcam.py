@@ -1,15 +1,12 @@
 """`obygaze gradcam`: saliency maps of still images, live from a network."""
 
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 if TYPE_CHECKING:
-    from obygaze_features.backbones.gradcam import MappedNetwork, Target
-    from obygaze_features.extract.saliency import Pair
     from obygaze_features.store.saliency_maps import Maps
 
 PATH = click.Path(path_type=Path)
@@ -70,9 +67,9 @@ def gradcam(
     """
     from tqdm import tqdm
 
-    from obygaze_features.extract import ExtractError
-    from obygaze_features.extract.job import of_stills
-    from obygaze_features.extract.saliency import every_pair, map_pairs, read_pairs
+    from obygaze_features.extraction import ExtractError
+    from obygaze_features.extraction.job import of_stills
+    from obygaze_features.extraction.saliency import every_pair, map_pairs, network_to_map, read_pairs
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store.saliency_maps import check_maps_free, write_maps
 
@@ -87,7 +84,14 @@ def gradcam(
     if not of_stills(images):
         raise ExtractError(f"{manifest}: its clips are no still images, and only those are mapped")
     wanted = (read_pairs if pairs else every_pair)(source, images)
-    mapped, targets = _network(network, layer, weights, score or "cosine", wanted, device)
+    mapped, targets = network_to_map(
+        [pair.text for pair in wanted],
+        network,
+        layer=layer,
+        weights=weights,
+        score=score or "cosine",
+        device=device,
+    )
     about = {**mapped.about, "score": "class" if network else score or "cosine", "source": SOURCE}
     with tqdm(total=len(wanted), unit="map") as bar:
         maps = map_pairs(images, wanted, mapped, targets, about, on_map=bar.update)
@@ -103,37 +107,6 @@ def _check_network(network: str | None, layer: str | None, weights: str | None, 
         raise click.UsageError("--network needs --layer and --weights")
     elif score is not None:
         raise click.UsageError("--score is of images and texts; with --network it is the score of a class")
-
-
-def _network(
-    network: str | None,
-    layer: str | None,
-    weights: str | None,
-    score: Literal["cosine", "dot"],
-    wanted: "Sequence[Pair]",
-    device: str,
-) -> "tuple[MappedNetwork, Mapping[str, Target]]":
-    """Load the network, and make a target of every text."""
-    import importlib
-
-    from obygaze_features.backbones.compute import Compute
-    from obygaze_features.backbones.gradcam import class_score, similarity
-    from obygaze_features.backbones.gradcam_networks import classifier_to_map, clip_to_map
-    from obygaze_features.backbones.weights import HUB
-    from obygaze_features.extract import ExtractError
-
-    importlib.import_module("pytorch_grad_cam")  # before weights are read: it may be missing
-    compute = Compute(device)
-    texts = dict.fromkeys(pair.text for pair in wanted)
-    if network is None:
-        mapped, embed = clip_to_map(weights or HUB["clip"], compute)
-        return mapped, {text: similarity(embed(text), score) for text in texts}
-    for text in texts:
-        if not (text.isascii() and text.isdigit()):
-            raise ExtractError(f"text {text!r} is not the number of a class, as --network wants")
-    return classifier_to_map(network, weights or "", layer or "", compute), {
-        text: class_score(int(text)) for text in texts
-    }
 
 
 def _show(maps: "Maps", out: Path, *, as_json: bool) -> None:

@@ -41,7 +41,7 @@ def lm(texts: Path, model: str, out: Path, device: str, force: bool, as_json: bo
     """
     from tqdm import tqdm
 
-    from obygaze_features.extract.priors import describe, measure_priors, texts_to_score, write_priors
+    from obygaze_features.extraction.priors import describe, measure_priors, texts_to_score, write_priors
     from obygaze_features.io import refuse_existing
 
     if out.suffix.lower() != ".csv":

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.commands.places import HERE
-from obygaze_features.commands.store_output import bar, say_sealed
+from obygaze_features.commands.store_output import LOCAL, bar, say_sealed
 
 if TYPE_CHECKING:
     from obygaze_features.store import Store
@@ -18,7 +17,7 @@ LONGEST_LIST = 8
 
 
 @click.command()
-@click.argument("folder", default="stores", type=HERE)
+@click.argument("folder", default="stores", type=LOCAL)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def ls(folder: Path, as_json: bool) -> None:
     """List the stores, packed stores and stages in a folder (default: stores).
@@ -153,7 +152,7 @@ def _shown(value: object) -> str:
 
 
 @click.command()
-@click.argument("name", type=HERE)
+@click.argument("name", type=LOCAL)
 @click.option("--licence", required=True, help="SPDX expression such as CC-BY-4.0, or NOASSERTION.")
 @click.option("--citation", default="", help="How to cite the store, one line.")
 @click.option(

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from obygaze_features.commands.places import HERE
-from obygaze_features.commands.store_output import bar, say_sealed
+from obygaze_features.commands.store_output import LOCAL, bar, say_sealed
 
 DIFFERS = 3
 SHOWN = 5
@@ -46,7 +45,7 @@ def diff(context: click.Context, first: str, second: str, as_json: bool) -> None
 
 @click.command()
 @click.argument("stores", nargs=-1, required=True)
-@click.option("--out", required=True, type=HERE, help="Name of the result.")
+@click.option("--out", required=True, type=LOCAL, help="Name of the result.")
 @click.option("--store-version", "version", default="1.0.0", show_default=True, help="Version of the result.")
 @click.option("--licence", help="SPDX expression; needed if the stores' licences differ.")
 @click.option("--citation", help="Needed if the stores' citations differ.")

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from obygaze_features.commands.places import HERE, Here
-from obygaze_features.commands.store_output import bar, say_sealed
+from obygaze_features.commands.store_output import LOCAL, LocalPath, bar, say_sealed
 from obygaze_features.commands.store_sources import names_of, open_source, parse_declared, read_declared
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 
@@ -14,8 +13,8 @@ SHOWN = 5
 
 @click.command("import")
 @click.argument("manifest", type=click.Path(path_type=Path))
-@click.argument("source", type=Here(exists=True, path_type=Path))
-@click.argument("store", type=HERE)
+@click.argument("source", type=LocalPath(exists=True, path_type=Path))
+@click.argument("store", type=LOCAL)
 @click.option(
     "--from",
     "kind",
@@ -116,7 +115,7 @@ def _say_unknown(names: tuple[str, ...]) -> None:
 
 @click.command()
 @click.argument("store")
-@click.argument("file", type=HERE)
+@click.argument("file", type=LOCAL)
 @click.option("--backbone", help="Whose features; needed if the store has several.")
 @click.option(
     "--to",
@@ -147,7 +146,7 @@ def export(store: str, file: Path, backbone: str | None, kind: str) -> None:
 
 @click.command()
 @click.argument("store")
-@click.option("--out", type=HERE, help="Folder for README.md and croissant.json, not the store's.")
+@click.option("--out", type=LOCAL, help="Folder for README.md and croissant.json, not the store's.")
 @click.option("--licence", help="SPDX expression; needed if the store was sealed without one.")
 @click.option("--citation", help="How to cite the store, if not as it says itself.")
 @click.option("--url", help="Where the store's folder is served, for croissant.json.")

@@ -1,10 +1,32 @@
-"""What the `obygaze store` commands show: bars on stderr, and the store that was made."""
+"""What the `obygaze store` commands share: paths as arguments, bars on stderr, the store that was made."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+class LocalPath(click.Path):
+    """A path on this machine; a URL would be taken for folders with odd names, so it is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Take a path."""
+        if _URL.match(str(value)):
+            self.fail(
+                f"{value} is a URL, and this needs a path on this machine; obygaze store pull brings a store "
+                "here, obygaze store push sends one there",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
+LOCAL = LocalPath(path_type=Path, readable=False)
 
 
 @contextmanager

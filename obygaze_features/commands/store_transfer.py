@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.commands.places import HERE
-from obygaze_features.commands.store_output import bar, files_bar, fingerprint
+from obygaze_features.commands.store_output import LOCAL, bar, files_bar, fingerprint
 from obygaze_features.store.format import FEATURE_ARRAYS
 
 if TYPE_CHECKING:
@@ -14,8 +13,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("store", type=HERE)
-@click.option("--out", type=HERE, help="The zip to make [default: STORE.zip]")
+@click.argument("store", type=LOCAL)
+@click.option("--out", type=LOCAL, help="The zip to make [default: STORE.zip]")
 def pack(store: Path, out: Path | None) -> None:
     """Put a sealed store into one read-only zip; the same store gives the same bytes.
 
@@ -34,8 +33,8 @@ def pack(store: Path, out: Path | None) -> None:
 
 
 @click.command()
-@click.argument("packed", metavar="ZIP", type=HERE)
-@click.option("--out", type=HERE, help="The folder to make [default: NAME-VERSION beside ZIP]")
+@click.argument("packed", metavar="ZIP", type=LOCAL)
+@click.option("--out", type=LOCAL, help="The folder to make [default: NAME-VERSION beside ZIP]")
 def unpack(packed: Path, out: Path | None) -> None:
     """Make a folder of a packed store, every file checked against its digest.
 
@@ -55,7 +54,7 @@ def unpack(packed: Path, out: Path | None) -> None:
 
 @click.command()
 @click.argument("place", metavar="URL")
-@click.argument("destination", metavar="DEST", type=HERE)
+@click.argument("destination", metavar="DEST", type=LOCAL)
 @click.option(
     "--arrays",
     multiple=True,
@@ -90,7 +89,7 @@ def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | N
 
 
 @click.command()
-@click.argument("store", type=HERE)
+@click.argument("store", type=LOCAL)
 @click.argument("destination", metavar="DEST")
 def push(store: Path, destination: str) -> None:
     """Copy a sealed store to DEST: a folder, s3://BUCKET/NAME or hf://datasets/OWNER/NAME.

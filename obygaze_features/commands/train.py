@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from obygaze_features.commands.places import HERE
+from obygaze_features.commands.store_output import LOCAL
 
 
 class Share(click.ParamType[float]):
@@ -34,9 +34,9 @@ class Share(click.ParamType[float]):
     metavar="WEIGHTS",
     help="CLIP to start from: repository[@revision], folder or file.",
 )
-@click.option("--annotations", type=HERE, required=True, help="Folder of LSMDC16's three annotation files.")
-@click.option("--videos", type=HERE, required=True, help="Folder of LSMDC's clips, searched recursively.")
-@click.option("--out", type=HERE, required=True, help="Folder of the run.")
+@click.option("--annotations", type=LOCAL, required=True, help="Folder of LSMDC16's three annotation files.")
+@click.option("--videos", type=LOCAL, required=True, help="Folder of LSMDC's clips, searched recursively.")
+@click.option("--out", type=LOCAL, required=True, help="Folder of the run.")
 @click.option(
     "--batch",
     type=click.IntRange(1),
@@ -69,11 +69,11 @@ class Share(click.ParamType[float]):
     help="Pairs of a process whose activations are held at a time.  [default: a fourth of the batch]",
 )
 @click.option(
-    "--cache", type=HERE, help="Folder of decoded frames, which runs may share.  [default: OUT/cache]"
+    "--cache", type=LOCAL, help="Folder of decoded frames, which runs may share.  [default: OUT/cache]"
 )
 @click.option(
     "--exclude-films",
-    type=HERE,
+    type=LOCAL,
     help="File of film titles, one a line, to leave out of training and validation.",
 )
 @click.option("--resume", is_flag=True, help="Go on with the run in OUT; without one there, begin.")

@@ -1,5 +1,7 @@
 """The manifest: which clips there are, what annotators said of them, and where their videos lie."""
 
+from obygaze_features.errors import ManifestError
+
 from .agreement import Gamma, PairAgreement, agreement, gamma
 from .clip import FIELDS, Clip
 from .codebook import (
@@ -14,7 +16,6 @@ from .codebook import (
     find_codebook,
     load_codebook,
 )
-from .errors import ManifestError
 from .importers import (
     Film,
     Imported,

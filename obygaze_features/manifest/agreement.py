@@ -13,9 +13,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.errors import ManifestError
+
 from .clip import Clip
 from .codebook import Codebook
-from .errors import ManifestError
 from .manifest import Manifest
 
 PAPER_SHUFFLES = 62
@@ -154,7 +155,7 @@ def agreement(manifest: Manifest, *, shuffles: int = 0, seed: int = 0) -> tuple[
     codebook = manifest.codebook
     pairs = []
     for movie in manifest.movies:
-        annotators = sorted(name for film, name in labels if film == movie)
+        annotators = sorted(name for of, name in labels if of == movie)
         for one, other in combinations(annotators, 2):
             a, b = labels[movie, one], labels[movie, other]
             shared = [(a[span], b[span]) for span in a if span in b]
@@ -184,7 +185,7 @@ def is_aligned(manifest: Manifest) -> bool:
     spans: dict[str, dict[str, set[object]]] = {}
     for clip in manifest:
         spans.setdefault(clip.movie, {}).setdefault(clip.annotator, set()).add(_span(clip))
-    return all(len({frozenset(own) for own in film.values()}) == 1 for film in spans.values())
+    return all(len({frozenset(own) for own in annotated.values()}) == 1 for annotated in spans.values())
 
 
 def mean_defined(gammas: Iterable[Gamma]) -> float | None:

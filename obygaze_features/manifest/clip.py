@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .errors import ManifestError
+from obygaze_features.errors import ManifestError
 
 FIELDS: tuple[str, ...] = (
     "clip_id",

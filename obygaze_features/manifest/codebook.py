@@ -9,6 +9,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from obygaze_features.errors import ManifestError
+
 from .codebook_check import POLICIES, check_codebook
 from .codebook_parts import (
     Concept,
@@ -21,7 +23,6 @@ from .codebook_parts import (
     suggestion,
 )
 from .codebook_toml import parts_of, record_of, toml_of
-from .errors import ManifestError
 from .table import text_of
 
 __all__ = [
@@ -70,6 +71,15 @@ class Codebook:
     ------
     ManifestError
         Naming the codebook and the key: no levels, a name twice or not allowed, a task of unknown levels, ...
+
+    Examples
+    --------
+    >>> from obygaze_features import Codebook
+    >>> from obygaze_features.manifest import Level, Task
+    >>> levels = (Level("calm"), Level("violent"))
+    >>> mine = Codebook("fights", "1", levels, tasks=(Task("violence", ("calm",), ("violent",)),))
+    >>> mine.level_names
+    ('calm', 'violent')
     """
 
     name: str
@@ -214,12 +224,21 @@ class Codebook:
 
 
 def load_codebook(path: str | Path) -> Codebook:
-    """Read and check a codebook file.
+    r"""Read and check a codebook file.
 
     Raises
     ------
     ManifestError
         Naming file and key of what is wrong; or if another codebook than a built-in one has its name.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from obygaze_features import load_codebook
+    >>> levels = "".join(f'[[levels]]\nname = "{name}"\n' for name in ("calm", "violent"))
+    >>> _ = Path("fights.codebook.toml").write_text(f'name = "fights"\nversion = "1"\n{levels}')
+    >>> load_codebook("fights.codebook.toml").name
+    'fights'
     """
     path = Path(path)
     text = text_of(path)
@@ -243,6 +262,12 @@ def builtin_codebook(name: str) -> Codebook:
     ------
     ManifestError
         If there is none of this name; the message suggests the nearest one.
+
+    Examples
+    --------
+    >>> from obygaze_features import builtin_codebook
+    >>> builtin_codebook("obygaze12").level_names
+    ('EN', 'HN', 'NS', 'S')
     """
     if name not in BUILTIN:
         hint = suggestion(name, {one: one for one in BUILTIN})

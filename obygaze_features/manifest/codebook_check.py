@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from obygaze_features.errors import ManifestError
+
 from .clip import CODEBOOK_COLUMN, FIELDS, is_printable
 from .codebook_parts import Level, Named, Scale, Task, plain, spellings_of, suggestion
-from .errors import ManifestError
 
 if TYPE_CHECKING:
     from .codebook import Codebook

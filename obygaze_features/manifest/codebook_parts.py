@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ManifestError
+from obygaze_features.errors import ManifestError
 
 
 @dataclass(frozen=True, slots=True)

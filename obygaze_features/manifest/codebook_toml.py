@@ -7,8 +7,9 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from obygaze_features.errors import ManifestError
+
 from .codebook_parts import Concept, Instance, Level, Scale, Task, plain, suggestion
-from .errors import ManifestError
 
 if TYPE_CHECKING:
     from .codebook import Codebook

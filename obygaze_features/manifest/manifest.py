@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from obygaze_features.errors import ManifestError
+
 from .clip import CODEBOOK_COLUMN, FIELDS, Clip
 from .codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
 from .codebook_parts import suggestion
-from .errors import ManifestError
 from .paths import absolute, stored_path
 from .rows import Collected, canonical_bytes, clip_of
 from .table import Problems, Table, read_table

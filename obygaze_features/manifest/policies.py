@@ -3,9 +3,10 @@
 from dataclasses import replace
 from enum import StrEnum
 
+from obygaze_features.errors import ManifestError
+
 from .clip import Clip
 from .codebook import Codebook
-from .errors import ManifestError
 from .manifest import Manifest
 
 UNRELEASED: frozenset[str] = frozenset(

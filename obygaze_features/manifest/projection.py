@@ -8,9 +8,10 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.errors import ManifestError
+
 from .clip import Clip
 from .codebook import Codebook
-from .errors import ManifestError
 from .manifest import Manifest
 
 DEFAULT_THRESHOLD = 0.2

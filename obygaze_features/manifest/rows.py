@@ -3,9 +3,10 @@
 import math
 from collections.abc import Iterable, Sequence
 
+from obygaze_features.errors import ManifestError
+
 from .clip import CODEBOOK_COLUMN, FIELDS, Clip
 from .codebook import BUILTIN, Codebook
-from .errors import ManifestError
 from .table import Problems, Row
 
 CONCEPT_SEPARATOR = ";"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .codebook import BUILTIN, Codebook
 from .manifest import Manifest
@@ -82,6 +83,34 @@ class Statistics:
     def share_of_marks(self, level: str, concept: str) -> float | None:
         """Share of a visual concept among all visual concepts marked at a level: Figure 2's distribution."""
         return _ratio(self.with_concept[level][concept], self._marks(level))
+
+    def record(self, printed: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Give every count and share as JSON values; `printed` has the paper's words for some numbers."""
+        printed, visual = printed or {}, self.codebook.visual_concepts
+
+        def of_concept(level: str, concept: str) -> dict[str, Any]:
+            found: dict[str, Any] = {
+                "clips": self.with_concept[level][concept],
+                "share_of_clips": self.share_of_clips(level, concept),
+            }
+            if concept in visual:
+                found["share_of_marks"] = self.share_of_marks(level, concept)
+            return found
+
+        return {
+            "clips": self.n_clips,
+            "unlabelled": self.unlabelled,
+            "levels": {level: self.clips[level] for level in self.codebook.level_names},
+            "numbers": [
+                {"name": one.name, "ours": one.value}
+                | ({"printed": printed[one.name]} if one.name in printed else {})
+                for one in numbers(self)
+            ],
+            "concepts": {
+                level: {concept: of_concept(level, concept) for concept in self.codebook.concept_names}
+                for level in self.codebook.level_names
+            },
+        }
 
     def _marks(self, level: str) -> int:
         return sum(self.with_concept[level][concept] for concept in self.codebook.visual_concepts)

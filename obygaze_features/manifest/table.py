@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from .errors import ManifestError
+from obygaze_features.errors import ManifestError
 
 SHOWN_PROBLEMS = 3
 

@@ -4,8 +4,9 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from obygaze_features.errors import ManifestError
+
 from .clip import is_printable
-from .errors import ManifestError
 from .rows import table_line
 from .table import Problems, read_table, text_of
 

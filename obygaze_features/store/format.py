@@ -53,9 +53,6 @@ PROVENANCE: Final = "provenance"
 
 BAGIT_TEXT: Final = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
 
-NO_LICENCE: Final = "NOASSERTION"
-"""SPDX's word for: nobody has said."""
-
 TEXTS: Final = "texts"
 """`sampling.policy` of a backbone that reads texts, which have no frames."""
 

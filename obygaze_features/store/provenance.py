@@ -11,7 +11,7 @@ import numpy as np
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.format import NO_LICENCE
+from obygaze_features.io import NO_LICENCE
 from obygaze_features.store.schema import (
     FILLED_IN,
     Corpus,

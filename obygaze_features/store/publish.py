@@ -10,7 +10,7 @@ from threading import Lock
 from typing import BinaryIO
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, hold, locked, naming, sync
+from obygaze_features.io import NO_LICENCE, PARTIAL_SUFFIX, hold, locked, naming, sync
 from obygaze_features.store.checked_jsonl import encode_line, read_lines
 from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
 from obygaze_features.store.files_http import as_url, asking, connect
@@ -19,7 +19,6 @@ from obygaze_features.store.format import (
     CARD,
     CROISSANT,
     DIGESTS,
-    NO_LICENCE,
     PAYLOAD,
     STATUSES,
     TABLE,
@@ -31,7 +30,7 @@ from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.records import one_line
 from obygaze_features.store.store import Place, Store, check_version, files_of
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, listed
-from obygaze_features.store.transfer import FileProgress, download, each
+from obygaze_features.store.transfer import FileProgress, download, in_threads
 
 
 def card_files(
@@ -305,7 +304,7 @@ class _Push:
                 if name not in there or known.get(name) != (digest, *there[name])
             }
         self._done = len(self._digests) - len(rest)
-        each(self._upload, sorted(rest - {DIGESTS, TAG_DIGESTS}), WRITERS)
+        in_threads(self._upload, sorted(rest - {DIGESTS, TAG_DIGESTS}), WRITERS)
         for name in (TAG_DIGESTS, DIGESTS):
             if name in rest:
                 self._upload(name)

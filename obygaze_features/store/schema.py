@@ -13,7 +13,8 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES, NO_LICENCE
+from obygaze_features.io import NO_LICENCE
+from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 
 END: Final = r"$(?!\n)"
 """The end of a text; `$` alone stands before a last line break too."""

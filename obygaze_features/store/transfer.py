@@ -39,7 +39,7 @@ from obygaze_features.store.store_files import (
 )
 
 
-def each(work: Callable[[str], None], names: Iterable[str], threads: int) -> None:
+def in_threads(work: Callable[[str], None], names: Iterable[str], threads: int) -> None:
     """Call `work` for every name; the first error ends it, and what has not begun by then is left."""
     with ThreadPoolExecutor(threads) as pool:
         running = [pool.submit(work, name) for name in names]
@@ -285,7 +285,7 @@ class _Transfer:
         here = {name for name in self._digests if self._growing and (self._destination / name).is_file()}
         self._total = len(wanted)
         rest = sorted(wanted - {BAG_INFO, TABLE, DIGESTS})
-        each(self._fetch, rest, max(4, self._files.readers))
+        in_threads(self._fetch, rest, max(4, self._files.readers))
         self._finish(set(self._digests) - wanted - here)
         return Downloaded(
             self._destination, self._came, self._octets, self._kept, len(self._digests) - len(wanted | here)

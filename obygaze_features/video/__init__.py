@@ -1,6 +1,6 @@
 """From a video file (or a still image) to exactly the frames asked for, each with its number and its time."""
 
-from obygaze_features.video.errors import VideoError
+from obygaze_features.errors import VideoError
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.learnt import file_digest, share_in
 from obygaze_features.video.read import probe, read_frames, read_samplings, read_windows

@@ -8,8 +8,6 @@ from av import FFmpegError
 
 from obygaze_features.errors import VideoError
 
-__all__ = ["UNREADABLE", "VideoError", "guarded"]
-
 Item = TypeVar("Item")
 
 # FFmpegError covers broken data and early ends; PyAV answers a damaged header with the others.

@@ -11,8 +11,9 @@ from av import FFmpegError
 from av.bitstream import BitStreamFilterContext
 from numpy.typing import NDArray
 
+from obygaze_features.errors import VideoError
 from obygaze_features.video.completeness import declared_packets, promised_seconds, truncation
-from obygaze_features.video.errors import UNREADABLE, VideoError
+from obygaze_features.video.errors import UNREADABLE
 from obygaze_features.video.heads import MPEG12, READABLE, Head, head_reader
 from obygaze_features.video.learnt import LARGE_BYTES, learnt
 from obygaze_features.video.pictures import display_ranks, vop_type

@@ -10,7 +10,7 @@ from av.video.frame import VideoFrame
 from av.video.reformatter import ColorRange, VideoReformatter
 from numpy.typing import NDArray
 
-from obygaze_features.video.errors import VideoError
+from obygaze_features.errors import VideoError
 
 # Display matrices, as the signs of (a, b, c, d) in x' = a x + c y, y' = b x + d y, to quarter turns clockwise
 # and whether the picture is mirrored (left to right, after turning). ISO/IEC 14496-12, 6.2.2.

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.video.errors import VideoError
+from obygaze_features.errors import VideoError
 
 # A span of which less than this lies in the video is not what its author thought it was.
 SPAN_COVERED = 0.98

@@ -17,7 +17,8 @@ from av.stream import Discard, Disposition
 from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
-from obygaze_features.video.errors import UNREADABLE, VideoError
+from obygaze_features.errors import VideoError
+from obygaze_features.video.errors import UNREADABLE
 
 HEAD_BYTES = 1 << 16
 # What is read as video, by FFmpeg's names. It knows some 300 formats more, among them texts and playlists,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.ExifTags import Base
 
-from obygaze_features.video.errors import VideoError
+from obygaze_features.errors import VideoError
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.sampling import Sampling, Timeline, choose
 from obygaze_features.video.source import check_file

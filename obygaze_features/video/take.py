@@ -9,7 +9,8 @@ import numpy as np
 from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
-from obygaze_features.video.errors import VideoError, guarded
+from obygaze_features.errors import VideoError
+from obygaze_features.video.errors import guarded
 from obygaze_features.video.picture import Converter, Picture
 
 T = TypeVar("T")

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from obygaze_features.store.saliency_maps import Maps
 from obygaze_models.audits.eat import critical_d
 from obygaze_models.report.figure import WIDTH, save
 
@@ -239,3 +240,10 @@ def draw_overlay(picture: Path, one: NDArray[np.float32], path: Path) -> None:
         axes.set_axis_off()
 
     draw(path, (3, 3), fill)
+
+
+def draw_overlays(maps: Maps, pictures: Mapping[str, Path], folder: Path) -> None:
+    """Lay every map over the picture of its image, as files PLACE-IMAGE.png of a folder."""
+    for place, (pair, one) in enumerate(zip(maps.pairs, maps.raw, strict=True)):
+        name = pair["image_id"].replace("/", "_")
+        draw_overlay(pictures[pair["image_id"]], one, folder / f"{place:04}-{name}.png")

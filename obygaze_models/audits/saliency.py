@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from obygaze_features.manifest import read_manifest
 from obygaze_features.store import Group, open_store
 from obygaze_features.store.saliency_maps import SIDE, Maps, with_means
 from obygaze_models.audits.embeddings import Embeddings, choose_group, group_space
@@ -221,3 +222,29 @@ def _by_group(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
             }
         )
     return found
+
+
+def find_pictures(images: Sequence[str], source: Path) -> dict[str, Path]:
+    """Find the picture of every image, in a folder or as a manifest says.
+
+    Raises
+    ------
+    AuditError
+        An image has none.
+    """
+    if source.is_dir():
+        endings = ("", ".png", ".jpg", ".jpeg")
+        places = {image: [source / f"{image}{ending}" for ending in endings] for image in images}
+        expected = "with or without .png, .jpg"
+    else:
+        manifest = read_manifest(source)
+        listed = {clip.clip_id: [manifest.root / clip.video] for clip in manifest if clip.video}
+        places = {image: listed.get(image, []) for image in images}
+        expected = "a file that it names and that is there"
+    files = {}
+    for image, candidates in places.items():
+        found = next((path for path in candidates if path.is_file()), None)
+        if found is None:
+            raise AuditError(f"no picture of {image} in {source}: expected {image}, {expected}")
+        files[image] = found
+    return files

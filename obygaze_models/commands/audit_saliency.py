@@ -80,7 +80,7 @@ def saliency(
     """
     from obygaze_features.store.saliency_maps import check_maps_free, read_maps, write_maps
     from obygaze_models.audits.regions import read_regions
-    from obygaze_models.audits.saliency import audit_maps
+    from obygaze_models.audits.saliency import audit_maps, find_pictures
     from obygaze_models.audits.tables import read_rows
     from obygaze_models.errors import AuditError
 
@@ -98,17 +98,19 @@ def saliency(
     regions = read_regions(roi) if roi else None
     if given is not None:
         maps = read_maps(given)
-        files = _pictures([pair["image_id"] for pair in maps.pairs], pictures) if pictures else {}
+        files = find_pictures([pair["image_id"] for pair in maps.pairs], pictures) if pictures else {}
     else:
         wanted = read_rows(cast("Path", pairs), ["image_id", "text"], unique=["image_id", "text"])
-        files = _pictures([row["image_id"] for row in wanted], pictures) if pictures else {}
+        files = find_pictures([row["image_id"] for row in wanted], pictures) if pictures else {}
         maps = _mapped(sources, acts_backbone, texts_backbone, wanted, score or "cosine")
     report = audit_maps(maps, regions)
     if given is None:
         write_maps(maps, out)
         click.echo(f"{len(maps.pairs)} maps kept in {out}", err=True)
     if overlays:
-        _overlays(maps, files, overlays)
+        from obygaze_models.audits.figures import draw_overlays
+
+        draw_overlays(maps, files, overlays)
     finish(report, table, figure, as_json=as_json)
 
 
@@ -159,34 +161,3 @@ def _mapped(
         pairs=wanted,
         score=Score(score),
     )
-
-
-def _pictures(images: list[str], source: Path) -> dict[str, Path]:
-    """Find the picture of every image before any work, in a folder or as a manifest says."""
-    from obygaze_features.manifest import read_manifest
-    from obygaze_models.errors import AuditError
-
-    if source.is_dir():
-        endings = ("", ".png", ".jpg", ".jpeg")
-        places = {image: [source / f"{image}{ending}" for ending in endings] for image in images}
-        expected = "with or without .png, .jpg"
-    else:
-        manifest = read_manifest(source)
-        listed = {clip.clip_id: [manifest.root / clip.video] for clip in manifest if clip.video}
-        places = {image: listed.get(image, []) for image in images}
-        expected = "a file that it names and that is there"
-    files = {}
-    for image, candidates in places.items():
-        found = next((path for path in candidates if path.is_file()), None)
-        if found is None:
-            raise AuditError(f"no picture of {image} in {source}: expected {image}, {expected}")
-        files[image] = found
-    return files
-
-
-def _overlays(maps: "Maps", files: Mapping[str, Path], folder: Path) -> None:
-    from obygaze_models.audits.figures import draw_overlay
-
-    for place, (pair, one) in enumerate(zip(maps.pairs, maps.raw, strict=True)):
-        name = pair["image_id"].replace("/", "_")
-        draw_overlay(files[pair["image_id"]], one, folder / f"{place:04}-{name}.png")

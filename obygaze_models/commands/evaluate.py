@@ -1,14 +1,15 @@
 """`obygaze evaluate`: models and baselines, one movie left out at a time."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features.store.format import FEATURE_ARRAYS
+
 if TYPE_CHECKING:
     from obygaze_models.dataset import Features, Pool
-    from obygaze_models.models import Imbalance, MLPProbe
+    from obygaze_models.models import Imbalance
 
 
 @click.command()
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--backbone", help="Which of the store's backbones; needed when it has several.")
 @click.option(
     "--features",
-    type=click.Choice(["pooled", "frames", "tokens"]),
+    type=click.Choice(FEATURE_ARRAYS),
     help="Which array to read.  [default: the first of these that is stored]",
 )
 @click.option(
@@ -133,7 +134,7 @@ def evaluate(
       obygaze evaluate films.csv stores/films --task hn_s --model mylab.models:make
       obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr --out run
     """
-    from obygaze_features.store.format import NO_LICENCE
+    from obygaze_features.io import NO_LICENCE
     from obygaze_models.commands.inputs import progress_bar, read_inputs, under_policy
     from obygaze_models.dataset import load_dataset
     from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
@@ -152,30 +153,30 @@ def evaluate(
     train, tested = choose_targets(
         clips.codebook, task, test, sides=(negative, positive), test_sides=(test_negative, test_positive)
     )
-    changed = {} if imbalance == "none" else {"mlp": partial(_mlp, imbalance)}
-    specs = models_for(train.kind, models or None, **changed)
+    specs = models_for(train.kind, models or None, imbalance=imbalance)
     data = load_dataset(opened, labelled, backbone=backbone, features=features, pool=pool or "max")
     if pool and data.features == "pooled":
         raise click.UsageError(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
         )
     digest = clips.digest()
-    seeds = f"seed{seed}" if n_seeds == 1 else f"seeds{seed}to{seed + n_seeds - 1}"
-    stem = [opened.name, *([data.backbone] if len(opened.names) > 1 else []), opened.version]
-    stem += [train.name, tested.name, *(["seen"] if seen else []), policy, seeds]
-    asked = "/".join((digest, imbalance, *(spec.name for spec in specs)))
-    folder = out or Path("runs") / run_name(data, *stem, digest=asked)
+    asked = (digest, imbalance, *(spec.name for spec in specs))
+    named = run_name(
+        data, opened, train, tested, policy=policy, seed=seed, n_seeds=n_seeds, seen=seen, asked=asked
+    )
+    folder = out or Path("runs") / named
     # Before the work, so that nobody waits for a refusal.
     check_free(folder, force=force)
     with progress_bar("training", "model") as progress:
         run = run_evaluation(
             data,
-            specs if models else None,
+            models or None,
             train,
             tested,
             seed=seed,
             n_seeds=n_seeds,
             seen=seen,
+            imbalance=imbalance,
             origin={"manifest_sha256": digest, "label_policy": policy},
             progress=progress,
         )
@@ -188,9 +189,3 @@ def evaluate(
     for name, file in kept.items():
         click.echo(f"{name} of all {len(set(data.movies))} movies kept in {file}", err=True)
     click.echo(f"run kept in {folder}", err=True)
-
-
-def _mlp(imbalance: "Imbalance", seed: int) -> "MLPProbe":
-    from obygaze_models.models.mlp import MLPProbe
-
-    return MLPProbe(imbalance=imbalance, random_state=seed)

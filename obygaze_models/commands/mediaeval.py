@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from obygaze_features.store.format import FEATURE_ARRAYS
+
 if TYPE_CHECKING:
     from obygaze_models.dataset import Features, Pool
     from obygaze_models.tasks.mediaeval15.run_files import Subtask
@@ -73,7 +75,7 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
 @click.option("--backbone", help="Which of the store's backbones; needed when it has several.")
 @click.option(
     "--features",
-    type=click.Choice(["pooled", "frames", "tokens"]),
+    type=click.Choice(FEATURE_ARRAYS),
     help="Which array to read.  [default: the first of these that is stored]",
 )
 @click.option(

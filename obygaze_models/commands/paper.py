@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from obygaze_models.obygaze12.paper import Protocol
     from obygaze_models.report import Report
 
 MANIFEST = click.argument("manifest", type=click.Path(path_type=Path))
@@ -74,7 +73,7 @@ def all_(**options: Any) -> None:
       obygaze paper all obygaze12.csv stores/obygaze12-xclip --out paper
       obygaze paper all films.csv stores/films --protocol strict --policy raw --out paper
     """
-    _run(None, **options)
+    _run("all_", **options)
 
 
 @click.command()
@@ -171,7 +170,7 @@ def figure2(manifest: Path, out: Path, *, force: bool, as_json: bool) -> None:
 
 
 def _run(
-    name: str | None,
+    name: str,
     *,
     manifest: Path,
     stores: tuple[Path, ...],
@@ -182,28 +181,24 @@ def _run(
     force: bool,
     as_json: bool,
 ) -> None:
-    from dataclasses import replace
-
     from obygaze_features.manifest import LabelPolicy
     from obygaze_models.commands.inputs import progress_bar, read_inputs, under_policy
     from obygaze_models.obygaze12 import paper
     from obygaze_models.report import new_folder
 
-    protocols: list[Protocol] = ["paper", "strict"] if protocol == "both" else [protocol]  # type: ignore[list-item]
     clips, opened = read_inputs(manifest, stores)
     labels = LabelPolicy(policy)
-    if "strict" in protocols:
+    if protocol != "paper":
         for line in under_policy(clips, policy)[1]:
             click.echo(line, err=True)
-    names = list(paper.MODULES) if name is None else [name]
+    redo: Callable[..., paper.Redone] = getattr(paper, name)
     with new_folder(out, force=force) as folder, progress_bar("training", "model") as progress:
-        redone = paper.redo(names, clips, opened, protocols, policy=labels, seed=seed, progress=progress)
-        if name is None:
-            redone = replace(redone, reports=(paper.figure2(clips), *redone.reports))
+        redone = redo(clips, opened, protocol, policy=labels, seed=seed, progress=progress)
+        paper.write(redone, folder)
+        if name == "all_":
             page = paper.index(redone, clips, opened, policy=labels, seed=seed)
             (folder / "index.md").write_text(page, encoding="utf-8", newline="")
-        paper.write(redone, folder)
-    if name is None and not as_json:
+    if name == "all_" and not as_json:
         click.echo(out / "index.md")
     else:
         _print(redone.reports, as_json=as_json)

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -63,7 +63,7 @@ def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> No
             "manifest": str(manifest),
             "digest": clips.digest(),
             "codebook": clips.codebook.name,
-            "policies": {name: _record(one, printed) for name, one in counted.items()},
+            "policies": {name: one.record(printed) for name, one in counted.items()},
         }
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
@@ -117,40 +117,6 @@ def _echo_table(rows: list[list[str]], headers: list[str]) -> None:
     alignment = ["left"] + ["right"] * (len(headers) - 1)
     click.echo(tabulate(rows, headers, tablefmt="simple", disable_numparse=True, colalign=alignment))
     click.echo()
-
-
-def _record(counted: "Statistics", printed: "Mapping[str, str]") -> dict[str, Any]:
-    from obygaze_features.manifest.statistics import numbers
-
-    levels, visual = counted.codebook.level_names, counted.codebook.visual_concepts
-    return {
-        "clips": counted.n_clips,
-        "unlabelled": counted.unlabelled,
-        "levels": {level: counted.clips[level] for level in levels},
-        "numbers": [
-            {
-                "name": number.name,
-                "ours": number.value,
-                **({"printed": printed[number.name]} if number.name in printed else {}),
-            }
-            for number in numbers(counted)
-        ],
-        "concepts": {
-            level: {
-                concept: {
-                    "clips": counted.with_concept[level][concept],
-                    "share_of_clips": counted.share_of_clips(level, concept),
-                    **(
-                        {"share_of_marks": counted.share_of_marks(level, concept)}
-                        if concept in visual
-                        else {}
-                    ),
-                }
-                for concept in counted.codebook.concept_names
-            }
-            for level in levels
-        },
-    }
 
 
 def _percent(share: float | None) -> str:

@@ -7,7 +7,7 @@ from obygaze_models.concepts.explanation import Contribution, Explanation, Step
 from obygaze_models.concepts.hyperplane import Hyperplanes
 from obygaze_models.concepts.ridge import ridge_hyperplanes, ridge_leave_group_out
 from obygaze_models.concepts.ridge_tuning import Tuned, tuned_ridge
-from obygaze_models.concepts.svm import Problem, crossfit_svm, svm_hyperplanes
+from obygaze_models.concepts.svm import SVMTask, crossfit_svm, svm_hyperplanes
 
 __all__ = [
     "ConceptBank",
@@ -16,8 +16,8 @@ __all__ = [
     "Explanation",
     "Hyperplanes",
     "LinearCAV",
-    "Problem",
     "RandomDirections",
+    "SVMTask",
     "ShuffledConcepts",
     "Step",
     "Tuned",

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
 from obygaze_models.concepts.ridge import mean_difference_hyperplanes, ridge_hyperplanes
-from obygaze_models.concepts.svm import Problem, svm_hyperplanes
+from obygaze_models.concepts.svm import SVMTask, svm_hyperplanes
 from obygaze_models.errors import ConceptError
 
 Kind = Literal["svm", "logistic", "ridge", "mean_difference"]
@@ -52,7 +52,7 @@ def fit_hyperplanes(
         problems = []
         for column, price in zip(present.T, C, strict=True):
             rows = np.flatnonzero(~np.isnan(column))
-            problems.append(Problem(rows, column[rows] == 1, price))
+            problems.append(SVMTask(rows, column[rows] == 1, price))
         return svm_hyperplanes(X, problems, balanced=balanced)
     planes = []
     with one_blas_thread():

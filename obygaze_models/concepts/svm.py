@@ -21,7 +21,7 @@ TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Problem:
+class SVMTask:
     """One SVM to fit: the clips, by row, whether each has the concept, and the price C of an error."""
 
     rows: NDArray[np.intp]
@@ -29,7 +29,7 @@ class Problem:
     C: float
 
 
-def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = True) -> Hyperplanes:
+def svm_hyperplanes(X: Floats, problems: Sequence[SVMTask], *, balanced: bool = True) -> Hyperplanes:
     """Fit a linear SVM for each problem on subsets of the rows of X [N, D].
 
     Each is the one that ``SVC(kernel="linear")`` gives on the problem's rows alone, to rounding; with
@@ -94,7 +94,7 @@ def crossfit_svm(
         for fold in names:
             for concept in range(n_concepts):
                 rows = np.flatnonzero((folds != fold) & ~np.isnan(present[:, concept]))
-                problems.append(Problem(rows, present[rows, concept] == 1, C))
+                problems.append(SVMTask(rows, present[rows, concept] == 1, C))
     planes = svm_hyperplanes(X, problems, balanced=balanced)
     distances = np.empty((len(grid), len(X), n_concepts))
     every = np.arange(len(problems)).reshape(len(grid), names.size, n_concepts)

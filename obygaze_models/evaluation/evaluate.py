@@ -16,6 +16,7 @@ from obygaze_models.evaluation.levels import LEVEL_METRICS
 from obygaze_models.evaluation.metrics import METRICS, prevalence
 from obygaze_models.evaluation.predictions import COLUMNS, Predictions
 from obygaze_models.evaluation.summary import summarise
+from obygaze_models.models.labels import Imbalance
 from obygaze_models.models.ordinal import Ladder, fit_ladder
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, fit
@@ -119,6 +120,7 @@ def evaluate(
     seed: int = 0,
     n_seeds: int = 1,
     seen: bool = False,
+    imbalance: Imbalance = "none",
     origin: Mapping[str, object] | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -140,6 +142,8 @@ def evaluate(
         How many seeds, from `seed` on, every model that draws is trained with.
     seen : bool
         Whether movies are on both sides of every fold instead (`obygaze_models.protocol.seen`).
+    imbalance : {"none", "weights", "subsample"}
+        How the zoo's own perceptron handles class imbalance, in training clips alone.
     origin : mapping, optional
         JSON values to record of where the labels come from, e.g. the manifest's digest and the label policy.
     progress : callable, optional
@@ -168,7 +172,8 @@ def evaluate(
     train = _target(task, data)
     tests = _targets(test, data) or (train,)
     _check_targets(train, tests)
-    specs = _specs(models, train)
+    asked_for = (models,) if isinstance(models, str) else models
+    specs = models_for(train.kind, asked_for, imbalance=imbalance)
     features = {reads: data.read(reads) for reads in dict.fromkeys(spec.reads for spec in specs)}
     learnt = train.of(data.labels)
     asked = {one.name: one.of(data.labels) for one in tests}
@@ -267,10 +272,6 @@ def _check_targets(train: Target, tests: Sequence[Target]) -> None:
             raise ProtocolError(
                 f"a model trained on {train.name} ({train.kind}) can't be tested on {one.name} ({one.kind})"
             )
-
-
-def _specs(models: Any, train: Target) -> list[ModelSpec]:
-    return models_for(train.kind, (models,) if isinstance(models, str) else models)
 
 
 def _folds(

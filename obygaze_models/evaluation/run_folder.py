@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from obygaze_features.io import json_bytes, whole_folder, write_whole
+from obygaze_features.store import Store
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import RunError
 from obygaze_models.evaluation.evaluate import Run
@@ -18,6 +19,7 @@ from obygaze_models.evaluation.levels import LEVEL_METRICS
 from obygaze_models.evaluation.metrics import METRICS
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_models.evaluation.summary import by_seed
+from obygaze_models.protocol.targets import Target
 
 FILES = (
     "predictions.csv",
@@ -109,19 +111,31 @@ def to_json(run: Run) -> str:
     return json_bytes(document(run)).decode()
 
 
-def run_name(data: Dataset, *parts: str, digest: str) -> str:
+def run_name(
+    data: Dataset,
+    store: Store,
+    train: Target,
+    test: Target,
+    *,
+    policy: str,
+    seed: int,
+    n_seeds: int = 1,
+    seen: bool = False,
+    asked: Sequence[str] = (),
+) -> str:
     """Name a run's folder by what was asked of what, so that runs that differ have folders that do.
 
     Parameters
     ----------
     data : Dataset
         Its store's content, backbone, array and pooling are in the name's last part, six digits of a digest.
-    *parts : str
-        What people tell runs apart by: store, task, policy, seeds.
-    digest : str
+    asked : sequence of str
         Whatever else a run depends on: the manifest's digest, the models asked for.
     """
-    rest = f"{data.store}/{data.backbone}/{data.features}/{data.pool}/{digest}"
+    seeds = f"seed{seed}" if n_seeds == 1 else f"seeds{seed}to{seed + n_seeds - 1}"
+    parts = [store.name, *([data.backbone] if len(store.names) > 1 else []), store.version]
+    parts += [train.name, test.name, *(["seen"] if seen else []), policy, seeds]
+    rest = "/".join((data.store, data.backbone, data.features, data.pool, *asked))
     name = "-".join((*parts, hashlib.sha256(rest.encode("utf-8")).hexdigest()[:6]))
     return name.replace(":", "_").replace(" ", "_")
 

@@ -1,7 +1,7 @@
 """Small models on frozen features, and the baselines that they must beat: scikit-learn estimators."""
 
 from obygaze_models.models.baselines import AlwaysNegative, AlwaysPositive, MoviePrior, RandomGuess
-from obygaze_models.models.imbalance import IMBALANCES, Imbalance
+from obygaze_models.models.labels import IMBALANCES, Imbalance
 from obygaze_models.models.linear import ClippedScaler, linear_probe
 from obygaze_models.models.mlp import MLPProbe, fit_many
 from obygaze_models.models.selection import EarlyStopping, Grid, GroupedSelection, Threshold

@@ -1,10 +1,18 @@
-"""Two labels, however they are spelled, as 0 and 1."""
+"""The two labels of a classifier: as 0 and 1, and what is done about one class outnumbering the other.
 
-from typing import Any
+Imbalance is handled in training alone, never on clips that choose or test.
+"""
+
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from obygaze_models.models.network import Floats
+
+Imbalance = Literal["none", "weights", "subsample"]
+IMBALANCES: tuple[Imbalance, ...] = get_args(Imbalance)
 
 
 def encode_labels(y: ArrayLike, estimator: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -25,3 +33,28 @@ def encode_labels(y: ArrayLike, estimator: str) -> tuple[NDArray[Any], NDArray[n
             f"{estimator} needs clips of two classes, but y has one class: {classes.tolist()[0]!r}"
         )
     return classes, index.astype(np.int64)
+
+
+def balanced_weights(y: Floats) -> Floats:
+    """Weigh each clip of labels 0. and 1. [N] by n / (2 n_class): both classes together weigh the same.
+
+    It is what scikit-learn calls ``class_weight="balanced"``, after King and Zeng (2001, Logistic regression
+    in rare events data). The mean weight is 1.
+    """
+    n, n_positive = y.size, np.count_nonzero(y)
+    weights: Floats = np.where(y == 1, n / (2 * n_positive), n / (2 * (n - n_positive))).astype(y.dtype)
+    return weights
+
+
+def even_rows(y: Floats, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Draw from the larger class of labels 0. and 1. [N] as many clips as the smaller one has.
+
+    Returns
+    -------
+    ndarray of int
+        Places in `y`, in order: those drawn, and all of the smaller class.
+    """
+    sides = [np.flatnonzero(y == label) for label in (0, 1)]
+    n = min(side.size for side in sides)
+    drawn = [side if side.size == n else rng.choice(side, n, replace=False) for side in sides]
+    return np.sort(np.concatenate(drawn))

@@ -13,8 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.imbalance import IMBALANCES, Imbalance
-from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.labels import IMBALANCES, Imbalance, encode_labels
 from obygaze_models.models.linear import CLIP, MOST
 from obygaze_models.models.network import Floats
 from obygaze_models.models.selection import EarlyStopping
@@ -305,4 +304,9 @@ def _fit(
         probe._take(model)
 
 
-SPECS = (ModelSpec("mlp", "MLP", lambda seed: MLPProbe(random_state=seed), choose=EarlyStopping()),)
+def make_mlp(seed: int, imbalance: Imbalance = "none") -> MLPProbe:
+    """Make the zoo's perceptron of a seed."""
+    return MLPProbe(imbalance=imbalance, random_state=seed)
+
+
+SPECS = (ModelSpec("mlp", "MLP", make_mlp, choose=EarlyStopping()),)

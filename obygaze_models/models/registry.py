@@ -1,11 +1,14 @@
 """The zoo's own models, in the order of every table."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from obygaze_models.errors import ModelError
+from obygaze_models.models.labels import Imbalance
+from obygaze_models.models.mlp import make_mlp
 from obygaze_models.models.spec import Kind, ModelSpec, as_spec, find_models
 
 HOMES = (
@@ -29,7 +32,10 @@ def default_models(kind: Kind) -> list[ModelSpec]:
 
 
 def models_for(
-    kind: Kind, asked: Iterable[str | ModelSpec] | Mapping[str, Any] | None, **changed: Callable[[int], Any]
+    kind: Kind,
+    asked: Iterable[str | ModelSpec] | Mapping[str, Any] | None,
+    *,
+    imbalance: Imbalance = "none",
 ) -> list[ModelSpec]:
     """List the models that were asked for, and the baselines that they must beat.
 
@@ -38,8 +44,8 @@ def models_for(
     kind : {"levels", "concept", "ordinal"}
     asked : iterable of str or ModelSpec, mapping of str to estimator, or None
         Names (`find_models`) and specs, or estimators, factories and specs by name; None for the zoo's own.
-    **changed : callable
-        Another ``make`` for a built-in model.
+    imbalance : {"none", "weights", "subsample"}
+        How the zoo's own perceptron handles class imbalance.
 
     Raises
     ------
@@ -47,6 +53,7 @@ def models_for(
         A model that can't be found, or two of one name.
     """
     own = default_models(kind)
+    changed = {} if imbalance == "none" else {"mlp": partial(make_mlp, imbalance=imbalance)}
     if isinstance(asked, Mapping):
         specs = [replace(as_spec(name, given), name=name) for name, given in asked.items()]
     elif asked is None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.imbalance import Imbalance, balanced_weights, even_rows
+from obygaze_models.models.labels import Imbalance, balanced_weights, even_rows
 from obygaze_models.models.linear import moments, standardise
 from obygaze_models.models.network import (
     Adam,
@@ -40,7 +40,7 @@ class Settings:
     clip : float, optional
         Deviations at which standardised features are cut off.
     imbalance : {"none", "weights", "subsample"}
-        What is done to the clips trained on, and to no others (`obygaze_models.models.imbalance`).
+        What is done to the clips trained on, and to no others (`obygaze_models.models.labels`).
     keep : {"best", "last"}
         The epoch whose parameters are kept: that of the lowest validation loss, or the one training ended
         with.

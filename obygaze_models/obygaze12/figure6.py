@@ -108,7 +108,7 @@ def _signed(weight: float) -> str:
 
 
 def _paper_rows(one: PaperResults) -> list[dict[str, Any]]:
-    table = one.film_pairs.table.assign(called=one.film_pairs.called)
+    table = one.movie_pairs.table.assign(called=one.movie_pairs.called)
     rows: list[dict[str, Any]] = []
     for movie, part in table.groupby("movie", sort=False):
         pairs = [pair for _, pair in part.groupby("fold")]

@@ -1,12 +1,26 @@
-"""The papers' tables and figures, all of them or one: reports, and the predictions behind them."""
+"""The papers' tables and figures, all of them or one: reports, and the predictions behind them.
+
+Tores et al., CVPR 2024, and arXiv 2401.13296.
+
+Examples
+--------
+>>> import obygaze_features as of
+>>> import obygaze_models as om
+>>> clips, store = of.read_manifest("films.csv"), of.open_store("stores/films")
+>>> redone = om.paper.figure5(clips, [store])
+>>> [report.name for report in redone.reports]
+['figure5-strict']
+>>> om.paper.figure2(clips).name
+'figure2'
+"""
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import pandas as pd
 
@@ -21,7 +35,23 @@ from obygaze_models.report import Report, write_report
 from obygaze_models.report.write import to_csv
 
 Protocol = Literal["paper", "strict"]
+Choice = Literal["paper", "strict", "both"]
 Progress = Callable[[int, int], None]
+
+PROTOCOLS: Mapping[Choice, tuple[Protocol, ...]] = {
+    "paper": ("paper",),
+    "strict": ("strict",),
+    "both": ("paper", "strict"),
+}
+
+
+class Settings(TypedDict, total=False):
+    """What `redo` takes beside names, clips, stores and protocols."""
+
+    policy: LabelPolicy
+    seed: int
+    progress: Progress | None
+
 
 MODULES: Mapping[str, Mapping[Protocol, str]] = {
     "table2": {"paper": "table2", "strict": "table2_strict"},
@@ -121,6 +151,49 @@ def redo(
             for kind, table in one.tables.items():
                 tables[f"{kind}-{protocol}-{one.source.label}"] = table
     return Redone(tuple(reports), tuple(notes), tables)
+
+
+def table2(
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+) -> Redone:
+    """Redo Table 2; with a store of LSMDC features it is Table 5 too; `settings` are those of `redo`."""
+    return redo(["table2"], manifest, stores, PROTOCOLS[protocol], **settings)
+
+
+def table4(
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+) -> Redone:
+    """Redo Table 4, movie by movie; `settings` are those of `redo`."""
+    return redo(["table4"], manifest, stores, PROTOCOLS[protocol], **settings)
+
+
+def figure3(
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+) -> Redone:
+    """Redo Figure 3, how well each concept is told from clips without it; `settings` are those of `redo`."""
+    return redo(["figure3"], manifest, stores, PROTOCOLS[protocol], **settings)
+
+
+def figure5(
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+) -> Redone:
+    """Redo Figure 5, the decision tree over concepts; `settings` are those of `redo`."""
+    return redo(["figure5"], manifest, stores, PROTOCOLS[protocol], **settings)
+
+
+def figure6(
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+) -> Redone:
+    """Redo Figure 6, which concepts and levels make the perceptron fail; `settings` are those of `redo`."""
+    return redo(["figure6"], manifest, stores, PROTOCOLS[protocol], **settings)
+
+
+def all_(
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "both", **settings: Unpack[Settings]
+) -> Redone:
+    """Redo Figure 2 and everything in `MODULES`; `settings` are those of `redo`."""
+    rest = redo(list(MODULES), manifest, stores, PROTOCOLS[protocol], **settings)
+    return replace(rest, reports=(figure2(manifest), *rest.reports))
 
 
 def write(redone: Redone, folder: Path) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.manifest import Manifest
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts import Hyperplanes, Problem, svm_hyperplanes
+from obygaze_models.concepts import Hyperplanes, SVMTask, svm_hyperplanes
 from obygaze_models.concepts.heads import head_scores
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import COLUMNS, Predictions
@@ -115,7 +115,9 @@ def classifiers(
     )
 
 
-def film_pairs(manifest: Manifest, data: Dataset, seed: int, progress: Progress | None = None) -> Predictions:
+def movie_pairs(
+    manifest: Manifest, data: Dataset, seed: int, progress: Progress | None = None
+) -> Predictions:
     """Train the perceptron for each pair of films; fold i of the table is the i-th pair.
 
     Testing on film i and validating on j, and the reverse, have the same training clips. They have the same
@@ -212,7 +214,7 @@ def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
     for one in asked:
         for fold in folds[one]:
             rows, label = side(one, fold.train)
-            problems.append(Problem(rows, label == 1, CAV_C[one[1]]))
+            problems.append(SVMTask(rows, label == 1, CAV_C[one[1]]))
     planes = svm_hyperplanes(data.X, problems)
     blocks, elected, chosen = [], {}, {}
     number = 0
@@ -311,10 +313,10 @@ class PaperResults:
             return classifiers(self.corpus.manifest, self.source, self.seed, self.progress)
 
     @cached_property
-    def film_pairs(self) -> Predictions:
+    def movie_pairs(self) -> Predictions:
         """The perceptron on the film pairs of Table 4."""
         with one_blas_thread():
-            return film_pairs(self.corpus.manifest, self.source, self.seed, self.progress)
+            return movie_pairs(self.corpus.manifest, self.source, self.seed, self.progress)
 
     @cached_property
     def concepts(self) -> PaperConcepts:
@@ -332,6 +334,6 @@ class PaperResults:
     def tables(self) -> dict[str, pd.DataFrame]:
         """What was computed, and nothing that was not, by the stem of the file that keeps it."""
         done = self.__dict__
-        whole = [done[name] for name in ("classifiers", "film_pairs") if name in done]
+        whole = [done[name] for name in ("classifiers", "movie_pairs") if name in done]
         whole += [done[name].predictions for name in ("heads", "concepts") if name in done]
         return {"predictions": pd.concat([one.table for one in whole], ignore_index=True)} if whole else {}

@@ -115,7 +115,7 @@ def _printed_note(corpus: Corpus) -> list[str]:
 
 def _pairs(one: PaperResults) -> pd.DataFrame:
     """Compute both F1 of each film pair, in the order of the pairs."""
-    table = one.film_pairs.table.assign(called=one.film_pairs.called)
+    table = one.movie_pairs.table.assign(called=one.movie_pairs.called)
     rows: list[dict[str, Any]] = []
     for fold, part in table.groupby("fold"):
         y, called = part["label"].to_numpy(), part["called"].to_numpy()

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from obygaze_features.io import NO_LICENCE
 from obygaze_features.store import StoreError, validate_provenance
-from obygaze_features.store.format import NO_LICENCE
+from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_features.store.provenance import NOT_NUMERICS
 from obygaze_models.errors import ModelError
 
@@ -213,7 +214,7 @@ COMMON: dict[str, Rule] = {
     "parameters": PARAMETERS,
     "threshold": NUMBER,
     "backbone": TEXT,
-    "features": one_of("pooled", "frames", "tokens"),
+    "features": one_of(*FEATURE_ARRAYS),
     "pool": one_of("max", "mean", "as stored", "none"),
     "n_features": ABOVE_0,
     "provenance": OBJECT,

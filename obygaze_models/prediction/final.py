@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.io import refuse_existing
-from obygaze_features.store.format import NO_LICENCE
+from obygaze_features.io import NO_LICENCE, refuse_existing
 from obygaze_features.store.provenance import validate_licence
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
@@ -80,6 +79,16 @@ def save_models(
         The licence is none.
     OutputError
         A file is there already.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> [file.name for file in om.save_models(run, data, ["linear"], Path("saved")).values()]
+    ['linear.model']
     """
     wanted = list(dict.fromkeys(names))
     paths = {name: folder / f"{name.replace(':', '_').replace('/', '_')}{SUFFIX}" for name in wanted}

@@ -92,6 +92,19 @@ def predict(model: Model, stores: Sequence[Store], manifest: Manifest | None = N
     ModelError
         The manifest is of another codebook; a store's features are not of the kind that the model reads
         (names the first field that differs); a clip is in two stores; or no clip has features.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> store = of.open_store("stores/films")
+    >>> data = om.load_dataset(store, of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> files = om.save_models(run, data, ["linear"], Path("predicted"))
+    >>> predicted = om.predict(om.load_model(files["linear"]), [of.open_store("stores/more")])
+    >>> len(predicted.table), int(predicted.has("trained_on").sum())
+    (95, 0)
     """
     video_of = {}
     if manifest is not None:

@@ -10,7 +10,7 @@ from obygaze.cli import main
 from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.testing import tiny_checkpoint
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.extract import ExtractError, Job
+from obygaze_features.extraction import ExtractError, Job
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import open_store
 from obygaze_models.audits.embeddings import check_same_space, read_embeddings

@@ -192,6 +192,9 @@ def test_what_is_done_about_the_larger_class_is_in_run_and_model(obygaze, shelf,
     assert json.loads(out)["record"]["models"]["mlp"]["imbalance"] == "'subsample'"
     assert "mlp of all 4 movies kept in run/mlp.model" in err
     assert load_model(tmp_path / "run" / "mlp.model").card.parameters["imbalance"] == "subsample"
+    unnamed = ("evaluate", shelf / "films.csv", shelf / "films", "--task", "hn_s", "--imbalance", "weights")
+    code, out, err = obygaze(*unnamed, "--out", tmp_path / "all", "--json")
+    assert json.loads(out)["record"]["models"]["mlp"]["imbalance"] == "'weights'", err
     code, out, err = obygaze(*command[:3], "--imbalance", "smote")
     assert (code, out) == (2, "")
     assert "'none', 'weights', 'subsample'" in err

@@ -124,13 +124,23 @@ def test_the_table_shows_sizes_and_says_that_it_leaks(manifest):
         ["--task", "hn_s", "--movies"],
         ["--task", "hn_s", "--against", "EN"],
         ["--task", "hn_s", "--test", "concept:Body"],
-        ["--protocol", "paper", "--movies", "--task", "concept:Body"],
-        ["--protocol", "paper", "--task", "concept:Body", "--against", "HN"],
-        ["--protocol", "paper", "--task", "levels"],
     ],
 )
 def test_what_does_not_go_together_is_a_usage_error(manifest, arguments):
     assert run(manifest, *arguments).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--movies", "--task", "concept:Body"], "--movies pairs films"),
+        (["--task", "concept:Body", "--against", "HN"], "tells a concept's clips from EN"),
+        (["--task", "levels"], "has the tasks en_s, hn_s, enhn_s, and no levels"),
+    ],
+)
+def test_folds_that_the_paper_does_not_have_are_refused(manifest, arguments, words):
+    with pytest.raises(ProtocolError, match=words):
+        run(manifest, "--protocol", "paper", *arguments)
 
 
 def test_a_task_must_be_named_where_there_are_several(manifest):

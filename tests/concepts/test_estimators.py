@@ -16,7 +16,7 @@ from obygaze_models.concepts import (
     ConceptBank,
     ConceptBottleneck,
     LinearCAV,
-    Problem,
+    SVMTask,
     crossfit,
     crossfit_svm,
     ridge_hyperplanes,
@@ -101,7 +101,7 @@ def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C, balanced):
         rows = np.sort(rng.permutation(60)[: rng.integers(20, 60)])
         present = rng.random(rows.size) < 0.4
         present[:2] = [True, False]
-        problems.append(Problem(rows, present, C))
+        problems.append(SVMTask(rows, present, C))
     planes = svm_hyperplanes(X, problems, balanced=balanced)
     for number, problem in enumerate(problems):
         reference = SVC(kernel="linear", C=C, class_weight="balanced" if balanced else None)
@@ -111,7 +111,7 @@ def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C, balanced):
 
 def test_a_problem_does_not_depend_on_those_it_is_fitted_with():
     X, present, *_ = planted(n_per_movie=10)
-    problems = [Problem(np.arange(100), present[:100], C) for C in (0.01, 1.0)]
+    problems = [SVMTask(np.arange(100), present[:100], C) for C in (0.01, 1.0)]
     together = svm_hyperplanes(X, problems)
     for number, problem in enumerate(problems):
         assert np.array_equal(svm_hyperplanes(X, [problem]).weights[0], together.weights[number])
@@ -255,7 +255,7 @@ def test_f1_of_every_split_election_and_projections_are_the_originals(shared_dat
 
 def _problem(fold, labels, row_of, C):
     rows = np.array([row_of[clip_id] for clip_id in fold.train])
-    return Problem(rows, np.array([labels[clip_id] == 1 for clip_id in fold.train]), C)
+    return SVMTask(rows, np.array([labels[clip_id] == 1 for clip_id in fold.train]), C)
 
 
 def _f1(clip_ids, labels, decisions, row_of):

@@ -159,7 +159,7 @@ def test_table_4_has_ten_films_of_nine_pairs_each_and_no_leak(narrow):
 def test_a_film_pair_is_what_it_would_be_trained_alone(narrow):
     """Of films 0 and 1, and 0 and 2, both ways: two trainings, each stopped on its own by four films."""
     folds = paper_protocol.pair_folds(narrow.corpus.manifest)
-    table, X, y = narrow.film_pairs.table, narrow.source.X, paper_protocol.positive(narrow.source)
+    table, X, y = narrow.movie_pairs.table, narrow.source.X, paper_protocol.positive(narrow.source)
     for place, twin in ((0, 9), (9, 0), (1, 18), (18, 1)):
         train, validation, test = (
             narrow.source.rows(getattr(folds[place], side)) for side in ("train", "validation", "test")

@@ -1,8 +1,7 @@
 """From published annotations, or a folder of videos or images, to a manifest."""
 
 from .film import Film, automatic_hop, import_film
-from .folder import import_folder
-from .images import import_images
+from .folder import import_folder, import_images
 from .imported import Imported
 from .mediaeval15 import import_mediaeval15
 from .mobygaze import import_mobygaze

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
-from obygaze_features.manifest.errors import ManifestError
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.paths import stored_path
 

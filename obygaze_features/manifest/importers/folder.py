@@ -1,4 +1,4 @@
-"""A folder of videos, whole or cut into spans."""
+"""A folder of videos, whole or cut into spans, or of still images."""
 
 import os
 from collections import Counter
@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import CODEBOOK_COLUMN, Clip
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.errors import ManifestError
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.paths import absolute, stored_path
 from obygaze_features.manifest.rows import Collected, clip_of, seconds, split_concepts
@@ -36,6 +36,7 @@ VIDEO_SUFFIXES: frozenset[str] = frozenset(
         ".wmv",
     }
 )
+IMAGE_SUFFIXES: frozenset[str] = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,36 @@ def import_folder(
         clips, found_notices = _spans(source, spans, listing.files, root, codebook)
         notices += found_notices
     return Imported(Manifest(tuple(clips), root, codebook), tuple(notices))
+
+
+def import_images(source: Path, root: Path) -> Imported:
+    """Make a clip of one frame of every image below a folder.
+
+    Parameters
+    ----------
+    source
+        The folder, searched recursively; hidden files and linked folders are passed over.
+    root
+        Folder that the manifest will lie in.
+
+    Notes
+    -----
+    A clip's id is its path without suffix, separators turned into "-". The movie is the first sub-folder, or
+    the folder itself for images at the top: images do not come from films of their own.
+
+    Raises
+    ------
+    ManifestError
+        If two files would have the same id, a name cannot be one, or there is no image.
+    """
+    listing = list_files(source, IMAGE_SUFFIXES, "image")
+    refuse_none(source, listing, IMAGE_SUFFIXES, "image")
+
+    def movie(image: PurePosixPath) -> str:
+        return image.parts[0] if len(image.parts) > 1 else absolute(source).name or "images"
+
+    clips = whole_files(source, listing.files, root, movie)
+    return Imported(Manifest(tuple(clips), root), tuple(passed_over(listing, "image")))
 
 
 def list_files(source: Path, suffixes: frozenset[str], kind: str) -> Listing:

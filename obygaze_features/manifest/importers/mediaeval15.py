@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import builtin_codebook
-from obygaze_features.manifest.errors import ManifestError
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.paths import stored_path
 from obygaze_features.manifest.rows import Collected

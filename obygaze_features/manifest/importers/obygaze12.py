@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook, builtin_codebook
-from obygaze_features.manifest.errors import ManifestError
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.paths import stored_path
 from obygaze_features.manifest.rows import Collected

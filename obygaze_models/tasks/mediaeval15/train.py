@@ -30,7 +30,7 @@ Selection = dict[str, object]
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class DevAndTest:
     """The clips of the task that have features: dev clips to learn from, test clips to call.
 
     Attributes
@@ -59,7 +59,7 @@ def load_sides(
     backbone: str | None = None,
     features: Features | None = None,
     pool: Pool = "mean",
-) -> Sides:
+) -> DevAndTest:
     """Load the features and labels of the dev and the test clips.
 
     Parameters
@@ -101,7 +101,7 @@ def load_sides(
                 f"{left_out[0].clip_id}, {left_out[0].reason}): is it the store of this manifest?"
             )
     dev, test = (np.flatnonzero(splits == side) for side in ("dev", "test"))
-    return Sides(data, dev, test, excluded, is_pretrained(store[data.backbone]))
+    return DevAndTest(data, dev, test, excluded, is_pretrained(store[data.backbone]))
 
 
 def is_pretrained(group: Group) -> bool | None:
@@ -117,7 +117,7 @@ def is_pretrained(group: Group) -> bool | None:
 
 
 def train_violence(
-    sides: Sides, spec: ModelSpec, *, seed: int = 0
+    sides: DevAndTest, spec: ModelSpec, *, seed: int = 0
 ) -> tuple[dict[str, float], dict[str, Selection]]:
     """Score every test clip by how violent it is, and say what was selected.
 
@@ -135,7 +135,7 @@ def train_violence(
     return dict(zip(ids, scores.tolist(), strict=True)), {"violence": selection}
 
 
-def train_affect(sides: Sides, spec: ModelSpec, *, seed: int = 0) -> tuple[Calls, dict[str, Selection]]:
+def train_affect(sides: DevAndTest, spec: ModelSpec, *, seed: int = 0) -> tuple[Calls, dict[str, Selection]]:
     """Call the class of every test clip on both axes, and say what was selected.
 
     The classes are ordered: a model a step. The most probable class is called, since accuracy is measured.
@@ -176,7 +176,7 @@ def called_ranks(
 
 
 def make_run(
-    sides: Sides,
+    sides: DevAndTest,
     manifest: Manifest,
     subtask: Subtask,
     name: str,
@@ -239,12 +239,14 @@ def make_run(
     }
 
 
-def _tested(sides: Sides, spec: ModelSpec) -> tuple[NDArray[Any], NDArray[np.str_]]:
+def _tested(sides: DevAndTest, spec: ModelSpec) -> tuple[NDArray[Any], NDArray[np.str_]]:
     """Give what the model reads of the test clips, and their movies."""
     return sides.data.read(spec.reads)[sides.test], sides.data.movies[sides.test]
 
 
-def _train(sides: Sides, target: Target, spec: ModelSpec, seed: int) -> tuple[Fitted | Ladder, Selection]:
+def _train(
+    sides: DevAndTest, target: Target, spec: ModelSpec, seed: int
+) -> tuple[Fitted | Ladder, Selection]:
     """Fit on the labelled dev clips."""
     data, requests = sides.data, spec.requests()
     if target.kind not in spec.kinds:

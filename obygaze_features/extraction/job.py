@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from obygaze_features.backbones import Backbone, load_backbone
 from obygaze_features.errors import ExtractError
-from obygaze_features.extract.decode import DecodeTask
+from obygaze_features.extraction.decode import DecodeTask
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
 from obygaze_features.video import Sampling, decoder_versions, is_still, keyframes, uniform

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from obygaze_features.backbones import BACKBONES, BackboneError
-from obygaze_features.commands.extract_options import choose_shard, read_recipes, what_forbids_writing
+from obygaze_features.commands.extract import choose_shard, read_recipes
 from obygaze_features.demo.corpus import write_video
+from obygaze_features.extraction.extract import what_forbids_writing
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 
 NONE = {"weights": (), "preset": (), "tokens": ()}

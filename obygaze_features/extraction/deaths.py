@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from obygaze_features.extract.decode import DecodedClip
+from obygaze_features.extraction.decode import DecodedClip
 from obygaze_features.store import ClipResult
 
 ATTEMPTS = 3  # a worker may also die of its machine: only a clip that three of them die on is to blame

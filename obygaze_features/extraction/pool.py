@@ -14,7 +14,7 @@ from typing import Self
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
-from obygaze_features.extract.decode import DecodedClip, DecodeTask, decode_clips, pieces
+from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_clips, pieces
 from obygaze_features.video import share_in
 
 ATTEMPTS = 3  # a worker may also die of its machine: only a file that kills three of them is to blame

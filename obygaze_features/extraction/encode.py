@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import Backbone
-from obygaze_features.extract.decode import DecodedClip
+from obygaze_features.extraction.decode import DecodedClip
 from obygaze_features.store import ClipFeatures, ClipResult
 
 

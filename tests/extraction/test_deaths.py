@@ -2,8 +2,8 @@
 
 import pytest
 
-from obygaze_features.extract.deaths import ATTEMPTS, Ledger, encode_carefully
-from obygaze_features.extract.decode import DecodedClip
+from obygaze_features.extraction.deaths import ATTEMPTS, Ledger, encode_carefully
+from obygaze_features.extraction.decode import DecodedClip
 from obygaze_features.store import ClipResult
 
 

@@ -1,13 +1,23 @@
 """Saliency maps of still images: manifest + pairs + network -> maps."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.gradcam import MappedNetwork, Target, enlarged, live_map
+from obygaze_features.backbones.gradcam import (
+    MappedNetwork,
+    Target,
+    class_score,
+    enlarged,
+    live_map,
+    similarity,
+)
+from obygaze_features.backbones.weights import HUB
 from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.manifest import Manifest, read_texts
 from obygaze_features.manifest.table import Problems, read_table
@@ -66,6 +76,49 @@ def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
         if text in texts[:place]:
             raise ExtractError(f"{path}: the text {text!r} is there twice; each is mapped once")
     return tuple(Pair(clip.clip_id, text, text) for clip in images for text in texts)
+
+
+def network_to_map(
+    texts: Iterable[str],
+    network: str | None = None,
+    *,
+    layer: str | None = None,
+    weights: str | None = None,
+    score: Literal["cosine", "dot"] = "cosine",
+    device: str = "auto",
+) -> tuple[MappedNetwork, Mapping[str, Target]]:
+    """Load the network that is mapped, and make a target of every text.
+
+    Parameters
+    ----------
+    network
+        `module:function` of an image network, whose texts are numbers of classes, from 0; None is a CLIP.
+    layer, weights
+        Of the network; the layer of a CLIP is known, and its weights are CLIP's own if None.
+
+    Raises
+    ------
+    BackboneError
+        The network, its layer or its weights cannot be had.
+    ExtractError
+        A text is not the number of a class.
+    """
+    import_module("pytorch_grad_cam")  # before weights are read: it may be missing
+    from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
+    from obygaze_features.backbones.gradcam_networks import (  # noqa: PLC0415 - loads torch
+        classifier_to_map,
+        clip_to_map,
+    )
+
+    compute, distinct = Compute(device), dict.fromkeys(texts)
+    if network is None:
+        mapped, embed = clip_to_map(weights or HUB["clip"], compute)
+        return mapped, {text: similarity(embed(text), score) for text in distinct}
+    for text in distinct:
+        if not (text.isascii() and text.isdigit()):
+            raise ExtractError(f"text {text!r} is not the number of a class, as --network wants")
+    mapped = classifier_to_map(network, weights or "", layer or "", compute)
+    return mapped, {text: class_score(int(text)) for text in distinct}
 
 
 def map_pairs(

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="fi
 # Holds a cluster of two workers until its input ends, by our own code for clusters.
 HOLDER = """
 import sys, ray
-from obygaze_features.extract.cluster import cluster
+from obygaze_features.extraction.cluster import cluster
 with cluster(2):
     print(ray.get_runtime_context().gcs_address, file=sys.__stdout__, flush=True)
     sys.stdin.read()

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from obygaze_features.errors import BackboneError, ExtractError
-from obygaze_features.extract.cluster import cluster, ray
-from obygaze_features.extract.deaths import Ledger, encode_carefully
-from obygaze_features.extract.decode import DecodeTask, pieces
-from obygaze_features.extract.encode import encode_batch, gpu_busy_s, uses_gpu
-from obygaze_features.extract.job import Job
-from obygaze_features.extract.pool import POLL_S, DecodePool
-from obygaze_features.extract.recording import OnCommit, Recording
-from obygaze_features.extract.report import RunReport
+from obygaze_features.extraction.cluster import cluster, ray
+from obygaze_features.extraction.deaths import Ledger, encode_carefully
+from obygaze_features.extraction.decode import DecodeTask, pieces
+from obygaze_features.extraction.encode import encode_batch, gpu_busy_s, uses_gpu
+from obygaze_features.extraction.job import Job
+from obygaze_features.extraction.pool import POLL_S, DecodePool
+from obygaze_features.extraction.recording import OnCommit, Recording
+from obygaze_features.extraction.report import RunReport
 from obygaze_features.store import ClipResult, Stage
 from obygaze_features.store.provenance import differences
 from obygaze_features.video import decoder_versions

@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from obygaze_features.extract.decode import DecodedClip
-from obygaze_features.extract.encode import encode_batch, gpu_busy_s
-from obygaze_features.extract.job import Job
-from obygaze_features.extract.pool import DecodePool, usable_cores
-from obygaze_features.extract.recording import OnCommit, Recording
-from obygaze_features.extract.report import RunReport
+from obygaze_features.extraction.decode import DecodedClip
+from obygaze_features.extraction.encode import encode_batch, gpu_busy_s
+from obygaze_features.extraction.job import Job
+from obygaze_features.extraction.pool import DecodePool, usable_cores
+from obygaze_features.extraction.recording import OnCommit, Recording
+from obygaze_features.extraction.report import RunReport
 from obygaze_features.store import Stage
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from obygaze_features.extract.report import REPORTS, RunReport
+from obygaze_features.extraction.report import REPORTS, RunReport
 from obygaze_features.io import write_whole
 from obygaze_features.store import ClipResult, Stage
 

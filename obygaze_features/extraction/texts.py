@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import TextBackbone, Tokens
-from obygaze_features.extract.recording import OnCommit, Recording
-from obygaze_features.extract.report import RunReport
+from obygaze_features.extraction.recording import OnCommit, Recording
+from obygaze_features.extraction.report import RunReport
 from obygaze_features.manifest import TextList
 from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage
 from obygaze_features.store.format import TEXTS
@@ -88,6 +88,15 @@ class TextEstimate:
     feature_bytes: int
     seconds: float | None
     tried: int
+
+    unit: ClassVar[str] = "text"
+    workers: ClassVar[int] = 1
+
+    def facts(self) -> list[tuple[str, object]]:
+        """List what is to be done, as names and words; nothing if nothing is."""
+        if not self.texts:
+            return []
+        return [("texts to do", self.texts), ("to be cut", f"{self.cut} longer than a backbone takes")]
 
     def record(self) -> dict[str, object]:
         """Give everything as plain values, for `--json`."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.extract import ExtractError, array_shard
+from obygaze_features.extraction import ExtractError, array_shard
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "slurm"
 

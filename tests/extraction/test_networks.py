@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.extract import Job, run_local
+from obygaze_features.extraction import Job, run_local
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, open_store, seal, staging_path
 

@@ -28,7 +28,7 @@ class DecodeTask:
         The video file, or None where the manifest names none.
     start_s, end_s
         The span in seconds, or None for the whole file.
-    wishes
+    requests
         Backbone name -> which frames it takes, and its `prepare`.
     strict
         Refuse damaged files that could be read in part.
@@ -40,7 +40,7 @@ class DecodeTask:
     path: Path | None
     start_s: float | None
     end_s: float | None
-    wishes: Mapping[str, tuple[Sampling, Prepare]]
+    requests: Mapping[str, tuple[Sampling, Prepare]]
     strict: bool = False
     hash_source: bool = False
 
@@ -112,7 +112,7 @@ def pieces(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
 def _same_file(one: DecodeTask, other: DecodeTask) -> bool:
     if one.path is None or one.start_s is None or other.start_s is None:
         return False
-    return one.path == other.path and one.wishes is other.wishes
+    return one.path == other.path and one.requests is other.requests
 
 
 def decode_clip(task: DecodeTask) -> DecodedClip:
@@ -137,7 +137,7 @@ def _decode(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
     try:
         source = _source(path, hashed=first.hash_source)
         spans = [(task.start_s, task.end_s) for task in tasks]
-        for number, result in read_windows(path, spans, list(first.wishes.values()), strict=first.strict):
+        for number, result in read_windows(path, spans, list(first.requests.values()), strict=first.strict):
             cpu_s, started = time.process_time() - started, time.process_time()
             left.discard(number)
             yield number, _clip(tasks[number], result, source, cpu_s)
@@ -168,7 +168,7 @@ def _clip(
         task.clip_id,
         read[0].status,
         "; ".join(notes) if read[0].status != "ok" else "",
-        {name: _prepared(frames) for name, frames in zip(task.wishes, read, strict=True)},
+        {name: _prepared(frames) for name, frames in zip(task.requests, read, strict=True)},
         source,
         cpu_s,
         read[0].decoded,

@@ -8,8 +8,8 @@ import pytest
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.language_model import language_model
 from obygaze_features.backbones.testing import tiny_language_model
-from obygaze_features.extract import ExtractError
-from obygaze_features.extract.priors import (
+from obygaze_features.extraction import ExtractError
+from obygaze_features.extraction.priors import (
     FILLINGS,
     MASKS,
     fillings,

@@ -10,7 +10,7 @@ from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.text_backbone import TextBackbone, Tokens
 from obygaze_features.backbones.text_testing import LIMIT, tiny_text_checkpoint
-from obygaze_features.extract.texts import TextJob, estimate_texts, run_texts
+from obygaze_features.extraction.texts import TextJob, estimate_texts, run_texts
 from obygaze_features.manifest import TextList
 from obygaze_features.store import Stage, open_store, seal, staging_path, verify
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from obygaze_features.backbones import load_backbone
 from obygaze_features.demo.corpus import write_video
-from obygaze_features.extract import Job, RunReport, run_local
+from obygaze_features.extraction import Job, RunReport, run_local
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage
 

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
-from obygaze_features.extract.decode import decode_clip
-from obygaze_features.extract.encode import encode_batch
-from obygaze_features.extract.job import Job
+from obygaze_features.extraction.decode import decode_clip
+from obygaze_features.extraction.encode import encode_batch
+from obygaze_features.extraction.job import Job
 
 TRIALS = 3
 
@@ -25,6 +26,8 @@ class Estimate:
         Expected wall time, or None if no clip could be tried.
     tried
         How many clips the expectation rests on.
+    workers
+        Decode processes that it counts with.
     """
 
     clips: int
@@ -34,13 +37,26 @@ class Estimate:
     feature_bytes: int
     seconds: float | None
     tried: int
+    workers: int
+
+    unit: ClassVar[str] = "clip"
+
+    def facts(self) -> list[tuple[str, object]]:
+        """List what is to be done, as names and words; nothing if nothing is."""
+        if not self.clips:
+            return []
+        return [
+            ("clips to do", self.clips),
+            ("video files", f"{self.files} ({self.absent} absent)"),
+            ("video bytes", f"{self.source_bytes:,}"),
+        ]
 
     def record(self) -> dict[str, object]:
         """Give everything as plain values, for `--json`."""
         return asdict(self)
 
 
-def estimate(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
+def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     """Decode and encode up to three clips, spread over the work, and scale up.
 
     Decoding is shared by the workers and overlaps with the backbones: the slower of the two decides.
@@ -68,4 +84,5 @@ def estimate(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
         feature_bytes=len(tasks) * job.bytes_per_clip(),
         seconds=seconds,
         tried=tried,
+        workers=workers,
     )

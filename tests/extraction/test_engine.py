@@ -13,7 +13,7 @@ import pytest
 
 from obygaze_features.backbones import load_backbone
 from obygaze_features.demo.corpus import write_video
-from obygaze_features.extract import ExtractError, Job, estimate, run_local
+from obygaze_features.extraction import ExtractError, Job, estimate_clips, run_local
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import Stage, open_store, seal, staging_path
 from obygaze_features.video import read_frames, uniform
@@ -242,7 +242,7 @@ def test_two_backbones_of_one_name_are_refused(corpus):
 
 
 def test_an_estimate_counts_what_is_there(corpus):
-    expected = estimate(job_of(corpus), [clip.clip_id for clip in corpus], workers=2)
+    expected = estimate_clips(job_of(corpus), [clip.clip_id for clip in corpus], workers=2)
     assert (expected.clips, expected.files, expected.absent) == (14, 12, 1)
     assert expected.seconds is not None
     assert expected.feature_bytes == 14 * (N + 1) * 103 * 4

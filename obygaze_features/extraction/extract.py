@@ -1,0 +1,455 @@
+"""From a manifest or a list of texts to a sealed store: prepare, estimate, run and seal."""
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from shlex import quote
+from typing import Any, Literal
+
+from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
+from obygaze_features.errors import ExtractError, ManifestError
+from obygaze_features.extraction.estimate import Estimate, estimate_clips
+from obygaze_features.extraction.job import Job, Recipe, frames_of
+from obygaze_features.extraction.local import run_local
+from obygaze_features.extraction.pool import usable_cores
+from obygaze_features.extraction.recording import OnCommit
+from obygaze_features.extraction.report import RunReport
+from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
+from obygaze_features.io import NO_LICENCE
+from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
+from obygaze_features.store import Stage, Store, open_store, read_stage, seal, staging_path
+from obygaze_features.store.provenance import validate_licence
+from obygaze_features.store.sealing import versioned
+
+CLIPS_AT_ONCE, TEXTS_AT_ONCE = 8, 64
+VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # given in place of a manifest
+
+AnyBackbone = str | Recipe | Backbone | TextBackbone
+Note = Callable[[str], object]
+Watch = Callable[[int, str], AbstractContextManager[OnCommit]]
+
+
+@contextmanager
+def _unwatched(_n_rows: int, _unit: str) -> Iterator[OnCommit]:
+    yield lambda *_: None
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """A prepared extraction: what is done, how, and where the store goes; nothing is written before `run`.
+
+    Attributes
+    ----------
+    job
+        What decides the numbers.
+    out, version
+        The store is sealed as the folder `OUT-VERSION`; the stage is `OUT.staging`.
+    shard
+        (i, n): only rows with row % n == i are done. The store of one of several shards is not sealed.
+    limit
+        The most rows that are done now; None is all.
+    note
+        Called with each message that is no error.
+    """
+
+    job: Job | TextJob
+    out: Path
+    engine: Callable[..., RunReport]
+    costs: Callable[[Sequence[str]], Estimate | TextEstimate]
+    version: str = "1.0.0"
+    licence: str = NO_LICENCE
+    citation: str = ""
+    shard: tuple[int, int] = (0, 1)
+    limit: int | None = None
+    retry_failed: bool = False
+    sealing: bool = True
+    note: Note = warnings.warn
+
+    @property
+    def unit(self) -> str:
+        """What a row is: a clip or a text."""
+        return "text" if isinstance(self.job, TextJob) else "clip"
+
+    @property
+    def stage_path(self) -> Path:
+        """Folder of the stage."""
+        return staging_path(self.out)
+
+    @property
+    def sealed_path(self) -> Path:
+        """Folder of the sealed store."""
+        return versioned(self.out, self.version)
+
+    @property
+    def seals(self) -> bool:
+        """Whether the store is sealed once every row is done."""
+        return self.sealing and self.shard[1] == 1
+
+    def estimate(self) -> Estimate | TextEstimate:
+        """Estimate what is still to do from a few rows that are tried; nothing is written."""
+        if obstacle := what_forbids_writing(self.stage_path):
+            self.note(obstacle)
+        if self.stage_path.exists():
+            missing = read_stage(self.stage_path).missing(self.shard, retry_failed=self.retry_failed)
+        else:
+            first, step = self.shard
+            missing = [clip.clip_id for clip in self.job.planned_clips()][first::step]
+        return self.costs(missing[: self.limit])
+
+    def run(
+        self, *, stopped: Callable[[], bool] = lambda: False, watch: Watch = _unwatched
+    ) -> tuple[Stage, RunReport]:
+        """Extract what is missing into the stage, which is made or resumed.
+
+        Parameters
+        ----------
+        stopped
+            Asked often; once true, the rows at hand are finished and the run ends.
+        watch
+            Called with the number of rows to do and the unit; the context that it gives yields what is called
+            with the report so far and the rows just written.
+
+        Raises
+        ------
+        ExtractError
+            The stage cannot be written, or the sealed store can take nothing more.
+        StoreError
+            The stage was begun with other settings.
+        """
+        place, sealed = self.stage_path, self.sealed_path
+        if sealed.exists() and not place.exists():
+            raise ExtractError(
+                f"{sealed} is sealed, and its staging folder is gone: nothing can be added to it. "
+                "Extract under another name or --store-version"
+            )
+        if obstacle := what_forbids_writing(place):
+            raise ExtractError(obstacle)
+        stage = Stage.open(place, self.job.planned_clips(), self.job.groups(), self.job.corpus_record())
+        for damage in stage.damage():
+            self.note(damage)
+        missing = stage.missing(self.shard, retry_failed=self.retry_failed)[: self.limit]
+        if missing and self.shard[1] == 1 and (others := stage.n_writers()):
+            self.note(
+                f"{others} other process(es) write to {place} now and may do the same {self.unit}s: that "
+                "harms nothing but costs twice; --shard shares the work"
+            )
+        if missing and sealed.exists() and self.seals:
+            raise ExtractError(
+                f"{sealed} is sealed already; {len(missing)} more {self.unit}s need another, such as "
+                "--store-version 1.1.0"
+            )
+        with watch(len(missing), self.unit) as on_commit:
+            return stage, self.engine(self.job, stage, missing, stopped=stopped, on_commit=on_commit)
+
+    def seal(self, stage: Stage) -> Path | None:
+        """Seal the stage if every row is done and this extraction seals; give the store's folder."""
+        if not self.seals or stage.missing():
+            return None
+        if self.sealed_path.exists():
+            return self.sealed_path
+        if self.licence == NO_LICENCE:
+            self.note(
+                f"nobody has stated a licence (--licence), and the sealed store says so: {NO_LICENCE}. "
+                f"Before you share it: obygaze store seal {quote(str(self.out))} --licence SPDX "
+                "--store-version 1.0.1"
+            )
+        return seal(stage.path, self.out, version=self.version, licence=self.licence, citation=self.citation)
+
+
+def prepare(
+    manifest: Path | str | Manifest | TextList,
+    out: Path | str,
+    backbones: Sequence[AnyBackbone] = ("descriptors",),
+    *,
+    n_frames: int | None = None,
+    sampling: Literal["uniform", "keyframes"] = "uniform",
+    engine: Literal["local", "ray"] = "local",
+    workers: int | None = None,
+    batch_size: int | None = None,
+    timeout_s: float = 600.0,
+    strict: bool = False,
+    hash_sources: bool = False,
+    corpus: str | None = None,
+    version: str = "1.0.0",
+    licence: str = NO_LICENCE,
+    note: Note = warnings.warn,
+    **settings: Any,
+) -> Extraction:
+    """Read the manifest, build the backbones and check everything that can be checked before the work.
+
+    The parameters are those of `extract`; `settings` are the other fields of `Extraction`.
+
+    Raises
+    ------
+    ManifestError
+        The manifest or the list of texts cannot be read.
+    BackboneError
+        A backbone cannot be built.
+    ExtractError
+        The manifest has no clip or is none, backbones do not go together, or an engine lacks recipes.
+    StoreError
+        The licence or the version is none.
+    """
+    validate_licence(licence)
+    versioned(Path(out), version)
+    corpus = corpus or (Path(manifest).stem if isinstance(manifest, str | Path) else Path(out).name)
+    finish = partial(Extraction, out=Path(out), version=version, licence=licence, note=note, **settings)
+    if reads_texts(backbones):
+        texts = manifest if isinstance(manifest, TextList) else _texts_of(manifest)
+        text_job = TextJob(texts, corpus, _text_backbones(backbones))
+        run_some = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
+        return finish(job=text_job, engine=run_some, costs=partial(estimate_texts, text_job))
+    run = _engine(engine)
+    clips = manifest if isinstance(manifest, Manifest) else _clips_of(manifest, backbones)
+    if not clips:
+        raise ExtractError(f"{manifest}: there is no clip in it, only a header")
+    recipes = tuple(_recipe(one, frames_of(clips, n_frames)) for one in backbones)
+    if engine == "ray" and None in recipes:
+        raise ExtractError("the engine 'ray' builds backbones on every node: give their names, or a Recipe")
+    built = tuple(recipe.build() if recipe else one for recipe, one in zip(recipes, backbones, strict=True))
+    job = Job(
+        clips,
+        corpus,
+        built,  # type: ignore[arg-type]  # a name or a recipe has been built, a text backbone went another way
+        sampling,
+        strict,
+        hash_sources,
+        tuple(recipe for recipe in recipes if recipe),
+    )
+    if len({backbone.n_frames for backbone in job.backbones}) > 1:
+        counts = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
+        note(
+            f"the backbones take different frames of a clip ({sampling}: {counts}); "
+            "it is decoded once for all of them"
+        )
+    how = {"workers": workers, "batch_size": batch_size or CLIPS_AT_ONCE, "timeout_s": timeout_s}
+    return finish(
+        job=job,
+        engine=partial(run, **how),
+        costs=partial(estimate_clips, job, workers=workers or usable_cores()),
+    )
+
+
+def extract(
+    manifest: Path | str | Manifest | TextList,
+    out: Path | str,
+    backbones: Sequence[AnyBackbone] = ("descriptors",),
+    *,
+    n_frames: int | None = None,
+    sampling: Literal["uniform", "keyframes"] = "uniform",
+    engine: Literal["local", "ray"] = "local",
+    workers: int | None = None,
+    batch_size: int | None = None,
+    timeout_s: float = 600.0,
+    strict: bool = False,
+    hash_sources: bool = False,
+    retry_failed: bool = False,
+    corpus: str | None = None,
+    licence: str = NO_LICENCE,
+    citation: str = "",
+    version: str = "1.0.0",
+    watch: Watch = _unwatched,
+) -> Store:
+    """Extract the features of clips or texts and seal them into a store; a call that was stopped is resumed.
+
+    Finished clips are safe in `OUT.staging` at once: calling again goes on where the last call stopped. A
+    clip that cannot be read has the status failed, with the reason, and the store is sealed all the same.
+
+    Parameters
+    ----------
+    manifest
+        Manifest of clips or still images, or list of texts, or the file of one.
+    out
+        The store is sealed as the folder `OUT-VERSION`.
+    backbones
+        Names, values of `load_backbone`, or a `Recipe` each. Each clip is decoded once for all of them.
+    n_frames
+        Frames of a clip [F]; None is what a backbone was made for, and 1 of still images.
+    sampling
+        `uniform`: exact frames; `keyframes`: the nearest key frame to each, which is faster.
+    engine
+        `local`, or `ray` for a cluster.
+    workers
+        Decode processes; None is one a usable core.
+    batch_size
+        Rows encoded together; None is 8 clips or 64 texts. No number depends on it.
+    timeout_s
+        The longest that decoding one clip may take, in seconds.
+    strict
+        Fail damaged files rather than keep what can be read as partial.
+    hash_sources
+        Record the SHA-256 of every video file.
+    retry_failed
+        Try clips again that failed in an earlier call.
+    corpus
+        What the corpus is called in the store; None is the manifest's name.
+    licence
+        SPDX expression of the features' licence.
+    watch
+        As `Extraction.run` takes it, to show progress.
+
+    Raises
+    ------
+    ManifestError, BackboneError, StoreError, ExtractError
+        Before any work, if the manifest, the backbones, the licence, the place or the settings do not do.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> clips = of.Manifest((of.Clip("tt1-0", "tt1", "videos/clip.mp4"),), Path())
+    >>> store = of.extract(clips, "stores/own", ["descriptors"], n_frames=4, workers=1, licence="CC0-1.0")
+    >>> store["descriptors"].read("tt1-0", "frames").shape
+    (4, 103)
+    """
+    work = prepare(
+        manifest,
+        out,
+        backbones,
+        n_frames=n_frames,
+        sampling=sampling,
+        engine=engine,
+        workers=workers,
+        batch_size=batch_size,
+        timeout_s=timeout_s,
+        strict=strict,
+        hash_sources=hash_sources,
+        retry_failed=retry_failed,
+        corpus=corpus,
+        licence=licence,
+        citation=citation,
+        version=version,
+    )
+    stage, _ = work.run(watch=watch)
+    sealed = work.seal(stage)
+    if sealed is None:
+        raise ExtractError(f"{stage.path}: {len(stage.missing())} {work.unit}s are left to do; extract again")
+    return open_store(sealed)
+
+
+def estimate(
+    manifest: Path | str | Manifest | TextList,
+    out: Path | str,
+    backbones: Sequence[AnyBackbone] = ("descriptors",),
+    **settings: Any,
+) -> Estimate | TextEstimate:
+    """Estimate what `extract` would cost, of what is still to do; nothing is written.
+
+    The parameters are those of `extract`; up to three clips or sixteen texts are tried.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from obygaze_features.extraction import estimate
+    >>> from obygaze_features.manifest import Clip, Manifest
+    >>> clips = Manifest((Clip("tt1-0", "tt1", "absent.mp4"),), Path("films"))
+    >>> found = estimate(clips, "stores/films", n_frames=4)
+    >>> found.clips, found.absent, found.seconds
+    (1, 1, None)
+    """
+    return prepare(manifest, out, backbones, **settings).estimate()
+
+
+def reads_texts(backbones: Sequence[AnyBackbone]) -> bool:
+    """Check whether these backbones read texts.
+
+    Raises
+    ------
+    ExtractError
+        If some read texts and others frames.
+    """
+    texts = [
+        _name(one)
+        for one in backbones
+        if isinstance(one, TextBackbone) or (not isinstance(one, Backbone) and _name(one) in TEXT_BACKBONES)
+    ]
+    others = [_name(one) for one in backbones if _name(one) not in texts]
+    if texts and others:
+        raise ExtractError(
+            f"{', '.join(texts)} reads texts and {', '.join(others)} takes frames: the rows of a store are "
+            "one or the other; extract two stores"
+        )
+    return bool(texts)
+
+
+def what_forbids_writing(place: Path) -> str | None:
+    """Say why a folder cannot be made or written, before an hour of work finds out; None if it can."""
+    nearest = place.absolute()
+    while not os.path.lexists(nearest):
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        return f"{nearest} is a file, so {place} cannot be a folder; choose another STORE"
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        return f"{nearest}: no permission to write there, where {place} is to be; choose another STORE"
+    return None
+
+
+def _name(backbone: AnyBackbone) -> str:
+    return backbone if isinstance(backbone, str) else backbone.name
+
+
+def _recipe(backbone: AnyBackbone, n_frames: int | None) -> Recipe | None:
+    """Give the recipe of a backbone; None if it has been built already."""
+    if isinstance(backbone, str):
+        return Recipe(backbone, n_frames)
+    if isinstance(backbone, Recipe):
+        return backbone if backbone.n_frames is not None else replace(backbone, n_frames=n_frames)
+    return None
+
+
+def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...]:
+    names = [_name(one) for one in backbones]
+    if len(set(names)) < len(names):
+        raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
+    built = []
+    for one in backbones:
+        if isinstance(one, TextBackbone):
+            built.append(one)
+        else:
+            options = one.options if isinstance(one, Recipe) else {}
+            built.append(load_text_backbone(_name(one), **options))
+    return tuple(built)
+
+
+def _engine(name: str) -> Callable[..., RunReport]:
+    """Import an engine, before anything else is done that its absence would waste."""
+    if name == "ray":
+        from obygaze_features.extraction.distributed import run_ray  # noqa: PLC0415 - an extra
+
+        return run_ray
+    return run_local
+
+
+def _texts_of(source: Path | str | Manifest) -> TextList:
+    if isinstance(source, Manifest):
+        raise ExtractError("backbones that read texts need a list of texts, not a manifest of clips")
+    return read_texts(Path(source))
+
+
+def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -> Manifest:
+    """Read a manifest of clips; refuse a video, a folder and a list of texts."""
+    names = ", ".join(_name(one) for one in backbones)
+    if isinstance(source, TextList):
+        raise ExtractError(f"{names} takes frames, and a list of texts has none")
+    path = Path(source)
+    if path.is_dir() or path.suffix.lower() in VIDEOS:
+        folder = path if path.is_dir() else path.parent
+        raise ExtractError(
+            f"{path} is not a manifest; make one first: "
+            f"obygaze manifest import folder {quote(str(folder))} --out {quote(path.stem or 'films')}.csv"
+        )
+    try:
+        return read_manifest(path)
+    except ManifestError as error:
+        try:
+            read_texts(path)
+        except ManifestError:
+            raise error from None
+        raise ExtractError(
+            f"{path} is a list of texts, and what takes frames ({names}) reads none; "
+            "give --backbone clip-text or --backbone sentence"
+        ) from error

@@ -1,0 +1,78 @@
+"""`of.extract` is the command's work as one call."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+from obygaze_features.demo.corpus import write_video
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction import Recipe, estimate, prepare
+from obygaze_features.manifest import TextList
+from obygaze_features.store import read_stage
+
+
+@pytest.fixture
+def films(tmp_path):
+    """Two videos and a file that is none."""
+    for i in range(2):
+        frames = (np.full((48, 64, 3), 20 * i + t, np.uint8) for t in range(12))
+        write_video(tmp_path / f"{i}.mp4", frames, 24)
+    (tmp_path / "2.mp4").write_bytes(b"no video")
+    clips = tuple(of.Clip(f"tt1-{i}", "tt1", f"{i}.mp4") for i in range(3))
+    of.write_manifest(of.Manifest(clips, tmp_path), tmp_path / "films.csv")
+    return tmp_path
+
+
+def test_it_gives_the_very_bytes_of_the_command(films, obygaze, tree):
+    store = of.extract(films / "films.csv", films / "mine", n_frames=2, workers=1, licence="CC0-1.0")
+    assert [clip.status for clip in store.clips] == ["ok", "ok", "failed"]
+    said = obygaze(films, "extract", "films.csv", "theirs", "--n", 2, "--workers", 1, "--licence", "CC0-1.0")
+    assert said.returncode == 3, said.stderr
+    assert tree(films / "mine-1.0.0") == tree(films / "theirs-1.0.0")
+
+
+def test_a_backbone_may_be_a_name_a_recipe_or_built(films):
+    made = [
+        of.extract(of.read_manifest(films / "films.csv"), films / f"{i}", [how], workers=1, licence="CC0-1.0")
+        for i, how in enumerate((Recipe("descriptors", 3), of.load_backbone("descriptors", 3)))
+    ]
+    assert [store["descriptors"].time_s.shape for store in made] == [(3, 3), (3, 3)]
+    with pytest.raises(ExtractError, match="give their names, or a Recipe"):
+        prepare(films / "films.csv", films / "x", [of.load_backbone("descriptors", 3)], engine="ray")
+
+
+def test_an_estimate_writes_nothing_and_counts_what_is_left(films):
+    found = estimate(films / "films.csv", films / "mine", n_frames=2)
+    assert (found.clips, found.files, found.absent) == (3, 3, 0)
+    assert not list(films.glob("mine*"))
+    of.extract(films / "films.csv", films / "mine", n_frames=2, workers=1, licence="CC0-1.0")
+    assert estimate(films / "films.csv", films / "mine", n_frames=2).clips == 0
+
+
+def test_a_store_without_a_licence_is_sealed_with_a_warning(films):
+    with pytest.warns(UserWarning, match="nobody has stated a licence"):
+        store = of.extract(films / "films.csv", films / "mine", n_frames=2, workers=1)
+    assert store.attributes["licence"] == "NOASSERTION"
+
+
+def test_one_of_several_shards_is_not_sealed(films):
+    work = prepare(films / "films.csv", films / "mine", n_frames=2, workers=1, shard=(1, 2), licence="MIT")
+    stage, report = work.run()
+    assert (report.clips, work.seal(stage), len(read_stage(films / "mine.staging").missing())) == (1, None, 2)
+
+
+@pytest.mark.parametrize(
+    ("source", "backbones", "words"),
+    [
+        (TextList((("a", "b"),)), ["descriptors"], "takes frames, and a list of texts has none"),
+        (of.Manifest((of.Clip("a", "b"),), Path()), ["sentence"], "need a list of texts"),
+        (of.Manifest((), Path()), ["descriptors"], "there is no clip"),
+        (of.Manifest((), Path()), ["sentence", "descriptors"], "extract two stores"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_before_any_work(source, backbones, words, tmp_path):
+    with pytest.raises(ExtractError, match=words):
+        of.extract(source, tmp_path / "store", backbones)
+    assert not list(tmp_path.iterdir())
