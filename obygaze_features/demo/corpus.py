@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from obygaze_features.demo.drawing import RATE, Look, draw_clip
 from obygaze_features.io import csv_line, write_whole
 
-SEED = 12
+SEED = 13
 LOOKS = (
     Look((1.00, 0.94, 0.86), 0.45, 3.0),
     Look((0.88, 0.94, 1.00), 0.38, 4.0),
@@ -53,8 +53,8 @@ CONCEPTS: Mapping[str, tuple[tuple[tuple[str, ...], int, int], ...]] = {
 }
 """Of each level: concepts to draw from, fewest and most."""
 
-STRENGTH = (0.5, 0.9)
-SWAY = 0.15
+STRENGTH = (0.6, 1.0)
+SWAY = 0.1
 """How far a clip's brightness may lie from its film's, as a share; its colours, a third of that."""
 
 UNLABELLED = "tt9000007"
