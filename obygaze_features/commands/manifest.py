@@ -127,13 +127,20 @@ def import_mediaeval15_(source: Path, out: Path, videos: Path | None, force: boo
     metavar="NAME|FILE",
     help="Levels and concepts of the spans: a built-in codebook, or the file of your own.",
 )
+@click.option(
+    "--rate", metavar="FPS", help="Frame rate of times that end in frames (hh:mm:ss:ff): 25, 23.976."
+)
 @force_option
-def import_folder_(source: Path, out: Path, spans: Path | None, codebook: str, force: bool) -> None:
+def import_folder_(
+    source: Path, out: Path, spans: Path | None, codebook: str, rate: str | None, force: bool
+) -> None:
     """Import a folder of videos, whole or cut into spans.
 
     A clip for each file below SOURCE, or for each span that the CSV names. A clip's id is its path without
     suffix (and its span), separators turned into "-"; its movie is the first sub-folder, or the file's name.
     In the CSV, videos are named relative to SOURCE; an empty start_s and end_s stand for the whole file.
+    Times are seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate. Excel's CSV with semicolons and decimal commas
+    is read as well.
     Levels and concepts may be spelled by the codebook's titles and synonyms. A codebook of your own is kept
     beside the manifest (films.csv: films.codebook.toml).
 
@@ -144,10 +151,12 @@ def import_folder_(source: Path, out: Path, spans: Path | None, codebook: str, f
       obygaze manifest import folder films --spans fights.csv --codebook violence.toml --out fights-in.csv
     """
     from obygaze_features.manifest import find_codebook, import_folder
+    from obygaze_features.manifest.rows import frame_rate
 
+    fps = None if rate is None else frame_rate(rate)
     labels = find_codebook(codebook)
     _refuse_to_replace(out, force, labels)
-    _write(import_folder(source, _folder_of(out), spans, labels), out)
+    _write(import_folder(source, _folder_of(out), spans, labels, fps), out)
 
 
 @import_.command("images")
