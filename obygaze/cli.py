@@ -64,6 +64,8 @@ CONTENTS: dict[str, Entry] = {
             "unpack": Entry("Make a folder of a zip.", f"{FEATURES}.store_transfer:unpack"),
             "pull": Entry("Download a store, or a part of it.", f"{FEATURES}.store_transfer:pull"),
             "push": Entry("Upload a store.", f"{FEATURES}.store_transfer:push"),
+            "rm": Entry("Remove a store or a stage.", f"{FEATURES}.store_clean:rm"),
+            "gc": Entry("Remove stages that are sealed.", f"{FEATURES}.store_clean:gc"),
         },
         "  obygaze store ls\n  obygaze store verify stores/films --full",
     ),
@@ -91,7 +93,7 @@ CONTENTS: dict[str, Entry] = {
             "figure6": Entry("Show what makes the perceptron fail.", f"{MODELS}.paper:figure6"),
         },
         "  obygaze paper all obygaze12.csv stores/xclip --out paper\n"
-        "  obygaze paper table2 obygaze12.csv stores/xclip --protocol paper --out table2",
+        "  obygaze paper table2 obygaze12.csv stores/xclip --out table2",
     ),
     "audit": Entry(
         "Audit embeddings, captions and saliency for bias.",
@@ -153,9 +155,9 @@ and the small models that read them.
 
 \b
 Examples:
-  obygaze demo                                          the whole path in a minute
+  obygaze demo                                      the whole path in a minute
   obygaze manifest import folder films --out films.csv
-  obygaze extract films.csv stores/films                resumes where it was stopped
+  obygaze extract films.csv stores/films          resumes where it was stopped
   obygaze evaluate films.csv stores/films --task hn_s --test enhn_s
 """
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from obygaze_features.commands.screen import table
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sized
 
@@ -36,11 +38,14 @@ def import_() -> None:
     \b
     Examples:
       obygaze manifest import folder films --out films.csv
-      obygaze manifest import folder films --spans scenes.csv --out scenes-of-films.csv
+      obygaze manifest import folder films --spans scenes.csv \\
+          --out scenes-of-films.csv
       obygaze manifest import images stills --out stills.csv
-      obygaze manifest import obygaze12 ObyGaze12 --videos clips --out obygaze12.csv
+      obygaze manifest import obygaze12 ObyGaze12 --videos clips \\
+          --out obygaze12.csv
       obygaze manifest import mobygaze MObyGaze --out segments.csv
-      obygaze manifest import mediaeval15 MediaEval --videos clips --out mediaeval15.csv
+      obygaze manifest import mediaeval15 MediaEval --videos clips \\
+          --out mediaeval15.csv
     """
 
 
@@ -58,7 +63,8 @@ def import_obygaze12_(source: Path, out: Path, videos: Path | None, force: bool)
     \b
     Examples:
       obygaze manifest import obygaze12 ObyGaze12 --out obygaze12.csv
-      obygaze manifest import obygaze12 ObyGaze12/ObyGaze12_thresh_02.csv --videos clips --out obygaze12.csv
+      obygaze manifest import obygaze12 ObyGaze12/ObyGaze12_thresh_02.csv \\
+          --videos clips --out obygaze12.csv
     """
     from obygaze_features.manifest import import_obygaze12
 
@@ -103,7 +109,8 @@ def import_mediaeval15_(source: Path, out: Path, videos: Path | None, force: boo
 
     \b
     Examples:
-      obygaze manifest import mediaeval15 MediaEval --videos clips --out mediaeval15.csv
+      obygaze manifest import mediaeval15 MediaEval --videos clips \\
+          --out mediaeval15.csv
       obygaze manifest import mediaeval15 clips.csv --out mediaeval15.csv
     """
     from obygaze_features.manifest import import_mediaeval15
@@ -147,8 +154,10 @@ def import_folder_(
     \b
     Examples:
       obygaze manifest import folder films --out films.csv
-      obygaze manifest import folder films --spans scenes.csv --out scenes-of-films.csv
-      obygaze manifest import folder films --spans fights.csv --codebook violence.toml --out fights-in.csv
+      obygaze manifest import folder films --spans scenes.csv \\
+          --out scenes-of-films.csv
+      obygaze manifest import folder films --spans fights.csv \\
+          --codebook violence.toml --out fights-in.csv
     """
     from obygaze_features.manifest import find_codebook, import_folder
     from obygaze_features.manifest.rows import frame_rate
@@ -193,8 +202,6 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
       obygaze manifest inspect films.csv --rows 20
       obygaze manifest inspect films.csv --json
     """
-    from tabulate import tabulate
-
     from obygaze_features.manifest import FIELDS, read_manifest
 
     clips = read_manifest(manifest)
@@ -203,11 +210,12 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
         click.echo(json.dumps({"manifest": str(manifest), **summary}, indent=2, ensure_ascii=False))
         return
     lines = [(name.replace("_", " "), _in_words(value)) for name, value in summary.items()]
-    click.echo(tabulate(lines, tablefmt="plain", disable_numparse=True))
+    click.echo(table(lines))
     if rows and len(clips):
-        shown = [[_cell(getattr(clip, column)) for column in FIELDS] for clip in clips.clips[:rows]]
+        every = {column: [_cell(getattr(clip, column)) for clip in clips.clips[:rows]] for column in FIELDS}
+        filled = {column: cells for column, cells in every.items() if any(cells)}
         click.echo()
-        click.echo(tabulate(shown, FIELDS, tablefmt="simple", disable_numparse=True))
+        click.echo(table(list(zip(*filled.values(), strict=True)), list(filled)))
         if len(clips) > rows:
             click.echo(f"... and {len(clips) - rows:,} more")
 
@@ -246,7 +254,8 @@ def project(
     \b
     Examples:
       obygaze manifest project segments.csv --onto scenes.csv --out labelled.csv
-      obygaze manifest project segments.csv --window 46 --per-annotator --out windows.csv
+      obygaze manifest project segments.csv --window 46 --per-annotator \\
+          --out windows.csv
     """
     from obygaze_features.manifest import Imported, read_manifest, windows
     from obygaze_features.manifest import project as projected

@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 
 from obygaze_features.commands.places import HERE, Here
-from obygaze_features.commands.store_output import bar, say_sealed
+from obygaze_features.commands.store_output import say_sealed
 from obygaze_features.commands.store_sources import names_of, open_source, parse_declared, read_declared
+from obygaze_features.io import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 
 SHOWN = 5
@@ -102,7 +103,7 @@ def import_(
     if backbone is not None:
         _check_group_name(backbone)
     wanted = names_of(table, pattern)
-    with open_source(source, kind, ids) as (found, said), bar("import") as progress:
+    with open_source(source, kind, ids) as (found, said), progress_bar("import") as progress:
         known = (
             parse_declared(said["provenance"], f"{source}, provenance")
             if declared is None and said.get("provenance")
@@ -227,7 +228,8 @@ def card(
     \b
     Examples:
       obygaze store card stores/films
-      obygaze store card stores/films --out shared --licence CC-BY-4.0 --url https://example.org/films-1.0.0
+      obygaze store card stores/films --out shared --licence CC-BY-4.0 \\
+          --url https://example.org/films-1.0.0
     """
     from obygaze_features.io import refuse_existing, write_whole
     from obygaze_features.store import open_store

@@ -1,4 +1,4 @@
-"""What the `obygaze store` commands show: bars on stderr, and the store that was made."""
+"""What the `obygaze store` commands show: progress on stderr, and the store that was made."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,34 +6,14 @@ from pathlib import Path
 
 import click
 
-
-@contextmanager
-def bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar, moved by what this context gives: a function of (done, total)."""
-    from tqdm import tqdm
-
-    with tqdm(desc=what, unit=unit, unit_scale=scaled, disable=None, leave=False) as shown:
-
-        def progress(done: int, total: int) -> None:
-            shown.total = total
-            shown.update(done - shown.n)
-
-        yield progress
+from obygaze_features.io import progress_bar
 
 
 @contextmanager
 def files_bar(what: str) -> Iterator[Callable[[int, int, int], None]]:
-    """Show a bar of files, with the bytes beside it; moved by (done, total, bytes)."""
-    from tqdm import tqdm
-
-    with tqdm(desc=what, unit="file", disable=None, leave=False) as shown:
-
-        def progress(done: int, total: int, octets: int) -> None:
-            shown.total = total
-            shown.set_postfix_str(f"{octets / 1e6:.1f} MB", refresh=False)
-            shown.update(done - shown.n)
-
-        yield progress
+    """Show progress in files, with the bytes beside it; moved by (done, total, bytes)."""
+    with progress_bar(what, "file") as show:
+        yield lambda done, total, octets: show(done, total, f"{octets / 1e6:.1f} MB")
 
 
 def fingerprint(path: Path) -> str:

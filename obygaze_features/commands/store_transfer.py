@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features.commands.places import HERE
-from obygaze_features.commands.store_output import bar, files_bar, fingerprint
+from obygaze_features.commands.store_output import files_bar, fingerprint
+from obygaze_features.io import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def pack(store: Path, out: Path | None) -> None:
     """
     from obygaze_features.store.publish import pack as pack_store
 
-    with bar("pack", "B", scaled=True) as progress:
+    with progress_bar("pack", "B", scaled=True) as progress:
         path = pack_store(store, out, progress)
     click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB, fingerprint {fingerprint(path)}")
 
@@ -77,8 +78,10 @@ def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | N
     \b
     Examples:
       obygaze store pull https://example.org/films-1.0.0 stores/films-1.0.0
-      obygaze store pull https://example.org/films-1.0.0.zip stores/films-1.0.0 --arrays pooled
-      obygaze store pull s3://bucket/films-1.0.0 stores/films-1.0.0 --arrays frames --clips few.txt
+      obygaze store pull https://example.org/films-1.0.0.zip stores/films-1.0.0 \\
+          --arrays pooled
+      obygaze store pull s3://bucket/films-1.0.0 stores/films-1.0.0 \\
+          --arrays frames --clips few.txt
       obygaze store pull hf://datasets/lab/films@v1 stores/films-1.0.0
     """
     from obygaze_features.store.import_tables import read_ids

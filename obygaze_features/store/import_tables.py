@@ -283,7 +283,7 @@ def _ids_of(path: Path, names: Sequence[str], ids: str | None) -> tuple[list[str
     if len(found) != 1:
         raise StoreError(
             f"{path}: {'no' if not found else 'more than one'} column or array of ids "
-            f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
+            f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {', '.join(names[:8])}"
         )
     return None, found[0]
 

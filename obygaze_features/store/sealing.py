@@ -123,8 +123,8 @@ def seal(
         are then marked missing, so that extracting again mends them.
     """
     destination = Path(destination)
-    stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
     final = final_path(destination, version)
+    stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
     if parent is not None and not fits(parent, Hex64):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
     about: dict[str, object] = {

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -19,8 +20,8 @@ TABLE = ("--from", "table", "--backbone", "lab", "--licence", "CC0-1.0")
 @pytest.fixture(scope="module")
 def corpus(shared_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
+    source = str(shared_data / "obygaze12" / "ObyGaze12_thresh_02.csv")
     with pytest.raises(SystemExit):
-        source = str(shared_data / "obygaze12" / "ObyGaze12_thresh_02.csv")
         main(["manifest", "import", "obygaze12", source, "--out", str(folder / "oby.csv")])
     return folder / "oby.csv", read_manifest(folder / "oby.csv")
 
@@ -54,7 +55,7 @@ def check(corpus, matrix, ids=None):
 
 
 def test_files_named_after_videos_come_in_by_the_default_pattern(run, corpus, matrix):
-    os.mkdir("npy")
+    Path("npy").mkdir()
     for clip, values in zip(corpus[1], matrix, strict=True):
         if clip.video:
             np.save(f"npy/{clip.video.rpartition('.')[0]}.npy", values)
@@ -73,8 +74,7 @@ def test_files_named_after_videos_come_in_by_the_default_pattern(run, corpus, ma
 
 def test_a_matrix_and_a_list_of_ids_come_in(run, corpus, matrix):
     np.save("big.npy", matrix)
-    with open("ids.txt", "w", encoding="utf-8") as file:
-        file.writelines(f"{clip.clip_id}\n" for clip in corpus[1])
+    Path("ids.txt").write_text("\n".join(clip.clip_id for clip in corpus[1]), encoding="utf-8")
     assert run("big.npy", "stores/lab", *TABLE, "--ids", "ids.txt") == (0, "")
     check(corpus, matrix)
 
@@ -110,7 +110,7 @@ def test_our_own_anndata_comes_back(run, corpus, matrix):
     check(corpus, matrix)
 
 
-def test_names_that_fit_no_clip_are_shown_beside_what_was_expected(run, corpus, matrix):
+def test_names_that_fit_no_clip_are_shown_beside_what_was_expected(run, matrix):
     np.savez("big.npz", features=matrix, ids=np.array([f"scene{n}" for n in range(len(matrix))]))
     code, err = run("big.npz", "stores/lab", *TABLE)
     assert code == 1

@@ -227,7 +227,7 @@ def test_a_sealed_stores_folder_is_no_name_for_another(here, run):
     make(here / "films")
     for command in (
         ("seal", "films-1.0.0", "--licence", "MIT"),
-        ("merge", "films", "--out", "films-1.0.0"),
+        ("merge", "films", "films", "--out", "films-1.0.0"),
     ):
         code, _, err = run(*command)
         assert code == 1
