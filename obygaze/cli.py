@@ -4,10 +4,11 @@ A subcommand's module is imported only when that subcommand runs: `obygaze --hel
 """
 
 import importlib
+import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -202,6 +203,45 @@ class Contents(click.Group):
             formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
 
 
+class Fitted:
+    """A terminal's stream on which lines break at blanks before the terminal's edge, not within words."""
+
+    def __init__(self, stream: TextIO, width: int) -> None:
+        self._stream = stream
+        self._width = width
+
+    def write(self, text: str) -> int:
+        """Write a text, its long lines broken; what moves the cursor (a progress bar) as it is."""
+        if "\r" not in text and "\x1b" not in text:
+            text = "\n".join(map(self._broken, text.split("\n")))
+        return self._stream.write(text)
+
+    def _broken(self, line: str) -> str:
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        parts = []
+        while len(line) > self._width:
+            cut = line.rfind(" ", len(indent) + 1, self._width + 1)
+            cut = cut if cut > 0 else line.find(" ", self._width)
+            if cut < 0:
+                break
+            parts.append(line[:cut].rstrip())
+            line = indent + line[cut:].lstrip()
+        return "\n".join([*parts, line])
+
+    def __getattr__(self, name: str) -> Any:
+        """Do everything else as the stream does."""
+        return getattr(self._stream, name)
+
+
+def fit_to_terminal(words: Sequence[str]) -> None:
+    """Break long lines where output is a terminal, except JSON."""
+    width = shutil.get_terminal_size((80, 24)).columns
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and stream.isatty() and not (name == "stdout" and "--json" in words):
+            setattr(sys, name, Fitted(stream, width))
+
+
 def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print the installed version and leave."""
     if wanted:
@@ -240,6 +280,7 @@ def main(arguments: list[str] | None = None) -> None:
     reader of its output has left, as in `obygaze store ls | head -1`: what a shell says of other programs.
     """
     code: object
+    fit_to_terminal(sys.argv if arguments is None else arguments)
     try:
         code = table_of_contents().main(args=arguments, prog_name="obygaze", standalone_mode=False)
     except click.ClickException as error:

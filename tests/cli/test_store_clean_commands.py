@@ -77,7 +77,7 @@ def test_rm_takes_stores_and_stages_and_nothing_else(run, tmp_path):
     code, out, _ = run("rm", "stores/a.staging", "stores/b-1.0.0", "--yes")
     assert (code, out) == (0, "removed stores/a.staging\nremoved stores/b-1.0.0\n")
     assert (outside / "precious").exists()
-    assert sorted(path.name for path in (tmp_path / "stores").iterdir()) == ["link"]
+    assert sorted(path.name for path in (tmp_path / "stores").iterdir()) == ["b.staging", "link"]
 
 
 def test_a_stage_that_is_written_to_stays(run):
