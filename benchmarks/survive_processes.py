@@ -23,10 +23,10 @@ from obygaze_features.store import StoreError, open_store, verify
 from obygaze_features.store.arrays import row_bytes
 
 # What Python imports late, nobody may not read, where Python is root's.
-for module in ("encodings.utf_8_sig", "encodings.cp437"):
+for module in ("encodings.utf_8_sig", "encodings.cp437", "importlib.readers"):
     importlib.import_module(module)
 COMMANDS = ("extract", "store_combine", "store_exchange", "store_transfer")
-STORE = ("export", "import_features", "merge", "publish")
+STORE = ("export", "import_features", "import_tables", "merge", "publish")
 for module in (
     "extract",
     *(f"commands.{name}" for name in COMMANDS),

@@ -66,7 +66,7 @@ def works(site: str, bucket: str, extract: list[object]) -> dict[str, Work]:
         ),
         "import": Work(
             lambda at, out: [
-                *("store", "import", at / "npy", at / "clips.csv", out / "out", "--from", "npy"),
+                *("store", "import", at / "clips.csv", at / "npy", out / "out", "--from", "npy"),
                 *("--backbone", "toy", *licence),
             ],
             "out-1.0.0",

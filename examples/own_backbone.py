@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from obygaze_features.extraction import Job, run_local
 from torch import nn
 
 import obygaze_features as of
@@ -22,6 +21,7 @@ from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Affine, Geometry, Preset
 from obygaze_features.backbones.weights import find_weights
+from obygaze_features.extraction import Job, run_local
 from obygaze_features.store import Stage, seal
 
 STAGES = (  # blocks, kernel, stride, expansion, channels: Table 1 of the paper

@@ -4,10 +4,11 @@ A subcommand's module is imported only when that subcommand runs: `obygaze --hel
 """
 
 import importlib
+import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -71,6 +72,8 @@ CONTENTS: dict[str, Entry] = {
             "unpack": Entry("Make a folder of a zip.", f"{FEATURES}.store_transfer:unpack"),
             "pull": Entry("Download a store, or a part of it.", f"{FEATURES}.store_transfer:pull"),
             "push": Entry("Upload a store.", f"{FEATURES}.store_transfer:push"),
+            "rm": Entry("Remove a store or a stage.", f"{FEATURES}.store_clean:rm"),
+            "gc": Entry("Remove stages that are sealed.", f"{FEATURES}.store_clean:gc"),
         },
         "  obygaze store ls\n  obygaze store verify stores/films --full",
     ),
@@ -98,7 +101,7 @@ CONTENTS: dict[str, Entry] = {
             "figure6": Entry("Show what makes the perceptron fail.", f"{MODELS}.paper:figure6"),
         },
         "  obygaze paper all obygaze12.csv stores/xclip --out paper\n"
-        "  obygaze paper table2 obygaze12.csv stores/xclip --protocol paper --out table2",
+        "  obygaze paper table2 obygaze12.csv stores/xclip --out table2",
     ),
     "audit": Entry(
         "Audit embeddings, captions and saliency for bias.",
@@ -161,9 +164,9 @@ and the small models that read them.
 
 \b
 Examples:
-  obygaze demo                                          the whole path in a minute
+  obygaze demo                                      the whole path in a minute
   obygaze manifest import folder films --out films.csv
-  obygaze extract films.csv stores/films                resumes where it was stopped
+  obygaze extract films.csv stores/films          resumes where it was stopped
   obygaze evaluate films.csv stores/films --task hn_s --test enhn_s
 """
 
@@ -208,6 +211,45 @@ class Contents(click.Group):
             formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
 
 
+class Fitted:
+    """A terminal's stream on which lines break at blanks before the terminal's edge, not within words."""
+
+    def __init__(self, stream: TextIO, width: int) -> None:
+        self._stream = stream
+        self._width = width
+
+    def write(self, text: str) -> int:
+        """Write a text, its long lines broken; what moves the cursor (a progress bar) as it is."""
+        if "\r" not in text and "\x1b" not in text:
+            text = "\n".join(map(self._broken, text.split("\n")))
+        return self._stream.write(text)
+
+    def _broken(self, line: str) -> str:
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        parts = []
+        while len(line) > self._width:
+            cut = line.rfind(" ", len(indent) + 1, self._width + 1)
+            cut = cut if cut > 0 else line.find(" ", self._width)
+            if cut < 0:
+                break
+            parts.append(line[:cut].rstrip())
+            line = indent + line[cut:].lstrip()
+        return "\n".join([*parts, line])
+
+    def __getattr__(self, name: str) -> Any:
+        """Do everything else as the stream does."""
+        return getattr(self._stream, name)
+
+
+def fit_to_terminal(words: Sequence[str]) -> None:
+    """Break long lines where output is a terminal, except JSON."""
+    width = shutil.get_terminal_size((80, 24)).columns
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and stream.isatty() and not (name == "stdout" and "--json" in words):
+            setattr(sys, name, Fitted(stream, width))
+
+
 def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print the installed version and leave."""
     if wanted:
@@ -246,6 +288,7 @@ def main(arguments: list[str] | None = None) -> None:
     reader of its output has left, as in `obygaze store ls | head -1`: what a shell says of other programs.
     """
     code: object
+    fit_to_terminal(sys.argv if arguments is None else arguments)
     try:
         code = table_of_contents().main(args=arguments, prog_name="obygaze", standalone_mode=False)
     except click.ClickException as error:

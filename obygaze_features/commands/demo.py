@@ -3,6 +3,7 @@
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -20,10 +21,13 @@ WRITTEN = (
 )
 
 
+LINE = 76  # and a backslash behind it
+
 PLANTED = """
-Planted: S clips show Body with Posture, Clothing or Appearance; HN clips other concepts, never Body; EN clips
-none. Visibility, brightness and colour do not depend on the level, and each film has a look of its own. So
-linear and mlp should be far above every baseline, the PCBMs above directions that know no concept."""
+Planted: S clips show Body with Posture, Clothing or Appearance; HN clips other
+concepts, never Body; EN clips none. Visibility, brightness and colour do not
+depend on the level, and each film has a look of its own. So linear and mlp should
+be far above every baseline, the PCBMs above directions that know no concept."""
 
 
 @click.command()
@@ -86,12 +90,23 @@ The two failed clips were planted. Next, your own videos: obygaze manifest impor
 def _run(ctx: click.Context, *words: object, expected: int = 0) -> None:
     """Show a command and run it through the same root that this one was called by."""
     arguments = [str(word) for word in words]
-    click.echo(f"\n$ obygaze {shlex.join(arguments)}")
+    click.echo("\n" + _typed(["$", "obygaze", *map(shlex.quote, arguments)]))
     sys.stdout.flush()
     root = ctx.find_root().command
     code = root.main(args=arguments, prog_name="obygaze", standalone_mode=False)
     if (code or 0) != expected:
         ctx.exit(code if isinstance(code, int) else 1)
+
+
+def _typed(words: Sequence[str]) -> str:
+    """Lay out a command as one types it, in lines that a terminal holds."""
+    lines = [""]
+    for word in words:
+        if lines[-1] and len(lines[-1]) + len(word) > LINE:
+            lines[-1] += " \\"
+            lines.append("   ")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return "\n".join(lines)
 
 
 def _clear(out: Path) -> None:

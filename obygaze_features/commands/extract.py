@@ -163,10 +163,12 @@ def extract(
       obygaze extract films.csv stores/films --dry-run
       obygaze extract films.csv stores/films --licence CC-BY-4.0
       obygaze extract films.csv stores/films --retry-failed --store-version 1.1.0
-      obygaze extract films.csv stores/films --backbone xclip --backbone vivit --dtype bf16
-      obygaze extract films.csv stores/films --backbone xclip-lsmdc --weights pytorch_model.bin.4
-      obygaze extract films.csv stores/films --shard 3/8                one of eight jobs
-      obygaze extract stills.csv stores/stills --backbone clip           still images
+      obygaze extract films.csv stores/films --backbone xclip --backbone vivit \\
+          --dtype bf16
+      obygaze extract films.csv stores/films --backbone xclip-lsmdc \\
+          --weights pytorch_model.bin.4
+      obygaze extract films.csv stores/films --shard 3/8         one of eight jobs
+      obygaze extract stills.csv stores/stills --backbone clip        still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
     from obygaze_features.extraction import ExtractError, prepare, stop_on_signals

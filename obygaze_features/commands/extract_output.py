@@ -1,6 +1,7 @@
 """What `obygaze extract` shows: progress, what it would cost, and what became of it."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 from tabulate import tabulate
+
+from obygaze_features.commands.screen import table
+from obygaze_features.io import progress_bar
+from obygaze_features.store.format import TABLE
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Estimate, RunReport, Stop
@@ -19,18 +24,17 @@ SHOWN_REMARKS = 5
 
 @contextmanager
 def progress(n_clips: int, unit: str = "clip") -> "Iterator[Callable[[RunReport, list[ClipResult]], None]]":
-    """Show a bar on stderr, moved by what this context gives."""
-    from tqdm import tqdm
+    """Show progress on stderr, moved by what this context gives."""
+    done = 0
+    with progress_bar("extract", unit) as show:
 
-    with tqdm(total=n_clips, unit=unit, disable=None if n_clips else True) as bar:
+        def moved(report: "RunReport", results: "list[ClipResult]") -> None:
+            nonlocal done
+            done += len(results)
+            shares = " ".join(f"{name} {percent:.0f}%" for name, percent in report.shares().items())
+            show(done, n_clips, shares)
 
-        def show(report: "RunReport", results: "list[ClipResult]") -> None:
-            bar.set_postfix_str(
-                " ".join(f"{name} {percent:.0f}%" for name, percent in report.shares().items())
-            )
-            bar.update(len(results))
-
-        yield show
+        yield moved
 
 
 def show_estimate(what: "Estimate | TextEstimate", *, as_json: bool) -> None:
@@ -80,11 +84,7 @@ def show_outcome(
         click.echo(json.dumps(document))
     else:
         if at_fault:
-            click.echo(
-                tabulate(
-                    at_fault, headers=[unit, "status", "reason"], tablefmt="simple", disable_numparse=True
-                )
-            )
+            click.echo(table(_by_reason(at_fault), [f"{unit}s", "status", "reason", "such as"]))
         click.echo(
             f"{counts['ok']} ok, {counts['partial']} partial, {counts['failed']} failed, {left} left to do"
         )
@@ -96,10 +96,23 @@ def show_outcome(
             click.echo(report.sentence(unit), err=True)
         if sealed is not None:
             click.echo(f"sealed: {sealed}" if report.clips else f"nothing to do; sealed: {sealed}")
+            if at_fault:
+                click.echo(f"list of all {unit}s with their reasons: {sealed / TABLE}")
+        elif at_fault:
+            click.echo("list of them: the same command with --json")
     if stop():
         click.echo(
             f"obygaze: stopped; {left} {unit}s are left. Run the same command again to go on.", err=True
         )
+
+
+def _by_reason(at_fault: "list[tuple[str, str, str]]") -> list[tuple[str, str, str, str]]:
+    """Group clips that are not ok by status and reason, the largest group first."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for clip, status, reason in at_fault:
+        groups[status, reason].append(clip)
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    return [(str(len(clips)), *why, clips[0]) for why, clips in ordered]
 
 
 def _duration(seconds: float) -> str:

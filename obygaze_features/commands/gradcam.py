@@ -61,8 +61,10 @@ def gradcam(
     Examples:
       obygaze manifest import images stills --out stills.csv
       obygaze gradcam stills.csv --prompts prompts.txt --out maps.zarr
-      obygaze gradcam stills.csv --pairs pairs.csv --score dot --weights clip-vit-large-patch14 --out dot.zarr
-      obygaze gradcam stills.csv --pairs classes.csv --network torchvision.models:resnet50 --layer layer4 \\
+      obygaze gradcam stills.csv --pairs pairs.csv --score dot \\
+          --weights clip-vit-large-patch14 --out dot.zarr
+      obygaze gradcam stills.csv --pairs classes.csv \\
+          --network torchvision.models:resnet50 --layer layer4 \\
         --weights resnet50.pth --out maps.zarr
     """
     from tqdm import tqdm

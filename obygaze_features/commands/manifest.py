@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from obygaze_features.commands.screen import table
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sized
 
@@ -37,12 +39,15 @@ def import_() -> None:
     \b
     Examples:
       obygaze manifest import folder films --out films.csv
-      obygaze manifest import folder films --spans scenes.csv --out scenes-of-films.csv
+      obygaze manifest import folder films --spans scenes.csv \\
+          --out scenes-of-films.csv
       obygaze manifest import images stills --out stills.csv
       obygaze manifest import film film.mkv --window 46 --hop auto --out windows.csv
-      obygaze manifest import obygaze12 ObyGaze12 --videos clips --out obygaze12.csv
+      obygaze manifest import obygaze12 ObyGaze12 --videos clips \\
+          --out obygaze12.csv
       obygaze manifest import mobygaze MObyGaze --out segments.csv
-      obygaze manifest import mediaeval15 MediaEval --videos clips --out mediaeval15.csv
+      obygaze manifest import mediaeval15 MediaEval --videos clips \\
+          --out mediaeval15.csv
     """
 
 
@@ -60,7 +65,8 @@ def import_obygaze12_(source: Path, out: Path, videos: Path | None, force: bool)
     \b
     Examples:
       obygaze manifest import obygaze12 ObyGaze12 --out obygaze12.csv
-      obygaze manifest import obygaze12 ObyGaze12/ObyGaze12_thresh_02.csv --videos clips --out obygaze12.csv
+      obygaze manifest import obygaze12 ObyGaze12/ObyGaze12_thresh_02.csv \\
+          --videos clips --out obygaze12.csv
     """
     from obygaze_features.manifest import import_obygaze12
 
@@ -105,7 +111,8 @@ def import_mediaeval15_(source: Path, out: Path, videos: Path | None, force: boo
 
     \b
     Examples:
-      obygaze manifest import mediaeval15 MediaEval --videos clips --out mediaeval15.csv
+      obygaze manifest import mediaeval15 MediaEval --videos clips \\
+          --out mediaeval15.csv
       obygaze manifest import mediaeval15 clips.csv --out mediaeval15.csv
     """
     from obygaze_features.manifest import import_mediaeval15
@@ -129,27 +136,38 @@ def import_mediaeval15_(source: Path, out: Path, videos: Path | None, force: boo
     metavar="NAME|FILE",
     help="Levels and concepts of the spans: a built-in codebook, or the file of your own.",
 )
+@click.option(
+    "--rate", metavar="FPS", help="Frame rate of times that end in frames (hh:mm:ss:ff): 25, 23.976."
+)
 @force_option
-def import_folder_(source: Path, out: Path, spans: Path | None, codebook: str, force: bool) -> None:
+def import_folder_(
+    source: Path, out: Path, spans: Path | None, codebook: str, rate: str | None, force: bool
+) -> None:
     """Import a folder of videos, whole or cut into spans.
 
     A clip for each file below SOURCE, or for each span that the CSV names. A clip's id is its path without
     suffix (and its span), separators turned into "-"; its movie is the first sub-folder, or the file's name.
     In the CSV, videos are named relative to SOURCE; an empty start_s and end_s stand for the whole file.
+    Times are seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate. Excel's CSV with semicolons and decimal commas
+    is read as well.
     Levels and concepts may be spelled by the codebook's titles and synonyms. A codebook of your own is kept
     beside the manifest (films.csv: films.codebook.toml).
 
     \b
     Examples:
       obygaze manifest import folder films --out films.csv
-      obygaze manifest import folder films --spans scenes.csv --out scenes-of-films.csv
-      obygaze manifest import folder films --spans fights.csv --codebook violence.toml --out fights-in.csv
+      obygaze manifest import folder films --spans scenes.csv \\
+          --out scenes-of-films.csv
+      obygaze manifest import folder films --spans fights.csv \\
+          --codebook violence.toml --out fights-in.csv
     """
     from obygaze_features.manifest import find_codebook, import_folder
+    from obygaze_features.manifest.rows import frame_rate
 
+    fps = None if rate is None else frame_rate(rate)
     labels = find_codebook(codebook)
     _refuse_to_replace(out, force, labels)
-    _write(import_folder(source, _folder_of(out), spans, labels), out)
+    _write(import_folder(source, _folder_of(out), spans, labels, fps), out)
 
 
 @import_.command("images")
@@ -239,8 +257,6 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
       obygaze manifest inspect films.csv --rows 20
       obygaze manifest inspect films.csv --json
     """
-    from tabulate import tabulate
-
     from obygaze_features.manifest import FIELDS, read_manifest
 
     clips = read_manifest(manifest)
@@ -249,11 +265,12 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
         click.echo(json.dumps({"manifest": str(manifest), **summary}, indent=2, ensure_ascii=False))
         return
     lines = [(name.replace("_", " "), _in_words(value)) for name, value in summary.items()]
-    click.echo(tabulate(lines, tablefmt="plain", disable_numparse=True))
+    click.echo(table(lines))
     if rows and len(clips):
-        shown = [[_cell(getattr(clip, column)) for column in FIELDS] for clip in clips.clips[:rows]]
+        every = {column: [_cell(getattr(clip, column)) for clip in clips.clips[:rows]] for column in FIELDS}
+        filled = {column: cells for column, cells in every.items() if any(cells)}
         click.echo()
-        click.echo(tabulate(shown, FIELDS, tablefmt="simple", disable_numparse=True))
+        click.echo(table(list(zip(*filled.values(), strict=True)), list(filled)))
         if len(clips) > rows:
             click.echo(f"... and {len(clips) - rows:,} more")
 
@@ -292,7 +309,8 @@ def project(
     \b
     Examples:
       obygaze manifest project segments.csv --onto scenes.csv --out labelled.csv
-      obygaze manifest project segments.csv --window 46 --per-annotator --out windows.csv
+      obygaze manifest project segments.csv --window 46 --per-annotator \\
+          --out windows.csv
     """
     from obygaze_features.manifest import Imported, read_manifest, windows
     from obygaze_features.manifest import project as projected

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.commands.store_output import LOCAL, bar, say_sealed
+from obygaze_features.commands.screen import table
+from obygaze_features.commands.store_output import LOCAL, say_sealed
+from obygaze_features.io import progress_bar
 
 if TYPE_CHECKING:
     from obygaze_features.store import Store
@@ -27,8 +29,6 @@ def ls(folder: Path, as_json: bool) -> None:
       obygaze store ls
       obygaze store ls /data/features
     """
-    from tabulate import tabulate
-
     from obygaze_features.store import StoreError
 
     if not folder.is_dir():
@@ -42,7 +42,11 @@ def ls(folder: Path, as_json: bool) -> None:
     if not rows:
         click.echo(f"no stores in {folder}", err=True)
         return
-    click.echo(tabulate(rows, headers=headers, tablefmt="simple", disable_numparse=True))
+    damaged = {str(row[0]): str(row[-1]) for row in rows if row[1] == "-"}
+    shown = [(*row[:-1], "not readable") if row[0] in damaged else row for row in rows]
+    click.echo(table(shown, headers))
+    for message in damaged.values():
+        click.echo(message, err=True)
 
 
 def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
@@ -90,20 +94,16 @@ def inspect(store: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(record, indent=2, ensure_ascii=False))
         return
-    from tabulate import tabulate
-
     groups = record.pop("groups")
-    click.echo(tabulate(_flat(record), tablefmt="plain", disable_numparse=True))
+    click.echo(table(_flat(record)))
     for name, group in groups.items():
         arrays = [
             (array, kind["dtype"], " x ".join(map(str, kind["shape"])))
             for array, kind in group["arrays"].items()
         ]
         click.echo(f"\n{name}")
-        click.echo(
-            tabulate(arrays, headers=("array", "dtype", "shape"), tablefmt="simple", disable_numparse=True)
-        )
-        click.echo(tabulate(_flat(group["provenance"]), tablefmt="plain", disable_numparse=True))
+        click.echo(table(arrays, ("array", "dtype", "shape")))
+        click.echo(table(_flat(group["provenance"])))
 
 
 def _record(store: "Store") -> dict[str, Any]:
@@ -171,8 +171,10 @@ def seal(
     \b
     Examples:
       obygaze store seal stores/films --licence CC-BY-4.0
-      obygaze store seal stores/films --licence CC-BY-4.0 --store-version 1.1.0 --parent stores/films-1.0.0
-      obygaze store seal stores/films --licence NOASSERTION --store-version 1.1.0 --allow-missing
+      obygaze store seal stores/films --licence CC-BY-4.0 --store-version 1.1.0 \\
+          --parent stores/films-1.0.0
+      obygaze store seal stores/films --licence NOASSERTION \\
+          --store-version 1.1.0 --allow-missing
     """
     from obygaze_features.store import open_store, read_stage, staging_path
     from obygaze_features.store import seal as seal_stage
@@ -181,7 +183,7 @@ def seal(
     grown_from = (
         None if parent is None else check_growth(open_store(parent), read_stage(staging_path(name)), version)
     )
-    with bar("seal", "row") as progress:
+    with progress_bar("seal", "row") as progress:
         path = seal_stage(
             None,
             name,
@@ -213,7 +215,8 @@ def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json
 
     if quick and full:
         raise click.UsageError("--quick or --full, not both")
-    report = verify_store(store, "quick" if quick else "full" if full else "digests")
+    with progress_bar("verify", "file") as progress:
+        report = verify_store(store, "quick" if quick else "full" if full else "digests", progress)
     if as_json:
         click.echo(json.dumps(report.record(), indent=2, ensure_ascii=False))
     else:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from obygaze_features.commands.store_output import LOCAL, bar, say_sealed
+from obygaze_features.commands.store_output import LOCAL, say_sealed
+from obygaze_features.io import progress_bar
 
 DIFFERS = 3
 SHOWN = 5
@@ -65,14 +66,16 @@ def merge(
 
     \b
     Examples:
-      obygaze store merge stores/films stores/more-films --out stores/films --store-version 1.1.0
-      obygaze store merge stores/a stores/b --out stores/both --licence CC-BY-4.0 --corpus "A and B"
+      obygaze store merge stores/films stores/more-films --out stores/films \\
+          --store-version 1.1.0
+      obygaze store merge stores/a stores/b --out stores/both \\
+          --licence CC-BY-4.0 --corpus "A and B"
     """
     from obygaze_features.store import open_store
     from obygaze_features.store.merge import merge as merge_stores
 
     opened = [open_store(store) for store in stores]
-    with bar("merge") as progress:
+    with progress_bar("merge") as progress:
         path = merge_stores(
             opened,
             out,

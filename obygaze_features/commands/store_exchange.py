@@ -1,11 +1,13 @@
 """`obygaze store`: import and export features, write cards for others."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from obygaze_features.commands.store_output import LOCAL, LocalPath, bar, say_sealed
+from obygaze_features.commands.store_output import LOCAL, LocalPath, say_sealed
 from obygaze_features.commands.store_sources import names_of, open_source, parse_declared, read_declared
+from obygaze_features.io import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 
 SHOWN = 5
@@ -18,9 +20,16 @@ SHOWN = 5
 @click.option(
     "--from",
     "kind",
-    type=click.Choice(["pth", "npy", "hdf5"]),
+    type=click.Choice(["pth", "npy", "hdf5", "table"]),
     required=True,
-    help="Folders of .pth or .npy, one file a clip, or an HDF5 file with a group a clip.",
+    help="pth, npy: folders with a file per clip. hdf5: a file with a group per clip. table: one file with a "
+    "row per clip (CSV, Parquet, .npy, .npz, HDF5, AnnData .h5ad).",
+)
+@click.option(
+    "--ids",
+    metavar="NAME|FILE",
+    help="For --from table: the column or array of ids, or a file with an id per row.  "
+    "[default: clip_id, clip_ids, id or ids; obs names of AnnData]",
 )
 @click.option("--backbone", help="What the features are called in the store; an exported file knows.")
 @click.option(
@@ -33,7 +42,7 @@ SHOWN = 5
 @click.option(
     "--pattern",
     help="How the files or groups are called, without suffix, from the manifest's columns; {video} is the "
-    "video's name without folder and suffix.  [default: {video}; for HDF5 {clip_id}]",
+    "video's name without folder and suffix.  [default: {video}; for hdf5 and table {clip_id}]",
 )
 @click.option(
     "--declared", type=click.Path(path_type=Path), help="JSON: the fields of provenance that are known."
@@ -49,6 +58,7 @@ def import_(
     source: Path,
     store: Path,
     kind: str,
+    ids: str | None,
     backbone: str | None,
     array: str,
     pattern: str | None,
@@ -62,26 +72,37 @@ def import_(
 ) -> None:
     """Import features extracted with other tools: SOURCE, for the clips of MANIFEST, into a new STORE.
 
-    The name of a file and MANIFEST decide whose features the file holds. The store is marked as imported;
-    what --declared does not state is unknown, the times of the frames included.
+    The names of files, or the ids of rows, are matched with MANIFEST. A clip without a video in the manifest
+    has no file, so it is missing. The store is marked as imported; what --declared does not state is
+    unknown, the times of the frames included.
 
     \b
     Examples:
-      obygaze store import films.csv XCLIP/ stores/xclip --from pth --backbone xclip --licence NOASSERTION
-      obygaze store import films.csv vivit/ stores/vivit --from npy --backbone vivit --array tokens \\
-          --dtype float16 --pattern {movie}/{video} --declared vivit.json --licence CC-BY-4.0
-      obygaze store import films.csv films.h5 stores/films --from hdf5 --licence CC-BY-4.0
+      obygaze store import films.csv XCLIP/ stores/xclip --from pth \\
+          --backbone xclip --licence NOASSERTION
+      obygaze store import films.csv vivit/ stores/vivit --from npy \\
+          --backbone vivit --array tokens --dtype float16 \\
+          --pattern {movie}/{video} --declared vivit.json --licence CC-BY-4.0
+      obygaze store import films.csv films.h5 stores/films --from hdf5 \\
+          --licence CC-BY-4.0
+      obygaze store import films.csv all.npy stores/lab --from table \\
+          --ids ids.txt --backbone lab --licence CC-BY-4.0
+      obygaze store import films.csv all.parquet stores/lab --from table \\
+          --ids name --pattern {video} --backbone lab --licence CC-BY-4.0
     """
     from obygaze_features.manifest import read_manifest
-    from obygaze_features.store import PlannedClip
+    from obygaze_features.store import PlannedClip, StoreError
     from obygaze_features.store.import_features import Declared, import_features
     from obygaze_features.store.import_sources import match
 
     if manifest.suffix != ".csv" and source.suffix == ".csv":
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
     table = read_manifest(manifest)
-    wanted = names_of(table, pattern or ("{clip_id}" if kind == "hdf5" else "{video}"))
-    with open_source(source, kind) as (found, said), bar("import") as progress:
+    pattern = pattern or ("{clip_id}" if kind in {"hdf5", "table"} else "{video}")
+    if backbone is not None:
+        _check_group_name(backbone)
+    wanted = names_of(table, pattern)
+    with open_source(source, kind, ids) as (found, said), progress_bar("import") as progress:
         known = (
             parse_declared(said["provenance"], f"{source}, provenance")
             if declared is None and said.get("provenance")
@@ -91,7 +112,18 @@ def import_(
         if not called:
             raise click.UsageError("say what the features are called: --backbone")
         matched = match(found, wanted)
+        if matched.unknown and not matched.pieces:
+            raise StoreError(
+                f"{source}: none of its {len(found)} names is a clip's: it has {matched.unknown[0]!r}, and "
+                f"by --pattern {pattern} clips are called {next(iter(wanted.values()), '')!r}"
+            )
         _say_unknown(matched.unknown)
+        if "left_out" in said:
+            click.echo(f"left out: {said['left_out']}", err=True)
+        if allow_missing and (absent := len(table) - len(matched.pieces)):
+            nameless = len(table) - len(wanted)
+            why = f" ({nameless} of them have no video in the manifest)" if nameless else ""
+            click.echo(f"missing: {absent} of {len(table)} clips have no features{why}", err=True)
         path = import_features(
             matched.pieces,
             [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
@@ -105,6 +137,14 @@ def import_(
             progress=progress,
         )
     say_sealed(path)
+
+
+def _check_group_name(backbone: str) -> None:
+    """Refuse a name that no group can have, before any file is read."""
+    from obygaze_features.store.schema import Name, expected, fits
+
+    if not fits(backbone, Name):
+        raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
 
 
 def _say_unknown(names: tuple[str, ...]) -> None:
@@ -122,15 +162,24 @@ def _say_unknown(names: tuple[str, ...]) -> None:
     "kind",
     type=click.Choice(["hdf5", "h5ad"]),
     required=True,
-    help="HDF5 with a group a clip and all arrays, or AnnData with the pooled features.",
+    help="HDF5 with a group per clip and all arrays, or AnnData with the pooled features.",
 )
-def export(store: str, file: Path, backbone: str | None, kind: str) -> None:
+@click.option(
+    "--manifest",
+    type=click.Path(path_type=Path),
+    help="Manifest of the clips: writes level and concepts too, in `obs` (h5ad) or as attributes (hdf5).",
+)
+def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Path | None) -> None:
     """Write a store's features as HDF5 or AnnData, for programs that read no Zarr.
+
+    Movie, span and status of each clip come along; level and concepts with --manifest. Concepts are
+    separated by semicolons.
 
     \b
     Examples:
       obygaze store export stores/films films.h5 --to hdf5
-      obygaze store export stores/films films.h5ad --to h5ad --backbone xclip-base-patch16
+      obygaze store export stores/films films.h5ad --to h5ad \\
+          --backbone xclip-base-patch16 --manifest films.csv
     """
     from obygaze_features.store import open_store
     from obygaze_features.store.export import export_anndata, export_hdf5
@@ -140,8 +189,25 @@ def export(store: str, file: Path, backbone: str | None, kind: str) -> None:
         if len(opened) != 1:
             raise click.UsageError(f"--backbone: choose one of {', '.join(opened)}")
         backbone = opened.names[0]
-    written, left_out = (export_hdf5 if kind == "hdf5" else export_anndata)(opened, backbone, file)
+    labels = None
+    if manifest is not None:
+        labels, unknown = _labels(manifest, opened[backbone].clip_ids)
+        if unknown:
+            click.echo(f"no labels for {unknown} clips: {manifest} does not have them", err=True)
+    written, left_out = (export_hdf5 if kind == "hdf5" else export_anndata)(opened, backbone, file, labels)
     click.echo(f"{file}: {written} clips of {backbone}; {left_out} without features left out")
+
+
+def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str, str]], int]:
+    """Read level and concepts of clips, and count the clips that the manifest lacks."""
+    from obygaze_features.manifest import read_manifest
+
+    clips = read_manifest(manifest)
+    labels = {
+        "level": {clip.clip_id: clip.level or "" for clip in clips},
+        "concepts": {clip.clip_id: ";".join(clip.concepts) for clip in clips},
+    }
+    return labels, len(set(clip_ids) - labels["level"].keys())
 
 
 @click.command()
@@ -161,7 +227,8 @@ def card(
     \b
     Examples:
       obygaze store card stores/films
-      obygaze store card stores/films --out shared --licence CC-BY-4.0 --url https://example.org/films-1.0.0
+      obygaze store card stores/films --out shared --licence CC-BY-4.0 \\
+          --url https://example.org/films-1.0.0
     """
     from obygaze_features.io import refuse_existing, write_whole
     from obygaze_features.store import open_store

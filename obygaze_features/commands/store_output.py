@@ -1,4 +1,4 @@
-"""What the `obygaze store` commands share: paths as arguments, bars on stderr, the store that was made."""
+"""What the `obygaze store` commands share: paths as arguments, progress, and the store that was made."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+
+from obygaze_features.io import progress_bar
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -30,32 +32,10 @@ LOCAL = LocalPath(path_type=Path, readable=False)
 
 
 @contextmanager
-def bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar, moved by what this context gives: a function of (done, total)."""
-    from tqdm import tqdm
-
-    with tqdm(desc=what, unit=unit, unit_scale=scaled, disable=None, leave=False) as shown:
-
-        def progress(done: int, total: int) -> None:
-            shown.total = total
-            shown.update(done - shown.n)
-
-        yield progress
-
-
-@contextmanager
 def files_bar(what: str) -> Iterator[Callable[[int, int, int], None]]:
-    """Show a bar of files, with the bytes beside it; moved by (done, total, bytes)."""
-    from tqdm import tqdm
-
-    with tqdm(desc=what, unit="file", disable=None, leave=False) as shown:
-
-        def progress(done: int, total: int, octets: int) -> None:
-            shown.total = total
-            shown.set_postfix_str(f"{octets / 1e6:.1f} MB", refresh=False)
-            shown.update(done - shown.n)
-
-        yield progress
+    """Show progress in files, with the bytes beside it; moved by (done, total, bytes)."""
+    with progress_bar(what, "file") as show:
+        yield lambda done, total, octets: show(done, total, f"{octets / 1e6:.1f} MB")
 
 
 def fingerprint(path: Path) -> str:

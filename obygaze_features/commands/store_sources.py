@@ -13,30 +13,36 @@ import click
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from obygaze_features.manifest import Clip, Manifest
+    from obygaze_features.manifest import Manifest
     from obygaze_features.store.import_sources import Piece
 
 _FIELD = re.compile(r"\{(\w*)\}")
 
 
 def names_of(manifest: "Manifest", pattern: str) -> dict[str, str]:
-    """Write every clip's name by a pattern such as {movie}/{video}; clip id -> name."""
-    return {clip.clip_id: _name(clip, pattern) for clip in manifest}
+    """Write the clips' names by a pattern such as {movie}/{video}; clip id -> name.
 
+    A clip that lacks what the pattern asks for (no video is known) has no name, so no features.
 
-def _name(clip: "Clip", pattern: str) -> str:
-    return _FIELD.sub(lambda field: _value(clip, field[1]), pattern)
-
-
-def _value(clip: "Clip", field: str) -> str:
-    known = {"clip_id": clip.clip_id, "movie": clip.movie, "video": _stem(clip.video), **clip.extras}
-    if field not in known:
-        raise click.BadParameter(f"{{{field}}}: expected one of {', '.join(known)}", param_hint="--pattern")
-    if not known[field]:
-        raise click.UsageError(
-            f"clip {clip.clip_id} has no {field} in the manifest; choose another --pattern"
-        )
-    return known[field]
+    Raises
+    ------
+    click.UsageError
+        If the manifest has no such column, or no clip has a name.
+    """
+    fields = _FIELD.findall(pattern)
+    names = {}
+    for clip in manifest:
+        known = {"clip_id": clip.clip_id, "movie": clip.movie, "video": _stem(clip.video), **clip.extras}
+        for field in fields:
+            if field not in known:
+                raise click.BadParameter(
+                    f"{{{field}}}: expected one of {', '.join(known)}", param_hint="--pattern"
+                )
+        if all(known[field] for field in fields):
+            names[clip.clip_id] = _FIELD.sub(lambda field, known=known: known[field[1]], pattern)  # type: ignore[misc]
+    if len(manifest) and not names:
+        raise click.UsageError(f"no clip of the manifest has a name by {pattern}; choose another --pattern")
+    return names
 
 
 def _stem(video: str) -> str:
@@ -60,13 +66,21 @@ def parse_declared(text: str, where: str) -> dict[str, object]:
 
 
 @contextmanager
-def open_source(source: Path, kind: str) -> Iterator[tuple[Mapping[str, "Piece"], dict[str, str]]]:
+def open_source(
+    source: Path, kind: str, ids: str | None
+) -> Iterator[tuple[Mapping[str, "Piece"], dict[str, str]]]:
     """Open what is imported; yield name -> features, and what the file says of itself."""
     from obygaze_features.store.import_sources import files_below, hdf5_pieces, read_npy
+    from obygaze_features.store.import_tables import table_pieces
 
+    if ids is not None and kind != "table":
+        raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
     if kind == "hdf5":
         with hdf5_pieces(source) as found:
             yield found
+    elif kind == "table":
+        with table_pieces(source, ids) as table:
+            yield table
     else:
         yield files_below(source, f".{kind}", read_npy if kind == "npy" else read_pth), {}
 

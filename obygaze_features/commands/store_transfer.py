@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.commands.store_output import LOCAL, bar, files_bar, fingerprint
+from obygaze_features.commands.store_output import LOCAL, files_bar, fingerprint
+from obygaze_features.io import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def pack(store: Path, out: Path | None) -> None:
     """
     from obygaze_features.store.publish import pack as pack_store
 
-    with bar("pack", "B", scaled=True) as progress:
+    with progress_bar("pack", "B", scaled=True) as progress:
         path = pack_store(store, out, progress)
     click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB, fingerprint {fingerprint(path)}")
 
@@ -76,13 +77,16 @@ def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | N
     \b
     Examples:
       obygaze store pull https://example.org/films-1.0.0 stores/films-1.0.0
-      obygaze store pull https://example.org/films-1.0.0.zip stores/films-1.0.0 --arrays pooled
-      obygaze store pull s3://bucket/films-1.0.0 stores/films-1.0.0 --arrays frames --clips few.txt
+      obygaze store pull https://example.org/films-1.0.0.zip stores/films-1.0.0 \\
+          --arrays pooled
+      obygaze store pull s3://bucket/films-1.0.0 stores/films-1.0.0 \\
+          --arrays frames --clips few.txt
       obygaze store pull hf://datasets/lab/films@v1 stores/films-1.0.0
     """
+    from obygaze_features.store.import_tables import read_ids
     from obygaze_features.store.transfer import pull as pull_store
 
-    wanted = None if clips is None else _read_ids(clips)
+    wanted = None if clips is None else read_ids(clips)
     with files_bar("pull") as progress:
         done = pull_store(place, destination, arrays=arrays or None, clips=wanted, progress=progress)
     _tell(done)
@@ -114,15 +118,3 @@ def _tell(done: "Downloaded") -> None:
     left = f", {done.left} left out (fetch.txt)" if done.left else ""
     came = f"{done.files} files, {done.octets / 1e6:.1f} MB, {done.kept} were here{left}"
     click.echo(f"{done.path}: {came}; fingerprint {fingerprint(done.path)}")
-
-
-def _read_ids(path: Path) -> list[str]:
-    """Read clip ids: the column clip_id of a table, or one a line."""
-    import csv
-
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = list(csv.reader(file))
-    if lines and "clip_id" in lines[0]:
-        column = lines[0].index("clip_id")
-        return [line[column] for line in lines[1:] if len(line) > column]
-    return [text for line in path.read_text(encoding="utf-8-sig").splitlines() if (text := line.strip())]

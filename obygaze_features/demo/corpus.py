@@ -224,10 +224,9 @@ def beside_planted(folder: Path) -> list[str]:
         planted = {row["clip_id"]: row for row in csv.DictReader(file)}
     with (folder / "predictions.csv").open(encoding="utf-8") as file:
         predicted = [row for row in csv.DictReader(file) if row["movie"] == UNLABELLED]
-    width = max(len(planted[row["clip_id"]]["concepts"]) for row in predicted)
     lines = [
         f"{UNLABELLED}, which nobody labelled:",
-        f"{'clip':14}{'planted':9}{'concepts':{width + 2}}p of S",
+        f"{'clip':14}{'planted':9}{'p of S':10}concepts",
     ]
     agree = 0
     for row in predicted:
@@ -236,6 +235,7 @@ def beside_planted(folder: Path) -> list[str]:
         agree += called == (truth["level"] == "S")
         said = f"{float(row['p']):.2f}" if row["p"] else "unlike"
         lines.append(
-            f"{row['clip_id']:14}{truth['level']:9}{truth['concepts']:{width + 2}}{said}{' S' * called}"
+            f"{row['clip_id']:14}{truth['level']:9}{said + ' S' * called:10}"
+            + truth["concepts"].replace(";", ", ")
         )
     return [*lines, f"{agree} of {len(predicted)} clips are called as planted"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 
 from obygaze_features.errors import ManifestError
 
@@ -14,7 +15,7 @@ from .codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
 from .codebook_parts import suggestion
 from .paths import absolute, stored_path
 from .rows import Collected, canonical_bytes, clip_of
-from .table import Problems, Table, read_table
+from .table import Problems, Table, delimiter_of, read_table, text_of
 
 
 def default_codebook() -> Codebook:
@@ -107,6 +108,25 @@ class Manifest:
 
 
 ADVICE = "make a manifest of it with 'obygaze manifest import' (of a table of spans: import folder --spans)"
+KNOWN_FILES: Mapping[str, tuple[frozenset[str], str]] = {
+    "ObyGaze12's annotations": (
+        frozenset({"idx", "util", "overlap_ratio", "graph_number"}),
+        "manifest import obygaze12 {path} --out obygaze12.csv",
+    ),
+    "MObyGaze's annotations": (
+        frozenset({"clip_index", "imdb_key", "start_frame", "framerate"}),
+        "manifest import mobygaze {path} --out segments.csv",
+    ),
+    "a table of spans": (
+        frozenset({"video", "start_s", "end_s"}),
+        "manifest import folder FOLDER --spans {path} --out films.csv",
+    ),
+    "MediaEval's clips": (
+        frozenset({"clip", "movie", "split"}),
+        "manifest import mediaeval15 {path} --out mediaeval15.csv",
+    ),
+}
+"""Tables that are often taken for manifests: what they are, columns that tell, and the command to use."""
 
 
 def read_manifest(path: str | Path) -> Manifest:
@@ -132,6 +152,7 @@ def read_manifest(path: str | Path) -> Manifest:
     'obygaze12'
     """
     path = Path(path)
+    _refuse_known_file(path)
     table = read_table(path, needed=FIELDS, advice=ADVICE)
     codebook = _codebook_of(table)
     problems = Problems(path)
@@ -140,6 +161,18 @@ def read_manifest(path: str | Path) -> Manifest:
         collected.add(clip_of(row, problems, codebook), row.line)
     problems.refuse()
     return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
+
+
+def _refuse_known_file(path: Path) -> None:
+    """Name the importer of a file that is no manifest yet."""
+    header = text_of(path).partition("\n")[0].strip().split(delimiter_of(path))
+    if "clip_id" in header:
+        return
+    for what, (columns, command) in KNOWN_FILES.items():
+        if columns <= set(header):
+            raise ManifestError(
+                f"{path} is {what}, not a manifest: obygaze {command.format(path=quote(str(path)))}"
+            )
 
 
 def codebook_file(manifest: Path) -> Path:

@@ -1,7 +1,9 @@
 """Clips as rows of a manifest file, and back."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
 from obygaze_features.errors import ManifestError
 
@@ -10,6 +12,8 @@ from .codebook import BUILTIN, Codebook
 from .table import Problems, Row
 
 CONCEPT_SEPARATOR = ";"
+CLOCK = re.compile(r"(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:\.\d*)?)", re.ASCII)
+FRAMES = re.compile(r"(\d+):(\d\d):(\d\d)([:;])(\d{2,3})", re.ASCII)
 
 
 def canonical_bytes(clips: Sequence[Clip], codebook: Codebook) -> bytes:
@@ -98,6 +102,66 @@ def seconds(text: str) -> float | None:
     if not math.isfinite(value):
         raise ManifestError(f"{text!r} is not a finite number of seconds")
     return value
+
+
+def time_code(text: str, rate: Fraction | None = None) -> float | None:
+    """Read seconds, [hh:]mm:ss[.ms], or hh:mm:ss:ff at a rate; None if the cell is empty.
+
+    A time code counts frames at the whole rate (24 at 23.976 fps). With `;` before the frames it drops
+    numbers: two (at 60 fps four) at each minute but the tenth. Source: SMPTE ST 12-1.
+
+    Parameters
+    ----------
+    rate
+        Frames per second of hh:mm:ss:ff.
+
+    Raises
+    ------
+    ManifestError
+        If it is none of these, or has frames and no rate is known.
+
+    Examples
+    --------
+    >>> time_code("00:01:30.5"), time_code("00:01:30:12", Fraction(24))
+    (90.5, 90.5)
+    """
+    if ":" not in text:
+        return seconds(text)
+    if clock := CLOCK.fullmatch(text):
+        hours, minutes, rest = int(clock[1] or 0), int(clock[2]), Fraction(clock[3].rstrip("."))
+        if rest < 60 and (minutes < 60 or clock[1] is None):
+            return float(hours * 3600 + minutes * 60 + rest)
+    elif found := FRAMES.fullmatch(text):
+        if rate is None:
+            raise ManifestError(f"{text!r} ends in frames; give their rate, as in --rate 25")
+        hours, minutes, whole, frames = (int(found[group]) for group in (1, 2, 3, 5))
+        labels = round(rate)
+        if minutes < 60 and whole < 60 and frames < labels:
+            passed = hours * 60 + minutes
+            count = (passed * 60 + whole) * labels + frames
+            if found[4] == ";":
+                count -= labels // 15 * (passed - passed // 10)  # 2 of 30, 4 of 60
+            return float(count / rate)
+        raise ManifestError(f"{text!r} is no time code hh:mm:ss:ff at {float(rate):g} frames per second")
+    raise ManifestError(f"{text!r} is no time: expected seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate")
+
+
+def frame_rate(text: str) -> Fraction:
+    """Read a frame rate; 23.976, 29.97 and 59.94 stand for 24000/1001, 30000/1001 and 60000/1001.
+
+    Raises
+    ------
+    ManifestError
+        If it is no number between 1 and 1000.
+    """
+    try:
+        rate = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        rate = Fraction(0)
+    if not 1 <= rate <= 1000:
+        raise ManifestError(f"rate {text!r}: expected frames per second, such as 25 or 23.976")
+    broadcast = Fraction(round(rate) * 1000, 1001)
+    return broadcast if rate.denominator > 1 and abs(rate - broadcast) < Fraction(1, 100) else rate
 
 
 def split_concepts(text: str) -> tuple[str, ...]:

@@ -119,6 +119,18 @@ def read_table(
     return Table(path, tuple(header), tuple(rows))
 
 
+def delimiter_of(path: Path) -> str:
+    """Find what stands between a table's cells; Excel writes semicolons where the comma is the decimal sign.
+
+    Raises
+    ------
+    ManifestError
+        If the file is no text.
+    """
+    header = text_of(path).lstrip().partition("\n")[0]
+    return "," if "," in header else next((sign for sign in ";\t" if sign in header), ",")
+
+
 def text_of(path: Path) -> str:
     """Read a UTF-8 text file, with or without a byte order mark; a ManifestError names what is wrong."""
     if path.is_dir():

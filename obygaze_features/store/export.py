@@ -4,7 +4,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,12 +20,22 @@ from obygaze_features.store.schema import FILLED_IN
 from obygaze_features.store.store import Store
 
 SPAN = ("start_s", "end_s")
+Labels = Mapping[str, Mapping[str, str]]
+"""Texts to write beside the features, such as level and concepts: name -> clip id -> text."""
+
 CLIP_OVERHEAD, FILE_OVERHEAD = 8192, 1 << 20
 """Bytes that HDF5 adds, on the high side: a clip's group with its attributes and datasets, and the file."""
 
 
-def export_hdf5(store: Store, backbone: str, path: Path | str) -> tuple[int, int]:
-    """Write one backbone's features as HDF5: a group a clip, a dataset an array, bit for bit.
+def export_hdf5(
+    store: Store, backbone: str, path: Path | str, labels: Labels | None = None
+) -> tuple[int, int]:
+    """Write one backbone's features as HDF5: a group per clip, a dataset per array, bit for bit.
+
+    Parameters
+    ----------
+    labels
+        Further attributes of a clip's group.
 
     Returns
     -------
@@ -54,6 +64,8 @@ def export_hdf5(store: Store, backbone: str, path: Path | str) -> tuple[int, int
                 ("movie", clip.movie),
             ):
                 node.attrs[name] = text
+            for name, texts in (labels or {}).items():
+                node.attrs[name] = texts.get(clip.clip_id, "")
             for name in (*SPAN, "text"):
                 if (known := getattr(clip, name)) is not None:
                     node.attrs[name] = known
@@ -62,11 +74,18 @@ def export_hdf5(store: Store, backbone: str, path: Path | str) -> tuple[int, int
     return len(rows), len(group) - len(rows)
 
 
-def export_anndata(store: Store, backbone: str, path: Path | str) -> tuple[int, int]:
-    """Write one backbone's pooled features as AnnData: X [clips, features], a line of `obs` a clip.
+def export_anndata(
+    store: Store, backbone: str, path: Path | str, labels: Labels | None = None
+) -> tuple[int, int]:
+    """Write one backbone's pooled features as AnnData: X [clips, features], a line of `obs` per clip.
 
     The on-disk format of AnnData 0.8 and later, written without the library. Source:
     https://anndata.readthedocs.io/en/stable/fileformat-prose.html
+
+    Parameters
+    ----------
+    labels
+        Further columns of `obs`.
 
     Returns
     -------
@@ -89,9 +108,12 @@ def export_anndata(store: Store, backbone: str, path: Path | str) -> tuple[int, 
         for position, values in enumerate(rows_of(group, "pooled", rows)):
             x[position] = values
         told = ["movie", "status", "reason", *(["text"] if group.text else [])]
-        obs = _dataframe(file, "obs", [clip.clip_id for clip in clips], [*told, *SPAN])
+        known = labels or {}
+        obs = _dataframe(file, "obs", [clip.clip_id for clip in clips], [*told, *known, *SPAN])
         for name in told:
             _texts(obs, name, [getattr(clip, name) for clip in clips])
+        for name, texts in known.items():
+            _texts(obs, name, [texts.get(clip.clip_id, "") for clip in clips])
         for name in SPAN:
             _encode(obs.create_dataset(name, data=_seconds(clips, name)), "array", "0.2.0")
         _dataframe(file, "var", [f"{backbone}-{feature}" for feature in range(n_features)], [])

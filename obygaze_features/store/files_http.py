@@ -204,6 +204,10 @@ def asking(where: str, name: str) -> Iterator[None]:
             f"{where}/{name}: the server refuses access; credentials are looked for where its own tools look"
         ) from None
     except BaseError as error:
+        if "kind: Connect," in str(error):  # obstore says it in the description of what it tried
+            raise InterruptedTransferError(
+                f"no server answers at {urlsplit(where).netloc or where}; check the address of {where}"
+            ) from None
         kind = InterruptedTransferError if isinstance(error, GenericError) else StoreError
         raise kind(f"{where}/{name}: {_line(error)}") from None
 

@@ -79,15 +79,13 @@ def match(found: Mapping[str, Piece], wanted: Mapping[str, str]) -> Matched:
     Raises
     ------
     StoreError
-        If two clips have the same name, or two files.
+        If features have the name of two clips, or two files have the name of one.
     """
     clips: dict[str, str] = {}
+    twins: dict[str, str] = {}
     for clip, name in wanted.items():
         if clips.setdefault(name, clip) != clip:
-            raise StoreError(
-                f"clips {clips[name]} and {clip}: both would be called {name!r}; tell them apart with "
-                "--pattern"
-            )
+            twins.setdefault(name, clip)
     deep = any("/" in name for name in clips)
     named: dict[str, Piece] = {}
     unknown = []
@@ -95,6 +93,11 @@ def match(found: Mapping[str, Piece], wanted: Mapping[str, str]) -> Matched:
         name = path if deep else path.rpartition("/")[2]
         if name not in clips:
             unknown.append(path)
+        elif name in twins:
+            raise StoreError(
+                f"clips {clips[name]} and {twins[name]}: both would be called {name!r}; tell them apart with "
+                "--pattern"
+            )
         elif name in named:
             raise StoreError(
                 f"{piece.where} and {named[name].where}: both are called {name!r}, clip {clips[name]}; tell "
@@ -102,12 +105,17 @@ def match(found: Mapping[str, Piece], wanted: Mapping[str, str]) -> Matched:
             )
         else:
             named[name] = piece
-    pieces = {clip: named[name] for name, clip in clips.items() if name in named}
+    pieces = {clip: named[name] for clip, name in wanted.items() if name in named}
     return Matched(pieces, tuple(unknown), tuple(clip for clip in wanted if clip not in pieces))
 
 
 def files_below(folder: Path, suffix: str, read: Callable[[Path], NDArray[Any]]) -> dict[str, Piece]:
     """Find every file with a suffix: path without it, relative, with '/' -> its features."""
+    if not folder.is_dir():
+        raise StoreError(
+            f"{folder}: is a file; --from {suffix[1:]} reads a folder with a file per clip. One matrix "
+            "with a row per clip: --from table --ids FILE"
+        )
     found = {}
     for place, folders, names in os.walk(folder):
         folders.sort()
@@ -117,7 +125,7 @@ def files_below(folder: Path, suffix: str, read: Callable[[Path], NDArray[Any]])
                 key = path.relative_to(folder).as_posix().removesuffix(suffix)
                 found[key] = Piece(str(path), partial(_single, read, path))
     if not found:
-        raise StoreError(f"{folder}: no file {suffix} in it")
+        raise StoreError(f"{folder}: no file {suffix} in it or below")
     return found
 
 
@@ -165,28 +173,33 @@ def hdf5_pieces(path: Path) -> Iterator[tuple[dict[str, Piece], dict[str, str]]]
     StoreError
         If it is no such file. Links, and datasets that lie in other files, are never followed.
     """
-    with _naming(str(path)):
+    with naming_damage(str(path)):
         file = h5py.File(path, "r")
     with file:
         found: dict[str, Piece] = {}
-        with _naming(str(path)):
+        with naming_damage(str(path)):
+            if "X" in file and "obs" in file:
+                raise StoreError(f"{path}: is AnnData; --from table reads it")
             for group in _groups(file, str(path)):
-                key = _text(group.attrs, "clip") or group.name.strip("/")
+                key = text_of(group.attrs, "clip") or group.name.strip("/")
                 where = f"{path}, group {group.name}"
                 if key in found:
                     raise StoreError(f"{where}: clip {key} is in the file twice")
                 load = partial(_read_group, group, where)
                 found[key] = Piece(
-                    where, load, _text(group.attrs, "status") or "ok", _text(group.attrs, "reason")
+                    where, load, text_of(group.attrs, "status") or "ok", text_of(group.attrs, "reason")
                 )
-            texts = {name: _text(file.attrs, name) for name in ("provenance", "backbone")}
+            texts = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
         if not found:
-            raise StoreError(f"{path}: expected a group for each clip, with a dataset in it; found none")
+            raise StoreError(
+                f"{path}: expected a group for each clip, with a dataset in it; found none. One matrix "
+                "with a row per clip: --from table"
+            )
         yield found, texts
 
 
 @contextmanager
-def _naming(where: str) -> Iterator[None]:
+def naming_damage(where: str) -> Iterator[None]:
     """Turn what h5py raises for damaged bytes into an error that says where they are."""
     try:
         yield
@@ -209,22 +222,22 @@ def _groups(node: h5py.Group, where: str, depth: int = 0) -> Iterator[h5py.Group
             raise StoreError(f"{where}: {node.name.rstrip('/')}/{name} is a link; only plain groups are read")
         child = node[name]
         if isinstance(child, h5py.Group):
-            if any(isinstance(_plain(child, key), h5py.Dataset) for key in child):
+            if any(isinstance(plain_node(child, key), h5py.Dataset) for key in child):
                 yield child
             else:
                 yield from _groups(child, where, depth + 1)
 
 
-def _plain(group: h5py.Group, name: str) -> object:
+def plain_node(group: h5py.Group, name: str) -> object:
     """Give what a group holds under a name, or None where it is a link."""
     return group[name] if isinstance(group.get(name, getlink=True), h5py.HardLink) else None
 
 
 def _read_group(group: h5py.Group, where: str) -> dict[str, NDArray[Any]]:
     arrays = {}
-    with _naming(where):
+    with naming_damage(where):
         for name in group:
-            dataset = _plain(group, name)
+            dataset = plain_node(group, name)
             if not isinstance(dataset, h5py.Dataset) or dataset.external or dataset.is_virtual:
                 raise StoreError(f"{where}: {name} is not a plain dataset of this file")
             if dataset.dtype.kind not in "fiu" or dataset.shape is None:
@@ -234,6 +247,7 @@ def _read_group(group: h5py.Group, where: str) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _text(attributes: Mapping[str, Any], name: str) -> str:
+def text_of(attributes: Mapping[str, Any], name: str) -> str:
+    """Read an attribute that is a text; empty where there is none."""
     value = attributes.get(name, "")
     return value if isinstance(value, str) else ""

@@ -78,8 +78,11 @@ def merge(
     stores = [place if isinstance(place, Store) else open_files(files_of(place)) for place in places]
     destination = Path(destination)
     work = work_path(destination, version, MERGING_SUFFIX)
-    chosen_licence = validate_licence(_agreed(stores, "licence", licence))
-    chosen_citation = one_line(_agreed(stores, "citation", citation), "citation")
+    _refuse_disagreement(stores, {"licence": licence, "citation": citation, "corpus": corpus})
+    chosen_licence = validate_licence(str(stores[0].attributes["licence"]) if licence is None else licence)
+    chosen_citation = one_line(
+        str(stores[0].attributes["citation"]) if citation is None else citation, "citation"
+    )
     groups = [_group_spec([store[name] for store in stores]) for name in _same_backbones(stores)]
     owners = _owners(stores)
     planned = [
@@ -225,19 +228,19 @@ def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
     }
     if name is not None:
         return {**common, "name": name}
-    if "name" not in common:
-        names = ", ".join(sorted({str(corpus["name"]) for corpus in said}))
-        raise StoreError(
-            f"the stores are of several corpora ({names}): say what to call the result (--corpus)"
-        )
     return common
 
 
-def _agreed(stores: Sequence[Store], field: str, given: str | None) -> str:
-    said = sorted({str(store.attributes[field]) for store in stores})
-    if given is None and len(said) > 1:
-        raise StoreError(f"the stores' {field} differs ({'; '.join(said)}): choose the result's (--{field})")
-    return said[0] if given is None else given
+def _refuse_disagreement(stores: Sequence[Store], given: Mapping[str, str | None]) -> None:
+    """Refuse what the stores say differently and nobody has decided, all of it at once."""
+    told = []
+    for field, chosen in given.items():
+        values = [store.attributes[field] for store in stores]
+        said = sorted({str(value["name"] if field == "corpus" else value) for value in values})
+        if chosen is None and len(said) > 1:
+            told.append(f"{field} differs ({'; '.join(said)}): choose the result's (--{field})")
+    if told:
+        raise StoreError(f"the stores' {', and their '.join(told)}")
 
 
 def _results(store: Store, rows: Sequence[int]) -> Iterator[ClipResult]:

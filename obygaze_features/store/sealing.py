@@ -23,6 +23,7 @@ from obygaze_features.store.dataset_card import Facts, croissant, describe, read
 from obygaze_features.store.format import (
     ARRAYS,
     ATTRIBUTE,
+    BAGIT,
     BUILDING_SUFFIX,
     CROISSANT,
     FEATURES,
@@ -122,8 +123,8 @@ def seal(
         are then marked missing, so that extracting again mends them.
     """
     destination = Path(destination)
-    stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
     final = final_path(destination, version)
+    stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
     if parent is not None and not fits(parent, Hex64):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
     about: dict[str, object] = {
@@ -172,9 +173,15 @@ def work_path(destination: Path, version: str, suffix: str) -> Path:
 
 
 def versioned(destination: Path, version: str) -> Path:
-    """Give the path of a version of a store; refuse a version that is none."""
+    """Give the path of a version of a store; refuse a version that is none, and a sealed store's folder."""
     if not VERSION.fullmatch(version):
         raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0")
+    name, _, last = destination.name.rpartition("-")
+    if name and VERSION.fullmatch(last) and (destination / BAGIT).is_file():
+        raise StoreError(f"{destination} is sealed; the name is {destination.with_name(name)}")
+    if destination.name.endswith(STAGING_SUFFIX):
+        stem = destination.with_name(destination.name.removesuffix(STAGING_SUFFIX))
+        raise StoreError(f"{destination} is a staging folder's name; the name is {stem}")
     return destination.with_name(f"{destination.name}-{version}")
 
 

@@ -1,7 +1,7 @@
 """Verify a sealed store at one of three depths: quick, digests, full."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
@@ -23,6 +23,7 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
     block_rows,
 )
+from obygaze_features.store.sealing import Progress
 from obygaze_features.store.store import Place, check_version, files_of
 from obygaze_features.store.store_files import StoreFiles, absent_files, chunk_of
 from obygaze_features.store.verify_content import Problem, check_content
@@ -83,7 +84,7 @@ class _Found:
     digest: str
 
 
-def verify(store: Place, depth: Depth = "digests") -> VerifyReport:
+def verify(store: Place, depth: Depth = "digests", progress: Progress | None = None) -> VerifyReport:
     """Check a sealed store: a folder, a zip, or at a URL.
 
     A partial copy is checked for what it says it has; how many files it leaves out is counted. At a URL
@@ -97,6 +98,8 @@ def verify(store: Place, depth: Depth = "digests") -> VerifyReport:
         quick: sizes, counts, and the digests of the files beside `data/`; digests: the digest of every file,
         and no file missing or extra; full: the schema, ids, statuses, and every row against `data/clips.csv`
         too.
+    progress
+        Called with (files read, files in all).
 
     Raises
     ------
@@ -119,7 +122,9 @@ def verify(store: Place, depth: Depth = "digests") -> VerifyReport:
         absent = absent_files(files)
     except StoreError as error:
         problems.append(Problem(FETCH, str(error)))
-    found = _look(files, tags, digests=True) | _look(files, payload, digests=depth != "quick")
+    found = _look(files, tags, digests=True) | _look(
+        files, payload, digests=depth != "quick", progress=progress
+    )
     counts = {
         "files": len(payload),
         "bytes": sum(file.size for name in payload if (file := found.get(name))),
@@ -141,7 +146,9 @@ def verify(store: Place, depth: Depth = "digests") -> VerifyReport:
     return VerifyReport(files.where, files.name, depth, tuple(unique), counts, fingerprint)
 
 
-def _look(files: StoreFiles, names: Iterable[str], *, digests: bool) -> dict[str, _Found | None]:
+def _look(
+    files: StoreFiles, names: Sequence[str], *, digests: bool, progress: Progress | None = None
+) -> dict[str, _Found | None]:
     """Measure files; None for what is not an ordinary file. What a server has lost is left out."""
 
     def look(name: str) -> tuple[str, _Found | None] | None:
@@ -159,7 +166,13 @@ def _look(files: StoreFiles, names: Iterable[str], *, digests: bool) -> dict[str
             return None
 
     with ThreadPoolExecutor(max(HASHERS, files.readers)) as threads:  # none outlives the call
-        return dict(found for found in threads.map(look, names) if found)
+        found = {}
+        for done, one in enumerate(threads.map(look, names), 1):
+            if one:
+                found[one[0]] = one[1]
+            if progress is not None:
+                progress(done, len(names))
+        return found
 
 
 def _check_format(files: StoreFiles) -> Iterator[Problem]:

@@ -62,10 +62,13 @@ def words(
 
     \b
     Examples:
-      obygaze audit words --captions captions.csv --items sobem.csv --out words.csv
-      obygaze audit words --captions captions.csv --items sobem.csv --ratio Objectified Nonobjectified \\
+      obygaze audit words --captions captions.csv --items sobem.csv \\
+          --out words.csv
+      obygaze audit words --captions captions.csv --items sobem.csv \\
+          --ratio Objectified Nonobjectified \\
         --out words.csv --figure words.png
-      obygaze audit words --texts stores/captions --captions images.csv --items sobem.csv --out words.csv
+      obygaze audit words --texts stores/captions --captions images.csv \\
+          --items sobem.csv --out words.csv
     """
     from obygaze_models.audits.captions import read_captions
     from obygaze_models.audits.tables import read_items
@@ -103,7 +106,8 @@ def alpha(ratings: Path, pairs: bool, out: Path, figure: Path | None, force: boo
     \b
     Examples:
       obygaze audit alpha --ratings ratings.csv --out alpha.csv
-      obygaze audit alpha --ratings ratings.csv --pairs --out alpha.csv --figure alpha.svg
+      obygaze audit alpha --ratings ratings.csv --pairs --out alpha.csv \\
+          --figure alpha.svg
     """
     from obygaze_models.audits.alpha import audit_alpha, read_ratings
 

@@ -102,7 +102,8 @@ def eat(
       obygaze audit eat prompts --out prompts.csv
       obygaze extract prompts.csv stores/prompts --backbone clip-text
       obygaze audit eat --images stores/sobem --texts stores/prompts --out eat.csv
-      obygaze audit eat --images stores/jobs --texts stores/prompts --items jobs.csv --tests table2 \\
+      obygaze audit eat --images stores/jobs --texts stores/prompts \\
+          --items jobs.csv --tests table2 \\
         --published 'CLIP RN50' --out eat.csv --figure eat.png
     """
     if ctx.invoked_subcommand is not None:

@@ -96,12 +96,15 @@ def gender_score(
 
     \b
     Examples:
-      obygaze audit gender-score --captions captions.csv --objects objects.csv --mode ge \\
+      obygaze audit gender-score --captions captions.csv --objects objects.csv \\
+          --mode ge \\
         --list-texts texts.csv
       obygaze extract texts.csv stores/texts --backbone sentence
-      obygaze audit gender-score --captions captions.csv --objects objects.csv --mode ge --lm lm.csv \\
+      obygaze audit gender-score --captions captions.csv --objects objects.csv \\
+          --mode ge --lm lm.csv \\
         --texts stores/texts --out ge.csv --figure ge.png
-      obygaze audit gender-score --captions captions.csv --objects objects.csv --lm lm.csv --sims sims.csv \\
+      obygaze audit gender-score --captions captions.csv --objects objects.csv \\
+          --lm lm.csv --sims sims.csv \\
         --labels joined --out gs.csv
     """
     from obygaze_features.io import file_sha256
@@ -180,8 +183,10 @@ def cooc(
 
     \b
     Examples:
-      obygaze audit cooc --captions captions.csv --objects-list objects.txt --out cooc.csv
-      obygaze audit cooc --captions captions.csv --objects-list objects.txt --published Vilbert \\
+      obygaze audit cooc --captions captions.csv --objects-list objects.txt \\
+          --out cooc.csv
+      obygaze audit cooc --captions captions.csv --objects-list objects.txt \\
+          --published Vilbert \\
         --out cooc.csv --figure cooc.png
     """
     from obygaze_models.audits.cooc import audit_cooc, read_objects_list

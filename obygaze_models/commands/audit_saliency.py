@@ -74,8 +74,10 @@ def saliency(
     \b
     Examples:
       obygaze gradcam stills.csv --prompts prompts.txt --out maps.zarr
-      obygaze audit saliency --maps maps.zarr --roi faces.csv --out faces-found.csv --figure maps.png
-      obygaze audit saliency --acts stores/acts --head head.npz --texts stores/prompts \\
+      obygaze audit saliency --maps maps.zarr --roi faces.csv \\
+          --out faces-found.csv --figure maps.png
+      obygaze audit saliency --acts stores/acts --head head.npz \\
+          --texts stores/prompts \\
         --text-items prompts.csv --pairs pairs.csv --roi faces.csv --out maps.zarr
     """
     from obygaze_features.store.saliency_maps import check_maps_free, read_maps, write_maps

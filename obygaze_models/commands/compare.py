@@ -32,7 +32,8 @@ def compare(
     Examples:
       obygaze compare runs/xclip runs/descriptors
       obygaze compare runs/films runs/films --model pcbm_lr --against mlp
-      obygaze compare runs/hard-negatives runs/easy-negatives --model mlp --out hard-against-easy
+      obygaze compare runs/hard-negatives runs/easy-negatives --model mlp \\
+          --out hard-against-easy
     """
     import json
 

@@ -127,15 +127,17 @@ def evaluate(
     \b
     Examples:
       obygaze evaluate films.csv stores/films --task hn_s --test enhn_s
-      obygaze evaluate films.csv stores/films --task hn_s --model linear --model mlp
+      obygaze evaluate films.csv stores/films --task hn_s --model linear \\
+          --model mlp
       obygaze evaluate films.csv stores/films --negative HN --positive S
       obygaze evaluate films.csv stores/films --task concept:Body
       obygaze evaluate films.csv stores/films --task levels
-      obygaze evaluate films.csv stores/films --task hn_s --model mylab.models:make
+      obygaze evaluate films.csv stores/films --task hn_s \\
+          --model mylab.models:make
       obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr --out run
     """
-    from obygaze_features.io import NO_LICENCE
-    from obygaze_models.commands.inputs import progress_bar, read_inputs, under_policy
+    from obygaze_features.io import NO_LICENCE, progress_bar
+    from obygaze_models.commands.inputs import read_inputs, under_policy
     from obygaze_models.dataset import load_dataset
     from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
     from obygaze_models.evaluation.run_folder import check_free, run_name, to_json, write_run

@@ -72,8 +72,10 @@ def folds(
     Examples:
       obygaze folds obygaze12.csv --task hn_s --test enhn_s
       obygaze folds films.csv --task concept:Gun --json
-      obygaze folds obygaze12.csv --protocol paper --task hn_s --test enhn_s --movies
-      obygaze folds obygaze12.csv --protocol paper --task concept:Body --against EN --json
+      obygaze folds obygaze12.csv --protocol paper --task hn_s --test enhn_s \\
+          --movies
+      obygaze folds obygaze12.csv --protocol paper --task concept:Body \\
+          --against EN --json
     """
     from tabulate import tabulate
 

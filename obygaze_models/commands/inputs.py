@@ -1,7 +1,6 @@
-"""What the zoo's commands share: reading a manifest and stores in one order, policies, and progress."""
+"""What the zoo's commands share: reading a manifest and stores in one order, and policies."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,18 +54,3 @@ def under_policy(clips: "Manifest", policy: str) -> "tuple[Manifest, list[str]]"
 def _changed(before: "Manifest", after: "Manifest") -> int:
     level = {clip.clip_id: clip.level for clip in before}
     return sum(clip.level != level[clip.clip_id] for clip in after)
-
-
-@contextmanager
-def progress_bar(what: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on stderr; give what is called with the numbers done and of all."""
-    from tqdm import tqdm
-
-    with tqdm(desc=what, unit=unit, leave=False, disable=None) as bar:
-
-        def progress(done: int, total: int) -> None:
-            if total != bar.total:
-                bar.reset(total)
-            bar.update(done - bar.n)
-
-        yield progress

@@ -40,7 +40,8 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
     \b
     Examples:
       obygaze task mediaeval15 labels scores.csv --out clips.csv
-      obygaze task mediaeval15 labels scores.csv --pivots judgements.csv --out clips.csv
+      obygaze task mediaeval15 labels scores.csv --pivots judgements.csv \\
+          --out clips.csv
     """
     from obygaze_features.io import refuse_existing, write_whole
     from obygaze_models.tasks.mediaeval15.labels import make_labels
@@ -113,9 +114,12 @@ def train(
 
     \b
     Examples:
-      obygaze task mediaeval15 train m.csv stores/descriptors --subtask violence --run descriptors
-      obygaze task mediaeval15 train m.csv stores/xclip --subtask affect --run xclip --external
-      obygaze task mediaeval15 train m.csv stores/xclip --subtask violence --run mlp --model mlp --external
+      obygaze task mediaeval15 train m.csv stores/descriptors \\
+          --subtask violence --run descriptors
+      obygaze task mediaeval15 train m.csv stores/xclip --subtask affect \\
+          --run xclip --external
+      obygaze task mediaeval15 train m.csv stores/xclip --subtask violence \\
+          --run mlp --model mlp --external
     """
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store import open_store
@@ -174,9 +178,12 @@ def score(
 
     \b
     Examples:
-      obygaze task mediaeval15 score --truth m.csv --run runs/mediaeval15/violence-a.trec
-      obygaze task mediaeval15 score --truth m.csv --run violence-a.trec --run affect-a.csv --out scores
-      obygaze task mediaeval15 score --trec run.trec --qrels qrels.txt --double --json
+      obygaze task mediaeval15 score --truth m.csv \\
+          --run runs/mediaeval15/violence-a.trec
+      obygaze task mediaeval15 score --truth m.csv --run violence-a.trec \\
+          --run affect-a.csv --out scores
+      obygaze task mediaeval15 score --trec run.trec --qrels qrels.txt --double \\
+          --json
     """
     from obygaze_models.report import check_folder, new_folder, plain, to_json, write_report
     from obygaze_models.tasks.mediaeval15.report import make_report
@@ -238,7 +245,8 @@ def check(ctx: click.Context, runs: Path, truth: Path, as_json: bool) -> None:
     \b
     Examples:
       obygaze task mediaeval15 check runs/mediaeval15 --truth mediaeval15.csv
-      obygaze task mediaeval15 check runs/mediaeval15 --truth mediaeval15.csv --json
+      obygaze task mediaeval15 check runs/mediaeval15 --truth mediaeval15.csv \\
+          --json
     """
     from dataclasses import asdict
 

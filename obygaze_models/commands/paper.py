@@ -71,7 +71,8 @@ def all_(**options: Any) -> None:
     \b
     Examples:
       obygaze paper all obygaze12.csv stores/obygaze12-xclip --out paper
-      obygaze paper all films.csv stores/films --protocol strict --policy raw --out paper
+      obygaze paper all films.csv stores/films --protocol strict --policy raw \\
+          --out paper
     """
     _run("all_", **options)
 
@@ -86,7 +87,8 @@ def table2(**options: Any) -> None:
     \b
     Examples:
       obygaze paper table2 obygaze12.csv stores/obygaze12-xclip --out table2
-      obygaze paper table2 obygaze12.csv stores/xclip stores/vivit --protocol paper --out table2-paper
+      obygaze paper table2 obygaze12.csv stores/xclip stores/vivit \\
+          --protocol paper --out table2-paper
     """
     _run("table2", **options)
 
@@ -99,7 +101,8 @@ def table4(**options: Any) -> None:
     \b
     Examples:
       obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --out table4
-      obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --protocol both --out table4
+      obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --protocol both \\
+          --out table4
     """
     _run("table4", **options)
 
@@ -112,7 +115,8 @@ def figure3(**options: Any) -> None:
     \b
     Examples:
       obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip --out figure3
-      obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip --protocol paper --out figure3-paper
+      obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip \\
+          --protocol paper --out figure3-paper
     """
     _run("figure3", **options)
 
@@ -125,7 +129,8 @@ def figure5(**options: Any) -> None:
     \b
     Examples:
       obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip --out figure5
-      obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip --protocol paper --out figure5-paper
+      obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip \\
+          --protocol paper --out figure5-paper
     """
     _run("figure5", **options)
 
@@ -138,7 +143,8 @@ def figure6(**options: Any) -> None:
     \b
     Examples:
       obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip --out figure6
-      obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip --protocol both --out figure6
+      obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip \\
+          --protocol both --out figure6
     """
     _run("figure6", **options)
 
@@ -181,8 +187,9 @@ def _run(
     force: bool,
     as_json: bool,
 ) -> None:
+    from obygaze_features.io import progress_bar
     from obygaze_features.manifest import LabelPolicy
-    from obygaze_models.commands.inputs import progress_bar, read_inputs, under_policy
+    from obygaze_models.commands.inputs import read_inputs, under_policy
     from obygaze_models.obygaze12 import paper
     from obygaze_models.report import new_folder
 

@@ -137,7 +137,8 @@ def explain(
     \b
     Examples:
       obygaze explain models/pcbm_lr.model stores/more-films --clip tt9000007-003
-      obygaze explain models/pcbm_lr.model stores/more-films --clip tt9000007-003 --set Body=0.95
+      obygaze explain models/pcbm_lr.model stores/more-films \\
+          --clip tt9000007-003 --set Body=0.95
     """
     from obygaze_features.store import open_store
     from obygaze_models.prediction.explain import as_json as to_json

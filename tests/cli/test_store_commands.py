@@ -73,14 +73,15 @@ def test_ls_tells_stores_and_stages_and_damaged_ones_apart(staged, run):
     (staged / "README.md").touch()
     broken = staged / "broken-1.0.0/data/features.zarr"
     broken.mkdir(parents=True)
-    code, out, _ = run("ls")
+    code, out, err = run("ls")
     assert code == 0
     lines = [line.split() for line in out.splitlines()[2:]]
     assert lines[1] == ["films-1.0.0", "1.0", "3", "2", "0", "1", "0", "toy"]
     assert lines[2] == ["films.staging", "staging", "3", "2", "0", "1", "0", "toy"]
     assert lines[3] == ["late.staging", "staging", "3", "1", "0", "0", "2", "toy"]
     assert lines[0][0] == "broken-1.0.0"
-    assert "missing" in " ".join(lines[0])
+    assert "not readable" in " ".join(lines[0])
+    assert "missing" in err
     rows = json.loads(run("ls", "--json")[1])
     assert [row["name"] for row in rows] == [line[0] for line in lines]
     assert (rows[1]["clips"], rows[1]["failed"], rows[1]["features"]) == (3, 1, "toy")

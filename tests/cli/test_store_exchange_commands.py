@@ -203,6 +203,41 @@ def test_a_store_goes_out_as_hdf5_and_comes_back(here, run):
     assert "films.h5: exists" in err
 
 
+@pytest.mark.parametrize("kind", ["hdf5", "h5ad"])
+def test_labels_go_out_with_the_features(here, run, kind):
+    clips = (
+        Clip("m1-1", "m1", "a.avi", level="S", concepts=("Look", "Body")),
+        Clip("m1-2", "m1", "b.avi"),
+    )
+    write_manifest(Manifest(clips, here), here / "labels.csv")
+    make(here / "films")
+    code, _, err = run("export", "films", "films.x", "--to", kind, "--manifest", "labels.csv")
+    assert (code, err) == (0, "no labels for 1 clips: labels.csv does not have them\n")
+    with h5py.File(here / "films.x") as file:
+        if kind == "hdf5":
+            found = [tuple(file[clip].attrs[name] for name in ("level", "concepts")) for clip in CLIPS]
+        else:
+            found = list(zip(*(file["obs"][name].asstr()[()] for name in ("level", "concepts")), strict=True))
+            assert {"movie", "start_s", "level"} <= set(file["obs"].attrs["column-order"])
+    assert set(found[0][1].split(";")) == {"Look", "Body"}
+    assert [level for level, _ in found] == ["S", "", ""]
+
+
+def test_a_sealed_stores_folder_is_no_name_for_another(here, run):
+    make(here / "films")
+    for command in (
+        ("seal", "films-1.0.0", "--licence", "MIT"),
+        ("merge", "films", "films", "--out", "films-1.0.0"),
+    ):
+        code, _, err = run(*command)
+        assert code == 1
+        assert "films-1.0.0 is sealed; the name is" in err
+    with pytest.raises(SystemExit) as ended:
+        main(["extract", "films.csv", "films-1.0.0"])
+    assert ended.value.code == 1
+    assert not (here / "films-1.0.0-1.0.0").exists()
+
+
 def test_card_is_printed_or_written_beside_the_store(here, run):
     make(here / "films")
     code, out, _ = run("card", "films")

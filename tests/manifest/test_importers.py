@@ -18,6 +18,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest.importers.imported import concept_list, text_list
 from obygaze_features.manifest.importers.obygaze12 import SPLIT_FILES
+from obygaze_features.manifest.rows import frame_rate, time_code
 
 OBYGAZE_HEADER = "idx;util;clip;label;overlap_ratio;concepts;id;movie;srt_name;video_name;graph_number"
 MOBY_HEADER = (
@@ -314,6 +315,58 @@ def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_
         f"1 of 2 named videos is missing on disk: {films / 'gone.mp4'}",
         "left out 2 videos that spans.csv does not name",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "rate", "expected"),
+    [
+        ("90.5", None, 90.5),
+        ("01:30.5", None, 90.5),
+        ("90:00", None, 5400),
+        ("1:02:03.25", None, 3723.25),
+        ("00:01:30:12", "24", 90.5),
+        ("01:00:00:00", "23.976", 3603.6),  # counts 24 a second, and a second lasts 1.001 s
+        ("00:10:00;00", "29.97", 17982 * 1001 / 30000),  # drop frame: 18 numbers are left out by then
+        ("01:00:00;00", "59.94", 215784 * 1001 / 60000),
+        ("", None, None),
+    ],
+)
+def test_times_are_read_as_film_people_write_them(text, rate, expected):
+    assert time_code(text, rate and frame_rate(rate)) == (expected and pytest.approx(expected, abs=1e-12))
+
+
+@pytest.mark.parametrize(
+    ("text", "rate", "message"),
+    [
+        ("00:01:30:12", None, "'00:01:30:12' ends in frames; give their rate, as in --rate 25"),
+        ("00:01:30:25", "25", "is no time code hh:mm:ss:ff at 25 frames per second"),
+        ("00:75:00", None, "'00:75:00' is no time: expected seconds, hh:mm:ss.ms"),
+        ("1:2:3:4:5", "25", "is no time"),
+    ],
+)
+def test_times_that_are_none_are_refused(text, rate, message):
+    with pytest.raises(ManifestError, match=message):
+        time_code(text, rate and frame_rate(rate))
+
+
+@pytest.mark.parametrize("text", ["0", "x", "1/0", "nan", "5000"])
+def test_a_rate_is_a_number_of_frames_per_second(text):
+    with pytest.raises(ManifestError, match=f"rate '{text}': expected frames per second"):
+        frame_rate(text)
+
+
+def test_spans_of_excel_have_semicolons_decimal_commas_and_time_codes(films, tmp_path):
+    spans = tmp_path / "spans.csv"
+    spans.write_text(
+        "video;start_s;end_s;level;concepts\r\n"
+        'one.mp4;0,5;00:01:30,5;S;"Body;Look"\r\n'
+        "one.mp4;00:02:00:12;00:02:30:00;EN;\r\n",
+        encoding="utf-8-sig",
+    )
+    clips = import_folder(films, tmp_path, spans, rate=frame_rate("24")).manifest.clips
+    assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.5, 90.5), (120.5, 150.0)]
+    assert set(clips[0].concepts) == {"Body", "Look"}
+    assert clips[0].clip_id == "one-0.5-90.5"
 
 
 def test_spans_may_name_videos_by_absolute_paths(films, tmp_path):

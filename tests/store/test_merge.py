@@ -131,7 +131,7 @@ def test_licence_citation_and_corpus_are_asked_for_where_they_differ(tmp_path):
         tmp_path, "b", range(8, N), licence="MIT", corpus={"name": "More", "manifest_sha256": "cd" * 32}
     )
     refused([first, other], tmp_path, r"licence differs \(CC-BY-4.0; MIT\).*--licence")
-    refused([first, other], tmp_path, r"several corpora \(More, Toy films\).*--corpus", licence="MIT")
+    refused([first, other], tmp_path, r"corpus differs \(More; Toy films\).*--corpus", licence="MIT")
     path = merge([first, other], tmp_path / "merged", licence="MIT", corpus="Both")
     assert open_store(path).attributes["corpus"] == {"name": "Both"}
     with pytest.raises(StoreError, match="exists"):

@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
@@ -11,8 +12,8 @@ from obygaze_features.manifest.clip import CODEBOOK_COLUMN, Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.paths import absolute, stored_path
-from obygaze_features.manifest.rows import Collected, clip_of, seconds, split_concepts
-from obygaze_features.manifest.table import Problems, Row, read_table
+from obygaze_features.manifest.rows import Collected, clip_of, split_concepts, time_code
+from obygaze_features.manifest.table import Problems, Row, delimiter_of, read_table
 
 from .imported import Imported, counted
 
@@ -50,7 +51,11 @@ class Listing:
 
 
 def import_folder(
-    source: Path, root: Path, spans: Path | None = None, codebook: Codebook | None = None
+    source: Path,
+    root: Path,
+    spans: Path | None = None,
+    codebook: Codebook | None = None,
+    rate: Fraction | None = None,
 ) -> Imported:
     """Make a clip of every video below a folder, or of every span that a CSV names.
 
@@ -62,10 +67,13 @@ def import_folder(
         Folder that the manifest will lie in.
     spans
         CSV with columns video (relative to `source`, or absolute), start_s, end_s, and optionally clip_id,
-        movie, level, concepts, annotator and extras. Then only what it names becomes a clip; a named file
-        that is missing is kept, for the extraction to report.
+        movie, level, concepts, annotator and extras. Times are seconds, hh:mm:ss.ms or hh:mm:ss:ff; cells
+        may be separated by semicolons, then with decimal commas, as Excel writes them. Only what it names
+        becomes a clip; a named file that is missing is kept, for the extraction to report.
     codebook
         Of levels and concepts, which may be spelled by titles and synonyms; by default `obygaze12`.
+    rate
+        Frames per second of times that end in frames (hh:mm:ss:ff).
 
     Notes
     -----
@@ -92,7 +100,7 @@ def import_folder(
         refuse_none(source, listing, VIDEO_SUFFIXES, "video")
         clips = whole_files(source, listing.files, root, _movie)
     else:
-        clips, found_notices = _spans(source, spans, listing.files, root, codebook)
+        clips, found_notices = _spans(source, spans, listing.files, root, codebook, rate=rate)
         notices += found_notices
     return Imported(Manifest(tuple(clips), root, codebook), tuple(notices))
 
@@ -224,14 +232,24 @@ def whole_files(
 
 
 def _spans(
-    source: Path, spans: Path, videos: Sequence[PurePosixPath], root: Path, codebook: Codebook
+    source: Path,
+    spans: Path,
+    videos: Sequence[PurePosixPath],
+    root: Path,
+    codebook: Codebook,
+    *,
+    rate: Fraction | None,
 ) -> tuple[list[Clip], list[str]]:
-    table = read_table(spans, needed=("video", "start_s", "end_s"))
+    delimiter = delimiter_of(spans)
+    table = read_table(spans, needed=("video", "start_s", "end_s"), delimiter=delimiter)
     problems = Problems(spans)
     collected = Collected(problems)
     named: set[Path] = set()
     respelled: Counter[tuple[str, str]] = Counter()
-    for row in table.rows:
+    for written in table.rows:
+        row = _timed(written, problems, rate, decimal_comma=delimiter != ",")
+        if row is None:
+            continue
         other = row.cells.get(CODEBOOK_COLUMN, "")
         if other not in {"", codebook.name}:
             problems.add(
@@ -277,18 +295,26 @@ def _respelled(row: Row, clip: Clip | None, codebook: Codebook) -> list[tuple[st
     return [(text, name) for text, name in read if text != name]
 
 
+def _timed(row: Row, problems: Problems, rate: Fraction | None, *, decimal_comma: bool) -> Row | None:
+    """Write the times of a row as seconds; None if one cannot be read, which is noted."""
+    before = len(problems.found)
+    cells = dict(row.cells)
+    for column in ("start_s", "end_s"):
+        text = cells[column].strip()
+        text = text.replace(",", ".") if decimal_comma else text
+        value = problems.attempt(row.line, column, time_code, text, rate)
+        cells[column] = "" if value is None else repr(value)
+    return Row(row.line, cells) if len(problems.found) == before else None
+
+
 def _completed(row: Row, source: Path, root: Path) -> Row:
     """Fill in the clip's id and movie where the row has none, and where the video lies from the manifest."""
     cells = dict(row.cells)
     video = PurePosixPath(os.path.normpath(cells["video"]))
     inside = PurePosixPath(video.name) if video.is_absolute() or ".." in video.parts else video
     name = _name(inside)
-    try:
-        start, end = seconds(cells["start_s"]), seconds(cells["end_s"])
-    except ManifestError:
-        start = end = None  # clip_of says so, with the column
-    if start is not None and end is not None:
-        name = f"{name}-{start}-{end}"
+    if cells["start_s"] and cells["end_s"]:
+        name = f"{name}-{cells['start_s']}-{cells['end_s']}"
     cells["clip_id"] = cells.get("clip_id") or name
     cells["movie"] = cells.get("movie") or _movie(inside)
     cells["video"] = stored_path(source / cells["video"], root)

@@ -1,0 +1,53 @@
+"""Tables no wider than the terminal."""
+
+import shutil
+from collections.abc import Sequence
+from itertools import zip_longest
+
+GAP = "  "
+NARROWEST = 8
+"""Columns are wrapped to no fewer characters than this."""
+
+
+def terminal_width() -> int:
+    """Give the columns of the terminal; 80 where that is unknown."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def table(rows: Sequence[Sequence[object]], headers: Sequence[str] = (), width: int | None = None) -> str:
+    """Lay out a table within a width, by default the terminal's; long cells go on in the next line.
+
+    The first column, which names the row, is wrapped last.
+    """
+    cells = [[str(cell) for cell in row] for row in rows]
+    columns = list(zip(*([list(headers), *cells] if headers else cells), strict=True))
+    widths = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    room = (width or terminal_width()) - len(GAP) * (len(widths) - 1)
+    for places in (range(1, len(widths)), range(len(widths))):
+        while sum(widths) > room and places:
+            widest = max(places, key=widths.__getitem__)
+            if widths[widest] <= NARROWEST:
+                break
+            widths[widest] -= 1
+    lines = [_line(headers, widths), _line(["-" * n for n in widths], widths)] if headers else []
+    return "\n".join([*lines, *(_line(row, widths) for row in cells)])
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    """Lay out a row, in as many lines as its longest cell needs."""
+    parts = zip_longest(*map(_wrapped, row, widths), fillvalue="")
+    return "\n".join(GAP.join(map(str.ljust, line, widths)).rstrip() for line in parts)
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    """Break a cell into lines: at blanks where there are some, then anywhere."""
+    lines = []
+    for line in cell.split("\n"):
+        rest = line
+        while len(rest) > width:
+            cut = rest.rfind(" ", 1, width + 1)
+            cut = cut if cut > 0 else width
+            lines.append(rest[:cut].rstrip())
+            rest = rest[cut:].lstrip()
+        lines.append(rest)
+    return lines

@@ -1,0 +1,384 @@
+"""Read features that others keep as one table: a matrix with a row per clip, and the ids of the rows."""
+
+import csv
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.errors import StoreError
+from obygaze_features.store.format import ARRAYS
+from obygaze_features.store.import_sources import (
+    NOT_NPY,
+    Arrays,
+    Piece,
+    hdf5_pieces,
+    naming_damage,
+    plain_node,
+    refuse_giants,
+    text_of,
+)
+
+ID_NAMES = ("clip_id", "clip_ids", "id", "ids")
+"""What the column or the array of ids is called where --ids does not say it."""
+
+NO_FEATURES = frozenset(
+    {"movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "status", "reason"}
+)
+"""Columns of manifests and of our exports: never features, even where they hold numbers."""
+
+MOST_UNPACKED = 16 << 30
+"""More than this in one array of a .npz is refused: it is unpacked into memory as a whole."""
+
+Found = tuple[Mapping[str, Piece], dict[str, str]]
+
+
+@contextmanager
+def table_pieces(path: Path, ids: str | None) -> Iterator[Found]:
+    """Open a table of features; yield row id -> its features, and texts that the file has about itself.
+
+    CSV (comma, semicolon or tab) and Parquet have a column of ids and a numeric column per feature; Parquet
+    may have one column of lists instead. .npz, HDF5 and .npy hold arrays whose first axis is the clip.
+    AnnData (.h5ad) has ids in `obs`. An HDF5 file with a group per clip, as `store export` writes
+    it, is read too. Numbers in a CSV are text and are read as float32; other files keep their data type.
+
+    Parameters
+    ----------
+    ids
+        A file of ids in the order of the rows (one per line, or a table with a column clip_id), or the name
+        of the column or array that holds them; by default one of `ID_NAMES`.
+
+    Raises
+    ------
+    StoreError
+        Naming the file and the column or array at fault.
+    """
+    readers: Mapping[str, Callable[[Path, str | None], Any]] = {
+        ".csv": _csv,
+        ".tsv": _csv,
+        ".parquet": _parquet,
+        ".npy": _npy,
+        ".npz": _npz,
+        ".h5": _hdf5,
+        ".hdf5": _hdf5,
+        ".h5ad": _hdf5,
+    }
+    if path.is_dir():
+        raise StoreError(f"{path}: is a folder; --from table reads one file ({', '.join(readers)})")
+    if path.suffix.lower() not in readers:
+        raise StoreError(f"{path}: --from table reads {', '.join(readers)}")
+    with readers[path.suffix.lower()](path, ids) as found:
+        yield found
+
+
+def read_ids(path: Path) -> list[str]:
+    """Read clip ids: the column clip_id of a CSV, one id per line, or a .npy array of texts."""
+    if path.suffix.lower() == ".npy":
+        return _texts(_load_npy(path), str(path))
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise StoreError(f"{path}: not UTF-8; save the list of ids as UTF-8 text") from error
+    lines = text.splitlines()
+    header = next(csv.reader(lines[:1], delimiter=_delimiter(lines[0])), []) if lines else []
+    if "clip_id" in header:
+        column = header.index("clip_id")
+        rows = csv.reader(text.splitlines(keepends=True)[1:], delimiter=_delimiter(lines[0]))
+        return [row[column] for row in rows if len(row) > column]
+    return [line.strip() for line in lines if line.strip()]
+
+
+# --- tables of text and columns
+# ---------------------------------------------------------------------------
+@contextmanager
+def _csv(path: Path, ids: str | None) -> Iterator[Found]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        delimiter = _delimiter(file.readline())
+        file.seek(0)
+        try:
+            header, *rows = [row for row in csv.reader(file, delimiter=delimiter, strict=True) if row]
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise StoreError(f"{path}: not a UTF-8 table ({error})") from error
+        except ValueError:
+            raise StoreError(f"{path}: empty; expected a header and a row per clip") from None
+    if short := next((n for n, row in enumerate(rows, 2) if len(row) != len(header)), None):
+        raise StoreError(f"{path}: line {short}: another number of cells than the header's {len(header)}")
+    names, column = _ids_of(path, header, ids)
+    features = [n for n, name in enumerate(header) if name != column and name not in NO_FEATURES]
+    if not features:
+        raise StoreError(f"{path}: no column of features beside the ids; found {', '.join(header)}")
+    matrix = np.empty((len(rows), len(features)), np.float32)
+    for n, row in enumerate(rows):
+        cells = [row[feature] for feature in features]
+        try:
+            matrix[n] = [float(c.replace(",", ".") if delimiter == ";" else c) for c in cells]
+        except ValueError:
+            bad = next(m for m, cell in enumerate(cells) if not _is_number(cell, delimiter))
+            raise StoreError(
+                f"{path}: line {n + 2}, column {header[features[bad]]!r}: {cells[bad][:40]!r} is no number; "
+                "keep the column of ids and those of features"
+            ) from None
+    labels = [row[header.index(column)] for row in rows] if names is None else names
+    yield _pieces(path, labels, {"": matrix}), _left_out(header, features, column)
+
+
+@contextmanager
+def _parquet(path: Path, ids: str | None) -> Iterator[Found]:
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
+    except ModuleNotFoundError:
+        raise StoreError(f"{path}: Parquet needs pyarrow (pip install pyarrow); or save a CSV") from None
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(f"{path}: not readable as Parquet ({str(error)[:200]})") from error
+    header = [name for name in table.column_names if name != "__index_level_0__"]
+    if "__index_level_0__" in table.column_names and not set(ID_NAMES) & set(header):
+        header = table.column_names  # a data frame's index holds the ids
+        ids = ids or "__index_level_0__"
+    names, column = _ids_of(path, header, ids)
+    features = [n for n, name in enumerate(header) if name != column and name not in NO_FEATURES]
+    chosen = [table.column(header[n]) for n in features]
+    lists = [pa.types.is_list(c.type) or pa.types.is_fixed_size_list(c.type) for c in chosen]
+    lists = [one or pa.types.is_large_list(c.type) for one, c in zip(lists, chosen, strict=True)]
+    if lists == [True]:
+        matrix = _stacked(path, header[features[0]], chosen[0].to_numpy())
+    else:
+        for n, values in zip(features, chosen, strict=True):
+            if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
+                raise StoreError(
+                    f"{path}: column {header[n]!r} holds {values.type}; expected numbers or lists"
+                )
+        if not chosen:
+            raise StoreError(f"{path}: no column of features beside the ids; found {', '.join(header)}")
+        matrix = np.stack([values.to_numpy() for values in chosen], axis=1)
+    labels = [str(one) for one in table.column(column).to_pylist()] if names is None else names
+    yield _pieces(path, labels, {"": matrix}), _left_out(header, features, column)
+
+
+def _stacked(path: Path, column: str, values: NDArray[Any]) -> NDArray[Any]:
+    lengths = {0 if value is None else len(value) for value in values}
+    if len(lengths) != 1:
+        raise StoreError(f"{path}: the lists of column {column!r} differ in length: {sorted(lengths)[:4]}")
+    return np.stack(list(values))
+
+
+# --- files of arrays
+# ---------------------------------------------------------------------------
+@contextmanager
+def _npy(path: Path, ids: str | None) -> Iterator[Found]:
+    matrix = _load_npy(path)
+    if ids is None:
+        raise StoreError(f"{path}: a matrix does not say whose its rows are; give --ids FILE")
+    yield _pieces(path, _ids_file(path, ids), {"": matrix}), {}
+
+
+@contextmanager
+def _npz(path: Path, ids: str | None) -> Iterator[Found]:
+    try:
+        with path.open("rb") as opened, np.lib.npyio.NpzFile(opened, allow_pickle=False) as file:
+            for member in file.zip.infolist():  # type: ignore[union-attr]
+                _refuse_bomb(member, path)
+            arrays = {name: file[name] for name in file.files}
+    except StoreError:
+        raise
+    except (*NOT_NPY, OSError, zipfile.BadZipFile) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise StoreError(
+            f"{path}: not readable as .npz ({said}); ids are texts: save them with np.asarray(ids, str)"
+        ) from error
+    names, column = _ids_of(path, list(arrays), ids)
+    labels = _texts(arrays.pop(column), f"{path}, {column}") if names is None else names
+    yield _pieces(path, labels, _by_row(path, arrays, len(labels))), {}
+
+
+def _refuse_bomb(member: zipfile.ZipInfo, path: Path) -> None:
+    if member.file_size > MOST_UNPACKED:
+        raise StoreError(f"{path}: {member.filename} is too large to unpack; save it as .npy")
+
+
+@contextmanager
+def _hdf5(path: Path, ids: str | None) -> Iterator[Found]:
+    with naming_damage(str(path)):
+        file = h5py.File(path, "r")
+    with file:
+        with naming_damage(str(path)):
+            found = _hdf5_table(path, file, ids)
+        if found is not None:
+            yield found
+            return
+    with hdf5_pieces(path) as groups:
+        yield groups
+
+
+def _hdf5_table(path: Path, file: h5py.File, ids: str | None) -> Found | None:
+    """Read AnnData or datasets at the top; None for a file that holds groups alone."""
+    nodes = {name: plain_node(file, name) for name in file}
+    if "X" in nodes and isinstance(nodes.get("obs"), h5py.Group):
+        return _anndata(path, file, ids)
+    matrices = {name: node for name, node in nodes.items() if isinstance(node, h5py.Dataset)}
+    if not matrices:
+        return None
+    names, column = _ids_of(path, list(matrices), ids)
+    labels = _texts(_column(matrices.pop(column), path), path) if names is None else names
+    return _pieces(path, labels, _by_row(path, matrices, len(labels))), {}
+
+
+def _anndata(path: Path, file: h5py.File, ids: str | None) -> Found:
+    """Read AnnData's X and obs. Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html."""
+    x, obs = plain_node(file, "X"), file["obs"]
+    if not isinstance(x, h5py.Dataset):
+        raise StoreError(f"{path}: X is sparse; write it dense (adata.X = adata.X.toarray())")
+    if ids and Path(ids).is_file():
+        labels = read_ids(Path(ids))
+    else:
+        name = ids or text_of(obs.attrs, "_index") or "_index"
+        if name not in obs:
+            raise StoreError(f"{path}: obs has no column {name!r}; found {', '.join(obs)}")
+        labels = _texts(_column(plain_node(obs, name), path), path)
+    told = {
+        name: _texts(_column(plain_node(obs, name), path), path)
+        for name in ("status", "reason")
+        if name in obs
+    }
+    uns = plain_node(file, "uns")
+    said = {}
+    for name in ("provenance", "backbone"):
+        node = plain_node(uns, name) if isinstance(uns, h5py.Group) and name in uns else None
+        if isinstance(node, h5py.Dataset) and node.shape == ():
+            said[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
+    return _pieces(path, labels, _by_row(path, {"": x}, len(labels)), **told), said
+
+
+def _column(node: object, path: Path) -> NDArray[Any]:
+    """Read a column of texts, or AnnData's categorical column: codes of categories."""
+    if isinstance(node, h5py.Group) and {"codes", "categories"} <= set(node):
+        codes = np.asarray(node["codes"][()])
+        known = np.append(_column(node["categories"], path).astype(object), "")
+        return np.asarray(known[codes])
+    if not isinstance(node, h5py.Dataset) or node.external or node.is_virtual or node.ndim != 1:
+        raise StoreError(f"{path}: the ids are no plain list of texts")
+    refuse_giants(int(node.size) * 64, str(path))
+    if h5py.check_string_dtype(node.dtype):
+        return np.asarray(node.asstr()[()], dtype=object)
+    return np.asarray(node[()])
+
+
+# --- what all of them share
+# ---------------------------------------------------------------------------
+def _ids_of(path: Path, names: Sequence[str], ids: str | None) -> tuple[list[str] | None, str]:
+    """Say where the ids are: a list that a file of ids holds, or the name of a column or array."""
+    if ids is not None and ids not in names:
+        return _ids_file(path, ids, names), ""
+    if ids is not None:
+        return None, ids
+    found = [name for name in names if name in ID_NAMES]
+    if len(found) != 1:
+        raise StoreError(
+            f"{path}: {'no' if not found else 'more than one'} column or array of ids "
+            f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {', '.join(names[:8])}"
+        )
+    return None, found[0]
+
+
+def _ids_file(path: Path, ids: str, names: Sequence[str] = ()) -> list[str]:
+    if not Path(ids).is_file():
+        within = f", nor a column or array of {path} ({', '.join(names[:8])})" if names else ""
+        raise StoreError(f"--ids {ids}: no such file{within}")
+    return read_ids(Path(ids))
+
+
+def _by_row(path: Path, arrays: Mapping[str, Any], rows: int) -> dict[str, Any]:
+    """Choose the arrays that have a row per clip: those named as the format's, or a single one."""
+    usable = {}
+    for name, array in arrays.items():
+        if isinstance(array, h5py.Dataset) and (array.external or array.is_virtual):
+            raise StoreError(f"{path}: {name} lies in another file; only plain datasets are read")
+        if array.dtype.kind in "fiu" and array.ndim > 1:
+            usable[name] = array
+    known = {name: array for name, array in usable.items() if name in ARRAYS}
+    chosen = known or usable
+    if not chosen or (len(chosen) > 1 and not known):
+        raise StoreError(
+            f"{path}: expected one array with a row per clip, or arrays named pooled, frames or tokens; "
+            f"found {', '.join(usable) or 'none'}"
+        )
+    for name, array in chosen.items():
+        if len(array) != rows:
+            where = f"{path}, {name}" if name else str(path)
+            raise StoreError(f"{where}: {len(array)} rows and {rows} ids")
+    return chosen
+
+
+def _pieces(
+    path: Path,
+    ids: Sequence[str],
+    arrays: Mapping[str, Any],
+    status: Sequence[str] = (),
+    reason: Sequence[str] = (),
+) -> dict[str, Piece]:
+    for array in arrays.values():
+        if array.ndim < 2 or len(array) != len(ids):
+            raise StoreError(
+                f"{path}: expected a matrix with a row for each of {len(ids)} ids; found {list(array.shape)}"
+            )
+        if len(array):
+            refuse_giants(int(np.prod(array.shape[1:])) * array.dtype.itemsize, str(path))
+    found: dict[str, Piece] = {}
+    for row, name in enumerate(ids):
+        if name in found:
+            raise StoreError(f"{path}: id {name!r} is there twice (row {row + 1}); ids are unique")
+        found[name] = Piece(
+            f"{path}, row {row + 1} ({name})",
+            partial(_row, arrays, row, str(path)),
+            status[row] if status else "ok",
+            reason[row] if reason else "",
+        )
+    if not found:
+        raise StoreError(f"{path}: no row in it")
+    return found
+
+
+def _row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:
+    with naming_damage(where):
+        return {name: np.asarray(array[row]) for name, array in arrays.items()}
+
+
+def _load_npy(path: Path) -> NDArray[Any]:
+    """Map a .npy file; nothing is unpickled."""
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+    except (*NOT_NPY, OSError) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise StoreError(f"{path}: not a readable .npy file ({said})") from error
+
+
+def _texts(values: NDArray[Any], where: object) -> list[str]:
+    if values.ndim != 1 or values.dtype.kind in "fcV":
+        raise StoreError(f"{where}: expected a list of ids; found {values.dtype} {list(values.shape)}")
+    return [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in values]
+
+
+def _delimiter(header: str) -> str:
+    """Find what stands between cells: Excel writes semicolons where the comma is the decimal sign."""
+    return "," if "," in header else next((sign for sign in ";\t" if sign in header), ",")
+
+
+def _is_number(cell: str, delimiter: str) -> bool:
+    try:
+        float(cell.replace(",", ".") if delimiter == ";" else cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _left_out(header: Sequence[str], features: Sequence[int], column: str) -> dict[str, str]:
+    others = [name for n, name in enumerate(header) if n not in set(features) and name != column]
+    return {"left_out": f"columns that are no features: {', '.join(others)}"} if others else {}

@@ -1,0 +1,90 @@
+"""In a terminal of 80 columns no line of a command is wider, and every line of help fits."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import sys
+import termios
+
+import click
+import pytest
+
+from obygaze.cli import Fitted, table_of_contents
+from obygaze_features.commands.screen import table
+
+COLUMNS = 80
+COMMANDS = (
+    "--help",
+    "manifest import folder demo/films --spans demo/labels.csv --out mine.csv --force",
+    "manifest inspect mine.csv",
+    "extract demo/manifest.csv demo/store --corpus obygaze-demo --licence CC0-1.0",
+    "store ls demo",
+    "store inspect demo/store",
+    "store verify demo/store --full",
+    "evaluate demo/manifest.csv demo/store --task hn_s --test enhn_s --model linear --out run --force",
+    "predict demo/run/pcbm_lr.model demo/store",
+    "explain demo/run/pcbm_lr.model demo/store --clip tt9000007-003",
+)
+"""What README.md shows, on the demo's films."""
+
+
+def in_terminal(words, folder):
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(folder)
+        os.environ.pop("COLUMNS", None)
+        os.execv(sys.executable, [sys.executable, "-m", "obygaze", *words])  # noqa: S606 - a test
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+    blocks = []
+    try:
+        while block := os.read(terminal, 1 << 16):
+            blocks.append(block)
+    except OSError:
+        pass  # the other end was closed
+    _, status = os.waitpid(process, 0)
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(status), b"".join(blocks).decode()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command.split()[:2]))
+def test_no_line_is_wider_than_the_terminal(demo_folder, command):
+    code, said = in_terminal(command.split(), demo_folder.parent)
+    assert code == (3 if command.startswith("extract") else 0), said
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", said))
+    assert len(lines) > 1
+    assert [line for line in lines if len(line) > COLUMNS] == []
+
+
+def helps(command, context):
+    yield context.command_path, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            yield from helps(found, click.Context(found, info_name=name, parent=context))
+
+
+def test_every_line_of_help_fits():
+    root = table_of_contents()
+    for path, command in helps(root, click.Context(root, info_name="obygaze")):
+        context = click.Context(command, info_name=path, terminal_width=COLUMNS)
+        wide = [line for line in command.get_help(context).splitlines() if len(line) > COLUMNS]
+        assert not wide, path
+
+
+def test_a_table_wraps_its_longest_cells_and_loses_nothing():
+    rows = [("tt0108160-003", "films/" + "x" * 90, "Body;Look"), ("b", "c d " * 20, "")]
+    laid_out = table(rows, ("clip_id", "video", "concepts"), 60)
+    assert max(map(len, laid_out.splitlines())) <= 60
+    assert laid_out.replace("\n", "").replace(" ", "").count("x") == 90
+    assert "tt0108160-003" in laid_out
+
+
+def test_prose_breaks_at_blanks_and_never_within_a_word(capsys):
+    stream = Fitted(sys.stdout, 20)
+    stream.write("  one two three four five six\n" + "x" * 30 + "\n\rbar " + "y" * 5)
+    stream.write("one two three four five six\n")
+    out = capsys.readouterr().out
+    assert "x" * 30 in out
+    assert out.endswith("one two three four\n  five six\n")
