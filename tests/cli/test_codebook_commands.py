@@ -145,7 +145,7 @@ def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, violence):
 def test_the_example_of_the_page_runs(run):
     blocks = dict(re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
     Path("violence.toml").write_text(blocks["toml"], encoding="utf-8")
-    Path("fights.csv").write_text(blocks["csv"], encoding="utf-8")
+    Path("fights.csv").write_text(blocks["text"], encoding="utf-8")
     Path("films").mkdir()
     for name in ("one.mp4", "two.mp4"):
         (Path("films") / name).touch()
@@ -154,7 +154,7 @@ def test_the_example_of_the_page_runs(run):
     assert (code, out) == (0, "films.csv: 3 clips of 2 movies (1 calm, 1 unsure, 1 violent)\n")
     assert err == "read 'pistol' as Gun (1 row)\n"
     exec(blocks["python"], {})  # noqa: S102 - the page's own code
-    Path("fights.csv").write_text(blocks["csv"].replace("violent", "vilent"), encoding="utf-8")
+    Path("fights.csv").write_text(blocks["text"].replace("violent", "vilent"), encoding="utf-8")
     err = run(*words.split(), "--force")[2]
     quoted = (
         "line 3, column level: unknown level 'vilent' (did you mean 'violent'?) in the codebook 'violence'"
