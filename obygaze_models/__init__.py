@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from obygaze_models.concepts import ConceptBank, ConceptBottleneck, LinearCAV
     from obygaze_models.dataset import Dataset, load_dataset
     from obygaze_models.evaluation.compare import compare, side
-    from obygaze_models.evaluation.evaluate import Run, evaluate
+    from obygaze_models.evaluation.evaluate import evaluate
     from obygaze_models.evaluation.predictions import Predictions
+    from obygaze_models.evaluation.run import Run
     from obygaze_models.evaluation.run_folder import read_run, saved, write_run
     from obygaze_models.models import (
         ClippedScaler,
@@ -86,7 +87,7 @@ _HOMES = {
     "ObygazeError": "errors",
     "Predictions": "evaluation.predictions",
     "Report": "report",
-    "Run": "evaluation.evaluate",
+    "Run": "evaluation.run",
     "compare": "evaluation.compare",
     "comparison_report": "report.evaluation",
     "evaluate": "evaluation.evaluate",

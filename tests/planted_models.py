@@ -9,7 +9,8 @@ from obygaze_features.manifest import Clip, Manifest, load_codebook
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import Dataset, load_dataset
-from obygaze_models.evaluation.evaluate import Run, evaluate
+from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.evaluation.run import Run
 from obygaze_models.prediction.final import save_models
 
 CODEBOOK = """

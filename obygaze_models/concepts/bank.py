@@ -272,13 +272,13 @@ def crossfit(
     return distances
 
 
-class RandomDirections(ConceptBank):
-    """A control: random directions in place of CAVs, as many as there are concepts.
+class Control(ConceptBank):
+    """A bank that knows no concept, which concept banks must beat.
 
     Parameters
     ----------
     random_state : int
-        Seed of the directions.
+        Seed of what is drawn.
     """
 
     def __init__(
@@ -291,6 +291,16 @@ class RandomDirections(ConceptBank):
     ) -> None:
         super().__init__("ridge", C=None, values=values, concepts=concepts, clip=clip)
         self.random_state = random_state
+
+
+class RandomDirections(Control):
+    """A control: random directions in place of CAVs, as many as there are concepts.
+
+    Parameters
+    ----------
+    random_state : int
+        Seed of the directions.
+    """
 
     def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
         del groups
@@ -301,7 +311,7 @@ class RandomDirections(ConceptBank):
         return planes
 
 
-class ShuffledConcepts(ConceptBank):
+class ShuffledConcepts(Control):
     """A control: CAVs of presences exchanged between the clips of a movie.
 
     Clips' whole rows of presences are exchanged, so that concepts keep company with each other but not with
@@ -312,17 +322,6 @@ class ShuffledConcepts(ConceptBank):
     random_state : int
         Seed of the exchange.
     """
-
-    def __init__(
-        self,
-        *,
-        values: Values = "standardised",
-        concepts: Sequence[str] | None = None,
-        clip: float | None = None,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__("ridge", C=None, values=values, concepts=concepts, clip=clip)
-        self.random_state = random_state
 
     def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
         movies, rows = np.asarray(groups), np.arange(len(present))

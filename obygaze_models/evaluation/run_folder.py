@@ -14,10 +14,10 @@ from obygaze_features.io import json_bytes, whole_folder, write_whole
 from obygaze_features.store import Store
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import RunError
-from obygaze_models.evaluation.evaluate import Run
 from obygaze_models.evaluation.levels import LEVEL_METRICS
 from obygaze_models.evaluation.metrics import METRICS
 from obygaze_models.evaluation.predictions import Predictions
+from obygaze_models.evaluation.run import Run
 from obygaze_models.evaluation.summary import by_seed
 from obygaze_models.protocol.targets import Target
 

@@ -9,7 +9,8 @@ import pandas as pd
 
 from obygaze_models.concepts import ConceptBottleneck
 from obygaze_models.dataset import Dataset
-from obygaze_models.evaluation.evaluate import Run, evaluate, seed_of, varying
+from obygaze_models.evaluation.evaluate import evaluate, seed_of, varying
+from obygaze_models.evaluation.run import Run
 from obygaze_models.models.registry import BUILTIN
 from obygaze_models.models.spec import fit
 from obygaze_models.obygaze12.corpus import VISUAL_CONCEPTS, Corpus

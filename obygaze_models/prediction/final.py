@@ -15,7 +15,8 @@ from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError, ModelError
-from obygaze_models.evaluation.evaluate import Run, seed_of, varying
+from obygaze_models.evaluation.evaluate import seed_of, varying
+from obygaze_models.evaluation.run import Run
 from obygaze_models.evaluation.run_folder import document
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.selection import GroupedSelection

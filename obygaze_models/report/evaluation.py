@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from obygaze_models.evaluation.compare import Comparison, Side
-from obygaze_models.evaluation.evaluate import Run
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.levels import LEVEL_METRICS
 from obygaze_models.evaluation.metrics import METRICS, Metric
 from obygaze_models.evaluation.paired import detectable, smallest_p
+from obygaze_models.evaluation.run import Run
 from obygaze_models.report.report import NOTHING, Block, Report, interval, number
 
 POOLED = ("average_precision", "f1_pos", "f1_weighted", "balanced_accuracy", "auc")
