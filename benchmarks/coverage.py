@@ -339,31 +339,32 @@ def by_movie_auc(predicted: pd.DataFrame) -> Floats:
 def tests(n_sets: int) -> None:
     """Print how often each paired test finds at 5 % what is not there."""
     tally = Tally()
+
+    def add(row: tuple[str, ...], difference: Floats) -> None:
+        held = tally.held[row]
+        held["sign flip"].append(float(sign_flip(difference).p <= 0.05))
+        held["corrected t"].append(float(corrected_t(difference).p <= 0.05))
+        models, method = t_interval(difference), t_interval(difference, covers="method")
+        held["interval of models without 0"].append(float(not models.low <= 0 <= models.high))
+        held["interval of the method without 0"].append(float(not method.low <= 0 <= method.high))
+
     for name, n_movies in ((name, n) for name in ("planted", "strong") for n in (6, 12)):
         kind = KINDS[name]
         for number in range(n_sets):
             rng = np.random.default_rng((number, n_movies, 2))
             drawn = corpus(rng, n_movies, 0.0, differ=True, mean=30)
             a, b = (by_movie_auc(left_out(features(rng, drawn, kind, 0.0), drawn)) for _ in range(2))
-            row = (f"two equally good feature sets, {name}", str(n_movies))
-            difference = a - b
-            tally.held[row]["sign flip"].append(float(sign_flip(difference).p <= 0.05))
-            tally.held[row]["corrected t"].append(float(corrected_t(difference).p <= 0.05))
-            for column, covers in (("interval of models", "models"), ("interval of the method", "method")):
-                found = t_interval(difference, covers=covers)  # type: ignore[arg-type]
-                tally.held[row][f"{column} without 0"].append(float(not found.low <= 0 <= found.high))
+            add((f"two equally good feature sets, {name}", str(n_movies)), a - b)
     for n_movies in (6, 12):
         for number in range(n_sets):
             rng = np.random.default_rng((number, n_movies, 3))
-            row = ("two given models of equal AUC, planted", str(n_movies))
             drawn = corpus(rng, n_movies, 0.0, differ=True)
             scores = [
                 (1 + 0.4 * rng.normal(size=n_movies))[drawn.movies] * drawn.y + rng.normal(size=len(drawn.y))
                 for _ in range(2)
             ]
             a, b = (by_movie_auc(table(drawn.y, drawn.movies, score, 0.0)) for score in scores)
-            tally.held[row]["sign flip"].append(float(sign_flip(a - b).p <= 0.05))
-            tally.held[row]["corrected t"].append(float(corrected_t(a - b).p <= 0.05))
+            add(("two given models of equal AUC, planted", str(n_movies)), a - b)
     tally.print("Two models compared, AUC by movie: share of false findings at .05", ("null", "movies"))
 
 
