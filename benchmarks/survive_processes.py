@@ -28,7 +28,7 @@ for module in ("encodings.utf_8_sig", "encodings.cp437", "importlib.readers"):
 COMMANDS = ("extract", "store_combine", "store_exchange", "store_transfer")
 STORE = ("export", "import_features", "import_tables", "merge", "publish")
 for module in (
-    "extract",
+    "extraction",
     *(f"commands.{name}" for name in COMMANDS),
     *(f"store.{name}" for name in STORE),
 ):

@@ -42,7 +42,8 @@ def import_() -> None:
       obygaze manifest import folder films --spans scenes.csv \\
           --out scenes-of-films.csv
       obygaze manifest import images stills --out stills.csv
-      obygaze manifest import film film.mkv --window 46 --hop auto --out windows.csv
+      obygaze manifest import film film.mkv --window 46 --hop auto \\
+          --out windows.csv
       obygaze manifest import obygaze12 ObyGaze12 --videos clips \\
           --out obygaze12.csv
       obygaze manifest import mobygaze MObyGaze --out segments.csv
@@ -233,7 +234,8 @@ def import_film_(films: tuple[Path, ...], window: float, hop: float | None, out:
     \b
     Examples:
       obygaze manifest import film film.mkv --window 46 --out windows.csv
-      obygaze manifest import film films/*.mkv --window 20 --hop 5 --out windows.csv
+      obygaze manifest import film films/*.mkv --window 20 --hop 5 \\
+          --out windows.csv
     """
     from obygaze_features.manifest import Film, import_film
     from obygaze_features.video import probe

@@ -54,7 +54,8 @@ def test_no_line_is_wider_than_the_terminal(demo_folder, command):
     assert code == (3 if command.startswith("extract") else 0), said
     lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", said))
     assert len(lines) > 1
-    assert [line for line in lines if len(line) > COLUMNS] == []
+    # A path of the machine that is longer than a line is one word, and stays whole.
+    assert [line for line in lines if len(line) > COLUMNS and " " in line.strip()] == []
 
 
 def helps(command, context):
