@@ -100,15 +100,19 @@ def xclip_lsmdc(dry_run: bool, as_json: bool, **options: Any) -> None:
     alone. OUT gets the weights of every epoch, the chosen ones as model.safetensors, measures and a card.
 
     \b
-    Exit codes: 0 done, 1 error, 2 usage, 130 or 143 stopped by a signal, state saved.
+    Exit codes: 0 done, 1 error, 2 usage, 130 or 143 stopped (state saved).
 
     \b
     Examples:
-      obygaze train xclip-lsmdc --clip openai/clip-vit-base-patch32 --annotations lsmdc/annotations \\
-        --videos lsmdc/videos --out runs/lsmdc --dry-run
-      torchrun --nproc-per-node 4 -m obygaze train xclip-lsmdc --clip openai/clip-vit-base-patch16 \\
-        --annotations lsmdc/annotations --videos lsmdc/videos --out runs/lsmdc --resume
-      obygaze extract films.csv stores/films --backbone xclip-lsmdc --weights runs/lsmdc
+      obygaze train xclip-lsmdc --clip openai/clip-vit-base-patch32 \\
+          --annotations lsmdc/annotations --videos lsmdc/videos \\
+          --out runs/lsmdc --dry-run
+      torchrun --nproc-per-node 4 -m obygaze train xclip-lsmdc \\
+          --clip openai/clip-vit-base-patch16 \\
+          --annotations lsmdc/annotations --videos lsmdc/videos \\
+          --out runs/lsmdc --resume
+      obygaze extract films.csv stores/films --backbone xclip-lsmdc \\
+          --weights runs/lsmdc
     """
     from obygaze_features.commands.train_output import Shown, is_first, show_outcome, show_plan
     from obygaze_features.train import Settings, make_plan, train
