@@ -1,1 +1,1 @@
-"""The `obygaze` command: one table of contents over the feature store and the zoo."""
+"""Provide the `obygaze` command: one table of contents for the feature store and the model zoo."""

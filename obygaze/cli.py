@@ -1,4 +1,4 @@
-"""The `obygaze` command: a lazy table of contents.
+"""Define the `obygaze` command as a lazy table of contents.
 
 A subcommand's module is imported only when that subcommand runs: `obygaze --help` costs no more than click.
 """
@@ -15,7 +15,7 @@ import click
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the contents: what a command is for, where it is or what is below it, and an example."""
+    """One entry of the contents: the summary of a command, its import target or subcommands, an example."""
 
     summary: str
     target: str | Mapping[str, "Entry"]
@@ -29,20 +29,24 @@ CONTENTS: dict[str, Entry] = {
     "manifest": Entry(
         "Create and inspect manifests (tables of clips).",
         {
-            "import": Entry("Make a manifest of annotations or videos.", f"{FEATURES}.manifest:import_"),
+            "import": Entry("Make a manifest from annotations or videos.", f"{FEATURES}.manifest:import_"),
             "inspect": Entry("Check a manifest and show its clips.", f"{FEATURES}.manifest:inspect"),
             "project": Entry("Project free annotations onto clips.", f"{FEATURES}.manifest:project"),
-            "agreement": Entry("Agreement gamma between two annotators.", f"{FEATURES}.agreement:agreement"),
+            "agreement": Entry(
+                "Measure gamma agreement between annotators.", f"{FEATURES}.agreement:agreement"
+            ),
             "stats": Entry("Count levels and concepts.", f"{MODELS}.stats:stats"),
         },
         "  obygaze manifest import folder films --out films.csv\n  obygaze manifest stats films.csv",
     ),
     "codebook": Entry(
-        "Say which levels, concepts and tasks there are.",
+        "Show, check and write codebooks (levels, concepts, tasks).",
         {
-            "show": Entry("Show a built-in codebook, a file's or a manifest's.", f"{FEATURES}.codebook:show"),
+            "show": Entry(
+                "Show a codebook: built-in, of a file or of a manifest.", f"{FEATURES}.codebook:show"
+            ),
             "check": Entry("Check a codebook file.", f"{FEATURES}.codebook:check"),
-            "init": Entry("Write a commented codebook to begin with.", f"{FEATURES}.codebook:init"),
+            "init": Entry("Write a commented template of a codebook.", f"{FEATURES}.codebook:init"),
         },
         "  obygaze codebook show obygaze12\n  obygaze codebook init --out mine.toml",
     ),
@@ -51,54 +55,60 @@ CONTENTS: dict[str, Entry] = {
     "train": Entry(
         "Re-train a backbone.",
         {
-            "xclip-lsmdc": Entry("Train the X-CLIP of LSMDC from a CLIP.", f"{FEATURES}.train:xclip_lsmdc"),
+            "xclip-lsmdc": Entry(
+                "Train X-CLIP on LSMDC, starting from CLIP.", f"{FEATURES}.train:xclip_lsmdc"
+            ),
         },
         "  obygaze train xclip-lsmdc --help",
     ),
-    "gradcam": Entry("Map what a network sees in still images.", f"{FEATURES}.gradcam:gradcam"),
+    "gradcam": Entry("Compute Grad-CAM maps for still images.", f"{FEATURES}.gradcam:gradcam"),
     "store": Entry(
         "List, inspect, seal, verify, share and combine stores.",
         {
             "ls": Entry("List the stores in a folder.", f"{FEATURES}.store:ls"),
             "inspect": Entry("Show what a store holds and its provenance.", f"{FEATURES}.store:inspect"),
-            "seal": Entry("Make an immutable store of a staging folder.", f"{FEATURES}.store:seal"),
+            "seal": Entry("Turn a staging folder into an immutable store.", f"{FEATURES}.store:seal"),
             "verify": Entry("Check a store against its digests.", f"{FEATURES}.store:verify"),
             "diff": Entry("Report differences between two stores.", f"{FEATURES}.store_combine:diff"),
-            "merge": Entry("Make one store of the clips of several.", f"{FEATURES}.store_combine:merge"),
+            "merge": Entry("Merge the clips of several stores into one.", f"{FEATURES}.store_combine:merge"),
             "import": Entry("Import features from other tools.", f"{FEATURES}.store_exchange:import_"),
             "export": Entry("Write features as HDF5 or AnnData.", f"{FEATURES}.store_exchange:export"),
-            "card": Entry("Write a store's dataset card anew.", f"{FEATURES}.store_exchange:card"),
-            "pack": Entry("Put a store into one zip.", f"{FEATURES}.store_transfer:pack"),
-            "unpack": Entry("Make a folder of a zip.", f"{FEATURES}.store_transfer:unpack"),
-            "pull": Entry("Download a store, or a part of it.", f"{FEATURES}.store_transfer:pull"),
+            "card": Entry("Regenerate a store's dataset card.", f"{FEATURES}.store_exchange:card"),
+            "pack": Entry("Pack a store into one zip file.", f"{FEATURES}.store_transfer:pack"),
+            "unpack": Entry("Unpack a zip file into a folder.", f"{FEATURES}.store_transfer:unpack"),
+            "pull": Entry("Download a store or part of it.", f"{FEATURES}.store_transfer:pull"),
             "push": Entry("Upload a store.", f"{FEATURES}.store_transfer:push"),
-            "rm": Entry("Remove a store or a stage.", f"{FEATURES}.store_clean:rm"),
-            "gc": Entry("Remove stages that are sealed.", f"{FEATURES}.store_clean:gc"),
+            "rm": Entry("Remove stores and staging folders.", f"{FEATURES}.store_clean:rm"),
+            "gc": Entry("Remove staging folders that are already sealed.", f"{FEATURES}.store_clean:gc"),
         },
         "  obygaze store ls\n  obygaze store verify stores/films --full",
     ),
     "weights": Entry(
-        "Fetch and check the weights of networks.",
+        "Download and verify network weights.",
         {
-            "fetch": Entry("Fetch weights from the hub, pinned to a commit.", f"{FEATURES}.weights:fetch"),
+            "fetch": Entry(
+                "Download weights from the hub and print their commit.", f"{FEATURES}.weights:fetch"
+            ),
             "verify": Entry("Check a weight file against its SHA-256.", f"{FEATURES}.weights:verify"),
         },
         "  obygaze weights fetch xclip\n  obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...",
     ),
     "lm": Entry("Score texts with a causal language model.", f"{FEATURES}.lm:lm"),
-    "folds": Entry("Print the clips of every fold.", f"{MODELS}.folds:folds"),
-    "evaluate": Entry("Evaluate models, one movie left out at a time.", f"{MODELS}.evaluate:evaluate"),
-    "compare": Entry("Compare two models, movie by movie.", f"{MODELS}.compare:compare"),
+    "folds": Entry("List the clips of each fold.", f"{MODELS}.folds:folds"),
+    "evaluate": Entry("Evaluate models by leave-one-movie-out.", f"{MODELS}.evaluate:evaluate"),
+    "compare": Entry("Compare two models, paired by movie.", f"{MODELS}.compare:compare"),
     "paper": Entry(
-        "Redo the tables and figures of Tores et al., CVPR 2024.",
+        "Reproduce tables and figures of Tores et al., CVPR 2024.",
         {
-            "all": Entry("Redo all of them, with one index.", f"{MODELS}.paper:all_"),
-            "table2": Entry("Redo Table 2 (and 5).", f"{MODELS}.paper:table2"),
-            "table4": Entry("Redo Table 4, movie by movie.", f"{MODELS}.paper:table4"),
-            "figure2": Entry("Count levels and concepts, drawn.", f"{MODELS}.paper:figure2"),
-            "figure3": Entry("Show how well each concept is found.", f"{MODELS}.paper:figure3"),
-            "figure5": Entry("Draw the tree over concepts.", f"{MODELS}.paper:figure5"),
-            "figure6": Entry("Show what makes the perceptron fail.", f"{MODELS}.paper:figure6"),
+            "all": Entry("Reproduce all of them and write an index.", f"{MODELS}.paper:all_"),
+            "table2": Entry("Reproduce Table 2 (and 5).", f"{MODELS}.paper:table2"),
+            "table4": Entry("Reproduce Table 4 (generalisation across movies).", f"{MODELS}.paper:table4"),
+            "figure2": Entry(
+                "Reproduce Figure 2 (counts of levels and concepts).", f"{MODELS}.paper:figure2"
+            ),
+            "figure3": Entry("Reproduce Figure 3 (detection of each concept).", f"{MODELS}.paper:figure3"),
+            "figure5": Entry("Reproduce Figure 5 (decision tree on concepts).", f"{MODELS}.paper:figure5"),
+            "figure6": Entry("Reproduce Figure 6 (error analysis of the MLP).", f"{MODELS}.paper:figure6"),
         },
         "  obygaze paper all obygaze12.csv stores/xclip --out paper\n"
         "  obygaze paper table2 obygaze12.csv stores/xclip --out table2",
@@ -106,36 +116,42 @@ CONTENTS: dict[str, Entry] = {
     "audit": Entry(
         "Audit embeddings, captions and saliency for bias.",
         {
-            "eat": Entry("Embedding association tests.", f"{MODELS}.audit_eat:eat"),
-            "words": Entry("Count words of emotion in captions.", f"{MODELS}.audit:words"),
-            "alpha": Entry("Cronbach's alpha of raters.", f"{MODELS}.audit:alpha"),
-            "saliency": Entry("Grad-CAM maps and regions of interest.", f"{MODELS}.audit_saliency:saliency"),
-            "gender-score": Entry("Gender Scores of captions.", f"{MODELS}.audit_gender:gender_score"),
-            "cooc": Entry("Co-occurrence of objects and genders.", f"{MODELS}.audit_gender:cooc"),
+            "eat": Entry("Run embedding association tests.", f"{MODELS}.audit_eat:eat"),
+            "words": Entry("Count emotion words in captions.", f"{MODELS}.audit:words"),
+            "alpha": Entry("Compute Cronbach's alpha of raters.", f"{MODELS}.audit:alpha"),
+            "saliency": Entry(
+                "Measure Grad-CAM maps in regions of interest.", f"{MODELS}.audit_saliency:saliency"
+            ),
+            "gender-score": Entry(
+                "Compute Gender Scores of captions.", f"{MODELS}.audit_gender:gender_score"
+            ),
+            "cooc": Entry("Count co-occurrences of objects and genders.", f"{MODELS}.audit_gender:cooc"),
         },
         "  obygaze audit alpha --ratings ratings.csv --out alpha.csv",
     ),
     "task": Entry(
-        "Benchmark tasks of neighbouring papers.",
+        "Run benchmark tasks of related papers.",
         {
             "mediaeval15": Entry(
-                "MediaEval 2015 Affective Impact of Movies.",
+                "Run MediaEval 2015 Affective Impact of Movies.",
                 {
-                    "labels": Entry("Make classes of scores and judgements.", f"{MODELS}.mediaeval:labels"),
-                    "train": Entry("Train on dev clips and write a run.", f"{MODELS}.mediaeval:train"),
-                    "score": Entry("Score runs by the official measures.", f"{MODELS}.mediaeval:score"),
-                    "check": Entry("Check a folder of runs by the rules.", f"{MODELS}.mediaeval:check"),
+                    "labels": Entry(
+                        "Convert scores and judgements to classes.", f"{MODELS}.mediaeval:labels"
+                    ),
+                    "train": Entry("Train on dev clips and write a run file.", f"{MODELS}.mediaeval:train"),
+                    "score": Entry("Score runs with the official measures.", f"{MODELS}.mediaeval:score"),
+                    "check": Entry("Check a folder of runs against the rules.", f"{MODELS}.mediaeval:check"),
                 },
                 "  obygaze task mediaeval15 check --help",
             )
         },
         "  obygaze task mediaeval15 score --help",
     ),
-    "predict": Entry("Score stores' clips with a saved model.", f"{MODELS}.predict:predict"),
-    "explain": Entry("Take apart a concept model's decision.", f"{MODELS}.predict:explain"),
+    "predict": Entry("Score clips of stores with a saved model.", f"{MODELS}.predict:predict"),
+    "explain": Entry("Explain a concept model's decision on a clip.", f"{MODELS}.predict:explain"),
     "model": Entry(
-        "Show what a model file is.",
-        {"inspect": Entry("Print a model file's card.", f"{MODELS}.model:inspect")},
+        "Inspect model files.",
+        {"inspect": Entry("Print the card of a model file.", f"{MODELS}.model:inspect")},
         "  obygaze model inspect models/pcbm_lr.model",
     ),
 }
@@ -172,18 +188,18 @@ Examples:
 
 
 class Contents(click.Group):
-    """A group that knows its commands by name and imports each when it is asked for."""
+    """A click group that imports each command when it is first used."""
 
     def __init__(self, name: str, entries: Mapping[str, Entry], **settings: Any) -> None:
         super().__init__(name, **settings)
         self.entries = entries
 
     def list_commands(self, _: click.Context) -> list[str]:
-        """Name the commands in the order of the contents."""
+        """List the command names in the order of the contents."""
         return list(self.entries)
 
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command, or make the group below it."""
+        """Import one command, or build the group of its subcommands."""
         if cmd_name not in self.entries:
             return None
         entry = self.entries[cmd_name]
@@ -196,9 +212,9 @@ class Contents(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is asked for, or say which one was perhaps meant."""
+        """Find the named command, or suggest the closest name."""
         if args and args[0] not in self.entries and not args[0].startswith("-"):
-            from difflib import get_close_matches  # noqa: PLC0415 - for mistakes alone
+            from difflib import get_close_matches  # noqa: PLC0415 - only needed for a wrong name
 
             near = get_close_matches(args[0], self.entries, n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
@@ -206,20 +222,20 @@ class Contents(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands with their summaries, importing none of them."""
+        """List the commands with their summaries without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
 
 
 class Fitted:
-    """A terminal's stream on which lines break at blanks before the terminal's edge, not within words."""
+    """A stream that wraps long lines at blanks to fit the terminal."""
 
     def __init__(self, stream: TextIO, width: int) -> None:
         self._stream = stream
         self._width = width
 
     def write(self, text: str) -> int:
-        """Write a text, its long lines broken; what moves the cursor (a progress bar) as it is."""
+        """Write a text with long lines wrapped; text that moves the cursor (progress bars) is unchanged."""
         if "\r" not in text and "\x1b" not in text:
             text = "\n".join(map(self._broken, text.split("\n")))
         return self._stream.write(text)
@@ -237,12 +253,12 @@ class Fitted:
         return "\n".join([*parts, line])
 
     def __getattr__(self, name: str) -> Any:
-        """Do everything else as the stream does."""
+        """Delegate everything else to the stream."""
         return getattr(self._stream, name)
 
 
 def fit_to_terminal(words: Sequence[str]) -> None:
-    """Break long lines where output is a terminal, except JSON."""
+    """Wrap long lines where output is a terminal, except JSON."""
     width = shutil.get_terminal_size((80, 24)).columns
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -251,16 +267,16 @@ def fit_to_terminal(words: Sequence[str]) -> None:
 
 
 def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print the installed version and leave."""
+    """Print the installed version and exit."""
     if wanted:
-        from importlib.metadata import version  # noqa: PLC0415 - slow, and needed here alone
+        from importlib.metadata import version  # noqa: PLC0415 - slow, and needed only here
 
         click.echo(f"obygaze {version('obygaze')}")
         ctx.exit()
 
 
 def table_of_contents() -> Contents:
-    """Make the root of all commands."""
+    """Build the root command."""
     version = click.Option(
         ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show_version
     )
@@ -269,14 +285,14 @@ def table_of_contents() -> Contents:
 
 
 def obygaze_error() -> type[Exception]:
-    """Import the base of all errors that are written for users; only after something was raised."""
+    """Import the base class of errors meant for users; called only after something was raised."""
     from obygaze_features.errors import ObygazeError  # noqa: PLC0415 - help needs no package
 
     return ObygazeError
 
 
 def fail(message: str) -> int:
-    """Print an error as one line and give its exit code."""
+    """Print an error as one line and return its exit code."""
     click.echo(f"obygaze: error: {message}", err=True)
     return 1
 
@@ -284,8 +300,8 @@ def fail(message: str) -> int:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line.
 
-    Exit codes: 0 done, 1 error, 2 usage, 3 done with failed clips or problems found, 130 stopped, 141 the
-    reader of its output has left, as in `obygaze store ls | head -1`: what a shell says of other programs.
+    Exit codes: 0 done, 1 error, 2 usage, 3 done with failed clips or problems found, 130 stopped, 141 when
+    the reader of the output has closed it, as in `obygaze store ls | head -1` (the shell's convention).
     """
     code: object
     fit_to_terminal(sys.argv if arguments is None else arguments)
@@ -298,7 +314,7 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo("obygaze: stopped", err=True)
         code = 130
     except SystemExit:
-        # click's answer, with code 1, when whoever read our output has left; our commands never leave so.
+        # click exits with code 1 when the reader of our output has closed it; our commands never do that.
         code = 128 + SIGPIPE
     except obygaze_error() as error:
         code = fail(str(error))

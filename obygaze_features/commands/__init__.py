@@ -1,1 +1,1 @@
-"""The subcommands of `obygaze` that make, read and check manifests and stores."""
+"""Define the subcommands of `obygaze` for manifests, extraction and stores."""

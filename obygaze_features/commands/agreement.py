@@ -15,24 +15,26 @@ if TYPE_CHECKING:
 @click.option(
     "--window",
     type=click.FloatRange(0, min_open=True),
-    help="Project free segments onto windows of so many seconds first "
-    "[default: 46, the mean MovieGraphs clip, where annotators' segments differ; else none].",
+    help="Length in seconds of the windows that free segments are projected onto first. [default: "
+    "46, the mean MovieGraphs clip, if annotators' segments differ; otherwise no projection]",
 )
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
     default=0.2,
     show_default=True,
-    help="Smallest share of a window that an annotation must cover to count.",
+    help="Minimum share of a window that an annotation must cover to count.",
 )
 @click.option(
     "--shuffles",
     type=click.IntRange(2),
     default=62,
     show_default=True,
-    help="Random orders for the paper's estimate, beside the closed form.",
+    help="Number of random orders for the paper's estimate, reported beside the closed form.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random orders.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random orders."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def agreement(
     manifest: Path, window: float | None, threshold: float, shuffles: int, seed: int, as_json: bool

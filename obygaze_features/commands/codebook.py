@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def show(what: str | None, as_json: bool) -> None:
     """Show a codebook: levels, concepts with their instances, tasks, scales and label policies.
 
-    The codebook is a built-in one, by its name; that of a .toml file; or the one that a manifest names.
-    Without an argument the built-in codebooks are listed.
+    The argument is the name of a built-in codebook, a .toml file, or a manifest (for the codebook it names).
+    Without an argument, lists the built-in codebooks.
 
     \b
     Examples:
@@ -50,7 +50,7 @@ def show(what: str | None, as_json: bool) -> None:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 def check(file: Path) -> None:
-    """Check a codebook file, and say in one line what it holds or what is wrong with it.
+    """Check a codebook file and report its content, or the error, in one line.
 
     \b
     Examples:
@@ -67,10 +67,10 @@ def check(file: Path) -> None:
     "--out",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write, a .toml.",
+    help="File to write (.toml).",
 )
 def init(out: Path) -> None:
-    """Write a commented codebook to begin with. A file that is there is never replaced.
+    """Write a commented template of a codebook. An existing file is never replaced.
 
     \b
     Examples:

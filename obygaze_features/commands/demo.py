@@ -32,17 +32,21 @@ be far above every baseline, the PCBMs above directions that know no concept."""
 
 @click.command()
 @click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("obygaze-demo"), show_default=True, help="Folder."
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("obygaze-demo"),
+    show_default=True,
+    help="Folder to write into.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Processes.  [default: the usable cores]")
+@click.option("--workers", type=click.IntRange(1), help="Number of processes.  [default: the usable cores]")
 @click.pass_context
 def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     """Write a small film corpus, extract its features, seal, verify, evaluate, and predict a new film.
 
-    Seven films of abstract shapes, 24 clips each, as real H.264 files. Concepts are planted, and levels
-    through them; each film has a look of its own. One file is corrupt and one is missing, to show what
-    becomes of them. Six films are labelled; a model trained on them predicts the seventh. Every step is a
-    command of its own, printed before it runs. A second run gives the same bytes.
+    Seven films of abstract shapes, 24 clips each, as real H.264 files. Concepts are planted and determine
+    the levels; each film has its own look. One file is corrupt and one is missing, to show how failures
+    are reported. Six films are labelled; a model trained on them predicts the seventh. Every step is a
+    separate command, printed before it runs. A second run gives the same bytes.
 
     \b
     Examples:

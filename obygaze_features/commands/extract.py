@@ -33,7 +33,7 @@ OF_FRAMES = {
 
 
 class Shard(click.ParamType[tuple[int, int]]):
-    """One of n jobs that share the clips: `i/n`, with i from 0."""
+    """Shard i of n jobs that share the clips: `i/n`, with i from 0."""
 
     name = "i/n"
 
@@ -57,30 +57,31 @@ class Shard(click.ParamType[tuple[int, int]]):
     "names",
     multiple=True,
     default=["descriptors"],
-    help="May be repeated.  [default: descriptors]",
+    help="Backbone to run; repeatable.  [default: descriptors]",
 )
 @click.option(
     "--n",
     "n_frames",
     type=click.IntRange(1),
-    help="Frames of a clip.  [default: what the backbone takes; 1 of still images]",
+    help="Number of frames per clip.  [default: the backbone's; 1 for still images]",
 )
 @click.option(
     "--sampling",
     type=click.Choice(["uniform", "keyframes"]),
     default="uniform",
     show_default=True,
-    help="Exact uniform frames, or the key frame nearest to each: cheaper, and other frames.",
+    help="uniform: evenly spaced frames, exactly. keyframes: the nearest keyframe of each; "
+    "faster, but not the same frames.",
 )
 @click.option(
     "--weights",
     multiple=True,
     metavar="[NAME=]WEIGHTS",
-    help="A file, folder, repository[@revision] or random:SEED, for the backbone NAME.",
+    help="Weights of the backbone NAME: a file, folder, repository[@revision] or random:SEED.",
 )
-@click.option("--preset", multiple=True, metavar="[NAME=]PRESET", help="How frames are prepared.")
-@click.option("--tokens", multiple=True, metavar="[NAME=]WHICH", help="Which tokens are stored.")
-@click.option("--device", metavar="auto|cpu|cuda[:N]", help="Where networks run.  [default: auto]")
+@click.option("--preset", multiple=True, metavar="[NAME=]PRESET", help="Preprocessing preset for frames.")
+@click.option("--tokens", multiple=True, metavar="[NAME=]WHICH", help="Which tokens to store.")
+@click.option("--device", metavar="auto|cpu|cuda[:N]", help="Device to run networks on.  [default: auto]")
 @click.option(
     "--dtype", type=click.Choice(["fp32", "bf16", "fp16"]), help="Precision of networks.  [default: fp32]"
 )
@@ -90,11 +91,13 @@ class Shard(click.ParamType[tuple[int, int]]):
     type=click.Choice(["local", "ray"]),
     default="local",
     show_default=True,
-    help="This machine, or a Ray cluster: RAY_ADDRESS's, or one made for the run.",
+    help="local: this machine. ray: a Ray cluster, at RAY_ADDRESS or started for the run.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Decode processes.  [default: the usable cores]")
 @click.option(
-    "--batch-size", type=click.IntRange(1), help="Rows encoded together.  [default: 8 clips or 64 texts]"
+    "--workers", type=click.IntRange(1), help="Number of decoding processes.  [default: the usable cores]"
+)
+@click.option(
+    "--batch-size", type=click.IntRange(1), help="Rows to encode together.  [default: 8 clips or 64 texts]"
 )
 @click.option(
     "--timeout",
@@ -102,28 +105,32 @@ class Shard(click.ParamType[tuple[int, int]]):
     type=click.FloatRange(min=0, min_open=True),
     default=600.0,
     show_default=True,
-    help="Longest decoding of one clip, in seconds.",
+    help="Time limit for decoding one clip, in seconds.",
 )
 @click.option(
-    "--strict", is_flag=True, help="Fail damaged files, rather than keep what can be read as 'partial'."
+    "--strict",
+    is_flag=True,
+    help="Mark damaged files as failed instead of keeping the readable part as 'partial'.",
 )
 @click.option("--hash-sources", is_flag=True, help="Record the SHA-256 of every video file.")
-@click.option("--limit", type=click.IntRange(1), help="Do at most this many clips now.")
+@click.option("--limit", type=click.IntRange(1), help="Process at most N clips.")
 @click.option(
     "--shard",
     type=Shard(),
-    help="Do every n-th clip from the i-th: one of n jobs, none of which seals.  "
-    "[default: all, or a Slurm job array's]",
+    help="Process shard i of n (0-based). Shards never seal the store.  [default: "
+    "all clips, or the shard of a Slurm job array]",
 )
-@click.option("--retry-failed", is_flag=True, help="Try the clips again that failed before.")
-@click.option("--corpus", help="What the corpus is called in the store.  [default: the manifest's name]")
+@click.option("--retry-failed", is_flag=True, help="Retry clips that failed before.")
+@click.option("--corpus", help="Name of the corpus in the store.  [default: the manifest's name]")
 @click.option("--licence", default=NO_LICENCE, show_default=True, help="SPDX licence of the features.")
 @click.option("--citation", default="", help="How to cite the store.")
 @click.option(
     "--store-version", "version", default="1.0.0", show_default=True, help="Version of the sealed store."
 )
-@click.option("--no-seal", is_flag=True, help="Leave sealing to 'obygaze store seal'.")
-@click.option("--dry-run", is_flag=True, help="Only say what is to be done and how long it would take.")
+@click.option("--no-seal", is_flag=True, help="Do not seal; run 'obygaze store seal' later.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the work to be done and its estimated duration, then stop."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def extract(
@@ -142,17 +149,17 @@ def extract(
     compiled: bool,
     **settings: Any,
 ) -> None:
-    """Extract the clips of MANIFEST, or the texts of a list, into STORE, resuming where it was stopped.
+    """Extract the clips of MANIFEST, or the texts of a list, into STORE; resumes where it stopped.
 
-    Finished clips are safe in STORE.staging at once. When every clip is done, or has failed with a reason,
-    the stage is sealed as STORE-VERSION, which nothing changes any more.
+    Finished clips are saved in STORE.staging at once. When every clip is done or failed with a reason,
+    the staging folder is sealed as STORE-VERSION, which never changes.
 
-    With several backbones each clip is decoded once for all of them. Several GPUs: one job each, with --shard
-    and CUDA_VISIBLE_DEVICES, or --engine ray. docs/slurm.md has whole job scripts.
+    With several backbones, each clip is decoded once for all. With several GPUs, run one job per GPU (--shard
+    and CUDA_VISIBLE_DEVICES) or use --engine ray. docs/slurm.md has complete job scripts.
 
     The backbones clip-text and sentence read texts: MANIFEST is then a CSV with text_id and text, or with
-    caption_id and caption, or a .txt with one text a line. What is longer than the backbone takes is cut, and
-    'partial'.
+    caption_id and caption, or a .txt with one text per line. Texts longer than the backbone's limit are cut
+    and marked 'partial'.
 
     \b
     Exit codes: 0 all done, 1 error, 2 usage, 3 done but some clips failed,
@@ -216,7 +223,7 @@ def _refuse_options_of_frames(ctx: click.Context, names: Sequence[str]) -> None:
 
 
 def choose_shard(given: tuple[int, int] | None) -> tuple[int, int]:
-    """Take the shard that was given, or that of a task of a Slurm job array, or everything."""
+    """Return the given shard, that of a task of a Slurm job array, or everything."""
     from obygaze_features.extraction import array_shard
 
     if given is not None:
@@ -236,7 +243,7 @@ def read_recipes(
     dtype: str | None,
     compiled: bool,
 ) -> "tuple[Recipe, ...]":
-    """Say how the backbones are built.
+    """Read from the options how to build each backbone.
 
     Parameters
     ----------
@@ -285,6 +292,6 @@ def _not_taken(name: str, option: str, value: str, names: Sequence[str]) -> str:
 
 
 def _absolute(weights: str) -> str:
-    """Name weights that are a path so that another process finds them too."""
+    """Make a path to weights absolute, so that other processes find it."""
     path = Path(weights).expanduser()
     return str(path.absolute()) if path.exists() else weights

@@ -24,7 +24,7 @@ SHOWN_REMARKS = 5
 
 @contextmanager
 def progress(n_clips: int, unit: str = "clip") -> "Iterator[Callable[[RunReport, list[ClipResult]], None]]":
-    """Show progress on stderr, moved by what this context gives."""
+    """Show a progress bar on stderr, advanced by the function this context yields."""
     done = 0
     with progress_bar("extract", unit) as show:
 
@@ -38,7 +38,7 @@ def progress(n_clips: int, unit: str = "clip") -> "Iterator[Callable[[RunReport,
 
 
 def show_estimate(what: "Estimate | TextEstimate", *, as_json: bool) -> None:
-    """Print what a dry run estimated, of clips or of texts."""
+    """Print the estimate of a dry run, for clips or texts."""
     if as_json:
         click.echo(json.dumps(what.record()))
         return
@@ -63,7 +63,7 @@ def show_outcome(
     as_json: bool,
     unit: str = "clip",
 ) -> None:
-    """Say what became of the clips, in this run and in those before; `unit` is what a row is."""
+    """Print the outcome of the clips in this run and earlier ones; `unit` names a row."""
     entries = stage.status()
     counts = {
         status: sum(e.status == status for e in entries.values()) for status in ("ok", "partial", "failed")
@@ -122,5 +122,5 @@ def _duration(seconds: float) -> str:
 
 
 def note(text: str) -> None:
-    """Say something on stderr that is no error."""
+    """Print a note on stderr."""
     click.echo(f"obygaze: note: {text}", err=True)

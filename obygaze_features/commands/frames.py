@@ -1,4 +1,4 @@
-"""`obygaze frames`: show or save the very frames that an extraction would use."""
+"""`obygaze frames`: show or save the frames an extraction would use."""
 
 import errno
 import json
@@ -23,28 +23,32 @@ if TYPE_CHECKING:
 @click.option(
     "--n",
     type=click.IntRange(min=1),
-    help="Frames spread evenly: number int(i * L / n) of L.  [default: 32; 1 of a still]",
+    help="Number of evenly spaced frames: frame int(i * L / n) of L.  [default: 32; 1 for a still]",
 )
 @click.option(
-    "--indices", metavar="LIST", help="Exactly these frames, counted from 0 in the whole video, e.g. 0,5,390."
+    "--indices", metavar="LIST", help="Indices of the frames, 0-based over the whole video, e.g. 0,5,390."
 )
-@click.option("--fps", "rate", type=float, help="The frame nearest to every 1/FPS seconds.")
+@click.option("--fps", "rate", type=float, help="Take the frame nearest to every 1/FPS seconds.")
 @click.option(
-    "--keyframes", type=click.IntRange(min=1), help="The key frame nearest to each of that many even times."
+    "--keyframes",
+    type=click.IntRange(min=1),
+    help="Take the keyframe nearest to each of this many evenly spaced times.",
 )
-@click.option("--start", type=float, help="Sample from this time on, in seconds as a player shows them.")
-@click.option("--end", type=float, help="Sample before this time, in seconds.")
+@click.option("--start", type=float, help="Start of sampling, in seconds as shown by a player.")
+@click.option("--end", type=float, help="End of sampling (exclusive), in seconds.")
 @click.option(
-    "--npz", type=click.Path(path_type=Path), help="Save frames [F,H,W,3] uint8, index and time_s here."
+    "--npz",
+    type=click.Path(path_type=Path),
+    help="Save frames [F,H,W,3] uint8, index and time_s to this file.",
 )
 @click.option(
     "--sheet",
     type=click.Path(path_type=Path),
-    help="Save a contact sheet here (.png): small pictures, each with its number and time.",
+    help="Save a contact sheet (.png): thumbnails with their index and time.",
 )
-@click.option("--strict", is_flag=True, help="Refuse a video with any damage seen.")
+@click.option("--strict", is_flag=True, help="Refuse videos with visible damage.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("--force", is_flag=True, help="Replace files that exist.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 def frames(
     video: Path,
     n: int | None,
@@ -59,9 +63,9 @@ def frames(
     as_json: bool,
     force: bool,
 ) -> None:
-    """Show or save the very frames that an extraction would use.
+    """Show or save the frames an extraction would use.
 
-    Pictures are kept only where --npz or --sheet asks for them. A still image has one frame, at time 0.
+    Pixels are saved only with --npz or --sheet. A still image has one frame, at time 0.
 
     \b
     Examples:

@@ -15,28 +15,30 @@ SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a =
 
 @click.command()
 @click.argument("manifest", type=PATH)
-@click.option("--pairs", type=PATH, help="CSV of what to map: image_id, text, perhaps group.")
-@click.option("--prompts", type=PATH, help="List of texts, as for extract: every image is mapped for each.")
-@click.option("--out", type=PATH, required=True, help="Zarr of the maps.")
+@click.option("--pairs", type=PATH, help="CSV of the pairs to map: image_id, text and optionally group.")
+@click.option(
+    "--prompts", type=PATH, help="List of texts, as for extract; every image is mapped for every text."
+)
+@click.option("--out", type=PATH, required=True, help="Zarr store to write the maps to.")
 @click.option(
     "--weights", metavar="WEIGHTS", help="A folder, repository[@revision] or file.  [default: CLIP's]"
 )
 @click.option(
     "--score",
     type=click.Choice(["cosine", "dot"]),
-    help="What the gradient is of: the cosine of image and text, or their dot product.  [default: cosine]",
+    help="Quantity to differentiate: cosine or dot product of image and text.  [default: cosine]",
 )
 @click.option(
     "--network",
     metavar="MODULE:FUNCTION",
-    help="Map an image network that this function makes, in place of a CLIP; a text is then the number of a "
-    "class, from 0. Needs --layer and --weights.",
+    help="Function that builds an image network to map in place of a CLIP; "
+    "texts are then class indices (0-based). Needs --layer and --weights.",
 )
-@click.option("--layer", help="Layer of --network whose output is weighted, such as layer4.")
+@click.option("--layer", help="Target layer of --network, such as layer4.")
 @click.option(
-    "--device", default="auto", show_default=True, metavar="auto|cpu|cuda[:N]", help="Where it runs."
+    "--device", default="auto", show_default=True, metavar="auto|cpu|cuda[:N]", help="Device to run on."
 )
-@click.option("--force", is_flag=True, help="Replace maps that are there already.")
+@click.option("--force", is_flag=True, help="Replace existing maps.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def gradcam(
     manifest: Path,
@@ -51,7 +53,7 @@ def gradcam(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Map what in the still images of MANIFEST a network's similarity to texts comes from.
+    """Compute Grad-CAM maps of text similarity for the still images of MANIFEST.
 
     Grad-CAM with the network at hand; 'obygaze audit saliency --maps' measures the maps in regions, lays them
     over pictures and draws their means. An image that cannot be read whole stops it: leave it out of the

@@ -1,4 +1,4 @@
-"""`obygaze lm`: how probable a language model finds captions."""
+"""`obygaze lm`: score captions with a causal language model."""
 
 import json
 from pathlib import Path
@@ -12,17 +12,19 @@ import click
     "--model",
     default="openai-community/gpt2",
     show_default=True,
-    help="A causal language model: a folder with its weights and its tokenizer, or OWNER/NAME[@REVISION] on "
-    "the hub.",
+    help="Causal language model: a folder with weights and tokenizer, or OWNER/NAME[@REVISION] on the hub.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="CSV file; a JSON record goes beside it."
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="CSV file to write; a JSON record goes beside it.",
 )
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:NUMBER.")
-@click.option("--force", is_flag=True, help="Replace files that are there, and begin anew.")
+@click.option("--device", default="auto", show_default=True, help="Device: auto, cpu, cuda or cuda:NUMBER.")
+@click.option("--force", is_flag=True, help="Replace existing files and start again.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON document.")
 def lm(texts: Path, model: str, out: Path, device: str, force: bool, as_json: bool) -> None:
-    """Measure the probabilities that a causal language model gives to texts: priors for Gender Scores.
+    """Score texts with a causal language model (token probabilities, the priors of Gender Scores).
 
     TEXTS is a CSV file of text_id and text, as `obygaze audit gender-score --list-texts` writes it, or of
     caption_id and caption; or a .txt file, one text a line. Every text is scored once; one with [MASK] or
@@ -30,8 +32,8 @@ def lm(texts: Path, model: str, out: Path, device: str, force: bool, as_json: bo
     the probabilities of all tokens and of the end token, each given the begin token and what stands before
     it; their product, geometric and harmonic mean stand beside it.
 
-    What is done is kept in OUT.partial: the same command goes on where it was stopped. A text that is too
-    long for the model is an error before any work.
+    Finished texts are kept in OUT.partial: the same command resumes where it stopped. A text that is too
+    long for the model is reported as an error before work starts.
 
     \b
     Examples:

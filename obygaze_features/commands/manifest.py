@@ -18,14 +18,14 @@ PATH = click.Path(path_type=Path)  # a missing file is the reader's to report, i
 SHOWN_ROWS = 5
 
 out_option = click.option(
-    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The manifest to write."
+    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Manifest to write."
 )
-force_option = click.option("--force", is_flag=True, help="Replace the manifest if it is there.")
+force_option = click.option("--force", is_flag=True, help="Replace an existing manifest.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 videos_option = click.option(
     "--videos",
     type=click.Path(path_type=Path),
-    help="Folder of the video files, for the manifest to point to.",
+    help="Folder of the video files that the manifest refers to.",
 )
 
 
@@ -33,8 +33,8 @@ videos_option = click.option(
 def import_() -> None:
     """Make a manifest from annotations or from a folder of videos or images.
 
-    What is left out or missing is counted on stderr. Videos beneath the manifest's folder, or in a folder
-    beside it, are kept by relative paths, so that the manifest moves together with its films.
+    Prints the numbers of skipped and missing clips on stderr. Videos below the manifest's folder, or in one
+    beside it, are stored as relative paths, so that manifest and films can be moved together.
 
     \b
     Examples:
@@ -106,9 +106,9 @@ def import_mediaeval15_(source: Path, out: Path, videos: Path | None, force: boo
     """Import the clips of MediaEval 2015 Affective Impact of Movies.
 
     SOURCE is clips.csv, or the folder that holds it: columns clip (the video's file name), movie, split (dev,
-    test), and valence, arousal, violence where they are known. Without a column split, dev.txt and test.txt
-    beside it list the movies of each side. The organisers give the data out against a signed form; this table
-    is to be made of their files.
+    test), and valence, arousal, violence if known. Without a column split, dev.txt and test.txt
+    beside it list the movies of each side. The organisers release the data against a signed form; build this
+    table from their files.
 
     \b
     Examples:
@@ -135,10 +135,10 @@ def import_mediaeval15_(source: Path, out: Path, videos: Path | None, force: boo
     default="obygaze12",
     show_default=True,
     metavar="NAME|FILE",
-    help="Levels and concepts of the spans: a built-in codebook, or the file of your own.",
+    help="Codebook of the spans' levels and concepts: a built-in name or your own file.",
 )
 @click.option(
-    "--rate", metavar="FPS", help="Frame rate of times that end in frames (hh:mm:ss:ff): 25, 23.976."
+    "--rate", metavar="FPS", help="Frame rate of times given with frames (hh:mm:ss:ff), such as 25 or 23.976."
 )
 @force_option
 def import_folder_(
@@ -146,7 +146,7 @@ def import_folder_(
 ) -> None:
     """Import a folder of videos, whole or cut into spans.
 
-    A clip for each file below SOURCE, or for each span that the CSV names. A clip's id is its path without
+    Makes one clip per file below SOURCE, or per span of the CSV. A clip's id is its path without
     suffix (and its span), separators turned into "-"; its movie is the first sub-folder, or the file's name.
     In the CSV, videos are named relative to SOURCE; an empty start_s and end_s stand for the whole file.
     Times are seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate. Excel's CSV with semicolons and decimal commas
@@ -178,7 +178,7 @@ def import_folder_(
 def import_images_(source: Path, out: Path, force: bool) -> None:
     """Import a folder of still images, each a clip of one frame.
 
-    A clip for each .jpg, .png, .webp, .bmp or .tif below SOURCE. Its id is its path without suffix,
+    Makes one clip per .jpg, .png, .webp, .bmp or .tif below SOURCE. Its id is its path without suffix,
     separators turned into "-"; its movie is the first sub-folder, or SOURCE for images at the top.
 
     \b
@@ -212,7 +212,7 @@ def _hop(ctx: click.Context, param: click.Parameter, value: str) -> float | None
     required=True,
     type=click.FloatRange(0.001),
     metavar="SECONDS",
-    help="Length of a window, best that of the clips that a model was trained on.",
+    help="Length of a window; best close to the clips the model was trained on.",
 )
 @click.option(
     "--hop",
@@ -220,15 +220,15 @@ def _hop(ctx: click.Context, param: click.Parameter, value: str) -> float | None
     show_default=True,
     callback=_hop,
     metavar="SECONDS|auto",
-    help="Time from a window's start to the next one's. auto: a quarter of the window, at least 5 s.",
+    help="Time between the starts of two windows. auto: a quarter of the window, at least 5 s.",
 )
 @out_option
 @force_option
 def import_film_(films: tuple[Path, ...], window: float, hop: float | None, out: Path, force: bool) -> None:
     """Import whole films, each cut into windows of equal length that may overlap.
 
-    A clip for each window; its id is the film's file name without suffix, and a number. The last window of a
-    film is moved back to end with it; a film shorter than a window is one clip. `obygaze extract` decodes
+    Makes one clip per window; its id is the film's file name without suffix, and a number. The last window of
+    a film is moved back to end with it; a film shorter than a window is one clip. `obygaze extract` decodes
     overlapping windows in one pass.
 
     \b
@@ -248,10 +248,12 @@ def import_film_(films: tuple[Path, ...], window: float, hop: float | None, out:
 
 @click.command()
 @click.argument("manifest", type=PATH)
-@click.option("--rows", type=click.IntRange(0), default=SHOWN_ROWS, show_default=True, help="Clips to show.")
+@click.option(
+    "--rows", type=click.IntRange(0), default=SHOWN_ROWS, show_default=True, help="Number of clips to show."
+)
 @json_option
 def inspect(manifest: Path, rows: int, as_json: bool) -> None:
-    """Check a manifest, and show what is in it and which of its videos are on this machine.
+    """Check a manifest; show its content and which videos are on this machine.
 
     \b
     Examples:
@@ -282,16 +284,18 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
 @out_option
 @click.option("--onto", type=PATH, help="Manifest of the clips to label.")
 @click.option(
-    "--window", type=click.FloatRange(0, min_open=True), help="Cut films into windows of so many seconds."
+    "--window",
+    type=click.FloatRange(0, min_open=True),
+    help="Cut films into windows of this length in seconds.",
 )
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
     default=0.2,
     show_default=True,
-    help="Smallest share of a clip's duration that an annotation must cover to count.",
+    help="Minimum share of a clip's duration that an annotation must cover to count.",
 )
-@click.option("--per-annotator", is_flag=True, help="A row for each annotator, in place of the merged one.")
+@click.option("--per-annotator", is_flag=True, help="Write a row per annotator instead of one merged row.")
 @force_option
 def project(
     annotations: Path,
@@ -305,8 +309,8 @@ def project(
     """Project free annotations onto clips, or onto equal windows (Tores et al., CVPR 2024, App. 7.2).
 
     An annotation counts for a clip if it covers enough of it; the highest level wins, concepts given at that
-    level are united, first for each annotator and then over annotators. A clip that nobody touched is
-    at the lowest level (EN); clips of a movie that nobody annotated stay without a level.
+    level are united, first for each annotator and then over annotators. A clip without annotations is
+    at the lowest level (EN); clips of a movie without any annotation stay without a level.
 
     \b
     Examples:
@@ -341,7 +345,7 @@ def _folder_of(path: Path) -> Path:
 
 
 def _refuse_to_replace(out: Path, force: bool, codebook: "Codebook | None" = None) -> None:
-    """Stop before any work is done, rather than after."""
+    """Refuse to replace a manifest before any work is done."""
     from obygaze_features.manifest import BUILTIN, ManifestError, codebook_file, holds_codebook
 
     beside = codebook_file(out)

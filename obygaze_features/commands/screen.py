@@ -1,4 +1,4 @@
-"""Tables no wider than the terminal."""
+"""Lay out tables that fit the terminal."""
 
 import shutil
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ NARROWEST = 8
 
 
 def terminal_width() -> int:
-    """Give the columns of the terminal; 80 where that is unknown."""
+    """Return the columns of the terminal; 80 if unknown."""
     return shutil.get_terminal_size((80, 24)).columns
 
 
 def table(rows: Sequence[Sequence[object]], headers: Sequence[str] = (), width: int | None = None) -> str:
-    """Lay out a table within a width, by default the terminal's; long cells go on in the next line.
+    """Lay out a table within a width, by default the terminal's; long cells wrap.
 
     The first column, which names the row, is wrapped last.
     """

@@ -1,4 +1,4 @@
-"""`obygaze store`: list, look at, seal and verify stores."""
+"""`obygaze store`: list, inspect, seal and verify stores."""
 
 import json
 from collections.abc import Iterator
@@ -81,7 +81,7 @@ def _may_be_sealed(path: Path) -> bool:
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def inspect(store: Path, as_json: bool) -> None:
-    """Show what a store holds and where it came from.
+    """Show a store's content and provenance.
 
     \b
     Examples:
@@ -154,19 +154,19 @@ def _shown(value: object) -> str:
 @click.command()
 @click.argument("name", type=LOCAL)
 @click.option("--licence", required=True, help="SPDX expression such as CC-BY-4.0, or NOASSERTION.")
-@click.option("--citation", default="", help="How to cite the store, one line.")
+@click.option("--citation", default="", help="How to cite the store, in one line.")
 @click.option(
-    "--store-version", "version", default="1.0.0", show_default=True, help="Version of the content."
+    "--store-version", "version", default="1.0.0", show_default=True, help="Version of the store's content."
 )
-@click.option("--parent", help="The sealed store that this one continues, such as stores/films-1.0.0.")
-@click.option("--allow-missing", is_flag=True, help="Seal although clips are still to do.")
+@click.option("--parent", help="Sealed store that this one extends, such as stores/films-1.0.0.")
+@click.option("--allow-missing", is_flag=True, help="Seal even if clips are still to be extracted.")
 def seal(
     name: Path, licence: str, citation: str, version: str, parent: str | None, allow_missing: bool
 ) -> None:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
 
-    A store that grew names its parent, and its version says how: 1.1.0 after 1.0.0 only adds clips or
-    backbones, 2.0.0 may change rows.
+    An extended store names its parent, and its version shows what changed: 1.1.0 after 1.0.0 only adds clips
+    or backbones, 2.0.0 may change rows.
 
     \b
     Examples:
@@ -199,12 +199,12 @@ def seal(
 
 @click.command()
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option("--quick", is_flag=True, help="Sizes and counts alone: milliseconds.")
-@click.option("--full", is_flag=True, help="Every row, the schema, ids, statuses and finiteness too.")
+@click.option("--quick", is_flag=True, help="Check only sizes and counts (milliseconds).")
+@click.option("--full", is_flag=True, help="Also check every row: schema, ids, statuses, finiteness.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json: bool) -> None:
-    """Check every file of a store against its manifest of digests; exit with 3 if something is wrong.
+    """Check every file of a store against its digests; exit with 3 if a check fails.
 
     \b
     Examples:

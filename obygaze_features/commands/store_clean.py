@@ -1,4 +1,4 @@
-"""`obygaze store rm, gc`: remove stores and stages that nobody needs any more."""
+"""`obygaze store rm, gc`: remove stores and staging folders that are no longer needed."""
 
 import os
 import re
@@ -21,9 +21,9 @@ VERSION = re.compile(r"-\d+\.\d+\.\d+")
 @click.argument("places", metavar="STORE|STAGE...", nargs=-1, required=True, type=LOCAL)
 @YES
 def rm(places: tuple[Path, ...], yes: bool) -> None:
-    """Remove sealed stores and stages, after a question.
+    """Remove sealed stores and staging folders after confirmation.
 
-    Refused for anything else: another folder, a link, a stage that a process writes to. Nothing outside
+    Other folders, links and stages in use by a process are refused. Nothing outside
     the folder is touched.
 
     \b
@@ -38,7 +38,7 @@ def rm(places: tuple[Path, ...], yes: bool) -> None:
 @click.argument("folder", default="stores", type=LOCAL)
 @YES
 def gc(folder: Path, yes: bool) -> None:
-    """Remove stages in FOLDER (default: stores) whose clips are all in a sealed store.
+    """Remove staging folders in FOLDER (default: stores) whose clips are all in a sealed store.
 
     A stage goes if NAME-VERSION beside it has every clip of NAME.staging with the same features, or the same
     failure. Stages that are unfinished, in use, or not sealed stay; the reason is printed.
@@ -72,12 +72,12 @@ def gc(folder: Path, yes: bool) -> None:
 
 
 def _kind(place: Path) -> str:
-    """Say what is at a place.
+    """Name the kind of thing at a path.
 
     Raises
     ------
     StoreError
-        If it is no store or stage of its own, or is in use.
+        If it is not a store or stage itself, or is in use.
     """
     from obygaze_features.store import StoreError, read_stage
 
@@ -95,7 +95,7 @@ def _kind(place: Path) -> str:
 
 
 def _still_needed(path: Path) -> str:
-    """Say why a stage is still needed; empty if a sealed store beside it has all that it has."""
+    """Return why a stage is still needed; empty if a sealed store beside it has all its clips."""
     from obygaze_features.store import StoreError, open_store, read_stage
 
     stage = read_stage(path)

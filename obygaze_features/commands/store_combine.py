@@ -1,4 +1,4 @@
-"""`obygaze store`: compare stores, and merge them."""
+"""`obygaze store`: compare and merge stores."""
 
 import json
 from pathlib import Path
@@ -18,9 +18,9 @@ SHOWN = 5
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with every clip.")
 @click.pass_context
 def diff(context: click.Context, first: str, second: str, as_json: bool) -> None:
-    """Say in words what differs between two stores: clips, provenance, values; exit with 3 if anything does.
+    """Report differences between two stores (clips, provenance, values); exit with 3 if they differ.
 
-    Values are compared over the clips that both stores have features of: the largest absolute difference, and
+    Values are compared over the clips with features in both stores: the largest absolute difference, and
     the smallest cosine of two corresponding vectors.
 
     \b
@@ -49,8 +49,8 @@ def diff(context: click.Context, first: str, second: str, as_json: bool) -> None
 @click.option("--out", required=True, type=LOCAL, help="Name of the result.")
 @click.option("--store-version", "version", default="1.0.0", show_default=True, help="Version of the result.")
 @click.option("--licence", help="SPDX expression; needed if the stores' licences differ.")
-@click.option("--citation", help="Needed if the stores' citations differ.")
-@click.option("--corpus", help="What the corpus is called; needed if the stores' differ.")
+@click.option("--citation", help="How to cite the result; needed if the stores' citations differ.")
+@click.option("--corpus", help="Name of the corpus; needed if the stores' differ.")
 def merge(
     stores: tuple[str, ...],
     out: Path,
@@ -59,10 +59,10 @@ def merge(
     citation: str | None,
     corpus: str | None,
 ) -> None:
-    """Make one store of the clips of several, which is what extracting all of them at once would have given.
+    """Merge the clips of several stores into one, equal to extracting all of them at once.
 
-    Refused if their provenance differs, or a clip is in two of them and not equal. The result names its
-    parent, the first store, and those it was merged with.
+    Refused if the provenance differs, or if a clip in two stores has different rows. The result names its
+    parent (the first store) and the other stores.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`obygaze store`: import and export features, write cards for others."""
+"""`obygaze store`: import and export features, write dataset cards."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,31 +28,30 @@ SHOWN = 5
 @click.option(
     "--ids",
     metavar="NAME|FILE",
-    help="For --from table: the column or array of ids, or a file with an id per row.  "
-    "[default: clip_id, clip_ids, id or ids; obs names of AnnData]",
+    help="For --from table: the column or array of ids, or a file with one id per row.  [default: "
+    "clip_id, clip_ids, id or ids; obs names of AnnData]",
 )
-@click.option("--backbone", help="What the features are called in the store; an exported file knows.")
+@click.option("--backbone", help="Name of the backbone in the store; exported files carry it.")
 @click.option(
     "--array",
     type=click.Choice(FEATURE_ARRAYS),
     default=FEATURE_ARRAYS[0],
     show_default=True,
-    help="What the array of a clip is: pooled [D], frames [F, D] or tokens [T, D].",
+    help="Kind of array per clip: pooled [D], frames [F, D] or tokens [T, D].",
 )
 @click.option(
     "--pattern",
-    help="How the files or groups are called, without suffix, from the manifest's columns; {video} is the "
-    "video's name without folder and suffix.  [default: {video}; for hdf5 and table {clip_id}]",
+    help="Names of the files or groups, without suffix, built from the manifest's columns; "
+    "{video} is the video's name without folder and suffix.  [default: {video}; "
+    "for hdf5 and table {clip_id}]",
 )
-@click.option(
-    "--declared", type=click.Path(path_type=Path), help="JSON: the fields of provenance that are known."
-)
-@click.option("--dtype", type=click.Choice(FEATURE_DTYPES), help="Convert the values on purpose.")
+@click.option("--declared", type=click.Path(path_type=Path), help="JSON file of the known provenance fields.")
+@click.option("--dtype", type=click.Choice(FEATURE_DTYPES), help="Convert the values to this data type.")
 @click.option("--licence", required=True, help="SPDX expression of the features, or NOASSERTION.")
-@click.option("--citation", default="", help="How to cite the store, one line.")
-@click.option("--corpus", help="What the corpus is called.  [default: the manifest's name]")
+@click.option("--citation", default="", help="How to cite the store, in one line.")
+@click.option("--corpus", help="Name of the corpus.  [default: the manifest's name]")
 @click.option("--store-version", "version", default="1.0.0", show_default=True, help="Version of the store.")
-@click.option("--allow-missing", is_flag=True, help="Seal although clips have no features.")
+@click.option("--allow-missing", is_flag=True, help="Seal even if clips have no features.")
 def import_(
     manifest: Path,
     source: Path,
@@ -70,10 +69,10 @@ def import_(
     version: str,
     allow_missing: bool,
 ) -> None:
-    """Import features extracted with other tools: SOURCE, for the clips of MANIFEST, into a new STORE.
+    """Import features extracted with other tools from SOURCE, for the clips of MANIFEST, into a new STORE.
 
     The names of files, or the ids of rows, are matched with MANIFEST. A clip without a video in the manifest
-    has no file, so it is missing. The store is marked as imported; what --declared does not state is
+    has no file, so it counts as missing. The store is marked as imported; what --declared does not state is
     unknown, the times of the frames included.
 
     \b
@@ -156,23 +155,23 @@ def _say_unknown(names: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("store")
 @click.argument("file", type=LOCAL)
-@click.option("--backbone", help="Whose features; needed if the store has several.")
+@click.option("--backbone", help="Backbone to export; needed if the store has several.")
 @click.option(
     "--to",
     "kind",
     type=click.Choice(["hdf5", "h5ad"]),
     required=True,
-    help="HDF5 with a group per clip and all arrays, or AnnData with the pooled features.",
+    help="hdf5: one group per clip with all arrays. h5ad: AnnData of the pooled features.",
 )
 @click.option(
     "--manifest",
     type=click.Path(path_type=Path),
-    help="Manifest of the clips: writes level and concepts too, in `obs` (h5ad) or as attributes (hdf5).",
+    help="Manifest of the clips, to add level and concepts: in `obs` (h5ad) or as attributes (hdf5).",
 )
 def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Path | None) -> None:
-    """Write a store's features as HDF5 or AnnData, for programs that read no Zarr.
+    """Write a store's features as HDF5 or AnnData, for tools that do not read Zarr.
 
-    Movie, span and status of each clip come along; level and concepts with --manifest. Concepts are
+    Includes movie, span and status of each clip; with --manifest also level and concepts. Concepts are
     separated by semicolons.
 
     \b
@@ -212,15 +211,15 @@ def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str
 
 @click.command()
 @click.argument("store")
-@click.option("--out", type=LOCAL, help="Folder for README.md and croissant.json, not the store's.")
+@click.option("--out", type=LOCAL, help="Folder for README.md and croissant.json, outside the store.")
 @click.option("--licence", help="SPDX expression; needed if the store was sealed without one.")
-@click.option("--citation", help="How to cite the store, if not as it says itself.")
-@click.option("--url", help="Where the store's folder is served, for croissant.json.")
-@click.option("--force", is_flag=True, help="Replace these files if they are there.")
+@click.option("--citation", help="How to cite the store, if not as recorded in it.")
+@click.option("--url", help="URL of the store's folder, for croissant.json.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 def card(
     store: str, out: Path | None, licence: str | None, citation: str | None, url: str | None, force: bool
 ) -> None:
-    """Write a store's dataset card anew, and croissant.json, beside the store: a sealed store never changes.
+    """Regenerate a store's dataset card and croissant.json outside the store (sealed stores never change).
 
     Without --out the card is printed.
 

@@ -1,4 +1,4 @@
-"""What the `obygaze store` commands share: paths as arguments, progress, and the store that was made."""
+"""Share path arguments, progress bars and summaries between the `obygaze store` commands."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class LocalPath(click.Path):
-    """A path on this machine; a URL would be taken for folders with odd names, so it is refused."""
+    """A path on this machine; refuses URLs, which would otherwise be read as folder names."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Take a path."""
@@ -33,7 +33,7 @@ LOCAL = LocalPath(path_type=Path, readable=False)
 
 @contextmanager
 def files_bar(what: str) -> Iterator[Callable[[int, int, int], None]]:
-    """Show progress in files, with the bytes beside it; moved by (done, total, bytes)."""
+    """Show a progress bar over files and bytes; yields its update(done, total, bytes)."""
     with progress_bar(what, "file") as show:
         yield lambda done, total, octets: show(done, total, f"{octets / 1e6:.1f} MB")
 
@@ -46,7 +46,7 @@ def fingerprint(path: Path) -> str:
 
 
 def say_sealed(path: Path) -> None:
-    """Say what a store that was just made holds."""
+    """Print what a newly made store holds."""
     from obygaze_features.store import open_store
 
     store = open_store(path)

@@ -1,4 +1,4 @@
-"""What `obygaze store import` reads: names of clips from a manifest, tensors from torch, declarations."""
+"""Read the inputs of `obygaze store import`: clip names from a manifest, torch tensors, declarations."""
 
 import json
 import pickle
@@ -20,9 +20,9 @@ _FIELD = re.compile(r"\{(\w*)\}")
 
 
 def names_of(manifest: "Manifest", pattern: str) -> dict[str, str]:
-    """Write the clips' names by a pattern such as {movie}/{video}; clip id -> name.
+    """Build the clips' names from a pattern such as {movie}/{video}; returns clip id -> name.
 
-    A clip that lacks what the pattern asks for (no video is known) has no name, so no features.
+    A clip without a value for the pattern (no video is known) has no name and so no features.
 
     Raises
     ------
@@ -50,12 +50,12 @@ def _stem(video: str) -> str:
 
 
 def read_declared(path: Path | None) -> dict[str, object]:
-    """Read what is declared of the features: one JSON object."""
+    """Read the declared provenance: one JSON object."""
     return {} if path is None else parse_declared(path.read_text(encoding="utf-8"), str(path))
 
 
 def parse_declared(text: str, where: str) -> dict[str, object]:
-    """Read a declaration from its text; `where` is what messages call it."""
+    """Parse a declaration; `where` names it in messages."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -69,7 +69,7 @@ def parse_declared(text: str, where: str) -> dict[str, object]:
 def open_source(
     source: Path, kind: str, ids: str | None
 ) -> Iterator[tuple[Mapping[str, "Piece"], dict[str, str]]]:
-    """Open what is imported; yield name -> features, and what the file says of itself."""
+    """Open the source; yield name -> features and the provenance the file states."""
     from obygaze_features.store.import_sources import files_below, hdf5_pieces, read_npy
     from obygaze_features.store.import_tables import table_pieces
 
@@ -86,7 +86,7 @@ def open_source(
 
 
 def read_pth(path: Path) -> "NDArray[Any]":
-    """Read one tensor that torch saved; never a pickle of anything else.
+    """Read one tensor saved by torch; unpickles nothing else.
 
     bfloat16, which numpy lacks, becomes float32, which holds every one of its values.
     """

@@ -1,4 +1,4 @@
-"""`obygaze store pack, unpack, push, pull`: stores on their way from one place to another."""
+"""`obygaze store pack, unpack, push, pull`: pack and transfer stores."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("store", type=LOCAL)
-@click.option("--out", type=LOCAL, help="The zip to make [default: STORE.zip]")
+@click.option("--out", type=LOCAL, help="Zip file to write.  [default: STORE.zip]")
 def pack(store: Path, out: Path | None) -> None:
-    """Put a sealed store into one read-only zip; the same store gives the same bytes.
+    """Pack a sealed store into one read-only zip; the same store gives the same bytes.
 
     It opens like the folder, here or on a server: obygaze store inspect films-1.0.0.zip
 
@@ -35,9 +35,9 @@ def pack(store: Path, out: Path | None) -> None:
 
 @click.command()
 @click.argument("packed", metavar="ZIP", type=LOCAL)
-@click.option("--out", type=LOCAL, help="The folder to make [default: NAME-VERSION beside ZIP]")
+@click.option("--out", type=LOCAL, help="Folder to write.  [default: NAME-VERSION beside ZIP]")
 def unpack(packed: Path, out: Path | None) -> None:
-    """Make a folder of a packed store, every file checked against its digest.
+    """Unpack a store into a folder, checking every file against its digest.
 
     \b
     Examples:
@@ -60,19 +60,20 @@ def unpack(packed: Path, out: Path | None) -> None:
     "--arrays",
     multiple=True,
     metavar="NAME",
-    help=f"Only this feature array ({', '.join(FEATURE_ARRAYS)}); repeatable.",
+    help=f"Copy only this feature array ({', '.join(FEATURE_ARRAYS)}); repeatable.",
 )
 @click.option(
     "--clips",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Frames and tokens of these clips only: one id a line, or a table with a column clip_id.",
+    help="Copy frames and tokens of these clips only: a file with one id per line, "
+    "or a table with a column clip_id.",
 )
 def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | None) -> None:
     """Copy a store, or only some arrays and clips of it, from a server into the folder DEST.
 
     URL is the http(s):// or s3:// address of a store's folder or zip, or hf://datasets/OWNER/NAME[@REVISION].
-    Every file is checked against its digest. Stopped, it goes on where it was; run again, it brings what is
-    missing. Credentials are looked for where the clients of S3 and of the Hub look for them.
+    Every file is checked against its digest. A stopped download resumes; running it again fetches what is
+    missing. Credentials are found as the clients of S3 and of the Hub find them.
 
     \b
     Examples:
@@ -98,7 +99,7 @@ def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | N
 def push(store: Path, destination: str) -> None:
     """Copy a sealed store to DEST: a folder, s3://BUCKET/NAME or hf://datasets/OWNER/NAME.
 
-    A store without a licence is refused. Stopped, it goes on where it was. Credentials are looked for where
+    A store without a licence is refused. A stopped upload resumes. Credentials are found as
     the clients of S3 and of the Hub look for them (AWS_* variables, hf auth login).
 
     \b

@@ -40,21 +40,25 @@ class Share(click.ParamType[float]):
 @click.option(
     "--batch",
     type=click.IntRange(1),
-    help="Pairs of a step, over all processes.  [default: 300 for patches of 32 pixels, 80 for 16]",
+    help="Pairs per step, over all processes.  [default: 300 for patches of 32 pixels, 80 for 16]",
 )
 @click.option("--epochs", type=click.IntRange(1), default=5, show_default=True, help="Passes over the data.")
 @click.option(
-    "--lr", type=float, default=1e-4, show_default=True, help="Learning rate of what CLIP does not have."
+    "--lr", type=float, default=1e-4, show_default=True, help="Learning rate of the parameters added to CLIP."
 )
 @click.option(
-    "--clip-lr-scale", type=float, default=1e-3, show_default=True, help="Factor of it for CLIP's tensors."
+    "--clip-lr-scale",
+    type=float,
+    default=1e-3,
+    show_default=True,
+    help="Factor on the learning rate for CLIP's own parameters.",
 )
 @click.option(
     "--gather-share",
     type=Share(),
     default="1/4",
     show_default=True,
-    help="Factor of the towers' gradients: 1/4 as published with 4 GPUs, 1 for the true gradient.",
+    help="Factor on the towers' gradients: 1/4 as published with 4 GPUs, 1 for the true gradient.",
 )
 @click.option(
     "--arithmetic",
@@ -66,38 +70,40 @@ class Share(click.ParamType[float]):
 @click.option(
     "--chunk",
     type=click.IntRange(1),
-    help="Pairs of a process whose activations are held at a time.  [default: a fourth of the batch]",
+    help="Pairs per process whose activations are held in memory.  [default: a quarter of the batch]",
 )
 @click.option(
-    "--cache", type=LOCAL, help="Folder of decoded frames, which runs may share.  [default: OUT/cache]"
+    "--cache", type=LOCAL, help="Folder of decoded frames; runs may share it.  [default: OUT/cache]"
 )
 @click.option(
     "--exclude-films",
     type=LOCAL,
-    help="File of film titles, one a line, to leave out of training and validation.",
+    help="File of film titles to exclude from training and validation, one per line.",
 )
-@click.option("--resume", is_flag=True, help="Go on with the run in OUT; without one there, begin.")
+@click.option("--resume", is_flag=True, help="Resume the run in OUT, or start one if there is none.")
 @click.option(
     "--save-every", type=click.IntRange(1), default=200, show_default=True, help="Steps between saved states."
 )
-@click.option("--workers", type=click.IntRange(1), help="Decode processes.  [default: the usable cores]")
+@click.option(
+    "--workers", type=click.IntRange(1), help="Number of decoding processes.  [default: the usable cores]"
+)
 @click.option(
     "--device",
     type=click.Choice(["auto", "cpu", "cuda"]),
     default="auto",
     show_default=True,
-    help="Where the network runs; with torchrun each process takes a GPU of its own.",
+    help="Device of the network; with torchrun each process uses its own GPU.",
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Check all inputs but the videos' content, and say what would be done."
+    "--dry-run", is_flag=True, help="Check all inputs except the videos' content and print the plan."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def xclip_lsmdc(dry_run: bool, as_json: bool, **options: Any) -> None:
-    """Train the X-CLIP of LSMDC (Ma et al., ACM MM 2022) from a CLIP.
+    """Train X-CLIP on LSMDC (Ma et al., ACM MM 2022), starting from CLIP.
 
     Frames are decoded once into a cache. The run can be killed at any time and resumes (--resume) from the
-    last saved state, to the same bytes. With torchrun it uses several GPUs, whose number changes rounding
-    alone. OUT gets the weights of every epoch, the chosen ones as model.safetensors, measures and a card.
+    last saved state, to the same bytes. With torchrun it uses several GPUs; their number changes only
+    rounding. OUT gets the weights of every epoch, the best as model.safetensors, the metrics and a card.
 
     \b
     Exit codes: 0 done, 1 error, 2 usage, 130 or 143 stopped (state saved).

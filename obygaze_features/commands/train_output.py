@@ -1,4 +1,4 @@
-"""What `obygaze train` shows: notes and progress, what would be done, and what was."""
+"""Print the notes, progress, plan and outcome of `obygaze train`."""
 
 import json
 import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Shown(Watch):
-    """Shows a training on stderr: notes, and a bar for each part of the work.
+    """Show notes and progress bars of a training on stderr.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Shown(Watch):
         self._move(split, "item", done, total)
 
     def measured(self, split: str, epoch: int, measures: Mapping[str, Any]) -> None:
-        """Show what an evaluation gave."""
+        """Show the result of an evaluation."""
         self.say(f"{split}, epoch {epoch}: {in_words(measures)}")
 
     def _move(self, name: str, unit: str, done: int, total: int, postfix: str = "") -> None:
@@ -65,7 +65,7 @@ class Shown(Watch):
 
 
 def in_words(measures: Mapping[str, Any]) -> str:
-    """Say in a line what an evaluation gave, with the sizes that it depends on."""
+    """Format the result of an evaluation as one line, with the set sizes it depends on."""
     parts = []
     for direction in ("text_to_video", "video_to_text"):
         published = measures["published"][direction]["R@1"]
@@ -108,7 +108,7 @@ def show_plan(plan: "Plan", *, as_json: bool) -> None:
 
 
 def show_outcome(outcome: Outcome, out: Path, *, as_json: bool) -> None:
-    """Show what a training came to."""
+    """Show the outcome of a training."""
     if as_json:
         click.echo(
             json.dumps(
@@ -133,5 +133,5 @@ def show_outcome(outcome: Outcome, out: Path, *, as_json: bool) -> None:
 
 
 def is_first() -> bool:
-    """Tell whether this is the process that prints."""
+    """Return whether this process is the one that prints."""
     return os.environ.get("RANK", "0") == "0"

@@ -1,4 +1,4 @@
-"""`obygaze weights`: networks' weights, fetched before the job that needs them, and checked."""
+"""`obygaze weights`: download network weights before a job, and verify them."""
 
 import json
 import os
@@ -14,9 +14,9 @@ import click
 @click.option("--revision", help="Branch, tag or commit.  [default: main]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def fetch(name: str, revision: str | None, as_json: bool) -> None:
-    """Fetch the weights of NAME, a backbone or a repository, and its tokenizer, to the hub's cache.
+    """Download the weights and tokenizer of NAME (a backbone or a repository) to the hub's cache.
 
-    Prints the commit: write it after an @ wherever the weights are named, so that they stay these.
+    Prints the commit; name the weights as NAME@COMMIT to pin them.
 
     \b
     Examples:
@@ -49,11 +49,11 @@ def fetch(name: str, revision: str | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--sha256", required=True, help="What the digest should be, 64 hexadecimal digits.")
+@click.option("--sha256", required=True, help="Expected digest, 64 hexadecimal digits.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def verify(ctx: click.Context, path: Path, sha256: str, as_json: bool) -> None:
-    """Check the digest of weights: a file, or a folder with config.json and weights.
+    """Verify the digest of a weight file, or of a folder with config.json and weights.
 
     The digest of one file is its SHA-256; of several, that of the lines `digest  name`, as in a store's
     provenance.

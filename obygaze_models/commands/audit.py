@@ -24,18 +24,18 @@ from obygaze_models.commands.audit_output import (
     required=True,
     help="CSV of captions: image_id, caption. With --texts: caption_id, image_id.",
 )
-@click.option("--texts", type=PATH, help="Text store to take the captions from, by caption_id.")
+@click.option("--texts", type=PATH, help="Text store to read the captions from, by caption_id.")
 @TEXTS_BACKBONE
 @click.option("--items", type=FILE, required=True, help="CSV of images: image_id, emotion, level, condition.")
 @click.option(
-    "--lists", type=FILE, help="JSON object of emotion: words.  [default: anger, sadness, happiness]"
+    "--lists", type=FILE, help="JSON object {emotion: [words]}.  [default: anger, sadness, happiness]"
 )
 @click.option(
     "--min-total",
     type=click.IntRange(min=0),
     default=100,
     show_default=True,
-    help="Leave out words with fewer occurrences in all captions.",
+    help="Exclude words with fewer occurrences in all captions.",
 )
 @click.option("--ratio", nargs=2, help="Two conditions: divide the rate of the first by that of the second.")
 @OUT
@@ -55,7 +55,7 @@ def words(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Count how often captions name the emotion that a picture is meant to show.
+    """Count how often captions name the emotion an image is meant to show.
 
     Counts occurrences of the words of the intended emotion per 1,000 captions, by emotion, level and
     condition (Wolfe et al., FAccT 2023, section 4.3).
@@ -91,17 +91,17 @@ def words(
 
 
 @click.command()
-@click.option("--ratings", type=FILE, required=True, help="CSV of ratings: item_id and a column a rater.")
-@click.option("--pairs", is_flag=True, help="Also of every two raters.")
+@click.option("--ratings", type=FILE, required=True, help="CSV of ratings: item_id and one column per rater.")
+@click.option("--pairs", is_flag=True, help="Also report every pair of raters.")
 @OUT
 @FIGURE
 @FORCE
 @JSON
 def alpha(ratings: Path, pairs: bool, out: Path, figure: Path | None, force: bool, as_json: bool) -> None:
-    """Measure how well raters of the same items agree: Cronbach's alpha.
+    """Compute Cronbach's alpha of raters of the same items.
 
-    Items with a missing rating (an empty cell) are left out and counted. Where there is no alpha, the reason
-    is said.
+    Items with a missing rating (an empty cell) are left out and counted. If alpha is undefined, the reason
+    is printed.
 
     \b
     Examples:

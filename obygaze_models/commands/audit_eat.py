@@ -26,31 +26,31 @@ VARIANT = click.option(
     type=click.Choice(["code", "paper"]),
     default="code",
     show_default=True,
-    help="Wording of the prompts. code: of the authors' code, which made the tables ('an angry person'). "
-    "paper: of the paper ('a angry person').",
+    help="Wording of the prompts. code: as in the authors' code, used for the tables ('an angry person'). "
+    "paper: as in the paper ('a angry person').",
 )
 
 
 @click.group(invoke_without_command=True)
 @click.option("--images", type=PATH, help="Store of the targets' embeddings.")
-@click.option("--images-backbone", help="Which of its groups; needed when it has several.")
-@click.option("--texts", type=PATH, help="Store of the attributes' embeddings, of the same space.")
+@click.option("--images-backbone", help="Backbone in the image store; needed if it has several.")
+@click.option("--texts", type=PATH, help="Store of the attributes' embeddings, in the same space.")
 @TEXTS_BACKBONE
 @click.option(
     "--text-items",
     type=FILE,
-    help="CSV of the text store's texts: text_id, text.  [default: the texts that the store carries]",
+    help="CSV of the text store's texts: text_id, text.  [default: the texts in the store]",
 )
 @click.option(
     "--items",
     type=FILE,
-    help="CSV of the targets: item_id and the columns by which tests select.  [default: SOBEM's file names]",
+    help="CSV of the targets: item_id and the columns that tests select on.  [default: SOBEM's file names]",
 )
 @click.option(
     "--tests",
     default="table1",
     show_default=True,
-    help="table1 or table2, for the tests of those tables, or a JSON file of one's own.",
+    help="table1 or table2 for the tests of those tables, or your own JSON file.",
 )
 @VARIANT
 @click.option(
@@ -58,11 +58,14 @@ VARIANT = click.option(
     type=click.IntRange(min=1),
     default=10_000,
     show_default=True,
-    help="Partitions drawn where there are more than 44 targets; up to 44 all are counted.",
+    help="Number of sampled partitions if there are more than 44 targets; up to 44, all are enumerated.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the draws.")
 @click.option(
-    "--published", help="A model of the paper's tables, such as 'CLIP RN50', to put its values beside."
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the sampled partitions."
+)
+@click.option(
+    "--published",
+    help="Model of the paper's tables, such as 'CLIP RN50', to show its published values beside.",
 )
 @click.option(
     "--out",
@@ -92,9 +95,9 @@ def eat(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Test which of two sets of images a space puts closer to which of two sets of texts.
+    """Run embedding association tests (EAT) between two sets of images and two sets of texts.
 
-    Gives for every test the effect size d (Wolfe et al., FAccT 2023, eq. 1), its normal p and the exact or
+    Reports for every test the effect size d (Wolfe et al., FAccT 2023, eq. 1), its normal p and the exact or
     sampled permutation p, one-sided. A star is a normal p below .05 in either tail, as in the paper's tables.
 
     \b
@@ -150,7 +153,7 @@ def _tests(tests: str) -> "tuple[EatTest, ...]":
 @click.option("--out", type=PATH, required=True, help="CSV file: text_id, text, list.")
 @FORCE
 def prompts(variant: str, out: Path, force: bool) -> None:
-    """Write the prompts of the paper's tests, for `obygaze extract` to embed into a text store.
+    """Write the prompts of the paper's tests, as input of `obygaze extract`.
 
     \b
     Examples:

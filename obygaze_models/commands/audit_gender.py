@@ -24,41 +24,41 @@ if TYPE_CHECKING:
     from obygaze_models.audits.gender_score import Similarity
 
 PUBLISHED = click.option(
-    "--published", help="A captioner of the published tables, such as Vilbert, to put its values beside ours."
+    "--published", help="Captioner of the published tables, such as Vilbert, to show its values beside."
 )
 
 
 @click.command("gender-score")
 @click.option("--captions", type=FILE, required=True, help="CSV of captions: caption_id, image_id, caption.")
 @click.option("--objects", type=FILE, required=True, help="CSV of detected objects: image_id, object, p_c.")
-@click.option("--lm", type=FILE, help="CSV of priors: text, lm_mean, as `obygaze lm` makes it.")
+@click.option("--lm", type=FILE, help="CSV of priors: text, lm_mean, as written by `obygaze lm`.")
 @click.option("--texts", type=PATH, help="Store of sentence embeddings of captions and labels.")
 @TEXTS_BACKBONE
 @click.option(
     "--text-items",
     type=FILE,
-    help="CSV of the text store's texts: text_id, text.  [default: the texts that the store carries]",
+    help="CSV of the text store's texts: text_id, text.  [default: the texts in the store]",
 )
-@click.option("--sims", type=FILE, help="CSV of similarities in place of --texts: text, object, sim.")
+@click.option("--sims", type=FILE, help="CSV of similarities (text, object, sim), instead of --texts.")
 @click.option(
     "--mode",
     type=click.Choice(["gs", "ge"]),
     default="gs",
     show_default=True,
-    help="gs: score captions as they are. ge: put man, then woman, in the place of [MASK], <MASK> or the "
-    "gender that a caption names.",
+    help="gs: score captions as they are. ge: replace [MASK], <MASK> or the gender a caption names by man, "
+    "then woman.",
 )
 @click.option(
     "--labels",
     type=click.Choice(["each", "joined"]),
     default="each",
     show_default=True,
-    help="Several objects of an image: the mean over them, or their labels joined into one.",
+    help="How to combine several objects of an image: mean of their scores, or labels joined into one.",
 )
 @click.option(
     "--list-texts",
     type=PATH,
-    help="Write the texts that need embeddings and priors to this CSV (text_id, text), and stop.",
+    help="Write the texts that need embeddings and priors to this CSV (text_id, text), then stop.",
 )
 @PUBLISHED
 @click.option(
@@ -87,12 +87,12 @@ def gender_score(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Score how far the objects of an image make a caption's gender more likely.
+    """Compute Gender Scores: how much an image's objects raise the likelihood of a caption's gender.
 
-    Revises a language model's prior of the caption by its similarity to the objects' labels (Sabir and Padró,
-    2023). The priors are given: no language model runs here, but `obygaze lm` makes them of the texts that
-    --list-texts lists. What lacks a prior, an object or an embedding is listed with its reason, and never
-    counts as 0.
+    Revises a language model's prior of the caption by its similarity to the object labels (Sabir and Padró,
+    2023). The priors are an input: `obygaze lm` computes them for the texts that
+    --list-texts writes. Captions without a prior, an object or an embedding are listed with the reason and
+    never count as 0.
 
     \b
     Examples:
@@ -161,7 +161,7 @@ def _similarity(
 
 @click.command()
 @click.option("--captions", type=FILE, required=True, help="CSV of captions: caption_id, caption.")
-@click.option("--objects-list", type=FILE, required=True, help="Text file of objects, one a line.")
+@click.option("--objects-list", type=FILE, required=True, help="Text file of objects, one per line.")
 @PUBLISHED
 @OUT
 @FIGURE
@@ -176,7 +176,7 @@ def cooc(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Count which gender captions name beside an object.
+    """Count co-occurrences of genders and objects in captions.
 
     Counts captions with the words man and woman, over all and for every object named in the caption, and the
     share of each (Zhao et al., EMNLP 2017).

@@ -19,7 +19,7 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 def csv_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    """Refuse a file of results that is no CSV."""
+    """Refuse an output file that is not a CSV."""
     if value is not None and value.suffix.lower() != ".csv":
         raise click.BadParameter(
             f"'{value}' should end in .csv; .json, .md and .tex files are written beside it"
@@ -28,7 +28,7 @@ def csv_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path 
 
 
 def picture_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    """Refuse a figure of another kind."""
+    """Refuse figure formats other than .pdf, .png and .svg."""
     if value is not None and value.suffix.lower() not in {".pdf", ".png", ".svg"}:
         raise click.BadParameter(f"'{value}' should end in .pdf, .png or .svg")
     return value
@@ -41,16 +41,18 @@ OUT = click.option(
     required=True,
     help="CSV file of the results; JSON, Markdown and LaTeX go beside it.",
 )
-TEXTS_BACKBONE = click.option("--texts-backbone", help="Which of its groups; needed when it has several.")
-FIGURE = click.option(
-    "--figure", type=PATH, callback=picture_file, help="Draw the results: a .pdf, .png or .svg file."
+TEXTS_BACKBONE = click.option(
+    "--texts-backbone", help="Backbone in the text store; needed if it has several."
 )
-FORCE = click.option("--force", is_flag=True, help="Replace files that are there already.")
+FIGURE = click.option(
+    "--figure", type=PATH, callback=picture_file, help="Figure of the results to draw (.pdf, .png or .svg)."
+)
+FORCE = click.option("--force", is_flag=True, help="Replace existing files.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
 
 
 def check(out: Path, figure: Path | None, *, force: bool) -> None:
-    """Refuse before the work, so that nobody waits for a refusal."""
+    """Refuse to replace files before the work starts."""
     from obygaze_features.io import refuse_existing
 
     refuse_existing(*(out.with_suffix(suffix) for suffix in SUFFIXES), figure, force=force)
@@ -68,7 +70,7 @@ def write_rows(rows: "Sequence[Mapping[str, str]]", path: Path, *, force: bool) 
 
 
 def tell_partial(embedded: "Embeddings") -> None:
-    """Say how many embeddings are of a part alone: they are used, and nobody should have to guess it."""
+    """Print a note with the number of embeddings of partial rows, which are used."""
     if embedded.partial:
         name, reason = next(iter(embedded.partial.items()))
         n = f"{len(embedded.partial)} of {len(embedded.rows)} embeddings"
@@ -76,7 +78,7 @@ def tell_partial(embedded: "Embeddings") -> None:
 
 
 def finish(report: "Report", out: Path, figure: Path | None, *, as_json: bool) -> None:
-    """Write a report's files, draw its picture if asked, print it."""
+    """Write a report's files, draw its figure if requested, and print it."""
     from obygaze_models.report import plain, to_json, write_beside
 
     write_beside(report, out.with_suffix(""))

@@ -17,32 +17,33 @@ STORED = ("acts", "head", "texts", "text_items", "pairs")
 
 
 @click.command()
-@click.option("--maps", "given", type=PATH, help="Maps that 'obygaze gradcam' made, to measure as they are.")
+@click.option("--maps", "given", type=PATH, help="Maps written by 'obygaze gradcam', to measure as they are.")
 @click.option("--acts", type=PATH, help="Store whose tokens are the images' last activations.")
-@click.option("--acts-backbone", help="Which of its groups; needed when it has several.")
+@click.option("--acts-backbone", help="Backbone in the store; needed if it has several.")
 @click.option("--head", type=FILE, help=".npz file of the head's weights, with its space.")
-@click.option("--texts", type=PATH, help="Store of the texts' embeddings, of the same space.")
+@click.option("--texts", type=PATH, help="Store of the texts' embeddings, in the same space.")
 @click.option("--texts-backbone", help="Which of its groups; needed when it has several.")
 @click.option("--text-items", type=FILE, help="CSV of the text store's texts: text_id, text.")
-@click.option("--pairs", type=FILE, help="CSV of what to map: image_id, text, perhaps group.")
+@click.option("--pairs", type=FILE, help="CSV of the pairs to map: image_id, text and optionally group.")
 @click.option(
     "--score",
     type=click.Choice(["cosine", "dot"]),
-    help="What the gradient is of. cosine: as the paper says. dot: as the authors' code does.  "
-    "[default: cosine]",
+    help="Quantity to differentiate. cosine: as in the paper. dot: as in the authors' code.  [default: "
+    "cosine]",
 )
 @click.option(
     "--roi", type=FILE, help="CSV of regions in pixels of the 224 x 224 map: image_id, roi, y0, x0, y1, x1."
 )
-@click.option("--overlays", type=PATH, help="Folder for the maps laid over their pictures.")
+@click.option("--overlays", type=PATH, help="Folder for overlays of the maps on their images.")
 @click.option(
-    "--pictures", type=PATH, help="For --overlays: folder of pictures named by image_id, or their manifest."
+    "--pictures", type=PATH, help="For --overlays: folder of images named by image_id, or their manifest."
 )
 @click.option(
     "--out",
     type=PATH,
     required=True,
-    help="Zarr of the maps, the results go beside it (CSV, JSON, Markdown, LaTeX); with --maps the CSV file.",
+    help="Zarr store for the maps, with the results beside it (CSV, JSON, Markdown, LaTeX); "
+    "with --maps, the CSV file.",
 )
 @FIGURE
 @FORCE
@@ -65,10 +66,10 @@ def saliency(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Map where an image's similarity to a text comes from, and how much of it lies in given regions.
+    """Compute Grad-CAM maps of image-text similarity and their share in given regions.
 
-    Grad-CAM from stored activations and the weights of the head, where no network runs; or maps that are
-    there already. A map without any positive value is kept as zeros, marked empty, and left out of means of
+    Uses stored activations and the weights of the head (no network runs), or existing
+    maps (--maps). A map without any positive value is kept as zeros, marked empty, and left out of means of
     shares and hits. The figure shows the mean map of every group; pictures are shown only with --overlays.
 
     \b

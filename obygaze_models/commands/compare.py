@@ -11,7 +11,7 @@ import click
 @click.option("--model", help="Model of RUN_A.  [default: its first]")
 @click.option("--against", help="Model of RUN_B.  [default: the same]")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write the tables into.")
-@click.option("--force", is_flag=True, help="Replace an earlier output in the folder.")
+@click.option("--force", is_flag=True, help="Replace earlier output in the folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as one JSON document.")
 def compare(
     run_a: Path,
@@ -24,7 +24,7 @@ def compare(
 ) -> None:
     """Compare a model of RUN_A with one of RUN_B, paired by movie.
 
-    The two must have been tested on the same clips and labels; what they were trained on may differ, and so
+    Both must have been tested on the same clips and labels; the training data may differ, and so
     may stores, models and seeds. For each metric: the mean difference over movies, tested twice. The exact
     sign-flip test asks whether these trained models differ, the corrected t test whether the methods do.
 

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option(
     "--task",
-    help="What models learn: a task of the manifest's codebook, concept:NAME, levels (ordered) or "
-    "scale:NAME. `obygaze codebook show MANIFEST` lists them.  [default: the codebook's only task]",
+    help="Task to train on: a task of the manifest's codebook, concept:NAME, "
+    "levels (ordered) or scale:NAME. `obygaze codebook show MANIFEST` lists them.  [default: "
+    "the codebook's only task]",
 )
-@click.option("--test", help="What they are tested on.  [default: as trained]")
-@click.option("--negative", multiple=True, help="Level that is negative, in place of --task; repeatable.")
-@click.option("--positive", multiple=True, help="Level that is positive; repeatable.")
+@click.option("--test", help="Task to test on.  [default: as trained]")
+@click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable.")
+@click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable.")
 @click.option("--test-negative", multiple=True, help="The same for the test; repeatable.")
 @click.option("--test-positive", multiple=True, help="The same for the test; repeatable.")
 @click.option(
@@ -30,29 +31,30 @@ if TYPE_CHECKING:
     "models",
     multiple=True,
     metavar="NAME|MODULE:FACTORY",
-    help="A model of the zoo, of an installed package, or of a module; repeatable. The baselines are always "
-    "added.  [default: all of the zoo]",
+    help="Model of the zoo, of an installed package or of a module; repeatable. "
+    "Baselines are always added.  [default: the whole zoo]",
 )
-@click.option("--backbone", help="Which of the store's backbones; needed when it has several.")
+@click.option("--backbone", help="Backbone to read; needed if the store has several.")
 @click.option(
     "--features",
     type=click.Choice(FEATURE_ARRAYS),
-    help="Which array to read.  [default: the first of these that is stored]",
+    help="Array to read.  [default: the first of these that is stored]",
 )
 @click.option(
     "--pool",
     type=click.Choice(["max", "mean"]),
-    help="How frames or tokens become one vector a clip; max is the paper's.  [default: max]",
+    help="Pooling of frames or tokens to one vector per clip; the paper uses max.  [default: max]",
 )
 @click.option(
     "--policy",
     type=click.Choice(["raw", "paper", "released"]),
     default="raw",
     show_default=True,
-    help="Label policy, where the codebook has one. raw: as annotated. paper: a clip without a visual "
-    "concept becomes EN. released: clips whose concepts are all non-visual are left out.",
+    help="Label policy, if the codebook has one. raw: as annotated. paper: "
+    "clips without a visual concept become EN. released: "
+    "clips with only non-visual concepts are left out.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of every draw.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 @click.option(
     "--seeds",
     "n_seeds",
@@ -60,12 +62,12 @@ if TYPE_CHECKING:
     default=1,
     show_default=True,
     metavar="K",
-    help="Train with K seeds from --seed on; metrics are means over them, their spread beside.",
+    help="Number of consecutive seeds, from --seed on; metrics are reported as mean and SD.",
 )
 @click.option(
     "--seen",
     is_flag=True,
-    help="Test blocks of scenes by models that know the rest of their movies, to see how much that helps.",
+    help="Within-movie protocol: hold out blocks of scenes instead of whole movies.",
 )
 @click.option(
     "--imbalance",
@@ -85,11 +87,11 @@ if TYPE_CHECKING:
     "save",
     multiple=True,
     metavar="NAME",
-    help="Train this model once more, on all movies, and keep it as NAME.model in the run's folder, for "
-    "`obygaze predict`; repeatable.",
+    help="Retrain this model on all movies and save it as NAME.model in the run's folder, "
+    "for `obygaze predict`; repeatable.",
 )
-@click.option("--licence", help="Licence of the models kept, an SPDX expression.  [default: none stated]")
-@click.option("--force", is_flag=True, help="Replace a run that is there already.")
+@click.option("--licence", help="Licence of the saved models, an SPDX expression.  [default: none stated]")
+@click.option("--force", is_flag=True, help="Replace an existing run.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the record and the metrics as one JSON document."
 )
@@ -119,7 +121,7 @@ def evaluate(
 ) -> None:
     """Evaluate models on the features of STORE with the labels of MANIFEST.
 
-    Every movie is tested once, by models trained on the other movies. Penalty, depth, epochs and threshold
+    Every movie is tested once by models trained on the other movies. Penalty, depth, epochs and threshold
     are chosen by inner folds of the training movies. The run's folder gets predictions.csv (the source of
     every number), metrics.csv, selection.csv, run.json and report.md and .tex. The same command gives the
     same bytes.

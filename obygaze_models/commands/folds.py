@@ -22,27 +22,27 @@ ONLY_CONCEPTS = "--against is for --task concept:NAME: the levels of the clips w
 )
 @click.option(
     "--task",
-    help="What models learn: a task of the manifest's codebook, concept:NAME, levels or scale:NAME. `obygaze "
-    "codebook show MANIFEST` lists them.  [default: the codebook's only task]",
+    help="Task to train on: a task of the manifest's codebook, concept:NAME, levels or scale:NAME. "
+    "`obygaze codebook show MANIFEST` lists them.  [default: the codebook's only task]",
 )
-@click.option("--test", help="What they are tested on.  [default: as trained]")
-@click.option("--negative", multiple=True, help="Level that is negative, in place of --task; repeatable.")
-@click.option("--positive", multiple=True, help="Level that is positive; repeatable.")
+@click.option("--test", help="Task to test on.  [default: as trained]")
+@click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable.")
+@click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable.")
 @click.option("--test-negative", multiple=True, help="The same for the test; repeatable.")
 @click.option("--test-positive", multiple=True, help="The same for the test; repeatable.")
 @click.option(
     "--against",
     multiple=True,
     metavar="LEVEL",
-    help="With concept:NAME, keep the clips without the concept of this level alone (repeatable).",
+    help="With concept:NAME, take negatives only from clips of this level; repeatable.",
 )
 @click.option(
-    "--movies", is_flag=True, help="The paper's movie set: a film tested, a film validated on, 90 pairs."
+    "--movies", is_flag=True, help="Use the paper's movie set: 90 pairs of a test film and a validation film."
 )
 @click.option(
     "--policy",
     type=click.Choice(["raw", "paper", "released"]),
-    help="How labels are read, as in `obygaze evaluate`.  [default: raw; released under paper]",
+    help="Label policy, as in `obygaze evaluate`.  [default: raw; released with --protocol paper]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with every clip id.")
 def folds(
@@ -59,12 +59,12 @@ def folds(
     policy: str | None,
     as_json: bool,
 ) -> None:
-    """Print the folds in which models are trained and tested on the clips of MANIFEST.
+    """Print the training and test folds of the clips of MANIFEST.
 
-    Under strict every movie is tested once against all the others, and no fold has a validation side: what is
-    selected is selected by an inner loop over the training movies. Under paper the folds are those behind the
-    published numbers: eight for the classifiers (fold 9 tested, fold k validated on), nine for the CAVs, and
-    with --movies a fold for each pair of films, named after both. They need a manifest imported from
+    Under strict, every movie is tested once against all others and folds have no validation side: selection
+    uses an inner loop over the training movies. Under paper, the folds are those behind the published
+    numbers: eight for the classifiers (fold 9 for test, fold k for validation), nine for the CAVs, and with
+    --movies one fold per pair of films, named after both. They need a manifest imported from
     ObyGaze12's folder, and leave out the clips without a video, as the paper did. Test clips that a fold also
     trains or validates on are counted.
 

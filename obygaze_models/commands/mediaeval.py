@@ -14,28 +14,30 @@ if TYPE_CHECKING:
     from obygaze_models.tasks.mediaeval15.score import Scored
 
 PATH = click.Path(path_type=Path)  # a missing file is the reader's to report, in one line
-force_option = click.option("--force", is_flag=True, help="Replace what is there.")
+force_option = click.option("--force", is_flag=True, help="Replace existing files.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 truth_option = click.option(
     "--truth",
     type=PATH,
-    help="The clips and what is known of them: a table with a column clip, or a manifest. Where it has a "
-    "column split, only its test clips count.",
+    help="Clips with their labels: a table with a column clip, or a manifest. "
+    "If it has a column split, only test clips count.",
 )
 
 
 @click.command()
 @click.argument("scores", type=PATH)
-@click.option("--out", required=True, type=PATH, help="The table to write.")
-@click.option("--pivots", type=PATH, help="Judgements of clips without scores: clip, axis, pivot, above.")
+@click.option("--out", required=True, type=PATH, help="Table to write.")
+@click.option(
+    "--pivots", type=PATH, help="Table of judgements of clips without scores: clip, axis, pivot, above."
+)
 @force_option
 def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
-    """Put classes in place of valence and arousal scores.
+    """Convert valence and arousal scores to classes.
 
     SCORES is a table with columns clip, valence, arousal; others are kept. Scores in [-1, 1] below -0.15 are
-    negative or calm, above 0.15 positive or active, the rest neutral. PIVOTS has a row a judgement: axis is
-    valence or arousal, pivot low or high, above 0 or 1; three of each, the majority counts. A clip above the
-    high pivot and not above the low is left out, and said to be.
+    negative or calm, above 0.15 positive or active, the rest neutral. PIVOTS has one row per judgement: axis
+    is valence or arousal, pivot low or high, above 0 or 1; three of each, the majority counts. A clip above the
+    high pivot and not above the low is left out and reported.
 
     \b
     Examples:
@@ -64,27 +66,27 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
     "--model",
     default="linear",
     show_default=True,
-    help="A model of the zoo, an installed one, or MODULE:FACTORY, as in `obygaze evaluate`.",
+    help="Model of the zoo, an installed one, or MODULE:FACTORY, as in `obygaze evaluate`.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the model.")
 @click.option(
     "--external",
     is_flag=True,
-    help="Mark the run as using external data. Features of a pretrained backbone do, and need this; so do "
+    help="Mark the run as using external data. Required for features of a pretrained backbone and for "
     "imported features, whose origin is unknown.",
 )
-@click.option("--backbone", help="Which of the store's backbones; needed when it has several.")
+@click.option("--backbone", help="Backbone to read; needed if the store has several.")
 @click.option(
     "--features",
     type=click.Choice(FEATURE_ARRAYS),
-    help="Which array to read.  [default: the first of these that is stored]",
+    help="Array to read.  [default: the first of these that is stored]",
 )
 @click.option(
     "--pool",
     type=click.Choice(["mean", "max"]),
     default="mean",
     show_default=True,
-    help="How frames or tokens become one vector a clip; pooled features are taken as they are.",
+    help="Pooling of frames or tokens to one vector per clip; pooled features are used as they are.",
 )
 @click.option("--out", type=PATH, default=Path("runs/mediaeval15"), show_default=True, help="Folder of runs.")
 @force_option
@@ -104,12 +106,12 @@ def train(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Train on the dev clips of MANIFEST and call its test clips, with the features of STORE.
+    """Train on the dev clips of MANIFEST and predict its test clips, with the features of STORE.
 
-    Any model of the zoo; what it leaves open, such as the penalty of the logistic regression (linear), is
-    chosen on inner folds of whole dev movies. Violence is a task of two levels; valence and arousal are
-    ordered classes, a model a step. Writes violence-NAME.trec (scores, TREC's six columns) or affect-NAME.csv
-    (clip, valence, arousal), and a record beside it. A split with a movie on both sides is refused. The same
+    Takes any model of the zoo; its hyper-parameters, such as the penalty of the logistic regression (linear),
+    are chosen on inner folds of whole dev movies. Violence is a task of two levels; valence and arousal are
+    ordered classes, one model per step. Writes violence-NAME.trec (scores, TREC's six columns) or
+    affect-NAME.csv (clip, valence, arousal), and a record beside it. A split with a movie on both sides is refused. The same
     command gives the same bytes.
 
     \b
@@ -154,10 +156,12 @@ def train(
 
 @click.command()
 @truth_option
-@click.option("--run", "runs", type=PATH, multiple=True, help="A run's file, to score against --truth.")
-@click.option("--trec", type=PATH, help="Any TREC run, to score against --qrels.")
-@click.option("--qrels", type=PATH, help="TREC relevances: topic, 0, clip, relevance.")
-@click.option("--double", is_flag=True, help="Hold scores as doubles, as trec_eval 10 does; 9 has float32.")
+@click.option("--run", "runs", type=PATH, multiple=True, help="Run file to score against --truth.")
+@click.option("--trec", type=PATH, help="TREC run to score against --qrels.")
+@click.option("--qrels", type=PATH, help="TREC relevance judgements: topic, 0, clip, relevance.")
+@click.option(
+    "--double", is_flag=True, help="Read scores as float64, as trec_eval 10 does (trec_eval 9: float32)."
+)
 @click.option("--out", type=PATH, help="Folder for the numbers (CSV, JSON), the tables and the figures.")
 @force_option
 @json_option
@@ -171,10 +175,10 @@ def score(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Score runs by the official measures: average precision as trec_eval has it, and accuracy.
+    """Score runs with the official measures: average precision as in trec_eval, and accuracy.
 
-    A run whose name ends in .csv is an affect run, any other a TREC run of violence. Shown beside a measure
-    is what chance gives: the mean AP over all orders, or the accuracy of the most frequent class.
+    A run whose name ends in .csv is an affect run, any other a TREC run of violence. Beside each measure
+    stands its chance level: the mean AP over all orders, or the accuracy of the most frequent class.
 
     \b
     Examples:
@@ -222,7 +226,7 @@ def _scored(
 def _inputs(
     truth: Path | None, runs: tuple[Path, ...], trec: Path | None, qrels: Path | None
 ) -> dict[str, object]:
-    """Name the files read by their digests: their folders are this machine's alone."""
+    """Record the digests of the input files, not their folders, which differ between machines."""
     from obygaze_features.io import file_sha256
 
     paths = [path for path in (truth, *runs, trec, qrels) if path is not None]
@@ -231,7 +235,7 @@ def _inputs(
 
 @click.command()
 @click.argument("runs", type=PATH)
-@click.option("--truth", required=True, type=PATH, help="All clips with their split: a table or a manifest.")
+@click.option("--truth", required=True, type=PATH, help="Table or manifest of all clips with their split.")
 @json_option
 @click.pass_context
 def check(ctx: click.Context, runs: Path, truth: Path, as_json: bool) -> None:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 @click.argument("model")
 @click.option("--json", "as_json", is_flag=True, help="Print the card as one JSON document.")
 def inspect(model: str, as_json: bool) -> None:
-    """Show what a model file is: MODEL is a path, or a URL (http, https, s3, hf).
+    """Inspect a model file; MODEL is a path or a URL (http, https, s3, hf).
 
-    Prints what it answers, the features it reads, what it was trained on, how well it did on films left out,
+    Prints its task, the features it reads, its training data, its scores on held-out films
     and its licence. Nothing in the file is executed.
 
     \b
@@ -52,7 +52,7 @@ def _document(file: "ModelFile") -> dict[str, object]:
 
 
 def _lines(file: "ModelFile") -> list[tuple[str, str]]:
-    """List what people ask of a model."""
+    """List the main facts about a model."""
     card = file.card
     sides = " vs ".join("+".join(side) for side in card.target["classes"])
     made = card.provenance

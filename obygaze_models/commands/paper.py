@@ -15,15 +15,15 @@ OUTPUT = (
         "--out",
         required=True,
         type=click.Path(path_type=Path),
-        help="Folder to make and write into; what is printed is a part of what is written.",
+        help="Folder to write all results into; only a part of them is printed.",
     ),
-    click.option("--force", is_flag=True, help="Replace an earlier output in the folder."),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON document in place of the tables."),
+    click.option("--force", is_flag=True, help="Replace earlier output in the folder."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of the tables."),
 )
 
 
 def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the arguments that all but one of these share."""
+    """Add the arguments shared by all commands but figure2."""
     parts = [
         MANIFEST,
         click.argument(
@@ -34,20 +34,18 @@ def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
             type=click.Choice(["strict", "paper", "both"]),
             default=protocol,
             show_default=True,
-            help="strict: one movie left out at a time. paper: the published folds, which leak; needs a "
-            "manifest imported from ObyGaze12's folder.",
+            help="strict: leave one movie out. paper: the published folds, which leak; "
+            "needs a manifest imported from ObyGaze12's folder.",
         ),
         click.option(
             "--policy",
             type=click.Choice(["paper", "released", "raw"]),
             default="paper",
             show_default=True,
-            help="How strict reads labels, as in `obygaze evaluate`; the paper protocol has the split files' "
-            "own.",
+            help="Label policy under strict, as in `obygaze evaluate`; "
+            "the paper protocol uses the labels of the split files.",
         ),
-        click.option(
-            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of every draw."
-        ),
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."),
         *OUTPUT,
     ]
 
@@ -62,11 +60,11 @@ def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 @click.command("all")
 @_options("both")
 def all_(**options: Any) -> None:
-    """Redo all tables and figures of section 4 and its appendices from STOREs, and leave one index.md.
+    """Reproduce all tables and figures of section 4 and its appendices from STOREs, with an index.md.
 
     The labels of MANIFEST must have the levels, visual concepts and tasks of ObyGaze12. The papers' printed
-    numbers stand beside ours where its clips are ObyGaze12's. The same command gives the same bytes, with any
-    number of threads.
+    numbers are shown beside ours if its clips are ObyGaze12's. The same command gives the same bytes, with
+    any number of threads.
 
     \b
     Examples:
@@ -80,9 +78,9 @@ def all_(**options: Any) -> None:
 @click.command()
 @_options("strict")
 def table2(**options: Any) -> None:
-    """Redo Table 2 from STOREs: models, bottlenecks and trivial rows, printed figures beside.
+    """Reproduce Table 2 from STOREs: models, bottlenecks and baselines, beside the published numbers.
 
-    With the LSMDC store it is Table 5 too. Writes CSV, JSON, Markdown, LaTeX and the predictions behind them.
+    With the LSMDC store, also Table 5. Writes CSV, JSON, Markdown, LaTeX and the underlying predictions.
 
     \b
     Examples:
@@ -96,7 +94,7 @@ def table2(**options: Any) -> None:
 @click.command()
 @_options("strict")
 def table4(**options: Any) -> None:
-    """Redo Table 4 from STOREs: movie by movie, 90 pairs of films (paper) or each left out once (strict).
+    """Reproduce Table 4 from STOREs: 90 pairs of films (paper) or each film left out once (strict).
 
     \b
     Examples:
@@ -110,7 +108,7 @@ def table4(**options: Any) -> None:
 @click.command()
 @_options("strict")
 def figure3(**options: Any) -> None:
-    """Redo Figure 3 from STOREs: how well each concept is told from clips without it.
+    """Reproduce Figure 3 from STOREs: detection of each concept against clips without it.
 
     \b
     Examples:
@@ -124,7 +122,7 @@ def figure3(**options: Any) -> None:
 @click.command()
 @_options("strict")
 def figure5(**options: Any) -> None:
-    """Redo Figure 5 from STOREs: the decision tree over concepts, four levels of it drawn.
+    """Reproduce Figure 5 from STOREs: the decision tree on concepts, drawn to four levels.
 
     \b
     Examples:
@@ -138,7 +136,7 @@ def figure5(**options: Any) -> None:
 @click.command()
 @_options("strict")
 def figure6(**options: Any) -> None:
-    """Redo Figure 6 from STOREs: which concepts and levels make the perceptron fail.
+    """Reproduce Figure 6 from STOREs: error analysis of the MLP by concept and level.
 
     \b
     Examples:
@@ -155,7 +153,7 @@ def figure6(**options: Any) -> None:
 @OUTPUT[1]
 @OUTPUT[2]
 def figure2(manifest: Path, out: Path, *, force: bool, as_json: bool) -> None:
-    """Redo Figure 2 and section 3.4 from MANIFEST: levels and concepts, under each label policy.
+    """Reproduce Figure 2 and section 3.4 from MANIFEST: levels and concepts, under each label policy.
 
     It needs no store; `obygaze manifest stats` prints the same numbers and more.
 

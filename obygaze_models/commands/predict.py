@@ -13,26 +13,24 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model")
 @click.argument("stores", metavar="STORE...", nargs=-1, required=True)
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Write a CSV file in place of the printed table."
-)
+@click.option("--out", type=click.Path(path_type=Path), help="Write a CSV file instead of printing a table.")
 @click.option(
     "--manifest",
     type=click.Path(path_type=Path),
-    help="Manifest of the clips: fills the column video, which stores do not keep.",
+    help="Manifest of the clips, to fill the column video (stores do not keep it).",
 )
 @click.option("--force", is_flag=True, help="Replace an earlier --out.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def predict(
     model: str, stores: tuple[str, ...], out: Path | None, manifest: Path | None, force: bool, as_json: bool
 ) -> None:
-    """Score the clips of stores with MODEL, a file (or its URL) that `obygaze evaluate --save` left.
+    """Score the clips of stores with MODEL, a file (or its URL) saved by `obygaze evaluate --save`.
 
     Each clip gets a logit, a calibrated probability with its 80 % band (of films drawn anew), a call, and the
     share of training clips nearer than it (unlike). A clip farther than 99 % of them is flagged and gets no
     probability. A concept model adds each concept's value, probability and contribution to the logit.
 
-    The stores' features must have been made as those that the model was trained on: the same backbone,
+    The stores' features must be made as those the model was trained on: the same backbone,
     weights, preparation, sampling, software. What a model file holds is never executed.
 
     \b
@@ -67,7 +65,7 @@ def predict(
 
 
 def _table(scored: "Predicted") -> str:
-    """Lay out what fits a terminal; the CSV file has all columns."""
+    """Lay out the columns that fit a terminal; the CSV file has all columns."""
     import pandas as pd
     from tabulate import tabulate
 
@@ -80,7 +78,7 @@ def _table(scored: "Predicted") -> str:
 
 
 def _notices(scored: "Predicted", model: "Model") -> list[str]:
-    """Say what was trained and called, and which predictions are not to be relied on."""
+    """Print what was trained and predicted, and which predictions are unreliable."""
     from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON, UNLIKE
 
     card, table = model.card, scored.table
@@ -122,17 +120,17 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
     "settings",
     multiple=True,
     metavar="CONCEPT=QUANTILE",
-    help="Ask what changes if a concept's value were at this quantile (0 to 1) of the training clips' "
-    "values; may be repeated.",
+    help="Set a concept's value to this quantile (0 to 1) of the training clips' values and show the "
+    "change; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def explain(
     model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[str, ...], as_json: bool
 ) -> None:
-    """Take apart what MODEL, a concept bottleneck, decides about one clip.
+    """Explain the decision of MODEL, a concept bottleneck, on one clip.
 
-    Prints the decision, what each concept adds to the logit, and the probability if that concept alone were
-    low or high among the training clips.
+    Prints the decision, each concept's contribution to the logit, and the probability if only that concept
+    were low or high among the training clips.
 
     \b
     Examples:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     type=click.Choice(["paper", "released", "raw", "all"]),
     default="all",
     show_default=True,
-    help="How to read the labels of clips without a visual concept; all: every policy of the codebook.",
+    help="Label policy for clips without a visual concept; all: every policy of the codebook.",
 )
 @click.option(
     "--figure",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw Figure 2 as well: a file named .pdf, .png or .svg.",
+    help="Also draw Figure 2 to this file (.pdf, .png or .svg).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> None:
