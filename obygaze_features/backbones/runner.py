@@ -1,4 +1,4 @@
-"""Running a torch network over uint8 clips: upload, normalise, forward, halve when memory runs out."""
+"""Run a torch network over uint8 clips: upload, normalise, forward; halve the batch when out of memory."""
 
 import time
 from collections.abc import Iterator, Mapping

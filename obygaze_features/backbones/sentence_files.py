@@ -1,4 +1,4 @@
-"""What the files of sentence-transformers say: how tokens' vectors become one, and how long a text may be.
+"""Read the files of sentence-transformers: pooling of token vectors and maximum text length.
 
 `modules.json` names the steps, `sentence_bert_config.json` the limit; the library itself is not needed. What
 it can do and this package cannot is an error that names it.
@@ -23,7 +23,7 @@ MODES: dict[str, Literal["mean", "cls"]] = {
 
 @dataclass(frozen=True, slots=True)
 class Pooling:
-    """How the last layer becomes one vector.
+    """Pooling of the last layer to one vector.
 
     Parameters
     ----------

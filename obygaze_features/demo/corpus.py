@@ -1,4 +1,4 @@
-"""The demo's corpus: seven films, their clips, and labels that are true by construction.
+"""Generate the demo corpus: seven films, their clips, and labels that are known by construction.
 
 What is planted: the level of a clip follows from its concepts alone. S clips show Body together with one or
 two of Posture, Clothing and Appearance; HN clips never show Body; EN clips show no concept. How visible a
@@ -209,7 +209,7 @@ def write_video(path: Path, frames: Iterable[NDArray[np.uint8]], rate: int) -> N
 
 
 def beside_planted(folder: Path) -> list[str]:
-    """Put what a model predicts of the film without labels beside what was planted in it.
+    """Compare the predictions for the unlabelled film with its planted labels.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From a manifest or a list of texts to a sealed store: prepare, estimate, run and seal."""
+"""Extract a manifest or a list of texts into a sealed store: prepare, estimate, run and seal."""
 
 import os
 import warnings
@@ -40,7 +40,7 @@ def _unwatched(_n_rows: int, _unit: str) -> Iterator[OnCommit]:
 
 @dataclass(frozen=True)
 class Extraction:
-    """A prepared extraction: what is done, how, and where the store goes; nothing is written before `run`.
+    """A prepared extraction: inputs, settings and destination; nothing is written before `run`.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Extraction:
         return self.sealing and self.shard[1] == 1
 
     def estimate(self) -> Estimate | TextEstimate:
-        """Estimate what is still to do from a few rows that are tried; nothing is written."""
+        """Estimate the remaining work from a few trial rows; nothing is written."""
         if obstacle := what_forbids_writing(self.stage_path):
             self.note(obstacle)
         if self.stage_path.exists():
@@ -103,7 +103,7 @@ class Extraction:
     def run(
         self, *, stopped: Callable[[], bool] = lambda: False, watch: Watch = _unwatched
     ) -> tuple[Stage, RunReport]:
-        """Extract what is missing into the stage, which is made or resumed.
+        """Extract missing rows into the stage, which is created or resumed.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ def estimate(
     backbones: Sequence[AnyBackbone] = ("descriptors",),
     **settings: Any,
 ) -> Estimate | TextEstimate:
-    """Estimate what `extract` would cost, of what is still to do; nothing is written.
+    """Estimate the cost of the remaining work of `extract`; nothing is written.
 
     The parameters are those of `extract`; up to three clips or sixteen texts are tried.
 
@@ -377,7 +377,7 @@ def reads_texts(backbones: Sequence[AnyBackbone]) -> bool:
 
 
 def what_forbids_writing(place: Path) -> str | None:
-    """Say why a folder cannot be made or written, before an hour of work finds out; None if it can."""
+    """Explain why a folder cannot be made or written, before work starts; None if it can."""
     nearest = place.absolute()
     while not os.path.lexists(nearest):
         nearest = nearest.parent
@@ -393,7 +393,7 @@ def _name(backbone: AnyBackbone) -> str:
 
 
 def _recipe(backbone: AnyBackbone, n_frames: int | None) -> Recipe | None:
-    """Give the recipe of a backbone; None if it has been built already."""
+    """Return the recipe of a backbone; None if it has been built already."""
     if isinstance(backbone, str):
         return Recipe(backbone, n_frames)
     if isinstance(backbone, Recipe):

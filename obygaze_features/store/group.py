@@ -1,4 +1,4 @@
-"""Reading one backbone's features in a sealed store."""
+"""Read one backbone's features in a sealed store."""
 
 from __future__ import annotations
 
@@ -208,12 +208,12 @@ class Group:
         return self.raw("frame_index")
 
     def shape(self, array: str) -> tuple[int, ...]:
-        """Give the shape of an array without reading it."""
+        """Return the shape of an array without reading it."""
         shape: tuple[int, ...] = self._array(array).shape
         return shape
 
     def dtype(self, array: str) -> np.dtype[Any]:
-        """Give the data type of an array without reading it."""
+        """Return the data type of an array without reading it."""
         return np.dtype(self._array(array).dtype)
 
     def read(self, clip_id: str, array: str) -> NDArray[Any]:
@@ -308,7 +308,7 @@ class Group:
         return read_chunks(self._files, folder, chunk, np.dtype(array.dtype), range(start, stop))
 
     def _in_place(self, name: str, start: int, n_rows: int) -> bool:
-        """Say whether rows are read chunk by chunk into place, not by zarr."""
+        """Return whether rows are read chunk by chunk into place, not by zarr."""
         chunk = self._plain_chunk(name)
         return chunk is not None and start % chunk[0] == 0 and n_rows != 1
 

@@ -1,4 +1,4 @@
-"""Combine stores: the clips of several, if they were made in the same way; the next version of one."""
+"""Combine stores: merge the clips of compatible stores, or make the next version of one."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -124,7 +124,7 @@ def merge(
 
 
 def _checked(stage: Stage, owners: Mapping[str, tuple[StoredClip, int]]) -> set[str]:
-    """Give the clips that are done already; they must be those of the stores."""
+    """Return the clips that are done already; they must be those of the stores."""
     found = stage.status()
     for clip, entry in found.items():
         if (entry.status, dict(entry.digests)) != (owners[clip][0].status, dict(owners[clip][0].digests)):
@@ -219,7 +219,7 @@ def _joined(field: str, values: list[Any]) -> object:
 
 
 def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
-    """Give what all stores say of the corpus; no digest of a manifest holds for clips of several."""
+    """Return what all stores say of the corpus; no digest of a manifest holds for clips of several."""
     said = [dict(store.attributes["corpus"]) for store in stores]
     common = {
         key: value

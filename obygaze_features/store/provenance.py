@@ -1,4 +1,4 @@
-"""Where features came from: what a group declares, checked, and when two groups may mix."""
+"""Check the provenance of groups, and whether two groups may be combined."""
 
 import json
 import math
@@ -114,7 +114,7 @@ def validate_corpus(corpus: Mapping[str, object]) -> dict[str, object]:
 
 
 def unknown_provenance() -> dict[str, Any]:
-    """Give the provenance of imported features of which nothing was declared: null says unknown.
+    """Return the provenance of imported features of which nothing was declared: null says unknown.
 
     `name` and the marks are left out.
     """

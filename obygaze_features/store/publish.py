@@ -1,4 +1,4 @@
-"""Share a sealed store: its card, one zip of it, a copy in a folder, on S3 or on the Hub."""
+"""Publish a sealed store: its card, a zip file, or a copy in a folder, on S3 or on the Hub."""
 
 import hashlib
 import os
@@ -36,7 +36,7 @@ from obygaze_features.store.transfer import FileProgress, download, in_threads
 def card_files(
     store: Store, *, licence: str | None = None, citation: str | None = None, url: str | None = None
 ) -> dict[str, bytes]:
-    """Write README.md and croissant.json anew: file name -> bytes. The sealed store is not touched.
+    """Regenerate README.md and croissant.json: file name -> bytes. The sealed store is not changed.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ WRITERS = 4
 
 
 def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = None) -> str:
-    """Upload what the bucket and our journal do not agree to be there, the list of digests last."""
+    """Upload the files that bucket and journal do not both have, the list of digests last."""
     digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
     journal = journal_path(source, url)
     journal.touch()
@@ -273,7 +273,7 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = No
 
 
 def journal_path(source: FolderFiles, url: str) -> Path:
-    """Say where it is noted what is at a URL already: beside the store, which itself never changes."""
+    """Return where it is noted what is at a URL already: beside the store, which itself never changes."""
     name = f"{source.path.name}.pushing-{hashlib.sha256(url.encode()).hexdigest()[:16]}.jsonl"
     return source.path.absolute().with_name(name)
 
@@ -354,6 +354,6 @@ class _Push:
 
 
 def _read_journal(path: Path) -> Mapping[str, tuple[object, object, object]]:
-    """Give name -> (digest, size, entity tag) of what was put; a torn line only costs an upload."""
+    """Return name -> (digest, size, entity tag) of what was put; a torn line only costs an upload."""
     entries = [entry for _, entry in read_lines(path) if entry]
     return {str(entry["name"]): (entry["sha256"], entry["size"], entry["e_tag"]) for entry in entries}

@@ -1,4 +1,4 @@
-"""Sealing: from a stage to an immutable store; same clips, same bytes, whatever happened on the way."""
+"""Seal a stage as an immutable store; the same clips always give the same bytes."""
 
 import re
 import shutil
@@ -48,7 +48,7 @@ VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 @dataclass
 class _SettledRows:
-    """Which journal line holds for every row, narrowed down by the bytes as they are read."""
+    """The valid journal line of every row, determined from the bytes as they are read."""
 
     stage: Stage
     order: list[int]
@@ -152,14 +152,14 @@ def seal(
 
 
 def final_path(destination: Path, version: str) -> Path:
-    """Say where a version of a store will be; refuse a version that is none, or is there already."""
+    """Return where a version of a store will be; refuse a version that is none, or is there already."""
     final = versioned(destination, version)
     _refuse_existing(final)
     return final
 
 
 def work_path(destination: Path, version: str, suffix: str) -> Path:
-    """Say where a store is worked on before it is sealed; refuse as `final_path` does.
+    """Return where a store is worked on before it is sealed; refuse as `final_path` does.
 
     Work that was killed after its end is swept: nobody needs what is left of it.
     """
@@ -173,7 +173,7 @@ def work_path(destination: Path, version: str, suffix: str) -> Path:
 
 
 def versioned(destination: Path, version: str) -> Path:
-    """Give the path of a version of a store; refuse a version that is none, and a sealed store's folder."""
+    """Return the path of a version of a store; refuse a version that is none, and a sealed store's folder."""
     if not VERSION.fullmatch(version):
         raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0")
     name, _, last = destination.name.rpartition("-")

@@ -1,4 +1,4 @@
-"""A stage: where features wait, clip by clip, until all of them are there and a store is sealed.
+"""Staging folders: collect features clip by clip until a store is sealed.
 
 A stage may be killed at any moment and resumed. It belongs to one job on one file system and is never shared.
 """
@@ -21,7 +21,7 @@ from obygaze_features.store.writer import StageWriter
 
 
 def staging_path(destination: Path | str) -> Path:
-    """Say where the features of a store to be are staged: `NAME.staging` beside it."""
+    """Return where the features of a store to be are staged: `NAME.staging` beside it."""
     destination = Path(destination)
     return destination.with_name(destination.name + STAGING_SUFFIX)
 
@@ -169,7 +169,7 @@ class Stage:
         return settle(known)
 
     def status(self) -> dict[str, JournalEntry]:
-        """Say what became of the clips so far, read anew from the disk; clips without a line are missing."""
+        """Return the status of the clips so far, re-read from disk; clips without a line are missing."""
         settled = self.settled()
         return {self.clips[row].clip_id: settled[row][0] for row in sorted(settled)}
 
@@ -187,7 +187,7 @@ class Stage:
         ]
 
     def damage(self) -> tuple[str, ...]:
-        """Name the damaged lines of the journals; the clips they told of count as missing."""
+        """List the damaged lines of the journals; their clips count as missing."""
         return tuple(read_journals(self.path / JOURNALS)[1])
 
     def writer(self) -> StageWriter:

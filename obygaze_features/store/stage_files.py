@@ -1,4 +1,4 @@
-"""The files that make a stage: made whole, grown, and read back. No chunk and no journal is written here."""
+"""Create, extend and read the metadata files of a stage (not its chunks or journals)."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ from obygaze_features.store.records import ArraySpec, GroupSpec, PlannedClip
 def create(
     path: Path, clips: tuple[PlannedClip, ...], groups: tuple[GroupSpec, ...], corpus: dict[str, object]
 ) -> None:
-    """Make a whole stage under another name and rename it: nobody ever sees half of one.
+    """Create a stage atomically: write it under another name, then rename it.
 
     Processes that want the same stage at the same time wait for each other; the first one makes it.
     """

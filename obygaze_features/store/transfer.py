@@ -1,4 +1,4 @@
-"""One function over many names, several at once."""
+"""Download stores: run a function over many names concurrently, choose files, resume."""
 
 import hashlib
 import shutil

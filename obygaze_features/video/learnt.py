@@ -20,7 +20,7 @@ def share_in(folder: Path | None) -> None:
 
 
 def learnt(path: Path, what: str, learn: Callable[[], bytes]) -> bytes:
-    """Give what is known of a file in its present state, learning it where nobody has.
+    """Return what is known of a file in its present state, learning it where nobody has.
 
     Parameters
     ----------

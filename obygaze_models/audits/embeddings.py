@@ -47,7 +47,7 @@ class Embeddings:
         return int(self.vectors.shape[1])
 
     def take(self, ids: Sequence[str], what: str) -> NDArray[np.float64]:
-        """Give the vectors of some items, [n, D], checked as `check_vectors` does.
+        """Return the vectors of some items, [n, D], checked as `check_vectors` does.
 
         Raises
         ------

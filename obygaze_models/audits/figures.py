@@ -155,7 +155,7 @@ def draw_forest(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def _test(row: Mapping[str, Any]) -> str:
-    """Say what a test compares: its name, its images and how many, its texts."""
+    """Describe what a test compares: its name, its images and how many, its texts."""
     lines = (
         row["test"],
         f"X: {row['x']} (n = {row['n_x']})",

@@ -23,14 +23,14 @@ class Region:
 
 
 def energy_share(picture: Array, region: Region) -> float | None:
-    """Give the share of a map's sum that lies in a region; None of an empty map."""
+    """Return the share of a map's sum that lies in a region; None of an empty map."""
     total = float(picture.sum())
     inside = picture[region.y0 : region.y1, region.x0 : region.x1]
     return float(inside.sum()) / total if total else None
 
 
 def pointing_hit(picture: Array, region: Region) -> bool | None:
-    """Say whether a map's (first) highest place lies in a region; None of an empty map."""
+    """Return whether a map's (first) highest place lies in a region; None of an empty map."""
     if not picture.any():
         return None
     y, x = np.unravel_index(int(picture.argmax()), picture.shape)

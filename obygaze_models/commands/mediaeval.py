@@ -36,8 +36,8 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
 
     SCORES is a table with columns clip, valence, arousal; others are kept. Scores in [-1, 1] below -0.15 are
     negative or calm, above 0.15 positive or active, the rest neutral. PIVOTS has one row per judgement: axis
-    is valence or arousal, pivot low or high, above 0 or 1; three of each, the majority counts. A clip above the
-    high pivot and not above the low is left out and reported.
+    is valence or arousal, pivot low or high, above 0 or 1; three of each, the majority counts. A clip above
+    the high pivot and not above the low is left out and reported.
 
     \b
     Examples:
@@ -111,8 +111,8 @@ def train(
     Takes any model of the zoo; its hyper-parameters, such as the penalty of the logistic regression (linear),
     are chosen on inner folds of whole dev movies. Violence is a task of two levels; valence and arousal are
     ordered classes, one model per step. Writes violence-NAME.trec (scores, TREC's six columns) or
-    affect-NAME.csv (clip, valence, arousal), and a record beside it. A split with a movie on both sides is refused. The same
-    command gives the same bytes.
+    affect-NAME.csv (clip, valence, arousal), and a record beside it. A split with a movie on both sides is
+    refused. The same command gives the same bytes.
 
     \b
     Examples:

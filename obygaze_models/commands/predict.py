@@ -1,4 +1,4 @@
-"""`obygaze predict` and `obygaze explain`: a saved model on the features of stores."""
+"""`obygaze predict` and `obygaze explain`: apply a saved model to the features of stores."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A CAV for each concept, and clips as their projections on them."""
+"""Concept banks: one CAV per concept, and the projections of clips on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
@@ -22,7 +22,7 @@ Values = Literal["standardised", "distance", "decision"]
 
 
 class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Fit one CAV a concept, and turn clips into their values on all of them.
+    """Fit one CAV per concept and transform clips to their concept values.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:
 def crossfit(
     bank: ConceptBank, X: Floats, present: NDArray[np.float64], folds: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Compute each clip's signed distances [N, K] to CAVs that were fitted without its fold.
+    """Compute each clip's signed distances [N, K] to CAVs fitted without its fold (cross-fitting).
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def crossfit(
 
 
 class RandomDirections(ConceptBank):
-    """A control: random directions in place of CAVs, as many as there are concepts.
+    """Control: replace the CAVs by as many random directions.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ class RandomDirections(ConceptBank):
 
 
 class ShuffledConcepts(ConceptBank):
-    """A control: CAVs of presences exchanged between the clips of a movie.
+    """Control: fit CAVs on presences shuffled between the clips of a movie.
 
     Clips' whole rows of presences are exchanged, so that concepts keep company with each other but not with
     their clips.

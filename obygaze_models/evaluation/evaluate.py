@@ -1,4 +1,4 @@
-"""The strict evaluation: each movie tested by models of the others, whatever the labels and the models."""
+"""Run the strict evaluation: each movie is tested by models trained on the other movies."""
 
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ CURVES = ("model", "train", "fold", "movie", "seed", "inner_fold", "epoch", "tra
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What an evaluation leaves.
+    """The results of an evaluation.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ def evaluate(
     origin: Mapping[str, object] | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Train models on the other movies' clips and test them on each movie's.
+    """Evaluate models by leave-one-movie-out.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def evaluate(
 
 
 def seed_of(seed: int, fold: int | str) -> int:
-    """Derive a fold's seed from a run's, so that no two folds draw alike.
+    """Derive a fold's seed from the run's seed, different for every fold.
 
     A fold is named by its number, or by the movie that it leaves out: a movie's seed is then the same
     whatever other movies there are.
@@ -241,7 +241,7 @@ def seed_of(seed: int, fold: int | str) -> int:
 
 
 def varying(data: Dataset, rows: NDArray[np.intp]) -> list[str]:
-    """List the concepts that can be learnt from some clips: varying whatever movie of theirs is left out."""
+    """List the concepts that vary in the clips whichever movie is left out, and so can be learnt."""
     movies, present = data.movies[rows], data.labels.present[rows]
     kept = np.ones(present.shape[1], dtype=np.bool_)
     for movie in np.unique(movies):

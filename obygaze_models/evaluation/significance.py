@@ -1,4 +1,4 @@
-"""Is a concept in the features at all? Circular shifts of its presence within movies.
+"""Test whether features encode a concept, by circular shifts of its presence within movies.
 
 Statistic: the covariance, within movies, of the concept's presence with a held-out projection,
 
@@ -64,7 +64,7 @@ def permutation_pvalues(
     penalty: float = 1.0,
     seed: int = 0,
 ) -> Significance:
-    """Test for each of K concepts whether features know of it within movies.
+    """Test for each of K concepts whether features predict it within movies.
 
     The clips of a movie must be in the order of the film, as they are in a manifest; other movies' clips may
     stand between them. A concept's result depends neither on the other concepts (Holm's adjustment apart)

@@ -112,7 +112,7 @@ class ModelSpec:
         )
 
     def settings(self) -> dict[str, str]:
-        """Give the estimator's parameters but seeds, as text, for records."""
+        """Return the estimator's parameters but seeds, as text, for records."""
         made = self.make(0)
         params = made.get_params(deep=True) if hasattr(made, "get_params") else {}
         plain = {

@@ -100,7 +100,7 @@ class Corpus:
         return [self.printed_row(source) for source in self.sources]
 
     def record(self) -> dict[str, object]:
-        """Say what was read, as JSON values."""
+        """Describe what was read, as JSON values."""
         clips = self.clips
         return {
             "manifest_sha256": self.digest,
@@ -124,7 +124,7 @@ class Corpus:
         }
 
     def _source_notes(self) -> list[str]:
-        """Say which features the columns stand on."""
+        """Name which features the columns stand on."""
         lines = [
             f"features {one.title}: store {one.store[:12]}, {one.features} ({one.pool}), {one.X.shape[1]} "
             "numbers a clip"

@@ -47,7 +47,7 @@ _DAMAGED = (
 
 
 def npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
-    """Give the header of a C-ordered array in NumPy's format 1.0, whose text is part of our format.
+    """Return the header of a C-ordered array in NumPy's format 1.0, whose text is part of our format.
 
     It is written here, and not by NumPy, so that a file's bytes do not change when NumPy's padding does.
     """

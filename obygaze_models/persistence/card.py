@@ -111,7 +111,7 @@ class Card:
     reach: float | None = None
 
     def to_json(self) -> dict[str, object]:
-        """Give the card as JSON values, with the format's name and number.
+        """Return the card as JSON values, with the format's name and number.
 
         Raises
         ------

@@ -247,7 +247,7 @@ def _look_up(provenance: Mapping[str, Any], dotted: str) -> str:
 
 
 def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
-    """Say what the order of arguments is where a store comes first.
+    """Describe what the order of arguments is where a store comes first.
 
     Raises
     ------

@@ -240,7 +240,7 @@ def make_run(
 
 
 def _tested(sides: DevAndTest, spec: ModelSpec) -> tuple[NDArray[Any], NDArray[np.str_]]:
-    """Give what the model reads of the test clips, and their movies."""
+    """Return what the model reads of the test clips, and their movies."""
     return sides.data.read(spec.reads)[sides.test], sides.data.movies[sides.test]
 
 
