@@ -67,8 +67,8 @@ def read_pooling(weights: Weights) -> Pooling:
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or steps[0][1]:
         shown = ", ".join(f"{kind} in {path!r}" for kind, path in steps)
         raise BackboneError(
-            f"{weights.name}/{MODULES}: asks for {shown}; only Transformer in '', Pooling and perhaps "
-            "Normalize are supported"
+            f"{weights.name}/{MODULES}: asks for {shown}; "
+            "only Transformer in '', Pooling and perhaps Normalize are supported"
         )
     limits = next(filter(None, (_object(weights, name) for name in LIMITS)), {})
     if (prompt := _object(weights, PROMPTS).get("default_prompt_name")) is not None:

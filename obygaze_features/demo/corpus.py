@@ -58,7 +58,7 @@ SWAY = 0.1
 """How far a clip's brightness may lie from its film's, as a share; its colours, a third of that."""
 
 UNLABELLED = "tt9000007"
-"""The film that nobody labelled."""
+"""The film without labels."""
 SHORTEST, LONGEST = 5, 20
 CORRUPT, MISSING = "tt9000002-005", "tt9000003-009"
 

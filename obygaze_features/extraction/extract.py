@@ -134,13 +134,13 @@ class Extraction:
         missing = stage.missing(self.shard, retry_failed=self.retry_failed)[: self.limit]
         if missing and self.shard[1] == 1 and (others := stage.n_writers()):
             self.note(
-                f"{others} other process(es) write to {place} now and may do the same {self.unit}s: that "
-                "harms nothing but costs twice; --shard shares the work"
+                f"{others} other process(es) are writing to {place} and may process the same {self.unit}s: "
+                "this is safe but repeats work; --shard divides it"
             )
         if missing and sealed.exists() and self.seals:
             raise ExtractError(
-                f"{sealed} is sealed already; {len(missing)} more {self.unit}s need another, such as "
-                "--store-version 1.1.0"
+                f"{sealed} is already sealed; {len(missing)} more {self.unit}s need a new version, "
+                "such as --store-version 1.1.0"
             )
         with watch(len(missing), self.unit) as on_commit:
             return stage, self.engine(self.job, stage, missing, stopped=stopped, on_commit=on_commit)
@@ -153,9 +153,8 @@ class Extraction:
             return self.sealed_path
         if self.licence == NO_LICENCE:
             self.note(
-                f"nobody has stated a licence (--licence), and the sealed store says so: {NO_LICENCE}. "
-                f"Before you share it: obygaze store seal {quote(str(self.out))} --licence SPDX "
-                "--store-version 1.0.1"
+                f"no --licence given: the store is sealed as {NO_LICENCE}. Before you share it: "
+                f"obygaze store seal {quote(str(self.out))} --licence SPDX --store-version 1.0.1"
             )
         return seal(stage.path, self.out, version=self.version, licence=self.licence, citation=self.citation)
 

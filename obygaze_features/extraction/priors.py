@@ -161,8 +161,8 @@ def _journal(
     if lines and lines[0].endswith("\n"):
         if lines[0] != first + "\n":
             raise ExtractError(
-                f"{path} was begun with other texts, another model or other versions: give --force to begin "
-                "anew, or another --out"
+                f"{path} was begun with other texts, another model or other versions: "
+                "give --force to begin anew, or another --out"
             )
         kept = lines[0]
         for line in lines[1:]:

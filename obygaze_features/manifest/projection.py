@@ -38,7 +38,7 @@ class Projection:
     manifest
         The clips with their projected labels.
     unwatched
-        Movies of the clips that nobody annotated: their clips have no level.
+        Movies without any annotation: their clips have no level.
     elsewhere
         Movies that were annotated and have no clip.
     """

@@ -92,8 +92,8 @@ class Group:
                 or _dtype_name(array) not in ARRAYS[name].dtypes
             ):
                 raise StoreError(
-                    f"{files.where}, array {self.name}/{name}: {array.dtype} {list(array.shape)} "
-                    "does not fit the format"
+                    f"{files.where}, array {self.name}/{name}: "
+                    f"{array.dtype} {list(array.shape)} does not fit the format"
                 )
         self.n_frames: int = self._array("time_s").shape[1]
 
@@ -328,9 +328,9 @@ class Group:
         if holes.any():
             clip = self.clip_ids[start + int(np.flatnonzero(holes)[0])]
             raise StoreError(
-                f"{self._where}, array {self.name}/{name}: nothing is stored for {int(holes.sum())} clips "
-                "that should have "
-                f"features, the first is {clip}; run: obygaze store verify --full {self._where}"
+                f"{self._where}, array {self.name}/{name}: "
+                f"nothing is stored for {int(holes.sum())} clips that should have features, "
+                f"the first is {clip}; run: obygaze store verify --full {self._where}"
             )
         return values
 

@@ -95,8 +95,8 @@ def match(found: Mapping[str, Piece], wanted: Mapping[str, str]) -> Matched:
             unknown.append(path)
         elif name in twins:
             raise StoreError(
-                f"clips {clips[name]} and {twins[name]}: both would be called {name!r}; tell them apart with "
-                "--pattern"
+                f"clips {clips[name]} and {twins[name]}: "
+                f"both would be called {name!r}; tell them apart with --pattern"
             )
         elif name in named:
             raise StoreError(

@@ -151,9 +151,9 @@ def validate_licence(licence: str) -> str:
         spelt = canonicalize_license_expression(licence)
     except InvalidLicenseExpression as error:
         raise StoreError(
-            f"licence: expected {expected(Licence)}, or LicenseRef-NAME for one of your own; found "
-            f"{licence!r} "
-            f"({str(error).partition(': ')[0].lower()}); the ids are listed at https://spdx.org/licenses"
+            f"licence: expected {expected(Licence)}, or LicenseRef-NAME for one of your own; "
+            f"found {licence!r} ({str(error).partition(': ')[0].lower()}); "
+            "the ids are listed at https://spdx.org/licenses"
         ) from error
     if spelt != licence:
         raise StoreError(f"licence: {licence!r} is spelt {spelt}")

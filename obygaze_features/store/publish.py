@@ -50,18 +50,18 @@ def card_files(
     Raises
     ------
     StoreError
-        If nobody states a licence, or another one than the store's is given.
+        If no licence is stated, or one that differs from the store's.
     """
     sealed = str(store.attributes["licence"])
     if licence is None and sealed == NO_LICENCE:
         raise StoreError(
-            f"{store.where}: nobody has stated a licence, and what is shared needs one: give it with "
-            "--licence SPDX"
+            f"{store.where}: no licence is recorded, and a shared store needs one: "
+            "give it with --licence SPDX"
         )
     if licence is not None and sealed not in (NO_LICENCE, licence):
         raise StoreError(
-            f"{store.where}: sealed under {sealed}, not {licence}; another licence is another version of "
-            "the store"
+            f"{store.where}: sealed under {sealed}, not {licence}; "
+            "a new licence needs a new version of the store"
         )
     said = one_line(store.attributes["citation"] if citation is None else citation, "citation")
     facts = _facts(store, sealed if licence is None else validate_licence(licence), said)
@@ -96,7 +96,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     """Write a sealed store into one zip; the same store gives the same bytes.
 
     Every file is checked against its digest on the way. The zip is built under another name, forced to the
-    disk and renamed: nobody ever sees half of one.
+    disk and renamed, so a partial one is never visible.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, said
 def push(store: Place, destination: Path | str, progress: FileProgress | None = None) -> str:
     """Copy a sealed store to `destination` and return where it is.
 
-    Run again after a kill it goes on where it was.
+    Run again after a kill, it resumes where it stopped.
 
     Parameters
     ----------
@@ -224,9 +224,9 @@ def push(store: Place, destination: Path | str, progress: FileProgress | None = 
     licence = check_version(source).get("licence")
     if licence == NO_LICENCE or not licence:
         raise StoreError(
-            f"{source.where}: its licence is {licence or 'not there'}, and nobody may use what has none; "
-            "state one when sealing: obygaze store seal NAME --licence CC-BY-4.0 (or what it is) "
-            "--store-version 1.0.1"
+            f"{source.where}: its licence is {licence or 'missing'}, without one others may not use it; "
+            "state one when sealing: "
+            "obygaze store seal NAME --licence CC-BY-4.0 (or another) --store-version 1.0.1"
         )
     if absent_files(source):
         raise StoreError(f"{source.where}: is a partial copy; push the whole store")

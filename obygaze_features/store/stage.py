@@ -108,8 +108,8 @@ class Stage:
         here, asked = ({group.name: group for group in some} for some in (self.groups, groups))
         if here.keys() != asked.keys():
             raise StoreError(
-                f"{self.path}: was begun for {', '.join(here)}, not for {', '.join(sorted(asked))}; choose "
-                "another name"
+                f"{self.path}: was begun for {', '.join(here)}, "
+                f"not for {', '.join(sorted(asked))}; choose another name"
             )
         for name, group in here.items():
             compare(name, _settings(group), _settings(asked[name]))
@@ -121,8 +121,8 @@ class Stage:
         for clip in self.clips:
             if clip.clip_id not in asked:
                 raise StoreError(
-                    f"{self.path}: clip {clip.clip_id} is planned here but was not asked for; a plan only "
-                    "grows"
+                    f"{self.path}: clip {clip.clip_id} is planned "
+                    "here but was not asked for; a plan only grows"
                 )
             if told := _told(asdict(clip), asdict(asked[clip.clip_id])):
                 raise StoreError(
@@ -162,9 +162,8 @@ class Stage:
         for entry in known:
             if self.clips[entry.row].clip_id != entry.clip_id:
                 raise StoreError(
-                    f"{self.path}: row {entry.row} is clip {self.clips[entry.row].clip_id} in {PLAN} but "
-                    f"{entry.clip_id} in a "
-                    "journal; the stage was tampered with: begin another"
+                    f"{self.path}: row {entry.row} is clip {self.clips[entry.row].clip_id} in {PLAN} "
+                    f"but {entry.clip_id} in a journal; the stage was tampered with: begin another"
                 )
         return settle(known)
 

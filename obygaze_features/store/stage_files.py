@@ -108,8 +108,8 @@ def read_files(path: Path) -> tuple[tuple[PlannedClip, ...], tuple[GroupSpec, ..
         raise StoreError(f"{path / STAGE_ZARR}: damaged metadata; begin another stage") from error
     if version not in KNOWN_VERSIONS:
         raise StoreError(
-            f"{path}: a stage of format {version}, this obygaze writes {SPEC_VERSION}; seal it with the "
-            "one it is from"
+            f"{path}: a stage of format {version}, this obygaze writes {SPEC_VERSION}; "
+            "seal it with the one it is from"
         )
     return _read_plan(path / PLAN), groups, corpus
 

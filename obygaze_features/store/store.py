@@ -97,7 +97,7 @@ def _what_is_left(staging: Path) -> str:
     if to_do := len(stage.missing()):
         return (
             f"{to_do} of {len(stage.clips)} clips are still to do: "
-            f"extract into {name} again, which goes on where it was"
+            f"extract into {name} again, which resumes where it stopped"
         )
     return f"seal it: obygaze store seal {quote(str(name))} --licence SPDX"
 

@@ -249,8 +249,8 @@ class Pass(Generic[T]):
         losses = []
         if len(self.timeline) < len(self.table.timeline):
             losses.append(
-                f"{len(self.timeline)} of {len(self.table.timeline)} frames can be decoded; the choice was "
-                "among those"
+                f"{len(self.timeline)} of {len(self.table.timeline)} frames can be decoded; "
+                "the choice was among those"
             )
         if errors := self.tally.errors:
             losses.append(f"the decoder refused {errors} packet{'s'[: errors > 1]} on the way")

@@ -114,8 +114,8 @@ class AttentionPool:
         places = acts.reshape(len(acts), -1).T
         if len(places) + 1 != len(self.positions):
             raise AuditError(
-                f"the attention pool has positions for {len(self.positions) - 1} places, the activations "
-                f"have {len(places)}"
+                f"the attention pool has positions for {len(self.positions) - 1} places, "
+                f"the activations have {len(places)}"
             )
         tokens = np.vstack([places.mean(axis=0), places]) + self.positions
         q = (self.q @ tokens[0] + self.q_bias).reshape(self.heads, -1)

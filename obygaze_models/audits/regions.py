@@ -56,8 +56,8 @@ def read_regions(path: Path) -> dict[str, tuple[Region, ...]]:
         if not fits:
             box = ", ".join(row[side] for side in sides)
             raise AuditError(
-                f"{path}: region {row['roi']} of {row['image_id']} should be whole y0 < y1, x0 < x1 in "
-                f"0 .. {SIDE}, found {box}"
+                f"{path}: region {row['roi']} of {row['image_id']} should be whole y0 < y1, "
+                f"x0 < x1 in 0 .. {SIDE}, found {box}"
             )
         regions[row["image_id"]] = (*regions.get(row["image_id"], ()), region)
     return regions

@@ -120,8 +120,8 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
     "settings",
     multiple=True,
     metavar="CONCEPT=QUANTILE",
-    help="Set a concept's value to this quantile (0 to 1) of the training clips' values and show the "
-    "change; repeatable.",
+    help="Set a concept's value to this quantile (0 to 1) "
+    "of the training clips' values and show the change; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def explain(

@@ -126,15 +126,15 @@ class Corpus:
     def _source_notes(self) -> list[str]:
         """Name which features the columns stand on."""
         lines = [
-            f"features {one.title}: store {one.store[:12]}, {one.features} ({one.pool}), {one.X.shape[1]} "
-            "numbers a clip"
+            f"features {one.title}: store {one.store[:12]}, "
+            f"{one.features} ({one.pool}), {one.X.shape[1]} numbers a clip"
             for one in self.sources
         ]
         untrained = [one.label for one in self.sources if one.untrained]
         if untrained:
             lines.append(
-                f"UNTRAINED: the weights of {', '.join(untrained)} are random; these numbers say nothing of "
-                "the published network"
+                f"UNTRAINED: the weights of {', '.join(untrained)} are random; "
+                "these numbers say nothing of the published network"
             )
         return lines
 

@@ -151,8 +151,8 @@ def _published(
         negatives = NEGATIVES.get(tuple(sorted(learnt.against)))
         if negatives is None or asked != learnt:
             raise ProtocolError(
-                "the paper protocol tells a concept's clips from EN (--against EN), from HN and S, or from "
-                "all of them"
+                "the paper protocol tells a concept's clips from EN (--against EN), "
+                "from HN and S, or from all of them"
             )
         return concept_folds(manifest, learnt.concept, negatives), [CONCEPT_COLUMN]
     for one in (learnt, asked):

@@ -155,7 +155,7 @@ def _parse_card(text: bytes, name: str) -> dict[str, Any]:
 
 
 def _check_values(card: dict[str, Any], name: str) -> None:
-    """Refuse what JSON can spell and nobody can use: endless nesting, infinite numbers, half characters."""
+    """Refuse JSON that is valid but unusable: endless nesting, infinite numbers, lone surrogates."""
     level: list[Any] = [card]
     for _ in range(MAX_DEPTH):
         for value in level:

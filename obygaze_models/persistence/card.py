@@ -55,7 +55,7 @@ class Card:
     codebook : mapping
         Name and digest of the codebook that its labels are of.
     manifest_sha256, label_policy : str
-        "" where nobody said.
+        "" if not stated.
     protocol : str
         How the metrics came about.
     seed : int
@@ -71,7 +71,7 @@ class Card:
     versions : mapping
         Of the software that trained it.
     licence : str
-        SPDX expression; NOASSERTION where nobody stated one.
+        SPDX expression; NOASSERTION if none is stated.
     citation : str
     number : int
         The format's number in the file.

@@ -159,8 +159,8 @@ class Model:
     def _bottleneck(self) -> ConceptBottleneck:
         if not isinstance(self.estimator, ConceptBottleneck):
             raise ConceptError(
-                f"model {self.card.model} decides by no concepts: a concept bottleneck does "
-                "(evaluate --save pcbm_lr)"
+                f"model {self.card.model} decides by no concepts: "
+                "a concept bottleneck does (evaluate --save pcbm_lr)"
             )
         return self.estimator
 

@@ -211,8 +211,8 @@ def find_group(card: Card, store: Store) -> Group:
     """
     if card.backbone not in store.names:
         raise ModelError(
-            f"store {store.name} has no features of {card.backbone}, which the model reads, but of "
-            f"{', '.join(store.names)}"
+            f"store {store.name} has no features of {card.backbone}, "
+            f"which the model reads, but of {', '.join(store.names)}"
         )
     group = store[card.backbone]
     fields = same_numerics(card.provenance, group.provenance)

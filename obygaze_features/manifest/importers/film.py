@@ -96,8 +96,8 @@ def import_film(films: Sequence[Film], root: Path, window_s: float, hop_s: float
         if film.damage:
             notices.append(f"{film.path.name}: {film.damage}")
     notices.append(
-        f"{counted(len(films), 'film')}: windows of {window_s:g} s every {hop_s:g} s, the last one of a film "
-        "moved back to end with it"
+        f"{counted(len(films), 'film')}: windows of {window_s:g} s every {hop_s:g} s, "
+        "the last one of a film moved back to end with it"
     )
     if hop_s > window_s:
         notices.append(f"left out {hop_s - window_s:g} s between windows: the hop is longer than the window")
