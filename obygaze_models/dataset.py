@@ -36,7 +36,7 @@ class Dataset:
     Attributes
     ----------
     X : ndarray of float32, shape [N, D]
-        One vector a clip.
+        One vector per clip.
     labels : Labels
         Of the same N clips.
     codebook : Codebook

@@ -15,7 +15,7 @@ class Output:
     Parameters
     ----------
     name
-        `frames` (one vector a sampled frame), `tokens` (everything) or `pooled` (one vector a clip).
+        `frames` (one vector per sampled frame), `tokens` (everything) or `pooled` (one vector per clip).
     shape
         Of one clip: `(F, D)`, `(T, D)` or `(D,)`.
     dtype

@@ -114,7 +114,7 @@ class Group:
         return len(self.clip_ids)
 
     def to_frame(self, manifest: Labels | None = None) -> pd.DataFrame:
-        """Make a pandas table of the pooled features, a row a clip that has features.
+        """Make a pandas table of the pooled features, one row per clip that has features.
 
         Parameters
         ----------
@@ -181,11 +181,11 @@ class Group:
         return dataset_of(arrays, self._clips, {"backbone": self.name, "store": self._where})
 
     def pooled(self) -> NDArray[np.float32]:
-        """Read one vector a clip: float32 [N, D], contiguous, NaN where not `usable`."""
+        """Read one vector per clip: float32 [N, D], contiguous, NaN where not `usable`."""
         return self._features("pooled")
 
     def frames(self) -> NDArray[np.float16 | np.float32]:
-        """Read one vector a sampled frame: [N, F, D], NaN where not `usable`."""
+        """Read one vector per sampled frame: [N, F, D], NaN where not `usable`."""
         return self._features("frames")
 
     def tokens(self) -> NDArray[np.float16]:

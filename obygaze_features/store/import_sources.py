@@ -164,7 +164,7 @@ def refuse_giants(size: int, where: str) -> None:
 
 @contextmanager
 def hdf5_pieces(path: Path) -> Iterator[tuple[dict[str, Piece], dict[str, str]]]:
-    """Open an HDF5 file with a group a clip; yield path -> features, and the file's own texts.
+    """Open an HDF5 file with one group per clip; yield path -> features, and the file's own texts.
 
     A group that was exported says in its attributes which clip it is, and what became of it.
 

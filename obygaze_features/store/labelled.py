@@ -85,7 +85,7 @@ class LazyArray:
 def frame_of(
     X: NDArray[np.float32], clips: Sequence[StoredClip], labels: Labels | None, where: str
 ) -> pd.DataFrame:
-    """Make a table of one vector a clip [N, D], with the labels of a manifest.
+    """Make a table of one vector per clip [N, D], with the labels of a manifest.
 
     Parameters
     ----------

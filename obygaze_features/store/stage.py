@@ -190,7 +190,7 @@ class Stage:
         return tuple(read_journals(self.path / JOURNALS)[1])
 
     def writer(self) -> StageWriter:
-        """Begin a journal of one's own; one writer a process, used as a context manager."""
+        """Begin a journal of one's own; one writer per process, used as a context manager."""
         entries, _ = read_journals(self.path / JOURNALS)
         return StageWriter(self.path, self.rows, self.groups, entries)
 

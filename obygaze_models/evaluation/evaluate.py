@@ -79,7 +79,7 @@ class Run:
     titles: Mapping[str, str] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
-        """Write the pooled metrics as an HTML table, a row a model; `run_report` lays out the rest."""
+        """Write the pooled metrics as an HTML table, one row per model; `run_report` lays out the rest."""
         order = list(dict.fromkeys(self.metrics["metric"]))
         wide = self.metrics.pivot_table(
             index=["task", "model"], columns="metric", values="pooled", sort=False, dropna=False

@@ -12,8 +12,8 @@ without a group.
 How large T gets by chance is read from draws that shift a movie's presences by some number of clips, its end
 going to its beginning. Neighbouring clips resemble each other, in labels as in features: exchanging clips
 freely would destroy that in the labels, and call unrelated features significant in one of five tests. A
-shift keeps the order but for one cut a movie (Harris 2020, arXiv 2012.06862, on tests by shifts). Its premise
-is that presence is about stationary within a movie.
+shift keeps the order but for one cut per movie (Harris 2020, arXiv 2012.06862, on tests by shifts). It
+assumes that presence is about stationary within a movie.
 """
 
 from dataclasses import dataclass

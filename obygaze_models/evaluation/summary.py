@@ -93,7 +93,7 @@ def by_seed(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -
 
 
 def _models(predictions: Predictions) -> Iterator[tuple[str, str, list[pd.DataFrame]]]:
-    """Return the rows of each model on each task, calls beside, a part a seed and its clips in one order."""
+    """Return the rows of each model on each task with calls: one part per seed, clips in one order."""
     table = predictions.table.assign(called=predictions.called)
     for (model, task), every in table.groupby(["model", "task"], sort=False):
         parts = [part for _, part in every.groupby("seed", sort=False)]

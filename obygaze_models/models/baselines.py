@@ -133,7 +133,7 @@ class MoviePrior(Baseline):
     """Score a clip by the share of positive training clips in its movie (movie identity only).
 
     A movie that was not trained on scores the training prevalence, and so does every clip when no movies are
-    given. Leaving one movie out, every tested movie is unseen: the score is one number a fold, and the
+    given. Leaving one movie out, every tested movie is unseen: the score is one number per fold, and the
     baseline is a constant that doesn't know the test movie. Pooled over folds its AUC is then *below* 0.5,
     for a movie rich in positives leaves fewer to train on; that is an artefact of pooling, not knowledge. Its
     within-movie AUC is 0.5. On splits whose movies are seen it shows how much a probe could gain by

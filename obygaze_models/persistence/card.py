@@ -43,7 +43,7 @@ class Card:
     concepts : tuple of str
         Those it reads clips through, in the order of its arrays.
     backbone, features, pool : str
-        The features it reads: group and array of the store, and how rows became one vector a clip.
+        The features it reads: group and array of the store, and how rows became one vector per clip.
     n_features : int
         D.
     provenance : mapping

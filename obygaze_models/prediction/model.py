@@ -166,7 +166,7 @@ class Model:
 
 
 def vectors(X: ArrayLike) -> NDArray[Any]:
-    """Give one vector a clip [N, D]: the mean over frames or tokens where there are several."""
+    """Give one vector per clip [N, D]: the mean over frames or tokens where there are several."""
     features = np.asarray(X)
     return features if features.ndim == 2 else features.mean(axis=1)
 

@@ -48,7 +48,7 @@ class Predicted:
     Attributes
     ----------
     table : DataFrame
-        `COLUMNS`, a row a clip with features, sorted by movie and time. For a model with concepts follow
+        `COLUMNS`, one row per clip with features, sorted by movie and time. For a model with concepts follow
         ``<concept>_value`` and ``<concept>_p``; for one that decides by them ``<concept>_contribution``, and
         ``base_contribution``: all contributions add up to the logit. Missing values:
 
