@@ -86,7 +86,7 @@ class Block(nn.Module):
 
 
 class EfficientNetLite0(nn.Module):
-    """Clips [B, F, 3, 224, 224] to one vector a frame and one a clip."""
+    """Clips [B, F, 3, 224, 224] to one vector per frame and one per clip."""
 
     def __init__(self) -> None:
         super().__init__()

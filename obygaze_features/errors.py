@@ -1,4 +1,4 @@
-"""Every error that is meant for users: its message is one line that names what is wrong and what to do.
+"""Define the errors meant for users; their messages are one line that names the problem and what to do.
 
 Any other exception is a bug and keeps its traceback.
 """
@@ -25,7 +25,7 @@ class OutputError(ObygazeError):
 
 
 class ManifestError(ObygazeError):
-    """A manifest, or annotations that should become one, cannot be used as they are.
+    """A manifest, or annotations to import, cannot be used.
 
     `column` is the manifest column at fault, where there is one.
     """
@@ -72,8 +72,8 @@ class InterruptedTransferError(StoreError):
 
 
 class NoRangesError(StoreError):
-    """A server gives whole files only."""
+    """A server does not support range requests."""
 
 
 class TrainError(ObygazeError):
-    """A training cannot start from what it was given, or must not go on."""
+    """A training cannot start from its inputs, or cannot resume."""

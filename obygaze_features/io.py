@@ -31,7 +31,7 @@ QUIET_S: Final = 60.0
 # ---------------------------------------------------------------------------
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Give the path of a new file to write, which takes the place of `path` when the block ends well.
+    """Yield the path of a new file to write; it replaces `path` if the block succeeds.
 
     Whatever happens, the old or the new file is at `path`, whole and forced to the disk.
 
@@ -57,7 +57,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, data: bytes | str) -> None:
-    """Write a file or replace it; whatever happens, the old or the new one is there, whole.
+    """Write or replace a file atomically.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def write_whole(path: Path, data: bytes | str) -> None:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """Give an empty folder to write into, which takes the place of `folder` when the block ends well."""
+    """Yield an empty folder to write into; it replaces `folder` if the block succeeds."""
     folder = folder.absolute()
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{state}") for state in ("partial", "old"))
@@ -128,12 +128,12 @@ def json_bytes(document: object) -> bytes:
 # --- digests
 # ---------------------------------------------------------------------------
 def sha256_of(data: bytes) -> str:
-    """Give the SHA-256 of bytes, as 64 hexadecimal digits."""
+    """Return the SHA-256 of bytes, as 64 hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
 def file_sha256(path: Path) -> str:
-    """Give the SHA-256 of a file, as 64 hexadecimal digits."""
+    """Return the SHA-256 of a file, as 64 hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -142,7 +142,7 @@ def file_sha256(path: Path) -> str:
 # ---------------------------------------------------------------------------
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Give an OSError that knows no file (a full disk, met while writing) the name of the file."""
+    """Add the file's name to an OSError that has none (such as a full disk while writing)."""
     try:
         yield
     except OSError as error:
@@ -183,7 +183,7 @@ def sync(path: Path) -> None:
 
 
 def sync_all(paths: Iterable[Path]) -> None:
-    """Force many files to the disk together: a file system joins what waits at the same time.
+    """Flush many files to disk together, which file systems combine.
 
     [A clip's three files on ext4: 9-15 ms one after another, 0.6-2 ms among 48 at once.] No thread outlives
     the call, so that the process may fork.
@@ -236,7 +236,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
 
 @contextmanager
 def alone_in(folder: Path, work: str) -> Iterator[None]:
-    """Have a folder for unfinished work to oneself; it is made if it is not there, and stays.
+    """Lock a folder for unfinished work; it is created if missing and kept.
 
     Raises
     ------
@@ -252,7 +252,7 @@ def alone_in(folder: Path, work: str) -> Iterator[None]:
 
 
 def empty(folder: Path) -> None:
-    """Remove all that is in a folder: what a killed process left."""
+    """Remove everything in a folder, such as the remains of a killed process."""
     for node in folder.iterdir():
         if node.is_dir():
             shutil.rmtree(node)

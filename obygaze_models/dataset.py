@@ -1,4 +1,4 @@
-"""From stores and a manifest to what models learn from: features, labels and movies of the same clips."""
+"""Combine stores and a manifest into features, labels and movies of the same clips."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ ARRAYS: tuple[Features, ...] = FEATURE_ARRAYS  # type: ignore[assignment]  # Fea
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """An annotated clip that no model sees, and why."""
+    """An annotated clip that is excluded, with the reason."""
 
     clip_id: str
     level: str
@@ -36,7 +36,7 @@ class Dataset:
     Attributes
     ----------
     X : ndarray of float32, shape [N, D]
-        One vector a clip.
+        One vector per clip.
     labels : Labels
         Of the same N clips.
     codebook : Codebook
@@ -118,7 +118,7 @@ class Dataset:
         return f"{name} (untrained)" if self.untrained else name
 
     def rows(self, clip_ids: Sequence[str]) -> NDArray[np.intp]:
-        """Find the rows of clips; clips without features are passed over."""
+        """Find the rows of clips; clips without features are skipped."""
         found = [self.row_of[clip_id] for clip_id in clip_ids if clip_id in self.row_of]
         return np.array(found, dtype=np.intp)
 
@@ -127,7 +127,7 @@ class Dataset:
         return replace(self, X=self.X[rows], labels=self.labels.take(rows))
 
     def read(self, what: Features) -> NDArray[Any]:
-        """Give what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
+        """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
 
         Raises
         ------
@@ -259,7 +259,7 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
 
 
 def find_group(store: Store, backbone: str | None) -> Group:
-    """Find a backbone of a store; it may be left out when there is one only.
+    """Find a backbone of a store; the name is optional if there is only one.
 
     Raises
     ------
@@ -277,7 +277,7 @@ def find_group(store: Store, backbone: str | None) -> Group:
 
 
 def unusable(store: Store, group: Group, row: int) -> str | None:
-    """Say why a clip has no features to use; None if it has."""
+    """Explain why a clip has no features to use; None if it has."""
     if group.usable[row]:
         return None
     clip = store.clips[row]
@@ -296,7 +296,7 @@ def _find_array(store: Store, group: Group, features: Features | None) -> Featur
 
 
 def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion]) -> str:
-    """Say why no clip is left, which is nearly always a wrong pair of files or a manifest without levels."""
+    """Explain why no clip is left: mostly a wrong pair of files or a manifest without levels."""
     if not excluded:
         return (
             f"the manifest has no clip of level {', '.join(manifest.codebook.labels)} among its "

@@ -1,39 +1,39 @@
-"""Every error of the zoo that is a user's to mend; anything else is a bug and keeps its traceback."""
+"""Define the errors of the zoo that users can fix; anything else is a bug and keeps its traceback."""
 
 from obygaze_features.errors import ObygazeError
 
 
 class DatasetError(ObygazeError):
-    """A store and a manifest don't give the clips that were asked for."""
+    """A store and a manifest do not provide the requested clips."""
 
 
 class ProtocolError(ObygazeError):
-    """Clips or movies don't allow a fair evaluation, or a fold leaks."""
+    """Clips or movies do not allow a fair evaluation, or a fold leaks."""
 
 
 class ConceptError(ObygazeError):
-    """Concepts can't be learnt or read from these clips."""
+    """Concepts cannot be learnt or read from these clips."""
 
 
 class ModelError(ObygazeError):
-    """A model is not there, or can't be used for what it was asked."""
+    """A model is missing or cannot be used for the request."""
 
 
 class PredictionsError(ObygazeError):
-    """A table is not one of predictions."""
+    """A table is not a valid table of predictions."""
 
 
 class RunError(ObygazeError):
-    """A run is not where it was looked for, or can't be kept where it was asked to be."""
+    """A run cannot be found or saved at the given place."""
 
 
 class CompareError(ObygazeError):
-    """Two models can't be compared."""
+    """Two models cannot be compared."""
 
 
 class AuditError(ObygazeError):
-    """An audit can't be made of what it was given."""
+    """The inputs of an audit are invalid."""
 
 
 class TaskError(ObygazeError):
-    """Labels, runs or a store can't be used for a benchmark task."""
+    """Labels, runs or a store cannot be used for a benchmark task."""

@@ -1,4 +1,4 @@
-"""From frames to tokens: frozen networks and descriptors, each a value built by one function in one file.
+"""Backbones from frames to tokens: frozen networks and descriptors, one file and one function each.
 
 A backbone of one's own is a function in a package of one's own, named by an entry point of the group
 `obygaze.backbones`; docs/backbones.md shows one.
@@ -77,7 +77,7 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
 
 
 def load_text_backbone(name: str, **options: Any) -> TextBackbone:
-    """Build a backbone that reads texts, by its name; the rest is as for `load_backbone`."""
+    """Build a text backbone by its name; otherwise as `load_backbone`."""
     if name not in TEXT_BACKBONES:
         raise BackboneError(f"no backbone '{name}' reads texts; those that do: {', '.join(TEXT_BACKBONES)}")
     function = _function(name)
@@ -87,7 +87,7 @@ def load_text_backbone(name: str, **options: Any) -> TextBackbone:
 
 
 def backbone_names() -> tuple[str, ...]:
-    """Name the backbones there are: those of this package, and what others bring along.
+    """List the backbones of this package and of installed plugins.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def backbone_names() -> tuple[str, ...]:
 
 
 def backbone_options(name: str) -> tuple[str, ...]:
-    """Name the options that a backbone takes beside the number of frames.
+    """List the options of a backbone other than the number of frames.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a backbone is to the rest of the house: one frozen value."""
+"""Define the value object of a backbone."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One array that a backbone gives for every clip.
+    """One array that a backbone computes per clip.
 
     Parameters
     ----------
     name
-        `frames` (one vector a sampled frame), `tokens` (everything) or `pooled` (one vector a clip).
+        `frames` (one vector per sampled frame), `tokens` (everything) or `pooled` (one vector per clip).
     shape
         Of one clip: `(F, D)`, `(T, D)` or `(D,)`.
     dtype

@@ -1,4 +1,4 @@
-"""Loading checkpoints so that nothing is left random in silence.
+"""Load checkpoints and check that no weight is left random.
 
 `from_pretrained` only prints what it could not load: `XCLIPVisionModel.from_pretrained` on a whole X-CLIP
 loads nothing at all and returns a random network. Here every missing, unexpected or misshapen tensor is an
@@ -131,7 +131,7 @@ def check_model_type(weights: Weights, wanted: Sequence[str]) -> dict[str, Any]:
 
 
 def auto_config(weights: Weights) -> Any:
-    """Read the configuration of a folder of whatever kind transformers knows by itself.
+    """Read the configuration of a folder, of any kind that transformers knows.
 
     Code that lies in the folder is not run; left to itself, transformers asks the user whether it may be.
 
@@ -187,7 +187,7 @@ def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:
 
 
 def plain_config(config: Any) -> dict[str, Any]:
-    """Make a configuration plain JSON: what decides the numbers, without names of machines and libraries."""
+    """Convert a configuration to plain JSON, without names of machines and libraries."""
     noise = {"_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version"}
     noise |= {
         "id2label",
@@ -216,7 +216,7 @@ def _some(keys: Sequence[str]) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep transformers from printing its report and a progress bar: what it reports is checked here."""
+    """Silence the report and progress bar of transformers; its findings are checked here."""
     logging: Any = transformers_logging
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(CRITICAL)

@@ -57,7 +57,7 @@ def clip_text(*, weights: str = HUB["clip-text"], compute: Compute | None = None
 
 
 def _prepare(weights: Weights) -> tuple[Tokenizer, str, Any]:
-    """Give the tokenizer, the family (`clip` or `siglip`) and the configuration of the text half."""
+    """Return the tokenizer, the family (`clip` or `siglip`) and the configuration of the text half."""
     if weights.seed is not None:
         raise BackboneError(f"{weights.name}: a text backbone needs a tokenizer; name a folder or repository")
     family, config = text_config(weights)

@@ -1,4 +1,4 @@
-"""How a network is run: device, precision, and what of it decides the numbers."""
+"""Configure how a network runs: device and precision, and their record in the provenance."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,7 +12,7 @@ Precision = Literal["float32", "bfloat16", "float16"]
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """Every choice about running a network.
+    """Settings for running a network.
 
     Parameters
     ----------
@@ -66,15 +66,15 @@ class Compute:
         return device
 
     def frames_dtype(self) -> Literal["float32", "float16"]:
-        """Give the data type that `frames` are stored in."""
+        """Return the data type that `frames` are stored in."""
         return self.storage or ("float32" if self.precision == "float32" else "float16")
 
     def first_size(self) -> int:
-        """Give the clips at once to begin with."""
+        """Return the clips at once to begin with."""
         return self.clips_at_once or (8 if self.torch_device().type == "cuda" else 1)
 
     def record(self, attention: str | None) -> dict[str, Any]:
-        """Say what decides the numbers, in the store's words."""
+        """Describe what decides the numbers, in the store's words."""
         device = self.torch_device()
         return {
             "dtype": "float32",

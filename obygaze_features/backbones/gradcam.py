@@ -68,14 +68,14 @@ class LiveMap:
 
 
 def similarity(text: torch.Tensor, score: Literal["cosine", "dot"]) -> Target:
-    """Take an image embedding's cosine with a text's, [D], or their dot product."""
+    """Compute the cosine or dot product of an image embedding and a text embedding [D]."""
     if score == "dot":
         return lambda image: image @ text
     return lambda image: (image @ text) / (image.norm() * text.norm())
 
 
 def class_score(number: int) -> Target:
-    """Take the score of one class, counted from 0, before any softmax."""
+    """Return the logit of one class (0-based)."""
 
     def score(scores: torch.Tensor) -> torch.Tensor:
         if number >= len(scores):
@@ -86,7 +86,7 @@ def class_score(number: int) -> Target:
 
 
 def live_map(mapped: MappedNetwork, pixels: torch.Tensor, target: Target) -> LiveMap:
-    """Map where a number that a network gives comes from.
+    """Compute the Grad-CAM map of a scalar output of a network.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def enlarged(cam: NDArray[np.float64], side: int) -> NDArray[np.float32]:
 
 
 def _check_output(mapped: MappedNetwork) -> Callable[[Any, Any, Any], None]:
-    """Look at what the layer gives before anything is made of it."""
+    """Check the output of the layer."""
 
     def check(_: Any, __: Any, output: Any) -> None:
         if not isinstance(output, torch.Tensor):

@@ -165,7 +165,7 @@ def _load(network: nn.Module, weights: Weights) -> None:
 
 
 def _counts_batches(name: str) -> bool:
-    """Say whether a tensor only counts the batches of the training; old files lack it."""
+    """Return whether a tensor only counts the batches of the training; old files lack it."""
     return name.endswith("num_batches_tracked")
 
 

@@ -1,4 +1,4 @@
-"""How probable a causal language model finds a text: the probabilities of its tokens, reduced."""
+"""Score texts with a causal language model: token probabilities and their means."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from obygaze_features.errors import BackboneError
 
 @dataclass(frozen=True, slots=True)
 class TokenProbabilities:
-    """The probabilities of a text's n tokens, p_1 to p_n, reduced in four ways.
+    """Four reductions of the probabilities p_1 to p_n of a text's n tokens.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class TokenProbabilities:
     lm_hmean: float
 
     def record(self) -> dict[str, int | float]:
-        """Give the numbers by name."""
+        """Return the numbers by name."""
         return asdict(self)
 
 
@@ -130,7 +130,7 @@ class LanguageModel:
         return [reduce(row) for row in found.cpu().numpy()]
 
     def record(self) -> dict[str, Any]:
-        """Say what decides the numbers."""
+        """Describe what decides the numbers."""
         return {
             **self.weights.record(),
             "tokenizer_sha256": dict(self.tokenizer_sha256),

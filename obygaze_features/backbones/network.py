@@ -1,4 +1,4 @@
-"""From a torch network to a `Backbone`: the part that every network shares, a lab's own too."""
+"""Wrap a torch network as a `Backbone`, for built-in and custom networks."""
 
 from collections.abc import Mapping
 from typing import Any

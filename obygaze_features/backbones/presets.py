@@ -1,4 +1,4 @@
-"""Preprocessing presets of our own: named, frozen, and the same on every machine.
+"""Define named preprocessing presets that give the same pixels on every machine.
 
 A preset is a geometry, which runs on uint8 in the decode workers and needs numpy alone, and an affine, one
 multiplication and one addition a channel, which runs on the device. A preset's numbers never change; what
@@ -31,7 +31,7 @@ KERNELS = {"pillow-bilinear": (bilinear, 1.0), "pillow-bicubic": (bicubic, 2.0)}
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """What happens to a frame before the network, in uint8: it can be pickled, compared and hashed.
+    """Geometric preprocessing of a frame in uint8; can be pickled, compared and hashed.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Geometry:
         return pillow_resize(frame, (height, width), (top, left, self.size, self.size), kernel, support)
 
     def resized(self, height: int, width: int) -> tuple[int, int]:
-        """Give the size before the crop."""
+        """Return the size before the crop."""
         if self.shortest is None:
             return self.size, self.size
         if height <= width:
@@ -69,7 +69,7 @@ class Geometry:
         return self.shortest * height // width, self.shortest
 
     def margin(self, extent: int) -> int:
-        """Give the pixels that the crop leaves out before it."""
+        """Return the pixels that the crop leaves out before it."""
         spare = extent - self.size
         return round(spare / 2) if self.crop_rounding == "even" else spare // 2
 
@@ -118,7 +118,7 @@ class Preset:
     affine: Affine | None
 
     def record(self) -> dict[str, Any]:
-        """Say what is done to a frame, for the provenance.
+        """Describe what is done to a frame, for the provenance.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class Preset:
         }
 
     def require_affine(self) -> Affine:
-        """Give the affine, which must have been settled."""
+        """Return the affine, which must have been settled."""
         if self.affine is None:
             raise BackboneError(
                 f"preset '{self.name}' takes the normalisation of a backbone, and none was given"
@@ -157,7 +157,7 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Preset:
-    """Look a preset up for one backbone.
+    """Look up a preset for one backbone.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Shrinking frames, exactly: the same pixels on every machine, in integers and in numpy alone."""
+"""Resize frames exactly, in integer arithmetic with numpy, so that all machines give the same pixels."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -112,12 +112,12 @@ def pillow_resize(
 
 
 def bilinear(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give the triangle filter, which reaches 1."""
+    """Return the triangle filter, which reaches 1."""
     return np.maximum(1.0 - np.abs(x), 0.0)
 
 
 def bicubic(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give the cubic convolution filter with a = -0.5, which reaches 2 (Keys 1981, eq. 15)."""
+    """Return the cubic convolution filter with a = -0.5, which reaches 2 (Keys 1981, eq. 15)."""
     x, a = np.abs(x), -0.5
     near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1
     far = (((x - 5) * x + 8) * x - 4) * a
@@ -131,7 +131,7 @@ def _cells(size: int, n: int) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
 
 @lru_cache(maxsize=64)
 def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """Give the indices and 11-bit weights of the two taps of each of `n` outputs, both `[2, n]`."""
+    """Return the indices and 11-bit weights of the two taps of each of `n` outputs, both `[2, n]`."""
     scale = np.float64(size) / n
     centre = ((np.arange(n) + 0.5) * scale - 0.5).astype(np.float32)
     index = np.floor(centre).astype(np.intp)
@@ -147,7 +147,7 @@ def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> tuple[NDArray[n
 def _pillow_taps(
     size: int, n: int, kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]], support: float
 ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """Give indices and 22-bit weights of the taps of `n` outputs, both `[taps, n]`; unused taps weigh 0."""
+    """Return indices and 22-bit weights of the taps of `n` outputs, both `[taps, n]`; unused taps weigh 0."""
     scale = size / n
     stretch = max(scale, 1.0)
     reach = support * stretch

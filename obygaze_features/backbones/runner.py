@@ -1,4 +1,4 @@
-"""Running a torch network over uint8 clips: upload, normalise, forward, halve when memory runs out."""
+"""Run a torch network over uint8 clips: upload, normalise, forward; halve the batch when out of memory."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 class Runner:
-    """A backbone's `encode`: uint8 `[B, F, h, w, 3]` to one array a name, in the data types of the store.
+    """A backbone's `encode`: uint8 `[B, F, h, w, 3]` to one array per name, in the data types of the store.
 
     On CUDA the next clips are uploaded from pinned memory on a stream of their own while the network works on
     the ones before. What a clip gets depends on how many clips go together only as far as the matrix library

@@ -66,7 +66,7 @@ def _config(weights: Weights) -> Any:
 
 
 def _limit(model: Any, config: Any, pooling: Pooling) -> int | None:
-    """Give the tokens that a text may have by what was trained and by the positions there are."""
+    """Return the tokens that a text may have by what was trained and by the positions there are."""
     positions = getattr(config, "max_position_embeddings", None)
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     if positions and table is not None and table.padding_idx is not None:

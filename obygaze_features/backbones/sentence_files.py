@@ -1,4 +1,4 @@
-"""What the files of sentence-transformers say: how tokens' vectors become one, and how long a text may be.
+"""Read the files of sentence-transformers: pooling of token vectors and maximum text length.
 
 `modules.json` names the steps, `sentence_bert_config.json` the limit; the library itself is not needed. What
 it can do and this package cannot is an error that names it.
@@ -23,7 +23,7 @@ MODES: dict[str, Literal["mean", "cls"]] = {
 
 @dataclass(frozen=True, slots=True)
 class Pooling:
-    """How the last layer becomes one vector.
+    """Pooling of the last layer to one vector.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def read_pooling(weights: Weights) -> Pooling:
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or steps[0][1]:
         shown = ", ".join(f"{kind} in {path!r}" for kind, path in steps)
         raise BackboneError(
-            f"{weights.name}/{MODULES}: asks for {shown}; only Transformer in '', Pooling and perhaps "
-            "Normalize are supported"
+            f"{weights.name}/{MODULES}: asks for {shown}; "
+            "only Transformer in '', Pooling and perhaps Normalize are supported"
         )
     limits = next(filter(None, (_object(weights, name) for name in LIMITS)), {})
     if (prompt := _object(weights, PROMPTS).get("default_prompt_name")) is not None:

@@ -1,4 +1,4 @@
-"""Tiny checkpoints in the real file formats, for tests: true shapes of frames, a few thousand parameters."""
+"""Make tiny checkpoints in the real file formats for tests: real frame shapes, a few thousand parameters."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a backbone that reads texts is to the rest of the house: one frozen value."""
+"""Define the value object of a text backbone."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Running a torch network over tokens: texts of one length together, halved when memory runs out."""
+"""Run a torch network over tokens: batch texts of equal length; halve the batch when out of memory."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

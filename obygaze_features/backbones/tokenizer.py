@@ -1,4 +1,4 @@
-"""From texts to tokens, by the tokenizer that lies beside a network's weights."""
+"""Tokenize texts with the tokenizer stored beside a network's weights."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -64,7 +64,7 @@ class Tokenizer:
         return [Tokens(tuple(ids), len(found), self.limit) for ids, found in zip(taken, whole, strict=True)]
 
     def record(self) -> dict[str, Any]:
-        """Say what it is, in the store's words: the digests of its files by name, and what is done."""
+        """Describe what it is, in the store's words: the digests of its files by name, and what is done."""
         return {
             "sha256": self._digests,
             "max_tokens": self.limit,

@@ -1,4 +1,4 @@
-"""Where a network's weights come from: the hub, a folder, a file, or a seed; never from nowhere.
+"""Find a network's weights: on the hub, in a folder or file, or random from a seed.
 
 `microsoft/xclip-base-patch16-zero-shot@REVISION` is the hub, `folder/` a folder in the hub's format
 (`config.json` and the weights), `file.bin` one file, and `random:7` an untrained network. Whichever it is,
@@ -70,7 +70,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights that have been found, with their digest; or a seed for none.
+    """Weights with their digest, or the seed of random ones.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class Weights:
         return found
 
     def record(self) -> dict[str, Any]:
-        """Say where the weights come from, in the store's words."""
+        """Return where the weights come from, in the store's words."""
         hub = {"repository": self.repository, "revision": self.revision} if self.repository else None
         record: dict[str, Any] = {"hub": hub, "weights_sha256": self.sha256}
         if self.seed is not None:
@@ -145,7 +145,7 @@ def space_of(family: str, weights: Weights) -> str:
 
 
 def find_weights(source: str | Path) -> Weights:
-    """Find weights by what a user writes: `random:SEED`, a path, or `owner/name[@revision]` on the hub.
+    """Find weights by `random:SEED`, a path, or `owner/name[@revision]` on the hub.
 
     Raises
     ------
@@ -210,7 +210,7 @@ def file_of(weights: Weights, name: str) -> Path | None:
 
 
 def digest(files: Sequence[Path]) -> str:
-    """Take the SHA-256 of one file; of several, that of the lines `digest  name`, sorted by name."""
+    """Compute the SHA-256 of one file; of several, that of the lines `digest  name`, sorted by name."""
     digests = {}
     for path in files:
         with path.open("rb") as file:

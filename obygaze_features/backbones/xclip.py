@@ -113,7 +113,7 @@ def check_frames(name: str, wanted: int | None, fixed: int) -> int:
 
 
 def choose_tokens(name: str, tokens: str, known: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """Give the shape of the tokens that were asked for."""
+    """Return the shape of the tokens that were asked for."""
     if tokens not in known:
         raise BackboneError(f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(known)}")
     return known[tokens]

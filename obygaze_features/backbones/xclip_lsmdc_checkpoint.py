@@ -1,4 +1,4 @@
-"""The original format of LSMDC X-CLIP checkpoints (Ma et al. 2022), read into the port and into nothing else.
+"""Convert LSMDC X-CLIP checkpoints (Ma et al. 2022) between the original format and the port.
 
 The network's size follows from the shapes of a few tensors; from the size, the name and shape of every tensor
 that the file must hold, and where each belongs in the port.
@@ -83,7 +83,7 @@ class Architecture:
         )
 
     def record(self) -> dict[str, Any]:
-        """Give the sizes as plain JSON."""
+        """Return the sizes as plain JSON."""
         return {"type": "xclip-lsmdc", **asdict(self), "temporal": "seqTransf", "temporal_norm_eps": 1e-12}
 
 

@@ -187,7 +187,7 @@ def as_table(video: Path, taken: "Frames[Kept]") -> str:
 def as_document(
     video: Path, sampling: "Sampling", start: float | None, end: float | None, taken: "Frames[Kept]"
 ) -> str:
-    """Give the same as JSON; a time that is not known is null."""
+    """Return the same as JSON; a time that is not known is null."""
     times = [None if second != second else second for second in taken.time_s.tolist()]  # noqa: PLR0124 - NaN alone differs
     document = {
         "video": str(video),

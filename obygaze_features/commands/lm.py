@@ -27,7 +27,7 @@ def lm(texts: Path, model: str, out: Path, device: str, force: bool, as_json: bo
     """Score texts with a causal language model (token probabilities, the priors of Gender Scores).
 
     TEXTS is a CSV file of text_id and text, as `obygaze audit gender-score --list-texts` writes it, or of
-    caption_id and caption; or a .txt file, one text a line. Every text is scored once; one with [MASK] or
+    caption_id and caption; or a .txt file, one text per line. Every text is scored once; one with [MASK] or
     <MASK> as two, with man and with woman. lm_mean, what the Gender Score takes, is the arithmetic mean of
     the probabilities of all tokens and of the end token, each given the begin token and what stands before
     it; their product, geometric and harmonic mean stand beside it.

@@ -99,8 +99,8 @@ def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | N
 def push(store: Path, destination: str) -> None:
     """Copy a sealed store to DEST: a folder, s3://BUCKET/NAME or hf://datasets/OWNER/NAME.
 
-    A store without a licence is refused. A stopped upload resumes. Credentials are found as
-    the clients of S3 and of the Hub look for them (AWS_* variables, hf auth login).
+    A store without a licence is refused. A stopped upload resumes. Credentials are found as the clients
+    of S3 and of the Hub find them (AWS_* variables, hf auth login).
 
     \b
     Examples:

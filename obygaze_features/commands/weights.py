@@ -29,8 +29,8 @@ def fetch(name: str, revision: str | None, as_json: bool) -> None:
     repository = weights.HUB.get(name, name)
     if "/" not in repository:
         raise BackboneError(
-            f"'{name}': expected a backbone with weights on the hub ({', '.join(weights.HUB)}) or a "
-            "repository OWNER/NAME"
+            f"'{name}': expected a backbone with weights on the hub ({', '.join(weights.HUB)}) "
+            "or a repository OWNER/NAME"
         )
     repository, _, named = repository.partition("@")
     found = weights.fetch(repository, revision or named or None)

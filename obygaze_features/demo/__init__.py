@@ -1,4 +1,4 @@
-"""A small corpus with planted truths: real H.264 files of abstract shapes, labelled by construction."""
+"""Generate a small corpus with known labels: real H.264 files of abstract shapes."""
 
 from obygaze_features.demo.corpus import PlannedMovie, beside_planted, plan_corpus, write_corpus
 

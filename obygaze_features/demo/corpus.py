@@ -1,4 +1,4 @@
-"""The demo's corpus: seven films, their clips, and labels that are true by construction.
+"""Generate the demo corpus: seven films, their clips, and labels that are known by construction.
 
 What is planted: the level of a clip follows from its concepts alone. S clips show Body together with one or
 two of Posture, Clothing and Appearance; HN clips never show Body; EN clips show no concept. How visible a
@@ -58,7 +58,7 @@ SWAY = 0.1
 """How far a clip's brightness may lie from its film's, as a share; its colours, a third of that."""
 
 UNLABELLED = "tt9000007"
-"""The film that nobody labelled."""
+"""The film without labels."""
 SHORTEST, LONGEST = 5, 20
 CORRUPT, MISSING = "tt9000002-005", "tt9000003-009"
 
@@ -209,7 +209,7 @@ def write_video(path: Path, frames: Iterable[NDArray[np.uint8]], rate: int) -> N
 
 
 def beside_planted(folder: Path) -> list[str]:
-    """Put what a model predicts of the film without labels beside what was planted in it.
+    """Compare the predictions for the unlabelled film with its planted labels.
 
     Parameters
     ----------

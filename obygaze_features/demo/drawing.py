@@ -1,4 +1,4 @@
-"""What a demo clip looks like: moving shapes, with one visible cue for every planted concept."""
+"""Draw demo clips: moving shapes, with one visible cue per planted concept."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ CUES = {
 
 @dataclass(frozen=True)
 class Look:
-    """How one film looks throughout, whatever happens in it.
+    """The constant look of one film.
 
     Parameters
     ----------

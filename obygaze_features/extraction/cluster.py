@@ -1,4 +1,4 @@
-"""A Ray cluster to run on: the one that RAY_ADDRESS names, or one of our own on this machine."""
+"""Connect to a Ray cluster: the one at RAY_ADDRESS, or a new one on this machine."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""One clip, decoded once for every backbone: what runs in the decode workers."""
+"""Decode each clip once for all backbones, in the decode workers."""
 
 import math
 import time
@@ -64,7 +64,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class DecodedClip:
-    """What a worker gives back: prepared frames by backbone, or the reason why there are none.
+    """Result of a decode worker: prepared frames by backbone, or the reason for a failure.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def decode_clip(task: DecodeTask) -> DecodedClip:
 
 
 def decode_clips(tasks: Sequence[DecodeTask]) -> list[DecodedClip]:
-    """Decode clips of one file in one pass; each gets what it would get alone."""
+    """Decode clips of one file in one pass; the result equals decoding each alone."""
     decoded = dict(_decode(tasks))
     return [decoded[number] for number in range(len(tasks))]
 

@@ -1,7 +1,7 @@
-"""The engine for more than one machine: Ray Data, many decoders feeding few encoders that hold the networks.
+"""Run extraction on several machines with Ray Data: many decoders feed few encoders that hold the networks.
 
 Ray moves the clips and replaces workers that die. What is done is known by the stage's journal alone, which
-the main process writes: a worker's death costs the clips that it had in its hands, and they are done again,
+the main process writes: if a worker dies, the clips it was processing are done again,
 three times at most.
 """
 

@@ -1,4 +1,4 @@
-"""Decoded clips through the backbones: the part that every engine shares."""
+"""Encode decoded clips with the backbones; shared by all engines."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ def encode_batch(backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) ->
 
 
 def uses_gpu(backbone: Backbone) -> bool:
-    """Say whether a backbone runs on something other than the CPU, by its own record."""
+    """Return whether a backbone runs on something other than the CPU, by its own record."""
     return bool(backbone.provenance.get("compute", {}).get("device", "cpu") != "cpu")
 
 

@@ -1,4 +1,4 @@
-"""What an extraction would cost, from a few clips that are tried without writing anything."""
+"""Estimate the cost of an extraction from a few trial clips; nothing is written."""
 
 import time
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class Estimate:
     unit: ClassVar[str] = "clip"
 
     def facts(self) -> list[tuple[str, object]]:
-        """List what is to be done, as names and words; nothing if nothing is."""
+        """List the work to be done, as names and words; empty if none."""
         if not self.clips:
             return []
         return [
@@ -52,7 +52,7 @@ class Estimate:
         ]
 
     def record(self) -> dict[str, object]:
-        """Give everything as plain values, for `--json`."""
+        """Return everything as plain values, for `--json`."""
         return asdict(self)
 
 

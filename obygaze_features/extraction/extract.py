@@ -1,4 +1,4 @@
-"""From a manifest or a list of texts to a sealed store: prepare, estimate, run and seal."""
+"""Extract a manifest or a list of texts into a sealed store: prepare, estimate, run and seal."""
 
 import os
 import warnings
@@ -40,7 +40,7 @@ def _unwatched(_n_rows: int, _unit: str) -> Iterator[OnCommit]:
 
 @dataclass(frozen=True)
 class Extraction:
-    """A prepared extraction: what is done, how, and where the store goes; nothing is written before `run`.
+    """A prepared extraction: inputs, settings and destination; nothing is written before `run`.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Extraction:
         return self.sealing and self.shard[1] == 1
 
     def estimate(self) -> Estimate | TextEstimate:
-        """Estimate what is still to do from a few rows that are tried; nothing is written."""
+        """Estimate the remaining work from a few trial rows; nothing is written."""
         if obstacle := what_forbids_writing(self.stage_path):
             self.note(obstacle)
         if self.stage_path.exists():
@@ -103,7 +103,7 @@ class Extraction:
     def run(
         self, *, stopped: Callable[[], bool] = lambda: False, watch: Watch = _unwatched
     ) -> tuple[Stage, RunReport]:
-        """Extract what is missing into the stage, which is made or resumed.
+        """Extract missing rows into the stage, which is created or resumed.
 
         Parameters
         ----------
@@ -134,13 +134,13 @@ class Extraction:
         missing = stage.missing(self.shard, retry_failed=self.retry_failed)[: self.limit]
         if missing and self.shard[1] == 1 and (others := stage.n_writers()):
             self.note(
-                f"{others} other process(es) write to {place} now and may do the same {self.unit}s: that "
-                "harms nothing but costs twice; --shard shares the work"
+                f"{others} other process(es) are writing to {place} and may process the same {self.unit}s: "
+                "this is safe but repeats work; --shard divides it"
             )
         if missing and sealed.exists() and self.seals:
             raise ExtractError(
-                f"{sealed} is sealed already; {len(missing)} more {self.unit}s need another, such as "
-                "--store-version 1.1.0"
+                f"{sealed} is already sealed; {len(missing)} more {self.unit}s need a new version, "
+                "such as --store-version 1.1.0"
             )
         with watch(len(missing), self.unit) as on_commit:
             return stage, self.engine(self.job, stage, missing, stopped=stopped, on_commit=on_commit)
@@ -153,9 +153,8 @@ class Extraction:
             return self.sealed_path
         if self.licence == NO_LICENCE:
             self.note(
-                f"nobody has stated a licence (--licence), and the sealed store says so: {NO_LICENCE}. "
-                f"Before you share it: obygaze store seal {quote(str(self.out))} --licence SPDX "
-                "--store-version 1.0.1"
+                f"no --licence given: the store is sealed as {NO_LICENCE}. Before you share it: "
+                f"obygaze store seal {quote(str(self.out))} --licence SPDX --store-version 1.0.1"
             )
         return seal(stage.path, self.out, version=self.version, licence=self.licence, citation=self.citation)
 
@@ -337,7 +336,7 @@ def estimate(
     backbones: Sequence[AnyBackbone] = ("descriptors",),
     **settings: Any,
 ) -> Estimate | TextEstimate:
-    """Estimate what `extract` would cost, of what is still to do; nothing is written.
+    """Estimate the cost of the remaining work of `extract`; nothing is written.
 
     The parameters are those of `extract`; up to three clips or sixteen texts are tried.
 
@@ -377,7 +376,7 @@ def reads_texts(backbones: Sequence[AnyBackbone]) -> bool:
 
 
 def what_forbids_writing(place: Path) -> str | None:
-    """Say why a folder cannot be made or written, before an hour of work finds out; None if it can."""
+    """Explain why a folder cannot be made or written, before work starts; None if it can."""
     nearest = place.absolute()
     while not os.path.lexists(nearest):
         nearest = nearest.parent
@@ -393,7 +392,7 @@ def _name(backbone: AnyBackbone) -> str:
 
 
 def _recipe(backbone: AnyBackbone, n_frames: int | None) -> Recipe | None:
-    """Give the recipe of a backbone; None if it has been built already."""
+    """Return the recipe of a backbone; None if it has been built already."""
     if isinstance(backbone, str):
         return Recipe(backbone, n_frames)
     if isinstance(backbone, Recipe):

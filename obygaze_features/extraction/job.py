@@ -1,4 +1,4 @@
-"""What is to be extracted: a manifest's clips, the sampling and the backbones, in the store's words."""
+"""Describe an extraction job: the manifest's clips, the sampling and the backbones."""
 
 import importlib.metadata
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ POLICIES = {"uniform": uniform, "keyframes": keyframes}
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a backbone is built: what can be sent to another process, as a network cannot.
+    """How to build a backbone; unlike a network, it can be sent to another process.
 
     Parameters
     ----------
@@ -77,11 +77,11 @@ class Job:
                 )
 
     def sampling(self, backbone: Backbone) -> Sampling:
-        """Say which frames a backbone takes."""
+        """Name which frames a backbone takes."""
         return POLICIES[self.policy](backbone.n_frames)
 
     def without_backbones(self) -> "Job":
-        """Leave out the backbones and the clips: what is left can be sent anywhere and built up there."""
+        """Drop the backbones and clips; the rest can be sent to other processes and rebuilt there."""
         return replace(self, backbones=(), manifest=replace(self.manifest, clips=()))
 
     def with_backbones(self) -> "Job":
@@ -155,13 +155,13 @@ class Job:
 
 
 def _software(backbone: Backbone) -> dict[str, str]:
-    """Name the versions that decide the numbers."""
+    """List the versions that decide the numbers."""
     names = ["obygaze", "numpy", *backbone.libraries]
     return {name: importlib.metadata.version(name) for name in names}
 
 
 def of_stills(manifest: Manifest) -> bool:
-    """Say whether a manifest's clips are still images rather than videos.
+    """Return whether a manifest's clips are still images rather than videos.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def frames_of(manifest: Manifest, wanted: int | None) -> int | None:
 
 
 def array_shard(environment: Mapping[str, str]) -> tuple[int, int] | None:
-    """Give the shard (i, n) that a task of a job array is to do; None outside of a job array.
+    """Return the shard (i, n) that a task of a job array is to do; None outside of a job array.
 
     Raises
     ------

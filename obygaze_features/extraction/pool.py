@@ -1,4 +1,4 @@
-"""Decode workers: processes that can be killed, fed no faster than their clips are used."""
+"""Run decode workers in processes that can be killed, with back-pressure."""
 
 import multiprocessing
 import os
@@ -22,7 +22,7 @@ POLL_S = 0.2  # how soon a wish to stop is noticed while a long clip is being de
 
 
 class DecodePool:
-    """Workers that decode clips, each in a process of its own; neighbouring spans of a file in one pass.
+    """Workers that decode clips in separate processes; adjacent spans of a file share a pass.
 
     A file that crashes the decoder three times in a row has failed, and so has one that holds it beyond the
     time limit, which is not tried again: another clip's time is not spent on it. Neither costs anything else:

@@ -1,4 +1,4 @@
-"""Priors of texts: a table of captions and a language model -> lm.csv, taken up where it was stopped."""
+"""Compute priors of texts: captions and a language model -> lm.csv; resumes where it stopped."""
 
 import hashlib
 import importlib.metadata
@@ -67,7 +67,7 @@ def texts_to_score(path: Path) -> Texts:
 
 
 def fillings(text: str) -> tuple[str, ...]:
-    """Give the readings of a text: itself, or man and woman in the place of its masks."""
+    """Return the readings of a text: itself, or man and woman in the place of its masks."""
     if not any(mask in text for mask in MASKS):
         return (text,)
     readings = []
@@ -88,7 +88,7 @@ def measure_priors(
     restart: bool = False,
     on_texts: Callable[[int], object] = lambda _: None,
 ) -> dict[str, Values]:
-    """Score every text, keeping what is done in a journal from which a later call goes on.
+    """Score every text; finished ones are kept in a journal from which a later call resumes.
 
     Texts of one length are scored together, `at_once` of them, always the same ones: a run that was stopped
     and taken up gives the same numbers as one that was not.
@@ -161,8 +161,8 @@ def _journal(
     if lines and lines[0].endswith("\n"):
         if lines[0] != first + "\n":
             raise ExtractError(
-                f"{path} was begun with other texts, another model or other versions: give --force to begin "
-                "anew, or another --out"
+                f"{path} was begun with other texts, another model or other versions: "
+                "give --force to begin anew, or another --out"
             )
         kept = lines[0]
         for line in lines[1:]:
@@ -187,7 +187,7 @@ def _batch_of(line: str, number: int) -> list[Values] | None:
 
 
 def software() -> dict[str, str]:
-    """Name the versions that decide the numbers."""
+    """List the versions that decide the numbers."""
     names = ("obygaze", "numpy", "tokenizers", "torch", "transformers")
     return {name: importlib.metadata.version(name) for name in names}
 
@@ -203,7 +203,7 @@ def write_priors(out: Path, priors: Mapping[str, Values], record: Mapping[str, A
 
 
 def describe(path: Path, texts: Texts, model: "LanguageModel", at_once: int) -> dict[str, Any]:
-    """Say where priors come from, enough to make them again."""
+    """Return where priors come from, enough to make them again."""
     return {
         "what": SOURCE,
         "columns": {

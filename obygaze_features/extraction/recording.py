@@ -1,4 +1,4 @@
-"""One run's hand in a stage: it commits clips, counts them, and leaves a report beside them."""
+"""Record one run in a stage: commit clips, count them, and write a report."""
 
 import json
 import time

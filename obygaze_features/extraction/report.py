@@ -1,4 +1,4 @@
-"""Where the time of an extraction went."""
+"""Report how the time of an extraction was spent."""
 
 import resource
 import sys
@@ -60,13 +60,13 @@ class RunReport:
         return {name: round(100 * seconds / total, 1) for name, seconds in parts.items()}
 
     def gpu_idle_percent(self) -> float | None:
-        """Give the share of the run that a GPU had nothing to do; None without one."""
+        """Return the share of the run in which the GPU was idle; None without one."""
         if self.gpu_busy_s is None:
             return None
         return round(100 * (1 - self.gpu_busy_s / max(self.wall_s * self.encoders, 1e-9)), 1)
 
     def record(self) -> dict[str, object]:
-        """Give everything as plain values, for `--json`."""
+        """Return everything as plain values, for `--json`."""
         return {
             **asdict(self),
             "remarks": dict(sorted(self.remarks.items())),
@@ -79,7 +79,7 @@ class RunReport:
         }
 
     def sentence(self, unit: str = "clip") -> str:
-        """Say it in one line; `unit` is what a row is: a text is not decoded."""
+        """Format as one line; `unit` is what a row is: a text is not decoded."""
         speed = [f"{self.clips / max(self.wall_s, 1e-9):.1f} {unit}s/s"]
         shares = self.shares()
         if unit == "clip":

@@ -1,4 +1,4 @@
-"""Saliency maps of still images: manifest + pairs + network -> maps."""
+"""Compute saliency maps of still images: manifest + pairs + network -> maps."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -35,7 +35,7 @@ class Pair:
 
 
 def read_pairs(path: Path, images: Manifest) -> tuple[Pair, ...]:
-    """Read pairs of image and text, each once: a CSV with image_id, text and perhaps group.
+    """Read unique pairs of image and text: a CSV with image_id, text and optionally group.
 
     Raises
     ------

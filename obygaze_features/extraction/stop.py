@@ -1,4 +1,4 @@
-"""Stopping cleanly when asked to: Ctrl-C, or the scheduler's SIGTERM before the time limit."""
+"""Stop cleanly on Ctrl-C or on the scheduler's SIGTERM before the time limit."""
 
 import signal
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ class Stop:
         self.signal: signal.Signals | None = None
 
     def __call__(self) -> bool:
-        """Tell whether to stop."""
+        """Return whether to stop."""
         return self.signal is not None
 
     @property

@@ -1,4 +1,4 @@
-"""Texts into a store: prompts or captions through backbones that read them; no video, no workers."""
+"""Extract texts (prompts or captions) with text backbones into a store."""
 
 import importlib.metadata
 import time
@@ -93,13 +93,13 @@ class TextEstimate:
     workers: ClassVar[int] = 1
 
     def facts(self) -> list[tuple[str, object]]:
-        """List what is to be done, as names and words; nothing if nothing is."""
+        """List the work to be done, as names and words; empty if none."""
         if not self.texts:
             return []
         return [("texts to do", self.texts), ("to be cut", f"{self.cut} longer than a backbone takes")]
 
     def record(self) -> dict[str, object]:
-        """Give everything as plain values, for `--json`."""
+        """Return everything as plain values, for `--json`."""
         return asdict(self)
 
 

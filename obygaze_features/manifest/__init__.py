@@ -1,4 +1,4 @@
-"""The manifest: which clips there are, what annotators said of them, and where their videos lie."""
+"""The manifest: clips, their annotations, and the paths of their videos."""
 
 from obygaze_features.errors import ManifestError
 

@@ -1,4 +1,4 @@
-"""Agreement gamma between annotators of the same clips (Tores et al., CVPR 2024, App. 7.3).
+"""Compute the agreement gamma between annotators of the same clips (Tores et al., CVPR 2024, App. 7.3).
 
 gamma = 1 - observed / expected disorder (eq. 4): 1 is perfect agreement, 0 what chance gives, below 0 worse.
 Disorder is the mean distance between the two levels of a clip (eq. 2 and 3; the constant of eq. 3 cancels).

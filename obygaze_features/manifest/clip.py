@@ -1,4 +1,4 @@
-"""One clip: the unit of everything."""
+"""Define a clip, a labelled span of a video."""
 
 import math
 import unicodedata
@@ -25,7 +25,7 @@ CODEBOOK_COLUMN = "codebook"
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """A span of a video, with what annotators said of it.
+    """A span of a video with its annotations.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Codebooks: which levels, concepts, scales and tasks the labels of a manifest have."""
+"""Codebooks: the levels, concepts, scales and tasks of a manifest's labels."""
 
 import hashlib
 import json
@@ -206,7 +206,7 @@ class Codebook:
         raise self._unknown("scale", name, {plain(scale.name): scale.name for scale in self.scales})
 
     def record(self) -> dict[str, Any]:
-        """Give the codebook as plain values, in the keys of its file, without what is empty or default."""
+        """Return the codebook as plain values, in the keys of its file, without what is empty or default."""
         return record_of(self)
 
     def to_toml(self) -> str:
@@ -256,7 +256,7 @@ def load_codebook(path: str | Path) -> Codebook:
 
 @cache
 def builtin_codebook(name: str) -> Codebook:
-    """Read a codebook that comes with the package.
+    """Read a built-in codebook.
 
     Raises
     ------
@@ -276,7 +276,7 @@ def builtin_codebook(name: str) -> Codebook:
 
 
 def starter() -> str:
-    """Give the text of a commented codebook file to begin with."""
+    """Return the text of a commented codebook file to begin with."""
     return _packaged("starter.toml")
 
 

@@ -1,4 +1,4 @@
-"""What every codebook must be: names for manifests, spellings of one meaning, possible tasks."""
+"""Check codebooks: valid names, unambiguous spellings, possible tasks."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -20,7 +20,7 @@ ORDINAL_TASK = "levels"
 
 
 def check_codebook(codebook: "Codebook") -> None:
-    """Refuse what no codebook can be.
+    """Refuse an invalid codebook.
 
     Raises
     ------

@@ -130,7 +130,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Two sets of levels to tell apart; a clip of any other level is not in the task."""
+    """Two sets of levels to classify; clips of any other level are not in the task."""
 
     name: str
     negatives: tuple[str, ...]
@@ -148,11 +148,11 @@ class Task:
         return " vs ".join(f"({side})" if " u " in side else side for side in sides)
 
     def holds(self, levels: NDArray[np.str_]) -> NDArray[np.bool_]:
-        """Say for each level of ``levels`` [N] whether it is in the task."""
+        """Mark each level of ``levels`` [N] that is in the task."""
         return np.isin(levels, np.array(self.levels, dtype=str))
 
     def labels(self, levels: NDArray[np.str_]) -> NDArray[np.int64]:
-        """Give 1 for each positive level of ``levels`` [N] and 0 for every other."""
+        """Return 1 for each positive level of ``levels`` [N] and 0 for every other."""
         return np.isin(levels, np.array(self.positives, dtype=str)).astype(np.int64)
 
 
@@ -165,7 +165,7 @@ class Named(Protocol):
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """The name and what else it is called."""
+        """The name and its synonyms."""
 
 
 def plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Codebooks as TOML text, read with the place of whatever is wrong, and written in one canonical form."""
+"""Read codebooks from TOML, with the position of errors, and write them in one canonical form."""
 
 import json
 import re
@@ -57,7 +57,7 @@ def parts_of(text: str) -> dict[str, Any]:
 
 
 def record_of(codebook: "Codebook") -> dict[str, Any]:
-    """Give a codebook as plain values, in the keys of its file, without what is empty or default."""
+    """Return a codebook as plain values, in the keys of its file, without what is empty or default."""
     return _without_defaults(
         {
             "name": codebook.name,
@@ -209,7 +209,7 @@ class _Table:
         return tuple(float(value) for value in listed)
 
     def tables(self, key: str, allowed: Sequence[str]) -> "list[_Table]":
-        """Give the tables of a list; a text alone stands for a table with that name."""
+        """Return the tables of a list; a text alone stands for a table with that name."""
         values = self.values.get(key, [])
         if not isinstance(values, list):
             raise self._unlike(key, f"tables that begin with [[{self._path(key)}]]", values)

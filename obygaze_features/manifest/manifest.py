@@ -19,7 +19,7 @@ from .table import Problems, Table, delimiter_of, read_table, text_of
 
 
 def default_codebook() -> Codebook:
-    """Give the codebook of a manifest that names none."""
+    """Return the codebook of a manifest that names none."""
     return builtin_codebook(BUILTIN[0])
 
 
@@ -176,12 +176,12 @@ def _refuse_known_file(path: Path) -> None:
 
 
 def codebook_file(manifest: Path) -> Path:
-    """Say where the codebook of a manifest file lies: `films.codebook.toml` beside `films.csv`."""
+    """Return where the codebook of a manifest file lies: `films.codebook.toml` beside `films.csv`."""
     return manifest.with_suffix(".codebook.toml")
 
 
 def write_manifest(manifest: Manifest, path: str | Path) -> Manifest:
-    """Write a manifest, whole or not at all, and return it as it was written.
+    """Write a manifest atomically, and return it as it was written.
 
     Video paths are rewritten if the file lies in another folder than the manifest's. A codebook that is not
     built in is written beside it; a file that holds the same one stays as it is, comments and all.
@@ -223,7 +223,7 @@ def write_manifest(manifest: Manifest, path: str | Path) -> Manifest:
 
 
 def holds_codebook(path: Path, codebook: Codebook) -> bool:
-    """Say whether a file is there and holds this very codebook."""
+    """Return whether a file exists and holds this codebook."""
     try:
         return load_codebook(path) == codebook
     except (ManifestError, FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Where a manifest says that its films are."""
+"""Resolve the video paths of a manifest."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Label policies: what becomes of a clip in which nobody marked a visual concept."""
+"""Apply label policies, which treat clips without a visual concept."""
 
 from dataclasses import replace
 from enum import StrEnum
@@ -45,7 +45,7 @@ so they can only be listed.
 
 
 class LabelPolicy(StrEnum):
-    """How labels are read; always named beside the numbers that depend on it.
+    """A label policy; always reported beside the numbers that depend on it.
 
     PAPER: a clip with no visual concept gets the lowest level (EN); its concepts stay.
     RELEASED: a clip whose concepts are all non-visual is left out, and so are the UNRELEASED ones, as in the

@@ -1,4 +1,4 @@
-"""Free annotations projected onto clips, and annotators merged (Tores et al., CVPR 2024, App. 7.2)."""
+"""Project free annotations onto clips and merge annotators (Tores et al., CVPR 2024, App. 7.2)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -31,14 +31,14 @@ class Label:
 
 @dataclass(frozen=True)
 class Projection:
-    """Labelled clips, and what had no place in them.
+    """Labelled clips, and the annotations that match no clip.
 
     Parameters
     ----------
     manifest
         The clips with their projected labels.
     unwatched
-        Movies of the clips that nobody annotated: their clips have no level.
+        Movies without any annotation: their clips have no level.
     elsewhere
         Movies that were annotated and have no clip.
     """
@@ -87,7 +87,7 @@ def project(
     *,
     per_annotator: bool = False,
 ) -> Projection:
-    """Give every clip the label of the annotations that overlap it enough.
+    """Label every clip from the annotations that overlap it enough.
 
     An annotation counts if it shares at least `threshold` of the clip's duration; of those that count, the
     highest level wins and the concepts given at that level are united. A clip that nothing touches gets the

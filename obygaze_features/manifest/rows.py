@@ -1,4 +1,4 @@
-"""Clips as rows of a manifest file, and back."""
+"""Convert clips to rows of a manifest file and back."""
 
 import math
 import re
@@ -17,7 +17,7 @@ FRAMES = re.compile(r"(\d+):(\d\d):(\d\d)([:;])(\d{2,3})", re.ASCII)
 
 
 def canonical_bytes(clips: Sequence[Clip], codebook: Codebook) -> bytes:
-    """Write clips as the one CSV that stands for them: UTF-8, comma, line feed, quotes only where needed.
+    """Write clips as canonical CSV: UTF-8, comma, line feed, quotes only where needed.
 
     The codebook's name is in a column of its own, unless it is the one of manifests that name none.
     """

@@ -171,12 +171,12 @@ def numbers(counted: Statistics) -> tuple[Number, ...]:
 
 
 def is_obygaze12(manifest: Manifest) -> bool:
-    """Say whether a manifest is of ObyGaze12: its codebook and its twelve films, no more and no fewer."""
+    """Return whether a manifest is of ObyGaze12: its codebook and its twelve films, no more and no fewer."""
     return manifest.codebook.name == BUILTIN[0] and frozenset(manifest.movies) == OBYGAZE12_MOVIES
 
 
 def printed_numbers(manifest: Manifest) -> Mapping[str, str]:
-    """Give what the paper prints, by the names of `numbers`; nothing unless the manifest is of ObyGaze12.
+    """Return what the paper prints, by the names of `numbers`; nothing unless the manifest is of ObyGaze12.
 
     Ours agree when rounded, but for one: S of EN and S is 23.6 %, printed as 23 %.
     """

@@ -40,7 +40,7 @@ def read_texts(path: str | Path) -> TextList:
     Parameters
     ----------
     path
-        A `.txt` with one text a line, whose ids are the lines' numbers (`000001`), or a CSV with the columns
+        A `.txt` with one text per line, whose ids are the line numbers (`000001`), or a CSV with the columns
         `text_id` and `text`, or `caption_id` and `caption`.
 
     Raises

@@ -61,7 +61,7 @@ def create_array(
 def array_layout(
     name: str, shape: tuple[int, ...], dtype: str, dimension_names: tuple[str, ...]
 ) -> dict[str, object]:
-    """Give the metadata that the format demands of an array, without the fields that may be left out."""
+    """Return the metadata that the format demands of an array, without the fields that may be left out."""
     block = [block_rows(name, shape[0]), *shape[1:]]
     codecs: list[object] = [_BYTES, _CRC32C]
     if dtype == "string":
@@ -125,7 +125,7 @@ def arrays_metadata(zarr_root: Path, groups: tuple[GroupSpec, ...], n_clips: int
 
 
 def chunk_path(zarr_root: Path, group: str, array: str, row: int) -> Path:
-    """Say where one clip's chunk lies."""
+    """Return where one clip's chunk lies."""
     return zarr_root / group / array / ".".join(["c", str(row), *["0"] * (len(ARRAYS[array].dims) - 1)])
 
 
@@ -145,5 +145,5 @@ def read_row(path: Path) -> bytes | None:
 
 
 def row_bytes(values: NDArray[Any]) -> bytes:
-    """Give a row's bytes as they are digested and stored: little-endian, C order."""
+    """Return a row's bytes as they are digested and stored: little-endian, C order."""
     return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).tobytes()

@@ -41,7 +41,7 @@ def parse_digests(data: bytes) -> tuple[dict[str, str], bool]:
 
 
 def oxum(root: Path, files: Iterable[str]) -> str:
-    """Give octets and files of the payload, `OCTETS.FILES`."""
+    """Return octets and files of the payload, `OCTETS.FILES`."""
     sizes = [(root / path).stat().st_size for path in files]
     return f"{sum(sizes)}.{len(sizes)}"
 

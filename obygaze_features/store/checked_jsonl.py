@@ -1,4 +1,4 @@
-"""Lines of JSON that each carry their own CRC-32, so that a torn or damaged line is known for what it is."""
+"""Read and write JSON lines with a CRC-32 each, so that torn or damaged lines are detected."""
 
 import json
 import zlib

@@ -1,4 +1,4 @@
-"""Reading plain chunks straight into one array.
+"""Read plain chunks directly into one array.
 
 Zarr reads any layout, one task a chunk. The layout of a sealed store is known: a whole array of it is a few
 files that can be read into place [7,637 vectors of 512: 1.9 ms, zarr 16 ms, np.load 1.4 ms]. What is laid out
@@ -31,7 +31,7 @@ LINE = 64
 
 
 def plain_chunk(metadata: Mapping[str, Any]) -> tuple[int, ...] | None:
-    """Give the chunk shape of an array that `read_chunks` can read: bytes and CRC-32C; else None."""
+    """Return the chunk shape of an array that `read_chunks` can read: bytes and CRC-32C; else None."""
     shape, chunk = tuple(metadata["shape"]), tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"])
     separator = metadata["chunk_key_encoding"].get("configuration", {}).get("separator", "/")
     codecs = [{key: value for key, value in codec.items() if value} for codec in metadata["codecs"]]

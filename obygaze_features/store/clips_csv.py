@@ -1,4 +1,4 @@
-"""data/clips.csv: what became of every clip, for people and programs that read no Zarr."""
+"""Write and read data/clips.csv: the status of every clip, for people and tools that do not read Zarr."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ DIGEST_PREFIX = "sha256:"
 
 @dataclass(frozen=True)
 class StoredClip:
-    """One row of a store: what became of a clip, and where it came from.
+    """One row of a store: the status and origin of a clip.
 
     Attributes
     ----------

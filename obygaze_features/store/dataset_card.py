@@ -1,4 +1,4 @@
-"""README.md and croissant.json of a store: what it is, for people and for search engines for datasets.
+"""Write README.md and croissant.json of a store, for people and dataset search engines.
 
 README.md has the front matter that dataset hubs read. croissant.json follows Croissant 1.0 (MLCommons 2024);
 no reader of it decodes Zarr, so it describes the table of clips and names the features in words.
@@ -36,7 +36,7 @@ _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
 
 @dataclass(frozen=True)
 class Facts:
-    """What a card tells.
+    """The content of a card.
 
     Attributes
     ----------
@@ -282,7 +282,7 @@ def _name(corpus: str) -> str:
 
 
 def _licence(licence: str) -> str:
-    """Give the page that SPDX keeps for one licence; an expression of several stays as it is."""
+    """Return the page that SPDX keeps for one licence; an expression of several stays as it is."""
     if (
         licence == NO_LICENCE
         or not re.fullmatch(r"[A-Za-z0-9.+-]+", licence)

@@ -1,4 +1,4 @@
-"""What differs between two stores: clips, provenance, values. For two labs that extracted the same films."""
+"""Compare two stores (clips, provenance, values), such as two labs' extractions of the same films."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -94,7 +94,7 @@ class StoreDiff:
         return not (any(alone) or self.clips or any(self.provenance.values()) or changed)
 
     def record(self) -> dict[str, object]:
-        """Give all of it as plain JSON."""
+        """Return all of it as plain JSON."""
         fields = ("array", "unlike", "clips", "changed", "max_abs", "max_abs_clip", "min_cosine")
         return {
             "equal": self.equal,
@@ -162,7 +162,7 @@ def _compare(first: Group, second: Group) -> list[ArrayDiff]:
 
 
 def _unlike(first: Group, second: Group, array: str) -> str:
-    """Say why an array cannot be compared, if so."""
+    """Explain why an array cannot be compared, if so."""
     kinds = []
     for group in (first, second):
         if array not in (*group.arrays, *TIME_ARRAYS):
@@ -198,7 +198,7 @@ def _max_abs(a: NDArray[Any], b: NDArray[Any]) -> float:
 
 
 def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
-    """Give the smallest cosine of corresponding vectors of two arrays [..., D], in float64.
+    """Return the smallest cosine of corresponding vectors of two arrays [..., D], in float64.
 
     Two zero vectors are alike (1); a zero vector and another have none, which counts as 0.
     """

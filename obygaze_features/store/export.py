@@ -1,4 +1,4 @@
-"""Export features for programs that read no Zarr: HDF5 with a group a clip, and AnnData."""
+"""Export features for tools that do not read Zarr: HDF5 with one group per clip, and AnnData."""
 
 import json
 import math
@@ -141,7 +141,7 @@ def _origin(store: Store, group: Group) -> dict[str, str]:
 
 
 def _group_name(clip_id: str) -> str:
-    """Give a clip's name in HDF5, where '/' and a lone '.' have a meaning; the attribute `clip` is its id."""
+    """Return a clip's name in HDF5, with '/' and a lone '.' escaped; the attribute `clip` holds its id."""
     name = clip_id.replace("%", "%25").replace("/", "%2F")
     return "%2E" + name[1:] if name.startswith(".") else name
 

@@ -1,4 +1,4 @@
-"""Reading a sealed store where it is served: HTTP, HTTPS and S3, through obstore.
+"""Read a sealed store over HTTP, HTTPS and S3, through obstore.
 
 obstore (the Rust crate object_store) is imported only here and only when a URL is opened. Credentials are its
 own business: it looks where the cloud's own tools do (AWS_* variables, instance roles).
@@ -34,7 +34,7 @@ _URL = re.compile(r"(https?|s3|hf):/+(?=[^/])")
 
 
 def as_url(place: Path | str) -> str | None:
-    """Give a place as a URL without its last slash, or None if it is a path."""
+    """Return a place as a URL without its last slash, or None if it is a path."""
     text = str(place)
     match = _URL.match(text)
     return f"{match[1]}://{text[match.end() :].rstrip('/')}" if match else None
@@ -100,7 +100,7 @@ class HttpFiles:
         return True
 
     def size(self, name: str) -> int:
-        """Give the size of a file in bytes."""
+        """Return the size of a file in bytes."""
         import obstore  # noqa: PLC0415 - obygaze[remote]
 
         with asking(self.where, name):
@@ -179,7 +179,7 @@ class HttpFile:
 
 @contextmanager
 def asking(where: str, name: str) -> Iterator[None]:
-    """Turn what a server or the network did into one line."""
+    """Turn errors of the server or the network into one line."""
     from obstore.exceptions import (  # noqa: PLC0415 - obygaze[remote]
         BaseError,
         GenericError,

@@ -1,4 +1,4 @@
-"""Stores as datasets of the Hugging Face Hub, by its own library, which also knows the credentials.
+"""Access stores as datasets of the Hugging Face Hub through its library, which handles credentials.
 
 A place is `hf://datasets/OWNER/NAME[@REVISION][/FOLDER]`. What is read is read at one commit, whatever
 happens on the Hub meanwhile, and kept in the library's own cache.
@@ -46,7 +46,7 @@ class HubFiles:
         return True
 
     def size(self, name: str) -> int:
-        """Give the size of a file in bytes."""
+        """Return the size of a file in bytes."""
         return self._here(name).stat().st_size
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
@@ -100,7 +100,7 @@ def place_of(url: str) -> HubFiles:
 
 @contextmanager
 def asking(where: str) -> Iterator[None]:
-    """Turn what the Hub's library or the network did into one line."""
+    """Turn errors of the Hub's library or the network into one line."""
     from huggingface_hub.errors import (  # noqa: PLC0415 - obygaze[remote]
         EntryNotFoundError,
         HfHubHTTPError,

@@ -1,4 +1,4 @@
-"""A sealed store in one zip, read where it lies, in a file or behind a server, by ranges.
+"""Read a sealed store in one zip file, local or remote, by byte ranges.
 
 There is one way to pack a store (`publish.pack`), so that the same store gives the same bytes: members
 stored, one after another without a gap, root metadata first, no times, no modes but 0644. A reader refuses
@@ -103,7 +103,7 @@ class ZipFiles:
         return name in self.members
 
     def size(self, name: str) -> int:
-        """Give the size of a member in bytes."""
+        """Return the size of a member in bytes."""
         return self._place(name)[1]
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:

@@ -1,4 +1,4 @@
-"""Every name and number of the on-disk format, once.
+"""Define the names and constants of the on-disk format.
 
 The prose is docs/store-format.md; a change here is a change of the format.
 """
@@ -122,7 +122,7 @@ FEATURE_DTYPES: Final = tuple(sorted({dtype for name in FEATURE_ARRAYS for dtype
 
 
 def spec_version(arrays: Iterable[str]) -> str:
-    """Give the oldest version of the format that has all of these arrays."""
+    """Return the oldest version of the format that has all of these arrays."""
     return max((ARRAYS[name].since for name in arrays), key=_numbers)
 
 

@@ -1,4 +1,4 @@
-"""Reading one backbone's features in a sealed store."""
+"""Read one backbone's features in a sealed store."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ class Group:
                 or _dtype_name(array) not in ARRAYS[name].dtypes
             ):
                 raise StoreError(
-                    f"{files.where}, array {self.name}/{name}: {array.dtype} {list(array.shape)} "
-                    "does not fit the format"
+                    f"{files.where}, array {self.name}/{name}: "
+                    f"{array.dtype} {list(array.shape)} does not fit the format"
                 )
         self.n_frames: int = self._array("time_s").shape[1]
 
@@ -114,7 +114,7 @@ class Group:
         return len(self.clip_ids)
 
     def to_frame(self, manifest: Labels | None = None) -> pd.DataFrame:
-        """Make a pandas table of the pooled features, a row a clip that has features.
+        """Make a pandas table of the pooled features, one row per clip that has features.
 
         Parameters
         ----------
@@ -181,11 +181,11 @@ class Group:
         return dataset_of(arrays, self._clips, {"backbone": self.name, "store": self._where})
 
     def pooled(self) -> NDArray[np.float32]:
-        """Read one vector a clip: float32 [N, D], contiguous, NaN where not `usable`."""
+        """Read one vector per clip: float32 [N, D], contiguous, NaN where not `usable`."""
         return self._features("pooled")
 
     def frames(self) -> NDArray[np.float16 | np.float32]:
-        """Read one vector a sampled frame: [N, F, D], NaN where not `usable`."""
+        """Read one vector per sampled frame: [N, F, D], NaN where not `usable`."""
         return self._features("frames")
 
     def tokens(self) -> NDArray[np.float16]:
@@ -208,12 +208,12 @@ class Group:
         return self.raw("frame_index")
 
     def shape(self, array: str) -> tuple[int, ...]:
-        """Give the shape of an array without reading it."""
+        """Return the shape of an array without reading it."""
         shape: tuple[int, ...] = self._array(array).shape
         return shape
 
     def dtype(self, array: str) -> np.dtype[Any]:
-        """Give the data type of an array without reading it."""
+        """Return the data type of an array without reading it."""
         return np.dtype(self._array(array).dtype)
 
     def read(self, clip_id: str, array: str) -> NDArray[Any]:
@@ -308,7 +308,7 @@ class Group:
         return read_chunks(self._files, folder, chunk, np.dtype(array.dtype), range(start, stop))
 
     def _in_place(self, name: str, start: int, n_rows: int) -> bool:
-        """Say whether rows are read chunk by chunk into place, not by zarr."""
+        """Return whether rows are read chunk by chunk into place, not by zarr."""
         chunk = self._plain_chunk(name)
         return chunk is not None and start % chunk[0] == 0 and n_rows != 1
 
@@ -328,9 +328,9 @@ class Group:
         if holes.any():
             clip = self.clip_ids[start + int(np.flatnonzero(holes)[0])]
             raise StoreError(
-                f"{self._where}, array {self.name}/{name}: nothing is stored for {int(holes.sum())} clips "
-                "that should have "
-                f"features, the first is {clip}; run: obygaze store verify --full {self._where}"
+                f"{self._where}, array {self.name}/{name}: "
+                f"nothing is stored for {int(holes.sum())} clips that should have features, "
+                f"the first is {clip}; run: obygaze store verify --full {self._where}"
             )
         return values
 

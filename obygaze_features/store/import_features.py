@@ -28,7 +28,7 @@ from obygaze_features.store.stage import Stage
 
 @dataclass(frozen=True)
 class Declared:
-    """What is said of features that are imported.
+    """The declared provenance of imported features.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ def _stage(
 
 
 def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, object]:
-    """Complete what was declared: the rest is unknown, and `imported` says that all of it is hearsay.
+    """Complete a declaration: other fields are unknown, and `imported` marks all of it as unverified.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Finding features that others kept, in a file a clip or in HDF5 with a group a clip, and whose they are."""
+"""Find features from other tools, in one file or HDF5 group per clip, and match them to clips."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -49,7 +49,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Matched:
-    """Which features are whose.
+    """The matching of features to clips.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Matched:
 
 
 def match(found: Mapping[str, Piece], wanted: Mapping[str, str]) -> Matched:
-    """Give every clip the features of its name; nothing is guessed.
+    """Match features to clips by exact name.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def match(found: Mapping[str, Piece], wanted: Mapping[str, str]) -> Matched:
             unknown.append(path)
         elif name in twins:
             raise StoreError(
-                f"clips {clips[name]} and {twins[name]}: both would be called {name!r}; tell them apart with "
-                "--pattern"
+                f"clips {clips[name]} and {twins[name]}: "
+                f"both would be called {name!r}; tell them apart with --pattern"
             )
         elif name in named:
             raise StoreError(
@@ -134,7 +134,7 @@ def _single(read: Callable[[Path], NDArray[Any]], path: Path) -> Arrays:
 
 
 def read_npy(path: Path) -> NDArray[Any]:
-    """Read a .npy file; never a pickle, and never more than the file holds.
+    """Read a .npy file; refuses pickles and headers larger than the file.
 
     Raises
     ------
@@ -157,14 +157,14 @@ def read_npy(path: Path) -> NDArray[Any]:
 
 
 def refuse_giants(size: int, where: str) -> None:
-    """Refuse what is too large for one clip, before it is read."""
+    """Refuse arrays too large for one clip before reading them."""
     if size > MOST_BYTES:
         raise StoreError(f"{where}: {size} bytes for one clip; expected at most {MOST_BYTES}")
 
 
 @contextmanager
 def hdf5_pieces(path: Path) -> Iterator[tuple[dict[str, Piece], dict[str, str]]]:
-    """Open an HDF5 file with a group a clip; yield path -> features, and the file's own texts.
+    """Open an HDF5 file with one group per clip; yield path -> features, and the file's own texts.
 
     A group that was exported says in its attributes which clip it is, and what became of it.
 
@@ -229,7 +229,7 @@ def _groups(node: h5py.Group, where: str, depth: int = 0) -> Iterator[h5py.Group
 
 
 def plain_node(group: h5py.Group, name: str) -> object:
-    """Give what a group holds under a name, or None where it is a link."""
+    """Return what a group holds under a name, or None where it is a link."""
     return group[name] if isinstance(group.get(name, getlink=True), h5py.HardLink) else None
 
 

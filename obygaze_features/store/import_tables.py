@@ -1,4 +1,4 @@
-"""Read features that others keep as one table: a matrix with a row per clip, and the ids of the rows."""
+"""Read features stored as one table: a matrix with one row per clip, and the row ids."""
 
 import csv
 import zipfile
@@ -274,7 +274,7 @@ def _column(node: object, path: Path) -> NDArray[Any]:
 # --- what all of them share
 # ---------------------------------------------------------------------------
 def _ids_of(path: Path, names: Sequence[str], ids: str | None) -> tuple[list[str] | None, str]:
-    """Say where the ids are: a list that a file of ids holds, or the name of a column or array."""
+    """Return where the ids are: a list that a file of ids holds, or the name of a column or array."""
     if ids is not None and ids not in names:
         return _ids_file(path, ids, names), ""
     if ids is not None:

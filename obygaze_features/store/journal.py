@@ -1,4 +1,4 @@
-"""The journals of a stage: which clips are done, and what their bytes were.
+"""Read and write the journals of a stage: finished clips and the digests of their bytes.
 
 A clip is done if a valid line says so, and by nothing else: the line is written after the bytes are on the
 disk. Every writer has its own file. No order between files is assumed and no clock is read: `attempt` counts.
@@ -36,7 +36,7 @@ class JournalEntry:
     source: Mapping[str, object] = field(default_factory=dict)
 
     def record(self) -> dict[str, object]:
-        """Give the entry as the journal writes it."""
+        """Return the entry as the journal writes it."""
         return {
             "row": self.row,
             "id": self.clip_id,
@@ -107,5 +107,5 @@ def settle(entries: Iterable[JournalEntry]) -> dict[int, list[JournalEntry]]:
 
 
 def is_done(entry: JournalEntry) -> bool:
-    """Say whether an entry's row holds features."""
+    """Return whether an entry's row holds features."""
     return entry.status in DONE

@@ -1,4 +1,4 @@
-"""docs/store-format.schema.json, generated: what is JSON or a table in a store, as JSON Schema 2020-12.
+"""Generate docs/store-format.schema.json: the JSON and tables of a store as JSON Schema 2020-12.
 
 `python -m obygaze_features.store.json_schema > docs/store-format.schema.json` writes it anew (`make schema`).
 """
@@ -50,7 +50,7 @@ _BYTES: Schema = {
 
 
 def json_schema() -> Schema:
-    """Give the schema; each part is under `$defs` by the name that docs/store-format.md gives it."""
+    """Return the schema; each part is under `$defs` by the name that docs/store-format.md gives it."""
     kinds = (Provenance, ImportedProvenance, FilledIn, Corpus, Hex64, Licence, SomeText, Text)
     refs, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     extracted, imported, filled_in, corpus, sha256, licence, some_text, text = refs

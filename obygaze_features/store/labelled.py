@@ -85,7 +85,7 @@ class LazyArray:
 def frame_of(
     X: NDArray[np.float32], clips: Sequence[StoredClip], labels: Labels | None, where: str
 ) -> pd.DataFrame:
-    """Make a table of one vector a clip [N, D], with the labels of a manifest.
+    """Make a table of one vector per clip [N, D], with the labels of a manifest.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def frame_of(
 
 
 def _left_out(clip: StoredClip, labels: Labels | None) -> str | None:
-    """Say why a clip has no row in a table; None if it has one."""
+    """Explain why a clip has no row in a table; None if it has one."""
     if clip.status not in DONE:
         return clip.status
     return NOT_IN_MANIFEST if labels is not None and clip.clip_id not in labels.by_id else None

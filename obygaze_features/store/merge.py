@@ -1,4 +1,4 @@
-"""Combine stores: the clips of several, if they were made in the same way; the next version of one."""
+"""Combine stores: merge the clips of compatible stores, or make the next version of one."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ def merge(
     """Seal the clips of several stores as `DESTINATION-VERSION` and return its path.
 
     The result is what sealing all clips at once would have given, but for its attributes: `parent` is the
-    first store, `merged_with` the others. A killed merge goes on where it was, in the stage
+    first store, `merged_with` the others. A killed merge resumes where it stopped, in the stage
     `DESTINATION-VERSION.merging`.
 
     Parameters
@@ -124,7 +124,7 @@ def merge(
 
 
 def _checked(stage: Stage, owners: Mapping[str, tuple[StoredClip, int]]) -> set[str]:
-    """Give the clips that are done already; they must be those of the stores."""
+    """Return the clips that are done already; they must be those of the stores."""
     found = stage.status()
     for clip, entry in found.items():
         if (entry.status, dict(entry.digests)) != (owners[clip][0].status, dict(owners[clip][0].digests)):
@@ -190,13 +190,13 @@ def _group_spec(groups: Sequence[Group]) -> GroupSpec:
     for group in groups[1:]:
         if fields := same_numerics(first.provenance, group.provenance):
             raise StoreError(
-                f"features of {first.name}: provenance differs in {', '.join(fields)}: such features must "
-                "not be mixed"
+                f"features of {first.name}: provenance differs in {', '.join(fields)}: "
+                "such features must not be mixed"
             )
         if _array_specs(group) != specs or group.n_frames != first.n_frames:
             raise StoreError(
-                f"features of {first.name}: the shapes of their arrays differ; compare them: obygaze store "
-                "diff"
+                f"features of {first.name}: the shapes of their arrays differ; "
+                "compare them: obygaze store diff"
             )
     provenance = {name: value for name, value in first.provenance.items() if name not in FILLED_IN}
     for field in NOT_NUMERICS:
@@ -219,7 +219,7 @@ def _joined(field: str, values: list[Any]) -> object:
 
 
 def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
-    """Give what all stores say of the corpus; no digest of a manifest holds for clips of several."""
+    """Return what all stores say of the corpus; no digest of a manifest holds for clips of several."""
     said = [dict(store.attributes["corpus"]) for store in stores]
     common = {
         key: value
@@ -232,7 +232,7 @@ def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
 
 
 def _refuse_disagreement(stores: Sequence[Store], given: Mapping[str, str | None]) -> None:
-    """Refuse what the stores say differently and nobody has decided, all of it at once."""
+    """Refuse attributes that differ between the stores and are not given, all in one message."""
     told = []
     for field, chosen in given.items():
         values = [store.attributes[field] for store in stores]
@@ -299,8 +299,8 @@ def _check_rows(parent: Store, stage: Stage) -> None:
     for clip in parent.clips:
         if stage.clips[stage.rows[clip.clip_id]].text != clip.text:
             raise StoreError(
-                f"{stage.path}: the text of {clip.clip_id} is not what it is in {parent.where}; only another "
-                "major version may change it"
+                f"{stage.path}: the text of {clip.clip_id} is not what it is in {parent.where}; "
+                "only another major version may change it"
             )
         if clip.status not in DONE:
             continue

@@ -1,4 +1,4 @@
-"""Where features came from: what a group declares, checked, and when two groups may mix."""
+"""Check the provenance of groups, and whether two groups may be combined."""
 
 import json
 import math
@@ -114,7 +114,7 @@ def validate_corpus(corpus: Mapping[str, object]) -> dict[str, object]:
 
 
 def unknown_provenance() -> dict[str, Any]:
-    """Give the provenance of imported features of which nothing was declared: null says unknown.
+    """Return the provenance of imported features of which nothing was declared: null says unknown.
 
     `name` and the marks are left out.
     """
@@ -151,9 +151,9 @@ def validate_licence(licence: str) -> str:
         spelt = canonicalize_license_expression(licence)
     except InvalidLicenseExpression as error:
         raise StoreError(
-            f"licence: expected {expected(Licence)}, or LicenseRef-NAME for one of your own; found "
-            f"{licence!r} "
-            f"({str(error).partition(': ')[0].lower()}); the ids are listed at https://spdx.org/licenses"
+            f"licence: expected {expected(Licence)}, or LicenseRef-NAME for one of your own; "
+            f"found {licence!r} ({str(error).partition(': ')[0].lower()}); "
+            "the ids are listed at https://spdx.org/licenses"
         ) from error
     if spelt != licence:
         raise StoreError(f"licence: {licence!r} is spelt {spelt}")

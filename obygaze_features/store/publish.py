@@ -1,4 +1,4 @@
-"""Share a sealed store: its card, one zip of it, a copy in a folder, on S3 or on the Hub."""
+"""Publish a sealed store: its card, a zip file, or a copy in a folder, on S3 or on the Hub."""
 
 import hashlib
 import os
@@ -36,7 +36,7 @@ from obygaze_features.store.transfer import FileProgress, download, in_threads
 def card_files(
     store: Store, *, licence: str | None = None, citation: str | None = None, url: str | None = None
 ) -> dict[str, bytes]:
-    """Write README.md and croissant.json anew: file name -> bytes. The sealed store is not touched.
+    """Regenerate README.md and croissant.json: file name -> bytes. The sealed store is not changed.
 
     Parameters
     ----------
@@ -50,18 +50,18 @@ def card_files(
     Raises
     ------
     StoreError
-        If nobody states a licence, or another one than the store's is given.
+        If no licence is stated, or one that differs from the store's.
     """
     sealed = str(store.attributes["licence"])
     if licence is None and sealed == NO_LICENCE:
         raise StoreError(
-            f"{store.where}: nobody has stated a licence, and what is shared needs one: give it with "
-            "--licence SPDX"
+            f"{store.where}: no licence is recorded, and a shared store needs one: "
+            "give it with --licence SPDX"
         )
     if licence is not None and sealed not in (NO_LICENCE, licence):
         raise StoreError(
-            f"{store.where}: sealed under {sealed}, not {licence}; another licence is another version of "
-            "the store"
+            f"{store.where}: sealed under {sealed}, not {licence}; "
+            "a new licence needs a new version of the store"
         )
     said = one_line(store.attributes["citation"] if citation is None else citation, "citation")
     facts = _facts(store, sealed if licence is None else validate_licence(licence), said)
@@ -96,7 +96,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     """Write a sealed store into one zip; the same store gives the same bytes.
 
     Every file is checked against its digest on the way. The zip is built under another name, forced to the
-    disk and renamed: nobody ever sees half of one.
+    disk and renamed, so a partial one is never visible.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, said
 def push(store: Place, destination: Path | str, progress: FileProgress | None = None) -> str:
     """Copy a sealed store to `destination` and return where it is.
 
-    Run again after a kill it goes on where it was.
+    Run again after a kill, it resumes where it stopped.
 
     Parameters
     ----------
@@ -224,9 +224,9 @@ def push(store: Place, destination: Path | str, progress: FileProgress | None = 
     licence = check_version(source).get("licence")
     if licence == NO_LICENCE or not licence:
         raise StoreError(
-            f"{source.where}: its licence is {licence or 'not there'}, and nobody may use what has none; "
-            "state one when sealing: obygaze store seal NAME --licence CC-BY-4.0 (or what it is) "
-            "--store-version 1.0.1"
+            f"{source.where}: its licence is {licence or 'missing'}, without one others may not use it; "
+            "state one when sealing: "
+            "obygaze store seal NAME --licence CC-BY-4.0 (or another) --store-version 1.0.1"
         )
     if absent_files(source):
         raise StoreError(f"{source.where}: is a partial copy; push the whole store")
@@ -260,7 +260,7 @@ WRITERS = 4
 
 
 def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = None) -> str:
-    """Upload what the bucket and our journal do not agree to be there, the list of digests last."""
+    """Upload the files that bucket and journal do not both have, the list of digests last."""
     digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
     journal = journal_path(source, url)
     journal.touch()
@@ -273,7 +273,7 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = No
 
 
 def journal_path(source: FolderFiles, url: str) -> Path:
-    """Say where it is noted what is at a URL already: beside the store, which itself never changes."""
+    """Return where it is noted what is at a URL already: beside the store, which itself never changes."""
     name = f"{source.path.name}.pushing-{hashlib.sha256(url.encode()).hexdigest()[:16]}.jsonl"
     return source.path.absolute().with_name(name)
 
@@ -354,6 +354,6 @@ class _Push:
 
 
 def _read_journal(path: Path) -> Mapping[str, tuple[object, object, object]]:
-    """Give name -> (digest, size, entity tag) of what was put; a torn line only costs an upload."""
+    """Return name -> (digest, size, entity tag) of what was put; a torn line only costs an upload."""
     entries = [entry for _, entry in read_lines(path) if entry]
     return {str(entry["name"]): (entry["sha256"], entry["size"], entry["e_tag"]) for entry in entries}

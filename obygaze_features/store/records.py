@@ -1,4 +1,4 @@
-"""What is planned for a stage and committed to it, checked: arrays, groups, clips, features, results."""
+"""Define and check the records of a stage: arrays, groups, clips, features, results."""
 
 import re
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class GroupSpec:
-    """What one backbone writes for every clip, and where it comes from.
+    """The arrays one backbone writes per clip, and their provenance.
 
     Within a group a dimension has one size: pooled and frames share `feature`. Frames have `n_frames` rows,
     or, for a network that joins neighbouring frames into tubelets, a number that divides it.

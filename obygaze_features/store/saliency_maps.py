@@ -1,4 +1,4 @@
-"""Saliency maps in a Zarr group: what live Grad-CAM writes, and the audit of saliency writes and reads."""
+"""Write and read saliency maps in a Zarr group, for live Grad-CAM and the saliency audit."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The fields of a group's provenance and of a corpus, declared once.
+"""Declare the fields of a group's provenance and of a corpus.
 
 The checks, their messages, docs/store-format.schema.json and what is unknown of imported features all follow
 from the classes below.
@@ -175,7 +175,7 @@ FILLED_IN: Final = FilledIn.__struct_fields__
 
 
 def fits(value: object, kind: Any) -> bool:
-    """Tell whether a plain JSON value is of a kind, such as `Name` or `Hex64`."""
+    """Return whether a plain JSON value is of a kind, such as `Name` or `Hex64`."""
     if kind is Mark:
         return value is True
     try:
@@ -186,7 +186,7 @@ def fits(value: object, kind: Any) -> bool:
 
 
 def expected(kind: Any) -> str:
-    """Say in words what a value of a kind is."""
+    """Describe in words what a value of a kind is."""
     if NoneType in choices(kind):
         return f"{expected(next(choice for choice in choices(kind) if choice is not NoneType))} or null"
     if get_origin(kind) is Annotated:
@@ -212,7 +212,7 @@ def choices(kind: Any) -> tuple[Any, ...]:
 
 
 def nested(kind: Any) -> type[Struct] | None:
-    """Give the schema of a field that is an object with fields of its own."""
+    """Return the schema of a field that is an object with fields of its own."""
     schemas = (choice for choice in choices(kind) if isinstance(choice, type) and issubclass(choice, Struct))
     return next(schemas, None)
 

@@ -1,4 +1,4 @@
-"""Sealing: from a stage to an immutable store; same clips, same bytes, whatever happened on the way."""
+"""Seal a stage as an immutable store; the same clips always give the same bytes."""
 
 import re
 import shutil
@@ -48,7 +48,7 @@ VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 @dataclass
 class _SettledRows:
-    """Which journal line holds for every row, narrowed down by the bytes as they are read."""
+    """The valid journal line of every row, determined from the bytes as they are read."""
 
     stage: Stage
     order: list[int]
@@ -99,7 +99,7 @@ def seal(
     """Seal a stage into the folder `DESTINATION-VERSION` and return its path; the stage stays.
 
     Rows are sorted by clip id. Every row's bytes are checked against the journal on the way. The store is
-    built under another name, forced to the disk and renamed: nobody ever sees half of one.
+    built under another name, flushed to disk and renamed, so a partial one is never visible.
 
     Parameters
     ----------
@@ -152,16 +152,16 @@ def seal(
 
 
 def final_path(destination: Path, version: str) -> Path:
-    """Say where a version of a store will be; refuse a version that is none, or is there already."""
+    """Return the path of a version of a store; refuse invalid versions and existing ones."""
     final = versioned(destination, version)
     _refuse_existing(final)
     return final
 
 
 def work_path(destination: Path, version: str, suffix: str) -> Path:
-    """Say where a store is worked on before it is sealed; refuse as `final_path` does.
+    """Return where a store is worked on before it is sealed; refuse as `final_path` does.
 
-    Work that was killed after its end is swept: nobody needs what is left of it.
+    Removes the remains of work that was killed after its end.
     """
     work = destination.with_name(f"{destination.name}-{version}{suffix}")
     try:
@@ -173,7 +173,7 @@ def work_path(destination: Path, version: str, suffix: str) -> Path:
 
 
 def versioned(destination: Path, version: str) -> Path:
-    """Give the path of a version of a store; refuse a version that is none, and a sealed store's folder."""
+    """Return the path of a version of a store; refuse invalid versions and folders of sealed stores."""
     if not VERSION.fullmatch(version):
         raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0")
     name, _, last = destination.name.rpartition("-")
@@ -200,9 +200,8 @@ def _settled_rows(stage: Stage, *, allow_missing: bool) -> _SettledRows:
     missing = [clip.clip_id for row, clip in enumerate(stage.clips) if row not in lines]
     if missing and not allow_missing:
         raise StoreError(
-            f"{stage.path}: {len(missing)} of {len(stage.clips)} clips are still to do, the first is "
-            f"{missing[0]}; "
-            "extract again, or allow missing clips (--allow-missing)"
+            f"{stage.path}: {len(missing)} of {len(stage.clips)} clips are still to do, "
+            f"the first is {missing[0]}; extract again, or allow missing clips (--allow-missing)"
         )
     return _SettledRows(
         stage, sorted(range(len(stage.clips)), key=lambda row: stage.clips[row].clip_id), lines
@@ -273,7 +272,7 @@ def _blocks(
 
 
 def _annul(settled: _SettledRows) -> None:
-    """Mark clips whose bytes no journal line vouches for as missing, and stop."""
+    """Mark clips whose bytes match no journal line as missing, and stop."""
     stage = settled.stage
     reasons = {
         stage.clips[row].clip_id: f"{settled.lost[row]} is not what the journal says"
@@ -283,9 +282,8 @@ def _annul(settled: _SettledRows) -> None:
         writer.annul(reasons)
     clip, reason = next(iter(reasons.items()))
     raise StoreError(
-        f"{stage.path}: {len(reasons)} clips are not what they were when committed, the first is {clip} "
-        f"({reason}); "
-        "they are marked missing now: extract again, then seal"
+        f"{stage.path}: {len(reasons)} clips are not what they were when committed, "
+        f"the first is {clip} ({reason}); they are marked missing now: extract again, then seal"
     )
 
 

@@ -1,4 +1,4 @@
-"""A stage: where features wait, clip by clip, until all of them are there and a store is sealed.
+"""Staging folders: collect features clip by clip until a store is sealed.
 
 A stage may be killed at any moment and resumed. It belongs to one job on one file system and is never shared.
 """
@@ -21,7 +21,7 @@ from obygaze_features.store.writer import StageWriter
 
 
 def staging_path(destination: Path | str) -> Path:
-    """Say where the features of a store to be are staged: `NAME.staging` beside it."""
+    """Return where the features of a store to be are staged: `NAME.staging` beside it."""
     destination = Path(destination)
     return destination.with_name(destination.name + STAGING_SUFFIX)
 
@@ -108,8 +108,8 @@ class Stage:
         here, asked = ({group.name: group for group in some} for some in (self.groups, groups))
         if here.keys() != asked.keys():
             raise StoreError(
-                f"{self.path}: was begun for {', '.join(here)}, not for {', '.join(sorted(asked))}; choose "
-                "another name"
+                f"{self.path}: was begun for {', '.join(here)}, "
+                f"not for {', '.join(sorted(asked))}; choose another name"
             )
         for name, group in here.items():
             compare(name, _settings(group), _settings(asked[name]))
@@ -121,8 +121,8 @@ class Stage:
         for clip in self.clips:
             if clip.clip_id not in asked:
                 raise StoreError(
-                    f"{self.path}: clip {clip.clip_id} is planned here but was not asked for; a plan only "
-                    "grows"
+                    f"{self.path}: clip {clip.clip_id} is planned "
+                    "here but was not asked for; a plan only grows"
                 )
             if told := _told(asdict(clip), asdict(asked[clip.clip_id])):
                 raise StoreError(
@@ -162,14 +162,13 @@ class Stage:
         for entry in known:
             if self.clips[entry.row].clip_id != entry.clip_id:
                 raise StoreError(
-                    f"{self.path}: row {entry.row} is clip {self.clips[entry.row].clip_id} in {PLAN} but "
-                    f"{entry.clip_id} in a "
-                    "journal; the stage was tampered with: begin another"
+                    f"{self.path}: row {entry.row} is clip {self.clips[entry.row].clip_id} in {PLAN} "
+                    f"but {entry.clip_id} in a journal; the stage was tampered with: begin another"
                 )
         return settle(known)
 
     def status(self) -> dict[str, JournalEntry]:
-        """Say what became of the clips so far, read anew from the disk; clips without a line are missing."""
+        """Return the status of the clips so far, re-read from disk; clips without a line are missing."""
         settled = self.settled()
         return {self.clips[row].clip_id: settled[row][0] for row in sorted(settled)}
 
@@ -187,11 +186,11 @@ class Stage:
         ]
 
     def damage(self) -> tuple[str, ...]:
-        """Name the damaged lines of the journals; the clips they told of count as missing."""
+        """List the damaged lines of the journals; their clips count as missing."""
         return tuple(read_journals(self.path / JOURNALS)[1])
 
     def writer(self) -> StageWriter:
-        """Begin a journal of one's own; one writer a process, used as a context manager."""
+        """Begin a journal of one's own; one writer per process, used as a context manager."""
         entries, _ = read_journals(self.path / JOURNALS)
         return StageWriter(self.path, self.rows, self.groups, entries)
 

@@ -1,4 +1,4 @@
-"""The files that make a stage: made whole, grown, and read back. No chunk and no journal is written here."""
+"""Create, extend and read the metadata files of a stage (not its chunks or journals)."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ from obygaze_features.store.records import ArraySpec, GroupSpec, PlannedClip
 def create(
     path: Path, clips: tuple[PlannedClip, ...], groups: tuple[GroupSpec, ...], corpus: dict[str, object]
 ) -> None:
-    """Make a whole stage under another name and rename it: nobody ever sees half of one.
+    """Create a stage atomically: write it under another name, then rename it.
 
     Processes that want the same stage at the same time wait for each other; the first one makes it.
     """
@@ -108,8 +108,8 @@ def read_files(path: Path) -> tuple[tuple[PlannedClip, ...], tuple[GroupSpec, ..
         raise StoreError(f"{path / STAGE_ZARR}: damaged metadata; begin another stage") from error
     if version not in KNOWN_VERSIONS:
         raise StoreError(
-            f"{path}: a stage of format {version}, this obygaze writes {SPEC_VERSION}; seal it with the "
-            "one it is from"
+            f"{path}: a stage of format {version}, this obygaze writes {SPEC_VERSION}; "
+            "seal it with the one it is from"
         )
     return _read_plan(path / PLAN), groups, corpus
 

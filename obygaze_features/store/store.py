@@ -76,7 +76,7 @@ def resolve(path: Path) -> Path:
 
 
 def _what_instead(path: Path) -> str:
-    """Say why a path that exists is no store, and where one is."""
+    """Explain why a path that exists is no store, and where one is."""
     if path.is_file():
         return "a file, not a store; expected the folder of one, or a zip that 'obygaze store pack' made"
     for folder in path.absolute().parents:
@@ -89,7 +89,7 @@ def _what_instead(path: Path) -> str:
 
 
 def _what_is_left(staging: Path) -> str:
-    """Say what makes a store of a stage."""
+    """Describe what makes a store of a stage."""
     from obygaze_features.store.stage import read_stage  # noqa: PLC0415 - reading stores needs no stage
 
     stage = read_stage(staging)
@@ -97,7 +97,7 @@ def _what_is_left(staging: Path) -> str:
     if to_do := len(stage.missing()):
         return (
             f"{to_do} of {len(stage.clips)} clips are still to do: "
-            f"extract into {name} again, which goes on where it was"
+            f"extract into {name} again, which resumes where it stopped"
         )
     return f"seal it: obygaze store seal {quote(str(name))} --licence SPDX"
 
@@ -292,7 +292,7 @@ Place = Store | StoreFiles | Path | str
 
 
 def files_of(store: Place) -> StoreFiles:
-    """Give the files of a store that is opened, or lies at a path or URL."""
+    """Return the files of a store that is opened, or lies at a path or URL."""
     if isinstance(store, Store):
         return store.files
     return locate(store) if isinstance(store, str | Path) else store

@@ -1,4 +1,4 @@
-"""The files of a sealed store, wherever they lie: which there are, and how they are read.
+"""List and read the files of a sealed store, wherever it is stored.
 
 Everything above this module reads a store by the relative names of its files and never asks where they are.
 The two lists of digests are the only list of files that is trusted. In a partial copy, fetch.txt (RFC 8493,
@@ -60,7 +60,7 @@ class StoreFiles(Protocol):
         """Whether there is an ordinary file of this name: no folder, no link."""
 
     def size(self, name: str) -> int:
-        """Give the size of a file in bytes."""
+        """Return the size of a file in bytes."""
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file, or the part from `start` to `stop`; a negative start counts from its end."""
@@ -103,7 +103,7 @@ class FolderFiles:
         return path.is_file() and not path.is_symlink()
 
     def size(self, name: str) -> int:
-        """Give the size of a file in bytes."""
+        """Return the size of a file in bytes."""
         return (self.path / name).stat().st_size
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
@@ -136,7 +136,7 @@ def pour(file: FileIO, buffer: memoryview, seen: OnPiece) -> int:
 
 
 def digest_of(files: StoreFiles, name: str) -> str:
-    """Give the SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     found = hashlib.sha256()
     for block in files.stream(name):
         found.update(block)
@@ -183,7 +183,7 @@ def fetch_bytes(absent: Mapping[str, str]) -> bytes:
 
 
 def absent_files(files: StoreFiles) -> dict[str, str]:
-    """Give name -> URL of the files that a copy was told to leave out; none if it is whole."""
+    """Return name -> URL of the files that a copy was told to leave out; none if it is whole."""
     try:
         data = files.read(FETCH)
     except (FileNotFoundError, IsADirectoryError):
@@ -232,7 +232,7 @@ def is_safe(name: str) -> bool:
 
 
 def chunk_of(name: str) -> tuple[str, str, int] | None:
-    """Give (group, array, number along the clips) of a chunk's file; None for any other file."""
+    """Return (group, array, number along the clips) of a chunk's file; None for any other file."""
     parts = name.removeprefix(f"{FEATURES}/").split("/")
     if (
         not name.startswith(f"{FEATURES}/")
@@ -245,7 +245,7 @@ def chunk_of(name: str) -> tuple[str, str, int] | None:
 
 
 def listed(files: StoreFiles) -> dict[str, str]:
-    """Give name -> SHA-256 of every file of a store but the list of digests of the tag files.
+    """Return name -> SHA-256 of every file of a store but the list of digests of the tag files.
 
     Raises
     ------
@@ -280,7 +280,7 @@ def _folders(names: Iterable[str]) -> set[str]:
 
 
 def named(files: StoreFiles) -> list[str]:
-    """Give the files that there should be, by manifests that may be damaged: for verification to look at."""
+    """Return the files listed by manifests that may be damaged, for verification."""
     digests = {
         name for manifest in (TAG_DIGESTS, DIGESTS) for name in parse_digests(whole(files, manifest))[0]
     }

@@ -1,4 +1,4 @@
-"""Tiny valid stores for anybody's tests: arrays in, a sealed store out."""
+"""Make tiny valid stores from arrays, for tests."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One function over many names, several at once."""
+"""Download stores: run a function over many names concurrently, choose files, resume."""
 
 import hashlib
 import shutil
@@ -190,8 +190,8 @@ def download(
 ) -> Downloaded:
     """Copy a sealed store into the folder `destination`.
 
-    Called again after a kill it goes on where it was. Called on a copy of the same store it brings what is
-    missing or damaged, so a partial copy grows.
+    Called again after a kill, it resumes where it stopped. Called on a copy of the same store it fetches what
+    is missing or damaged, so a partial copy grows.
 
     Parameters
     ----------

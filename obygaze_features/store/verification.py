@@ -61,7 +61,7 @@ class VerifyReport:
         return not self.problems
 
     def record(self) -> dict[str, object]:
-        """Give the report as plain JSON."""
+        """Return the report as plain JSON."""
         return {
             "store": self.name,
             "depth": self.depth,
@@ -235,7 +235,7 @@ def _compare(
 
 
 def _what_lies_in(name: str, n_clips: int) -> str:
-    """Say which array and rows a chunk holds."""
+    """Name which array and rows a chunk holds."""
     chunk = chunk_of(name)
     if chunk is None:
         return ""

@@ -33,7 +33,7 @@ from obygaze_features.store.store_files import UNREADABLE, StoreFiles
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong: the file it is in, relative to the store, and what it is."""
+    """One problem: the file, relative to the store, and a description."""
 
     file: str
     what: str
@@ -175,7 +175,7 @@ def _check_rows(store: Store, group: Group, absent: Container[str]) -> Iterator[
 
 
 def _wrong_row(status: str, said: str | None, values: NDArray[Any], *, unknown: bool) -> str | None:
-    """Say what is wrong with one clip's row of one array, if anything; `unknown`: it may be all NaN."""
+    """Describe what is wrong with one clip's row of one array, if anything; `unknown`: it may be all NaN."""
     if status not in DONE:
         empty = (values == -1).all() if values.dtype.kind == "i" else np.isnan(values).all()
         return None if empty and said is None else f"is {status}, yet something is stored for it"

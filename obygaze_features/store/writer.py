@@ -1,4 +1,4 @@
-"""Write clips durably to a stage and note them in a journal; one writer a process."""
+"""Write clips durably to a stage and journal them; one writer per process."""
 
 import os
 import shutil
@@ -122,7 +122,7 @@ class StageWriter:
         self._append(entries)
 
     def annul(self, reasons: Mapping[str, str]) -> None:
-        """Mark clips as missing (clip id -> reason), whatever was said before: they will be done again."""
+        """Mark clips as missing (clip id -> reason), overriding earlier entries; they are extracted again."""
         self._append(
             [
                 JournalEntry(self._rows[clip], clip, "missing", why, self._attempts[clip])
@@ -205,13 +205,13 @@ def _check_features(features: ClipFeatures, group: GroupSpec, where: str) -> Non
 
 
 def _times_unknown(features: ClipFeatures, group: GroupSpec) -> bool:
-    """Say whether the rows are those of imported features of which nobody knows when their frames were."""
+    """Return whether the rows are imported features with unknown frame times."""
     imported = group.provenance.get("imported") is True
     return imported and bool(np.isnan(features.time_s).all()) and bool((features.frame_index == -1).all())
 
 
 def _new_journal(folder: Path) -> tuple[Path, int]:
-    """Create the next journal that nobody has, and hold it: as long as it is held, its writer is alive."""
+    """Create the next free journal and lock it; the lock shows that its writer is alive."""
     number = len(list(folder.glob("*.jsonl")))
     while True:
         number += 1

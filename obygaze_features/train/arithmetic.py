@@ -26,12 +26,12 @@ _HALF = re.compile(
 
 
 def is_half(original: str) -> bool:
-    """Tell whether the original keeps a tensor in float16."""
+    """Return whether the original keeps a tensor in float16."""
     return _HALF.fullmatch(original) is not None
 
 
 def towers(arithmetic: Arithmetic, device: torch.device) -> AbstractContextManager[Any]:
-    """Give the context in which towers and temporal transformer run."""
+    """Return the context in which towers and temporal transformer run."""
     return torch.autocast(device.type, torch.bfloat16) if arithmetic == "bfloat16" else nullcontext()
 
 

@@ -291,6 +291,6 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def digest_of(entries: Iterable[Entry]) -> str:
-    """Take the SHA-256 of the lines `digest  clip`, sorted by clip: what the frames of a data set are."""
+    """Compute the SHA-256 of the lines `digest  clip`, sorted by clip: what the frames of a data set are."""
     lines = sorted(f"{entry.clip_id}\t{entry.sha256}\n" for entry in entries if entry.frames)
     return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -41,7 +41,7 @@ R@1 falls as a set grows.
 {table}
 
 `published`: as the published code counts, where ties add entries. `tie-safe`: each query once, ties by their
-mean rank, one column a clip.
+mean rank, one column per clip.
 
 ## What it has seen
 

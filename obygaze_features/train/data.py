@@ -140,6 +140,6 @@ def choose_samples(
 
 
 def captions_digest(captions: Iterable[Caption]) -> str:
-    """Take the SHA-256 of the lines `clip id TAB sentence` that are used, in order."""
+    """Compute the SHA-256 of the lines `clip id TAB sentence` that are used, in order."""
     lines = "".join(f"{caption.clip_id}\t{caption.sentence}\n" for caption in captions)
     return hashlib.sha256(lines.encode()).hexdigest()

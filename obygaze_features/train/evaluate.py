@@ -31,7 +31,7 @@ def evaluate(
 
     Returns
     -------
-    As `retrieval.measures`: published measures have a column a sentence, tie-safe ones a column a clip.
+    As `retrieval.measures`: published measures have one column per sentence, tie-safe ones one per clip.
     """
     clip_ids = list(dict.fromkeys(pairs.clip_ids))
     column = {clip_id: number for number, clip_id in enumerate(clip_ids)}

@@ -100,13 +100,13 @@ def read_titles(path: Path) -> tuple[str, ...]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         raise TrainError(
-            f"{path}: there is no such file; --exclude-films names a file with a title a line"
+            f"{path}: there is no such file; --exclude-films names a file with one title per line"
         ) from None
     except UnicodeDecodeError:
         raise TrainError(f"{path}: not UTF-8") from None
     titles = tuple(line.strip() for line in lines if line.strip() and not line.strip().startswith("#"))
     if not titles:
-        raise TrainError(f"{path}: names no film; expected a title a line")
+        raise TrainError(f"{path}: names no film; expected one title per line")
     return titles
 
 

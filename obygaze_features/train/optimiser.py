@@ -29,17 +29,17 @@ FROZEN = (
 
 
 def is_trained(original: str) -> bool:
-    """Tell whether a tensor is trained."""
+    """Return whether a tensor is trained."""
     return original not in FROZEN
 
 
 def group_of(original: str) -> int:
-    """Give a tensor's group: 0 CLIP's, 1 others, both decayed; 2 and 3 the same, biases, not decayed."""
+    """Return a tensor's group: 0 CLIP's, 1 others, both decayed; 2 and 3 the same, biases, not decayed."""
     return 2 * ("bias" in original) + (not original.startswith("clip."))
 
 
 def schedule(step: int, total: int) -> float:
-    """Give the factor of every rate in step 0, 1, ...: a linear warm-up, then a cosine without restart."""
+    """Return the factor of every rate in step 0, 1, ...: a linear warm-up, then a cosine without restart."""
     x = step / total
     return x / WARM_UP if x < WARM_UP else 0.5 * (1.0 + math.cos(math.pi * x))
 

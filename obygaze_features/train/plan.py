@@ -127,7 +127,7 @@ class Plan:
 
     @property
     def chunk(self) -> int:
-        """Give the pairs whose activations are held at a time."""
+        """Return the pairs whose activations are held at a time."""
         return self.settings.chunk or -(-self.batch // PUBLISHED_PROCESSES)
 
     def with_video(self, split: str) -> int:
@@ -135,7 +135,7 @@ class Plan:
         return sum(caption.clip_id in self.videos for caption in self.captions[split])
 
     def describe(self) -> dict[str, Any]:
-        """Say in plain JSON what would be done."""
+        """Record as plain JSON what would be done."""
         to_decode = self.cache.count_missing(self.videos)
         per_frame = 3 * self.size.image**2
         steps = steps_of_an_epoch(self.with_video("training"), self.batch)
@@ -154,7 +154,7 @@ class Plan:
         }
 
     def record(self) -> dict[str, Any]:
-        """Say in plain JSON what decides the weights, but for the data."""
+        """Record as plain JSON what decides the weights, but for the data."""
         settings = self.settings
         return {
             "backbone": "xclip-lsmdc",
@@ -231,7 +231,7 @@ def data_record(
     left_out: Mapping[str, int],
     digests: Mapping[str, Mapping[str, str]],
 ) -> dict[str, Any]:
-    """Say in plain JSON which data the training saw: counts, and digests by split."""
+    """Record as plain JSON which data the training saw: counts, and digests by split."""
     return {
         split: {
             "annotations_sha256": _file_digest(plan.settings.annotations / FILES[split]),

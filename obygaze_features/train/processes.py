@@ -23,7 +23,7 @@ class Processes:
     count: int = 1
 
     def share(self, items: int) -> slice:
-        """Give this process's contiguous share of a batch; shares differ by one at most."""
+        """Return this process's contiguous share of a batch; shares differ by one at most."""
         return slice(self.rank * items // self.count, (self.rank + 1) * items // self.count)
 
     def gather(self, part: torch.Tensor, items: int) -> torch.Tensor:
@@ -48,7 +48,7 @@ class Processes:
                 dist.broadcast(tensor, src=0)
 
     def any(self, wish: bool, device: torch.device) -> bool:
-        """Tell whether some process says yes."""
+        """Return whether some process says yes."""
         if self.count == 1:
             return wish
         told = torch.tensor(int(wish), device=device)

@@ -56,7 +56,7 @@ def text_to_video(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> 
     Parameters
     ----------
     scores
-        `[N, V]`, one column a clip.
+        `[N, V]`, one column per clip.
     own
         `[N]`: the column of each text's clip.
 

@@ -272,12 +272,12 @@ def make_network(plan: Plan) -> XClipLsmdc:
 
 
 def original_names(plan: Plan) -> dict[str, str]:
-    """Give the original's name of each tensor of the port."""
+    """Return the original's name of each tensor of the port."""
     return {name: tensor.original for tensor in tensors_of(plan.size) for name in tensor.port}
 
 
 def _announce(watch: Watch, plan: Plan, left_out: LeftOut) -> None:
-    """Say what was left out, and which films are shared."""
+    """Describe what was left out, and which films are shared."""
     for split, of in plan.captions.items():
         if count := left_out.count(split):
             first = next(row for row in left_out.rows if row[0] == split)

@@ -81,7 +81,7 @@ class CaptionTokenizer:
             )
 
     def __call__(self, captions: Sequence[str]) -> NDArray[np.int64]:
-        """Give the ids of captions, `[N, max_words]`."""
+        """Return the ids of captions, `[N, max_words]`."""
         ids = np.zeros((len(captions), self.max_words), np.int64)
         if not captions:
             return ids

@@ -61,7 +61,7 @@ class Embeddings:
     videos: torch.Tensor
 
     def parts(self) -> tuple[torch.Tensor, ...]:
-        """Give the four tensors in order."""
+        """Return the four tensors in order."""
         return self.sentences, self.words, self.frames, self.videos
 
 

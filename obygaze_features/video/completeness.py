@@ -36,7 +36,7 @@ def promised_seconds(source: Source) -> float:
 
 
 def truncation(read: int, declared: int, last_s: float, promised_s: float) -> str:
-    """Say what a file lacks of what its container promises; empty where it lacks nothing.
+    """Describe what a file lacks of what its container promises; empty where it lacks nothing.
 
     Parameters
     ----------

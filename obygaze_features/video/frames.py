@@ -78,7 +78,7 @@ class Frames(Generic[T]):
         return len(np.unique(self.index))
 
     def record(self) -> dict[str, object]:
-        """Say in JSON's types how the frames were got."""
+        """Record as plain JSON how the frames were got."""
         names = (
             "status",
             "method",

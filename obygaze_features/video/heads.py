@@ -63,7 +63,7 @@ READABLE = MPEG12 | INTRA_ONLY | {"h264", "hevc", "vp8", "vp9", "av1"}
 
 
 def head_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Head]:
-    """Give the function that reads the heads of a stream's packets; of other codecs it learns nothing."""
+    """Return the function that reads the heads of a stream's packets; of other codecs it learns nothing."""
     size = nal_length_size(extradata, codec)
     readers: dict[str, Callable[[Packet], Head]] = {
         "h264": lambda packet: _h264(packet, size) if packet.is_keyframe else NOTHING,

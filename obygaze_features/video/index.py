@@ -200,14 +200,14 @@ def _shape(source: Source) -> str:
 
 
 def _random_access(heads: list[Head]) -> NDArray[np.bool_]:
-    """Say where decoding can start: not at a packet that needs parameter sets from before it."""
+    """Return where decoding can start: not at a packet that needs parameter sets from before it."""
     carried = {head.sets for head in heads if head.sets}
     # Where they never change, those that the container or the first packet gives are in force everywhere.
     return np.array([head.start and (len(carried) < 2 or bool(head.sets)) for head in heads], np.bool_)
 
 
 def _spare(heads: list[Head]) -> NDArray[np.bool_]:
-    """Say which pictures are left out: those of the highest layer to which no other refers."""
+    """Name which pictures are left out: those of the highest layer to which no other refers."""
     top = max(head.layer for head in heads)
     return np.array([head.unreferenced and head.layer == top for head in heads], np.bool_)
 
@@ -221,7 +221,7 @@ def _why_unsafe(
     by_kind: bool,
     access: NDArray[np.bool_],
 ) -> str:
-    """Say why frames of this stream must be decoded one after the other; empty where they need not."""
+    """Explain why frames of this stream must be decoded one after the other; empty where they need not."""
     codec, formats = source.codec, set(source.format.split(","))
     if codec not in READABLE | {"mpeg4"}:
         return f"the codec is {codec}"
@@ -252,7 +252,7 @@ def _why_unsafe(
 
 
 def _times(source: Source, packets: Packets, kept: NDArray[np.bool_]) -> tuple[NDArray[np.float64], str]:
-    """Give the frames' times in display order, and a note where they are not presentation times."""
+    """Return the frames' times in display order, and a note where they are not presentation times."""
     chosen = np.flatnonzero(kept)
     tick = source.stream.time_base
     for stamps, note in (

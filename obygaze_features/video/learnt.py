@@ -1,4 +1,4 @@
-"""What is learnt of a large file (its packets, its digest), learnt once for all processes of a run."""
+"""Cache facts about large files (packets, digest) across the processes of a run."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ def share_in(folder: Path | None) -> None:
 
 
 def learnt(path: Path, what: str, learn: Callable[[], bytes]) -> bytes:
-    """Give what is known of a file in its present state, learning it where nobody has.
+    """Return the facts about a file in its present state, computing them if not cached.
 
     Parameters
     ----------

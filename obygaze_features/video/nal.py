@@ -45,7 +45,7 @@ def nal_units(data: bytes, length_size: int) -> Iterator[bytes]:
 
 
 def is_h264_random_access(data: bytes, length_size: int) -> bool:
-    """Say whether decoding can start here with exact pictures: an IDR, or a recovery point of 0 frames."""
+    """Return whether decoding can start here with exact pictures: an IDR, or a recovery point of 0 frames."""
     for unit in nal_units(data, length_size):
         kind = unit[0] & 31
         if kind == NAL_IDR:
@@ -103,17 +103,17 @@ def hevc_picture(data: bytes, length_size: int) -> tuple[int, int]:
 
 
 def is_hevc_random_access(kind: int) -> bool:
-    """Say whether decoding can start at a picture of this NAL unit type: BLA, IDR or CRA."""
+    """Return whether decoding can start at a picture of this NAL unit type: BLA, IDR or CRA."""
     return HEVC_FIRST_IRAP <= kind <= HEVC_LAST_IRAP
 
 
 def is_hevc_unreferenced(kind: int) -> bool:
-    """Say whether no other picture of its temporal sub-layer refers to one of this type (named _N)."""
+    """Return whether no other picture of its temporal sub-layer refers to one of this type (named _N)."""
     return 0 <= kind < HEVC_FIRST_IRAP and kind % 2 == 0
 
 
 def parameter_sets(data: bytes, length_size: int, codec: str) -> bytes:
-    """Give all parameter sets of an access unit, one after the other; empty where it carries none."""
+    """Return all parameter sets of an access unit, one after the other; empty where it carries none."""
     sets = []
     for unit in nal_units(data, length_size):
         kind = unit[0] & 31 if codec == "h264" else unit[0] >> 1 & 63

@@ -245,12 +245,12 @@ class Pass(Generic[T]):
         )
 
     def _losses(self, taken: Taken[dict[int, T]]) -> list[str]:
-        """Say what was seen to be missing or damaged."""
+        """Describe what was seen to be missing or damaged."""
         losses = []
         if len(self.timeline) < len(self.table.timeline):
             losses.append(
-                f"{len(self.timeline)} of {len(self.table.timeline)} frames can be decoded; the choice was "
-                "among those"
+                f"{len(self.timeline)} of {len(self.table.timeline)} frames can be decoded; "
+                "the choice was among those"
             )
         if errors := self.tally.errors:
             losses.append(f"the decoder refused {errors} packet{'s'[: errors > 1]} on the way")
@@ -271,12 +271,12 @@ class Pass(Generic[T]):
 
 
 def _union(windows: Iterable[Window[T]]) -> list[int]:
-    """Give each number once that some window waits for."""
+    """Return each number once that some window waits for."""
     return sorted(set[int]().union(*(window.missing for window in windows)))
 
 
 def _repeated(sampling: Sampling, numbers: NDArray[np.int64]) -> list[str]:
-    """Say how many key frames there were, where the same had to be taken several times."""
+    """Count how many key frames there were, where the same had to be taken several times."""
     distinct = len(np.unique(numbers))
     if sampling.policy != "keyframes" or distinct == len(numbers):
         return []

@@ -45,18 +45,18 @@ def mpeg12_type(data: bytes) -> str:
 
 
 def is_mpeg12_random_access(data: bytes) -> bool:
-    """Say whether a packet has a sequence header, which sets all tables anew, and after it an I-picture."""
+    """Return whether a packet has a sequence header, which resets all tables, followed by an I-picture."""
     picture = data.find(PICTURE_START)
     return data.find(SEQUENCE_START, 0, max(picture, 0)) >= 0 and mpeg12_type(data) == "I"
 
 
 def vp8_picture(data: bytes) -> tuple[bool, bool]:
-    """Say whether a VP8 frame is a key frame, and whether it is shown."""
+    """Return whether a VP8 frame is a key frame, and whether it is shown."""
     return (not data[0] & 1, bool(data[0] & 16)) if data else (False, True)
 
 
 def is_vp9_key(data: bytes) -> bool:
-    """Say whether the first VP9 frame of a packet is a shown key frame."""
+    """Return whether the first VP9 frame of a packet is a shown key frame."""
     if not data or data[0] >> 6 != 2:
         return False
     bits = f"{data[0]:08b}"[2:]
@@ -66,7 +66,7 @@ def is_vp9_key(data: bytes) -> bool:
 
 
 def is_av1_random_access(data: bytes) -> bool:
-    """Say whether an AV1 temporal unit holds a sequence header and then, first of all, a shown key frame."""
+    """Return whether an AV1 temporal unit has a sequence header followed by a shown key frame."""
     position, sequence = 0, False
     while position < len(data):
         header = data[position]

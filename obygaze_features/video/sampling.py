@@ -45,7 +45,7 @@ class Sampling:
             )
 
     def record(self) -> dict[str, object]:
-        """Say in JSON's types which rule this is, with the parameters that it has."""
+        """Record as plain JSON which rule this is, with the parameters that it has."""
         fields = {"policy": self.policy, "n": self.n, "rate": self.rate}
         record: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
         if self.indices is not None:
@@ -195,7 +195,7 @@ def uniform_positions(length: int, n: int) -> NDArray[np.int64]:
 
 
 def regular_times(time_s: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
-    """Give a time every 1 / rate seconds, from the first frame's to the last's."""
+    """Return a time every 1 / rate seconds, from the first frame's to the last's."""
     count = int((time_s[-1] - time_s[0]) * rate + 1e-9) + 1
     times: NDArray[np.float64] = time_s[0] + np.arange(count) / rate
     return times

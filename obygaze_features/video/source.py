@@ -183,7 +183,7 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
 
 
 def diagnose(path: Path) -> str:
-    """Say why a file that FFmpeg refuses is no video."""
+    """Explain why a file that FFmpeg refuses is no video."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     if not any(head):

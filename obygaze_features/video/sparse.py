@@ -108,7 +108,7 @@ def decode_sparse(
 
 
 def runs(needed: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Give the first and last number of every row of neighbours."""
+    """Return the first and last number of every row of neighbours."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], needed, [False]))))
     return [(int(first), int(end) - 1) for first, end in edges.reshape(-1, 2)]
 

@@ -73,7 +73,7 @@ class Taken(Generic[T]):
         self.remarks += [remark for applies, remark in remarks if applies and remark not in self.remarks]
 
     def all_remarks(self) -> list[str]:
-        """Give the remarks, with those that only all pictures together allow."""
+        """Return the remarks, with those that only all pictures together allow."""
         above, below, left, right = self.bars
         sides = (self.height, self.height, self.width, self.width)
         if not any(bar >= LEAST_BAR * side > 0 for bar, side in zip(self.bars, sides, strict=True)):
@@ -100,7 +100,7 @@ def pictures(found: Iterable[tuple[int, VideoFrame]], path: Path) -> Iterator[tu
 
 
 def once(each: Callable[[NDArray[np.uint8]], T], picture: Picture) -> Callable[[], T]:
-    """Give a function that applies `each` to a picture when it is first called, and remembers the result."""
+    """Return a function that applies `each` to a picture on its first call and caches the result."""
     result: list[T] = []
 
     def apply() -> T:

@@ -5,6 +5,6 @@ import PIL
 
 
 def decoder_versions(*, stills: bool = False) -> dict[str, str]:
-    """Name the versions of PyAV and of the FFmpeg inside it; for still images Pillow's too."""
+    """List the versions of PyAV and of the FFmpeg inside it; for still images Pillow's too."""
     pillow = {"pillow": PIL.__version__} if stills else {}
     return {"av": av.__version__, "ffmpeg": av.ffmpeg_version_info} | pillow

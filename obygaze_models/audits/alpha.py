@@ -65,7 +65,7 @@ def cronbach_alpha(ratings: NDArray[np.float64]) -> Alpha:
 
 
 def read_ratings(path: Path) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Read ratings: the column item_id, and a column a rater; an empty cell is a missing rating.
+    """Read ratings: the column item_id, and one column per rater; an empty cell is a missing rating.
 
     Returns
     -------

@@ -17,7 +17,7 @@ PICTURED = "share of the gender beside the object"
 
 
 def holds(words: Sequence[str], label: Sequence[str]) -> bool:
-    """Say whether a label's words stand one after the other among a caption's words."""
+    """Return whether a label's words stand one after the other among a caption's words."""
     return any(list(words[start : start + len(label)]) == list(label) for start in range(len(words)))
 
 

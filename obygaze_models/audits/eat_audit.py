@@ -1,4 +1,4 @@
-"""Make embedding association tests of stores: a row a test."""
+"""Make embedding association tests of stores: one row per test."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -30,7 +30,7 @@ def audit_eat(
     seed: int = 0,
     model: str | None = None,
 ) -> Report:
-    """Make every test.
+    """Run every test.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class _Material:
     variant: Variant
 
     def sets(self, test: EatTest) -> dict[str, Vectors]:
-        """Give the vectors of X, Y, A and B."""
+        """Return the vectors of X, Y, A and B."""
         what = {side: f"test {test.name}, set {side}" for side in "XYAB"}
         x, y = select(test.x, self.items, what["X"]), select(test.y, self.items, what["Y"])
         if both := [name for name in x if name in set(y)]:

@@ -97,7 +97,7 @@ def sobem_items(ids: Sequence[str]) -> dict[str, Row]:
 
 
 def select(targets: Targets, items: Mapping[str, Row], what: str) -> tuple[str, ...]:
-    """Give the ids of the items that a test is about, in the order of the table.
+    """Return the ids of the items that a test is about, in the order of the table.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def select(targets: Targets, items: Mapping[str, Row], what: str) -> tuple[str, 
 
 
 def texts_of(attributes: Attributes, variant: Variant) -> tuple[str, ...]:
-    """Give the texts of a set of attributes."""
+    """Return the texts of a set of attributes."""
     return prompts(attributes, variant) if isinstance(attributes, str) else attributes
 
 

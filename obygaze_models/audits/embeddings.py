@@ -47,7 +47,7 @@ class Embeddings:
         return int(self.vectors.shape[1])
 
     def take(self, ids: Sequence[str], what: str) -> NDArray[np.float64]:
-        """Give the vectors of some items, [n, D], checked as `check_vectors` does.
+        """Return the vectors of some items, [n, D], checked as `check_vectors` does.
 
         Raises
         ------
@@ -132,8 +132,8 @@ def read_stored_text_ids(
     found = None if table is None else read_text_ids(table)
     if group.text is None and found is None:
         raise AuditError(
-            f"{where} does not carry its texts: say in a CSV of text_id, text which stands behind which id "
-            "(--text-items)"
+            f"{where} does not carry its texts: "
+            "say in a CSV of text_id, text which stands behind which id (--text-items)"
         )
     stored = dict(zip(group.clip_ids, group.text or (), strict=group.text is not None))
     if found is not None:
@@ -176,6 +176,6 @@ def check_same_space(a: Embeddings, b: Embeddings) -> None:
         )
     if a.n_features != b.n_features:
         raise AuditError(
-            f"embeddings of two lengths don't compare: {a.where} has {a.n_features} features, {b.where} "
-            f"{b.n_features}"
+            "embeddings of two lengths don't compare: "
+            f"{a.where} has {a.n_features} features, {b.where} {b.n_features}"
         )

@@ -60,7 +60,7 @@ def draw_bars(
     labels
         Of the groups, from top to bottom.
     series
-        Condition -> a value a group.
+        Condition -> one value per group.
     axis
         What the bars measure.
     path
@@ -155,7 +155,7 @@ def draw_forest(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def _test(row: Mapping[str, Any]) -> str:
-    """Say what a test compares: its name, its images and how many, its texts."""
+    """Describe what a test compares: its name, its images and how many, its texts."""
     lines = (
         row["test"],
         f"X: {row['x']} (n = {row['n_x']})",
@@ -191,7 +191,7 @@ def _points(
 
 
 def draw_mean_maps(titles: Sequence[str], maps: NDArray[np.float32], path: Path) -> None:
-    """Draw one panel a group, side by side, in one scale of colours.
+    """Draw one panel per group, side by side, in one scale of colours.
 
     Parameters
     ----------

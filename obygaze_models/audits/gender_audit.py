@@ -51,7 +51,7 @@ def needed_texts(
 
 
 def _variants(caption: str, mode: Mode) -> dict[str, str]:
-    """Give the texts to score, by column of the results."""
+    """Return the texts to score, by column of the results."""
     if mode is Mode.DIRECT:
         return {"gs": caption}
     if not has_mask(caption) and len(named(caption)) != 1:
@@ -132,7 +132,7 @@ def _summary_blocks(summary: Mapping[str, Any]) -> list[Block]:
 
 
 def _shares(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the share of man by each reading of the source."""
+    """Return the share of man by each reading of the source."""
     return {name.removeprefix(READING): value for name, value in summary.items() if name.startswith(READING)}
 
 

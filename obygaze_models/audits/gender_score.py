@@ -68,7 +68,7 @@ class Scorer:
     similarity: Similarity
 
     def score(self, text: str, objects: Sequence[Detected]) -> float | str:
-        """Give the mean revised belief over the objects, or why there is none."""
+        """Return the mean revised belief over the objects, or why there is none."""
         if text not in self.priors:
             return f"no prior for {text!r}"
         revised = []

@@ -15,13 +15,13 @@ _WORD = re.compile(r"(?<![^ ])([.,]*)(?:man|woman)([.,]*)(?![^ ])", re.IGNORECAS
 
 
 def named(caption: str) -> tuple[Gender, ...]:
-    """Give the genders that a caption names by the words man and woman: none, one or both."""
+    """Return the genders that a caption names by the words man and woman: none, one or both."""
     found = tokens(caption)
     return tuple(gender for gender in GENDERS if gender in found)
 
 
 def has_mask(caption: str) -> bool:
-    """Say whether a caption has a mask in the place of a gender."""
+    """Return whether a caption has a mask in the place of a gender."""
     return any(mask in caption for mask in MASKS)
 
 
@@ -35,5 +35,5 @@ def filled(caption: str, gender: Gender) -> str:
 
 
 def share(part: float, other: float) -> float | None:
-    """Give the part of both, or None if both are 0."""
+    """Return the part of both, or None if both are 0."""
     return part / (part + other) if part + other else None

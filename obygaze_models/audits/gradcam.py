@@ -98,7 +98,7 @@ def cubic(x: Array) -> Array:
 
 
 def linear(x: Array) -> Array:
-    """Give the triangle, for bilinear interpolation."""
+    """Return the triangle, for bilinear interpolation."""
     kernel: Array = np.maximum(0.0, 1 - np.abs(x))
     return kernel
 

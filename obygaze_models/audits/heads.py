@@ -23,10 +23,10 @@ class Head(Protocol):
         """Channels C that it takes."""
 
     def embed(self, acts: Array) -> Array:
-        """Give the embedding [D]."""
+        """Return the embedding [D]."""
 
     def backward(self, acts: Array, towards: Array) -> Array:
-        """Give the gradient [C, h, w] of a score whose gradient at the embedding is `towards` [D]."""
+        """Return the gradient [C, h, w] of a score whose gradient at the embedding is `towards` [D]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Linear:
         return int(self.weight.shape[1])
 
     def embed(self, acts: Array) -> Array:
-        """Give the embedding [D]."""
+        """Return the embedding [D]."""
         embedding: Array = self.weight @ acts.mean(axis=(1, 2)) + self.bias
         return embedding
 
@@ -89,7 +89,7 @@ class AttentionPool:
         return int(self.positions.shape[1])
 
     def embed(self, acts: Array) -> Array:
-        """Give the embedding [D]."""
+        """Return the embedding [D]."""
         _, _, v, attention, _ = self._attend(acts)
         embedding: Array = self.c @ np.einsum("hl,lhe->he", attention, v).ravel() + self.c_bias
         return embedding
@@ -114,8 +114,8 @@ class AttentionPool:
         places = acts.reshape(len(acts), -1).T
         if len(places) + 1 != len(self.positions):
             raise AuditError(
-                f"the attention pool has positions for {len(self.positions) - 1} places, the activations "
-                f"have {len(places)}"
+                f"the attention pool has positions for {len(self.positions) - 1} places, "
+                f"the activations have {len(places)}"
             )
         tokens = np.vstack([places.mean(axis=0), places]) + self.positions
         q = (self.q @ tokens[0] + self.q_bias).reshape(self.heads, -1)
@@ -199,7 +199,7 @@ def _attention(path: Path, found: dict[str, Array]) -> AttentionPool:
 
 
 def _shaped(path: Path, found: dict[str, Array], name: str, shape: tuple[int, ...]) -> Array:
-    """Give an array of the shape that it must have; a bias that is left out is 0."""
+    """Return an array of the shape that it must have; a bias that is left out is 0."""
     array = found.get(name, np.zeros(shape) if name.endswith("bias") else None)
     if array is None or array.shape != shape:
         size = "nothing" if array is None else list(array.shape)

@@ -23,14 +23,14 @@ class Region:
 
 
 def energy_share(picture: Array, region: Region) -> float | None:
-    """Give the share of a map's sum that lies in a region; None of an empty map."""
+    """Return the share of a map's sum that lies in a region; None of an empty map."""
     total = float(picture.sum())
     inside = picture[region.y0 : region.y1, region.x0 : region.x1]
     return float(inside.sum()) / total if total else None
 
 
 def pointing_hit(picture: Array, region: Region) -> bool | None:
-    """Say whether a map's (first) highest place lies in a region; None of an empty map."""
+    """Return whether a map's (first) highest place lies in a region; None of an empty map."""
     if not picture.any():
         return None
     y, x = np.unravel_index(int(picture.argmax()), picture.shape)
@@ -56,8 +56,8 @@ def read_regions(path: Path) -> dict[str, tuple[Region, ...]]:
         if not fits:
             box = ", ".join(row[side] for side in sides)
             raise AuditError(
-                f"{path}: region {row['roi']} of {row['image_id']} should be whole y0 < y1, x0 < x1 in "
-                f"0 .. {SIDE}, found {box}"
+                f"{path}: region {row['roi']} of {row['image_id']} should be whole y0 < y1, "
+                f"x0 < x1 in 0 .. {SIDE}, found {box}"
             )
         regions[row["image_id"]] = (*regions.get(row["image_id"], ()), region)
     return regions

@@ -43,7 +43,7 @@ class Activations:
     grid: tuple[int, int]
 
     def read(self, image: str) -> Array:
-        """Give the activations of one image, [C, h, w]."""
+        """Return the activations of one image, [C, h, w]."""
         tokens = self.group.read(image, "tokens").astype(np.float64)
         if not np.isfinite(tokens).all():
             raise AuditError(f"{self.where}: an activation of {image} is not finite")

@@ -1,1 +1,1 @@
-"""The subcommands of `obygaze` that train, evaluate and draw."""
+"""Define the subcommands of `obygaze` that train, evaluate and draw."""

@@ -1,4 +1,4 @@
-"""Options and output that the audits share."""
+"""Define the options and output shared by the audit commands."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`obygaze compare`: two models, movie by movie."""
+"""`obygaze compare`: compare two models, paired by movie."""
 
 from pathlib import Path
 

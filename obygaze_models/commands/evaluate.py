@@ -1,4 +1,4 @@
-"""`obygaze evaluate`: models and baselines, one movie left out at a time."""
+"""`obygaze evaluate`: evaluate models and baselines by leave-one-movie-out."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`obygaze folds`: the clips of every fold, to check us or to run another model on the same folds."""
+"""`obygaze folds`: print the clips of every fold, to check them or to evaluate other models on them."""
 
 import json
 from pathlib import Path

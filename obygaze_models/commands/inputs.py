@@ -1,4 +1,4 @@
-"""What the zoo's commands share: reading a manifest and stores in one order, and policies."""
+"""Read manifests and stores, and apply label policies, for the commands of the zoo."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def read_inputs(manifest: Path, stores: Sequence[Path]) -> "tuple[Manifest, list[Store]]":
-    """Read a manifest and open stores; say so where they were given the wrong way round.
+    """Read a manifest and open stores; report swapped arguments.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> "tuple[Manifest, list
 
 
 def under_policy(clips: "Manifest", policy: str) -> "tuple[Manifest, list[str]]":
-    """Read labels under a policy, and say how many it changed or, under raw, the paper's would change."""
+    """Read labels under a policy; report how many it changed (under raw: how many the paper's would)."""
     from obygaze_features.manifest import LabelPolicy, apply_policy
 
     labelled = apply_policy(clips, LabelPolicy(policy))

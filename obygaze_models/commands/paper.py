@@ -1,4 +1,4 @@
-"""`obygaze paper`: the tables and figures of Tores et al., redone."""
+"""`obygaze paper`: reproduce the tables and figures of Tores et al."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`obygaze predict` and `obygaze explain`: a saved model on the features of stores."""
+"""`obygaze predict` and `obygaze explain`: apply a saved model to the features of stores."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,8 +120,8 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
     "settings",
     multiple=True,
     metavar="CONCEPT=QUANTILE",
-    help="Set a concept's value to this quantile (0 to 1) of the training clips' values and show the "
-    "change; repeatable.",
+    help="Set a concept's value to this quantile (0 to 1) "
+    "of the training clips' values and show the change; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def explain(

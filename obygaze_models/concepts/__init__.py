@@ -1,4 +1,4 @@
-"""Concepts: directions in feature space (CAVs), banks of them, and heads that see by them alone (PCBMs)."""
+"""Concept activation vectors (CAVs), concept banks, and concept bottleneck models (PCBMs)."""
 
 from obygaze_models.concepts.bank import ConceptBank, RandomDirections, ShuffledConcepts, crossfit
 from obygaze_models.concepts.bottleneck import ConceptBottleneck

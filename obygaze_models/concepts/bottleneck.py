@@ -1,4 +1,4 @@
-"""The post-hoc concept bottleneck: from features to concepts, and from concepts alone to the label."""
+"""The post-hoc concept bottleneck: features to concepts, then concepts to the label."""
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
@@ -26,7 +26,7 @@ from obygaze_models.protocol.selection import inner_folds
 
 
 class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A head that sees a clip through its concepts only (Yuksekgonul et al., ICLR 2023).
+    """Classify clips by their concept values only (Yuksekgonul et al., ICLR 2023).
 
     With presences of concepts, `fit` learns a `ConceptBank` first. The head is fitted on cross-fitted values:
     each training clip's signed distances to CAVs that were learnt without its movie's inner fold, less their
@@ -205,7 +205,7 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return labels
 
     def explain(self, X: ArrayLike) -> Explanation:
-        """Take apart the score of one clip, X [D] or [1, D].
+        """Decompose the score of one clip, X [D] or [1, D].
 
         Raises
         ------
@@ -228,7 +228,7 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def intervene(self, X: ArrayLike, quantiles: Mapping[str, float]) -> NDArray[np.float64]:
-        """Compute the logit [N] of each clip if its value on some concepts were another.
+        """Compute the logit [N] of each clip with the values of some concepts replaced.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._scores(features, values)
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """Take the logits of clips X [N, D] apart.
+        """Decompose the logits of clips X [N, D] into base, concept parts and residual.
 
         Returns
         -------

@@ -23,7 +23,7 @@ from obygaze_models.protocol.selection import best_threshold
 
 
 class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A direction along which a concept grows, and where on it the concept begins.
+    """Fit a linear concept activation vector: a direction and the threshold on it.
 
     It is the normal of a hyperplane that parts clips with the concept from clips without (Kim et al., ICML
     2018). The decision function is the signed distance to that hyperplane, (w x + b) / ||w||, in the units of
@@ -165,7 +165,7 @@ class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return plane.decisions(features)[:, 0]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Say of each clip of X [N, D] whether it has the concept."""
+        """Predict for each clip of X [N, D] whether it has the concept."""
         found = self.decision_function(X) >= self.threshold_
         labels: NDArray[Any] = self.classes_[found.astype(np.intp)]
         return labels

@@ -1,4 +1,4 @@
-"""Why a clip got its score: a contribution of each concept, and the way through the tree."""
+"""Explain a clip's score: the contribution of each concept and the path through the tree."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node of a tree that the clip passed: its question, the answer, and who else was there.
+    """A tree node on the clip's path: its test, the outcome, and its training clips.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A score taken apart: score = base + contributions + residual.
+    """A decomposed score: score = base + contributions + residual.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ def explain_score(
     threshold: float,
     residual: float,
 ) -> Explanation:
-    """Take apart the score that a head gives the concept values [K] of one clip.
+    """Decompose the score that a head gives the concept values [K] of one clip.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def explain_score(
 def additive_parts(
     head: Any, values: NDArray[np.float64], centre: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Take the scores of concept values [N, K] apart: a base, and what each concept adds [N, K].
+    """Decompose the scores of concept values [N, K] into a base and each concept's contribution [N, K].
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One way to fit hyperplanes for every kind of CAV: a column of presences a concept."""
+"""Fit the hyperplanes of every kind of CAV, one column of presences per concept."""
 
 from collections.abc import Sequence
 from typing import Literal

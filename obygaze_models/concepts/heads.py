@@ -35,7 +35,7 @@ def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
 
 
 def choice(head: HeadName | BaseEstimator) -> Grid | Threshold:
-    """Say what inner folds choose for a head: its one parameter, or for a given estimator the threshold."""
+    """Return what inner folds tune for a head: its one parameter, or the threshold of a given estimator."""
     if isinstance(head, BaseEstimator):
         return Threshold()
     ((parameter, values),) = CANDIDATES[head].items()
@@ -130,7 +130,7 @@ def node_logits(head: DecisionTreeClassifier) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Residual:
-    """What features say of the label beyond concepts: a linear term added to the head's logit.
+    """A linear term of the features, added to the head's logit, for what the concepts do not explain.
 
     Attributes
     ----------

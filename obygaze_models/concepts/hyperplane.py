@@ -1,4 +1,4 @@
-"""Hyperplanes: what every concept activation vector is, whichever way it was fitted."""
+"""Hyperplanes, the common form of all concept activation vectors."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Ridge CAVs whose penalty is chosen, concept by concept, by leaving out one movie at a time.
+"""Fit ridge CAVs with the penalty of each concept tuned by leave-one-movie-out.
 
 A concept's penalty is the one of `PENALTIES` with the least squared error on the clips of movies left out
 (PRESS, Allen 1974, with movies for single clips). One eigendecomposition serves all penalties, concepts and
@@ -53,7 +53,7 @@ class Tuned:
 
 
 def mean_variance(X: Floats) -> float:
-    """Give the mean variance, times N, of the directions that X [N, D] has: the unit of penalties.
+    """Return the mean variance, times N, of the directions that X [N, D] has: the unit of penalties.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def mean_variance(X: Floats) -> float:
 
 
 def tuned_ridge(X: Floats, present: NDArray[np.bool_], movies: NDArray[np.generic]) -> Tuned:
-    """Choose each concept's penalty by movies left out, and fit its CAV with and without each movie.
+    """Tune each concept's penalty by leave-one-movie-out, and fit its CAV with and without each movie.
 
     The fits are those of `ridge_hyperplanes` and `ridge_leave_group_out`, to rounding.
 

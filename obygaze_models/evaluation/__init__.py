@@ -1,4 +1,4 @@
-"""From one table of out-of-fold predictions to every metric and interval."""
+"""Compute every metric and interval from one table of out-of-fold predictions."""
 
 from obygaze_models.evaluation.intervals import Interval, jackknife_interval, t_interval
 from obygaze_models.evaluation.levels import LEVEL_METRICS

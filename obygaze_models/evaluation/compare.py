@@ -1,4 +1,4 @@
-"""Compare two models movie by movie: any two that were tested on the same clips."""
+"""Compare two models tested on the same clips, paired by movie."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two models' metrics by movie.
+    """Metrics of two models by movie.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def side(run: SavedRun, model: str | None = None, task: str | None = None) -> Si
 
 
 def compare(a: Side, b: Side) -> Comparison:
-    """Compare two models movie by movie; what they were trained on may differ, what they were asked may not.
+    """Compare two models, paired by movie; training data may differ, test clips and labels may not.
 
     By movie, auc is the within-movie AUC.
 

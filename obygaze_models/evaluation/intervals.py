@@ -1,4 +1,4 @@
-"""Intervals over movies: clips of one movie resemble each other, so movies are what was sampled.
+"""Compute intervals over movies: clips of one movie are similar, so the movie is the sampling unit.
 
 Each interval says what it covers. Read for something else it covers less than its level.
 
@@ -70,14 +70,14 @@ that an interval is finite, and of use, where one movie has all the errors."""
 
 
 def variance_factor(n_movies: int, covers: Covers) -> float:
-    """Give the variance of a mean over movies, in variances between movies; see the module for `covers`."""
+    """Return the variance of a mean over movies, in variances between movies; see the module for `covers`."""
     return 1 / n_movies + (1 / (n_movies - 1) if covers == "method" else 0.0)
 
 
 def t_interval(
     values: ArrayLike, level: float = 0.95, *, covers: Covers = "models", bounds: Bounds | None = None
 ) -> Interval:
-    """Take the mean of one value a movie [K], NaN where undefined, and Student's interval around it.
+    """Compute the mean of one value per movie [K], NaN where undefined, and its Student's t interval.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def jackknife_interval(
     *,
     bounds: Bounds | None = None,
 ) -> Interval:
-    """Compute a statistic of all clips, and its interval from its values without one movie at a time.
+    """Compute a statistic of all clips and its jackknife interval over movies.
 
     The interval is of these trained models on movies like these (``models``), for statistics that are no mean
     over movies. With 6 or 12 movies it covers better than the percentiles of a bootstrap of movies and clips.
@@ -154,7 +154,7 @@ def _around(
     bounds: Bounds | None,
     scale: float = 1.0,
 ) -> tuple[float, float]:
-    """Give the interval of an estimate from its values without each movie [K]; `scale` is of the variance."""
+    """Return the interval of an estimate from its leave-one-movie-out values [K]; `scale`s the variance."""
     factor = float(student.ppf((1 + level) / 2, len(without) - 1)) * scale**0.5
     if bounds is None:
         reach = factor * float(jackknife_error(without))

@@ -1,4 +1,4 @@
-"""Metrics of ordered levels: labels and calls are level numbers [N] from 0, scores rise with the level.
+"""Define metrics of ordered levels: labels and calls are 0-based ranks [N], scores rise with the level.
 
 A metric that its clips don't define (say, a rank correlation of one level alone) is NaN.
 """
@@ -38,12 +38,12 @@ def spearman(y: Labels, scores: Scores) -> float:
 
 
 def mean_absolute_error(y: Labels, called: Labels) -> float:
-    """Average how many levels a call is off; NaN of no clips. Lower is better."""
+    """Compute the mean absolute error in levels; NaN without clips. Lower is better."""
     return float(np.mean(np.abs(np.asarray(y) - np.asarray(called)))) if len(y) else NAN
 
 
 def median_level(groups: Sequence[Labels]) -> float:
-    """Average over groups the mean absolute error of calling every clip the median level of all clips."""
+    """Compute the mean absolute error of always predicting the median level, averaged over groups."""
     if not groups:
         return NAN
     ordered = np.sort(np.concatenate(groups))

@@ -1,4 +1,4 @@
-"""Metrics of labels against calls or scores, each with its average in its name, and what is known of each.
+"""Define metrics of labels against calls or scores, each with its average in its name.
 
 Labels and calls are arrays [N] of 0 and 1, scores arrays [N] of floats, higher for positive. A metric that
 its clips don't define (say, AUC with one class) is NaN: never 0, which would be a finding.
@@ -140,7 +140,7 @@ Chance = Callable[[Sequence[Labels]], float]
 
 
 def fixed(value: float) -> Chance:
-    """Make a chance level that does not depend on the labels."""
+    """Return a chance level that does not depend on the labels."""
     return lambda _: value
 
 
@@ -151,7 +151,7 @@ def random_ranking(groups: Sequence[Labels]) -> float:
 
 
 def best_constant(point: Callable[[Labels, Labels], float]) -> Chance:
-    """Make the chance level of a metric of calls: of always positive and always negative the better one."""
+    """Return the chance level of a metric of calls: the better of always positive and always negative."""
 
     def chance(groups: Sequence[Labels]) -> float:
         if not groups:
@@ -164,7 +164,7 @@ def best_constant(point: Callable[[Labels, Labels], float]) -> Chance:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What tables, intervals and tests need to know of a metric.
+    """A metric and its properties, as used by tables, intervals and tests.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Many tests at once: p-values that allow for how many there were."""
+"""Adjust p-values for multiple testing."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def in_family(metrics: Sequence[str], p_values: ArrayLike, family: str) -> NDArr
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Adjust the p-values [K] of a family of tests: one false finding among all becomes as rare as each says.
+    """Adjust the p-values [K] of a family of tests by Holm-Bonferroni (family-wise error rate).
 
     The i-th smallest is multiplied by K - i + 1; none falls below a smaller one's or exceeds 1 (Holm 1979).
     Valid however the tests depend on each other. NaN stays NaN and is not in the family.

@@ -1,4 +1,4 @@
-"""Two models compared on the same movies: two tests, of different questions, and what so few movies can show.
+"""Compare two models on the same movies: two paired tests and their smallest detectable effects.
 
 `sign_flip` asks whether *these trained models* differ on movies like these. `corrected_t` asks whether *the
 methods* do (backbones, training sides), retrained on movies like these. Of two equally good methods the
@@ -24,7 +24,7 @@ N_DRAWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SignFlip:
-    """What a sign-flip test found.
+    """Result of a sign-flip test.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class SignFlip:
 
 
 def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
-    """Test whether paired differences [K] of two trained models lean to a side.
+    """Test whether the paired differences [K] of two trained models are centred on zero (sign-flip test).
 
     If the two models were interchangeable, each movie's difference would be as likely with the opposite sign.
     The p-value is the share of the 2^K sign patterns whose mean is at least as far from 0 as the one found
@@ -85,7 +85,7 @@ def _all_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedT:
-    """What a corrected resampled t test found.
+    """Result of a corrected resampled t test.
 
     Attributes
     ----------
@@ -127,12 +127,12 @@ def corrected_t(differences: ArrayLike) -> CorrectedT:
 
 
 def smallest_p(n_pairs: int) -> float:
-    """Give the smallest p-value that the exact test can give: all pairs on one side, 2 of 2^K patterns."""
+    """Return the smallest p-value that the exact test can give: all pairs on one side, 2 of 2^K patterns."""
     return min(1.0, 2.0 ** (1 - n_pairs))
 
 
 def detectable(n_pairs: int, *, power: float = 0.8, level: float = 0.05) -> float:
-    """Give the mean difference, in SDs between movies, that a paired t test finds as often as `power`.
+    """Return the mean difference, in SDs between movies, that a paired t test finds as often as `power`.
 
     From the noncentral t distribution (Cohen 1988, chapter 2). NaN below 3 pairs.
     """

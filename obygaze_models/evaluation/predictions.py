@@ -1,4 +1,4 @@
-"""The one table of out-of-fold predictions, from which every metric, figure and ranking comes."""
+"""Read, check and write the table of out-of-fold predictions, the source of every metric and figure."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""The folder that keeps a run: the same run, the same bytes."""
+"""Write and read the folder of a run; the same run gives the same bytes."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ where a model stops early, ``excluded.csv`` where clips have no features."""
 
 @dataclass(frozen=True, eq=False)
 class SavedRun:
-    """What is kept of a run: its record (JSON values) and its predictions; `where` names it in messages."""
+    """A saved run: its record (JSON values) and predictions; `where` names it in messages."""
 
     where: str
     record: Mapping[str, Any]
@@ -80,7 +80,7 @@ def read_run(folder: Path) -> SavedRun:
 
 
 def saved(run: Run, where: str = "this run") -> SavedRun:
-    """Take a run for one that was kept.
+    """Convert a run to a saved one.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def saved(run: Run, where: str = "this run") -> SavedRun:
 
 
 def document(run: Run) -> dict[str, object]:
-    """Give a run's record and metrics as JSON values; undefined metrics are null."""
+    """Return a run's record and metrics as JSON values; undefined metrics are null."""
     metrics = [
         {
             str(name): None if isinstance(value, float) and not math.isfinite(value) else value
@@ -123,7 +123,7 @@ def run_name(
     seen: bool = False,
     asked: Sequence[str] = (),
 ) -> str:
-    """Name a run's folder by what was asked of what, so that runs that differ have folders that do.
+    """Name a run's folder from its settings, so that different runs get different folders.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def check_free(folder: Path, *, force: bool) -> None:
 
 
 def write_run(run: Run, folder: Path, texts: Mapping[str, str] | None = None, *, force: bool = False) -> None:
-    """Write a run's files, all or none.
+    """Write a run's files atomically.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Is a concept in the features at all? Circular shifts of its presence within movies.
+"""Test whether features encode a concept, by circular shifts of its presence within movies.
 
 Statistic: the covariance, within movies, of the concept's presence with a held-out projection,
 
@@ -12,8 +12,8 @@ without a group.
 How large T gets by chance is read from draws that shift a movie's presences by some number of clips, its end
 going to its beginning. Neighbouring clips resemble each other, in labels as in features: exchanging clips
 freely would destroy that in the labels, and call unrelated features significant in one of five tests. A
-shift keeps the order but for one cut a movie (Harris 2020, arXiv 2012.06862, on tests by shifts). Its premise
-is that presence is about stationary within a movie.
+shift keeps the order but for one cut per movie (Harris 2020, arXiv 2012.06862, on tests by shifts). It
+assumes that presence is about stationary within a movie.
 """
 
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ def permutation_pvalues(
     penalty: float = 1.0,
     seed: int = 0,
 ) -> Significance:
-    """Test for each of K concepts whether features know of it within movies.
+    """Test for each of K concepts whether features predict it within movies.
 
     The clips of a movie must be in the order of the film, as they are in a manifest; other movies' clips may
     stand between them. A concept's result depends neither on the other concepts (Holm's adjustment apart)

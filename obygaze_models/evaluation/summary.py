@@ -1,4 +1,4 @@
-"""A table of metrics from a table of predictions: pooled over all clips, and by movie, with intervals."""
+"""Summarise predictions as metrics: pooled over all clips and by movie, with intervals."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -93,7 +93,7 @@ def by_seed(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -
 
 
 def _models(predictions: Predictions) -> Iterator[tuple[str, str, list[pd.DataFrame]]]:
-    """Give the rows of each model on each task, calls beside, a part a seed and its clips in one order."""
+    """Return the rows of each model on each task with calls: one part per seed, clips in one order."""
     table = predictions.table.assign(called=predictions.called)
     for (model, task), every in table.groupby(["model", "task"], sort=False):
         parts = [part for _, part in every.groupby("seed", sort=False)]
@@ -167,7 +167,7 @@ def _pooled(
 
 
 def best_constant(metric: Metric, y: NDArray[np.int64]) -> float:
-    """Give the metric of the best of the predictors that give every clip the same level."""
+    """Return the metric of the best of the predictors that give every clip the same level."""
     levels = np.arange(max(int(y.max(initial=0)), 1) + 1)
     values = [metric(y, np.full(len(y), float(level)), np.full(len(y), level)) for level in levels]
     best = np.fmax if metric.higher_is_better else np.fmin

@@ -1,4 +1,4 @@
-"""Small models on frozen features, and the baselines that they must beat: scikit-learn estimators."""
+"""Small models on frozen features and their baselines, as scikit-learn estimators."""
 
 from obygaze_models.models.baselines import AlwaysNegative, AlwaysPositive, MoviePrior, RandomGuess
 from obygaze_models.models.labels import IMBALANCES, Imbalance

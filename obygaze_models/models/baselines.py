@@ -1,4 +1,4 @@
-"""What a probe must beat: estimators that look at no feature.
+"""Baselines that ignore the features.
 
 All take the inputs of a probe, and give a score and a threshold as probes do, so that every table holds them.
 Each score is the same for all clips of an unseen movie, or drawn at random: their within-movie AUC is 0.5, in
@@ -22,7 +22,7 @@ from obygaze_models.protocol.selection import best_threshold
 
 
 class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What the baselines share: checks, the positive class's prevalence, and a threshold on a score.
+    """Base class of the baselines: checks, prevalence of the positive class, and a threshold on a score.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Learn what there is to learn from the labels y [N] and, for `MoviePrior`, the movies."""
+        """Fit on the labels y [N] and, for `MoviePrior`, the movies."""
         self._validate_params()
         X, y = validate_data(self, X, y)
         self.classes_, labels = encode_labels(y, type(self).__name__)
@@ -130,10 +130,10 @@ class RandomGuess(Baseline):
 
 
 class MoviePrior(Baseline):
-    """Score a clip by the share of positive training clips in its movie: all that knowing the movie can tell.
+    """Score a clip by the share of positive training clips in its movie (movie identity only).
 
     A movie that was not trained on scores the training prevalence, and so does every clip when no movies are
-    given. Leaving one movie out, every tested movie is unseen: the score is one number a fold, and the
+    given. Leaving one movie out, every tested movie is unseen: the score is one number per fold, and the
     baseline is a constant that doesn't know the test movie. Pooled over folds its AUC is then *below* 0.5,
     for a movie rich in positives leaves fewer to train on; that is an artefact of pooling, not knowledge. Its
     within-movie AUC is 0.5. On splits whose movies are seen it shows how much a probe could gain by

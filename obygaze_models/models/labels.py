@@ -1,4 +1,4 @@
-"""The two labels of a classifier: as 0 and 1, and what is done about one class outnumbering the other.
+"""Encode two classes as 0 and 1, and handle class imbalance.
 
 Imbalance is handled in training alone, never on clips that choose or test.
 """

@@ -1,4 +1,4 @@
-"""The row that any probe must beat: L2-regularised logistic regression on standardised, clipped features."""
+"""The linear probe: L2-regularised logistic regression on standardised, clipped features."""
 
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -29,7 +29,7 @@ PENALTIES = Grid("logisticregression__C", (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0))
 
 
 class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Standardise features and cut them off at a number of deviations.
+    """Standardise features and clip them at a number of standard deviations.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Standardise and cut X [N, D], in double precision: in single, solvers stop early."""
+        """Standardise and clip X [N, D] in float64 (in float32, solvers stop early)."""
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
         scaled: NDArray[np.float64] = standardise(features, self.mean_, self.scale_, self.limit).astype(
@@ -76,7 +76,7 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
 
 def moments(X: NDArray[np.floating[Any]]) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
-    """Take mean and standard deviation of each column of X [N, D]; a constant column's deviation is 1."""
+    """Compute mean and standard deviation of each column of X [N, D]; 1 for constant columns."""
     wide = X.astype(np.float64)
     mean, scale = wide.mean(axis=0), wide.std(axis=0)
     # Rounding leaves a constant column a tiny deviation, which would blow it up.
@@ -90,14 +90,14 @@ def standardise(
     scale: NDArray[np.floating[Any]],
     limit: float | None,
 ) -> NDArray[np.floating[Any]]:
-    """Subtract the mean, divide by the scale, and cut at `limit` deviations unless it is None."""
+    """Subtract the mean, divide by the scale, and clip at `limit` deviations unless it is None."""
     centred: NDArray[np.floating[Any]] = X - mean
     centred /= scale
     return centred if limit is None else np.clip(centred, -limit, limit, out=centred)
 
 
 def linear_probe(C: float = 0.01) -> Pipeline:
-    """Make the linear probe, unfitted: `PENALTIES` says what is chosen for it.
+    """Make the linear probe, unfitted; its penalty is tuned over `PENALTIES`.
 
     Examples
     --------

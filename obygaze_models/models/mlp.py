@@ -1,4 +1,4 @@
-"""The zoo's perceptron: two layers on frozen features, alone or many at once."""
+"""The MLP probe: a two-layer perceptron on frozen features, fitted alone or many at once."""
 
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
@@ -226,7 +226,7 @@ def fit_many(
     validation: Sequence[NDArray[np.intp]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Fit probes in one computation: the same bytes as fitting each alone, in less time.
+    """Fit many probes in one computation; faster, with the same bytes as fitting each alone.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def _fit(
 
 
 def make_mlp(seed: int, imbalance: Imbalance = "none") -> MLPProbe:
-    """Make the zoo's perceptron of a seed."""
+    """Make the zoo's MLP probe for a seed."""
     return MLPProbe(imbalance=imbalance, random_state=seed)
 
 

@@ -1,4 +1,4 @@
-"""The arithmetic of a two-layer perceptron: initialisation, losses, gradient, Adam.
+"""Compute a two-layer perceptron: initialisation, losses, gradient, Adam.
 
 A model's parameters are one flat vector [P], P = D*H + H + H*K + K: the hidden layer's weights [D, H] and
 biases [H], the output's weights [H, K] and biases [K]. K tells the loss:
@@ -79,7 +79,7 @@ def _forward(layer: Layers, X: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def log_loss(scores: Floats, y: Floats, n_outputs: int = 1) -> float:
-    """Average the loss of logits [B] and labels 0 or 1 [B].
+    """Compute the mean log loss of logits [B] and labels 0 or 1 [B].
 
     Binary cross-entropy is log(1 + exp(s)) - y s, in a form that neither overflows nor loses small losses.
     With two outputs, cross-entropy takes the softmax's probabilities (1 - p, p) for logits, whose difference

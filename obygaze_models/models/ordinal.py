@@ -1,4 +1,4 @@
-"""Ordered levels by binary models: one model a step, and the sum of their probabilities as the score."""
+"""Predict ordered levels with binary models: one per step, scored by the sum of their probabilities."""
 
 from dataclasses import dataclass
 from typing import Any, Self

@@ -53,7 +53,7 @@ class ModelSpec:
         What inner folds of movies choose for it (`GroupedSelection`); None for an estimator that sets
         ``threshold_`` itself.
     reads : {"pooled", "frames", "tokens"}
-        What a clip's features are: a vector [D], a vector a sampled frame [F, D], or all tokens [T, D].
+        What a clip's features are: a vector [D], one vector per sampled frame [F, D], or all tokens [T, D].
     uses : tuple of str
         What ``fit`` takes beside X and y: "groups" (the movie of each clip), "present" (a data frame of the
         presence of each visual concept), "unlabelled" (clips of the training movies that are not in the task
@@ -112,7 +112,7 @@ class ModelSpec:
         )
 
     def settings(self) -> dict[str, str]:
-        """Give the estimator's parameters but seeds, as text, for records."""
+        """Return the estimator's parameters but seeds, as text, for records."""
         made = self.make(0)
         params = made.get_params(deep=True) if hasattr(made, "get_params") else {}
         plain = {

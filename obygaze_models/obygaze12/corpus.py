@@ -100,7 +100,7 @@ class Corpus:
         return [self.printed_row(source) for source in self.sources]
 
     def record(self) -> dict[str, object]:
-        """Say what was read, as JSON values."""
+        """Describe what was read, as JSON values."""
         clips = self.clips
         return {
             "manifest_sha256": self.digest,
@@ -124,17 +124,17 @@ class Corpus:
         }
 
     def _source_notes(self) -> list[str]:
-        """Say which features the columns stand on."""
+        """Name which features the columns stand on."""
         lines = [
-            f"features {one.title}: store {one.store[:12]}, {one.features} ({one.pool}), {one.X.shape[1]} "
-            "numbers a clip"
+            f"features {one.title}: store {one.store[:12]}, "
+            f"{one.features} ({one.pool}), {one.X.shape[1]} numbers a clip"
             for one in self.sources
         ]
         untrained = [one.label for one in self.sources if one.untrained]
         if untrained:
             lines.append(
-                f"UNTRAINED: the weights of {', '.join(untrained)} are random; these numbers say nothing of "
-                "the published network"
+                f"UNTRAINED: the weights of {', '.join(untrained)} are random; "
+                "these numbers say nothing of the published network"
             )
         return lines
 

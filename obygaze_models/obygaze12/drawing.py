@@ -259,7 +259,7 @@ def _places(shown: Sequence[Node]) -> dict[int, float]:
 # --- Figure 6
 # ---------------------------------------------------------------------------
 def draw_weights(panels: Mapping[str, Mapping[str, float]], path: Path) -> None:
-    """Draw the weights of the factors of errors, a panel a film: positive leads to errors."""
+    """Draw the weights of the factors of errors, one panel per film: positive leads to errors."""
     save(path, (WIDTH, 3.2), partial(_weights, panels))
 
 

@@ -22,8 +22,8 @@ from obygaze_models.report import Block, Picture, Report, interval, number
 TITLE = "Figure 3"
 N_PERMUTATIONS = 1000
 PRINTED_NOTE = (
-    f"printed: bars without numbers; the text calls the hatched bars of {', '.join(FIGURE3_HARD)} hard to "
-    "separate"
+    "printed: bars without numbers; "
+    f"the text calls the hatched bars of {', '.join(FIGURE3_HARD)} hard to separate"
 )
 PAPER_SHOWS = (
     "bars: the split elected on its own validation fold, one of nine",

@@ -20,9 +20,9 @@ TITLE = "Figure 5"
 TASK = "en_s"
 N_LEVELS = 4
 PRINTED = (
-    "printed (000, Appendix 9.1): the root asks for Body; where it is low, Expression of emotion, Look, "
-    "Type of shot and Activity decide, where it is high, Posture, Clothing, Appearance and Activity; depth "
-    "10"
+    "printed (000, Appendix 9.1): the root asks for Body; "
+    "where it is low, Expression of emotion, Look, Type of shot and Activity decide, "
+    "where it is high, Posture, Clothing, Appearance and Activity; depth 10"
 )
 
 

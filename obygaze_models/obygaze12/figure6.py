@@ -82,9 +82,9 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
                 "1), which the papers do not print"
             ),
             (
-                "weights in tables and figures are of an error: positive leads to errors, as under the "
-                "strict protocol; the CSV and JSON files keep the papers' weights of success, the same "
-                "numbers with the other sign"
+                "weights in tables and figures are of an error: positive leads to errors, "
+                "as under the strict protocol; the CSV and JSON files keep the papers' weights of success, "
+                "the same numbers with the other sign"
             ),
             (
                 "all three levels and an intercept are in the regression, so that only the penalty tells "
@@ -180,9 +180,9 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 "intercept for each movie; effects are beside the others' effects"
             ),
             (
-                "95 % jackknife intervals over movies (t of movies - 1); p_holm over the factors of a "
-                "panel; normal priors of deviation 2.5 keep effects finite; undefined: all of these clips "
-                "have the factor, or none"
+                "95 % jackknife intervals over movies (t of movies - 1); "
+                "p_holm over the factors of a panel; normal priors of deviation 2.5 keep effects finite; "
+                "undefined: all of these clips have the factor, or none"
             ),
             *([PRINTED] if corpus.printed else []),
         ),

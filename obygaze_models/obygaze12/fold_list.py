@@ -55,7 +55,7 @@ class FoldList:
         return rows
 
     def document(self) -> dict[str, Any]:
-        """Give the record with every clip of every fold, and each clip's label."""
+        """Return the record with every clip of every fold, and each clip's label."""
         used = {clip_id for fold in self.folds for side in sides_of(fold).values() for clip_id in side}
         labels = labels_of(self.manifest)
         rows = zip(*(one.of(labels).tolist() for one in (self.learnt, self.asked)), strict=True)
@@ -136,7 +136,7 @@ def list_folds(
 
 
 def sides_of(fold: Fold) -> dict[str, tuple[str, ...]]:
-    """Give the clip ids of each side of a fold."""
+    """Return the clip ids of each side of a fold."""
     return {"train": fold.train, "validation": fold.validation, "test": fold.test}
 
 
@@ -151,8 +151,8 @@ def _published(
         negatives = NEGATIVES.get(tuple(sorted(learnt.against)))
         if negatives is None or asked != learnt:
             raise ProtocolError(
-                "the paper protocol tells a concept's clips from EN (--against EN), from HN and S, or from "
-                "all of them"
+                "the paper protocol tells a concept's clips from EN (--against EN), "
+                "from HN and S, or from all of them"
             )
         return concept_folds(manifest, learnt.concept, negatives), [CONCEPT_COLUMN]
     for one in (learnt, asked):

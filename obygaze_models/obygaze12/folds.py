@@ -75,8 +75,8 @@ def leak_caption(folds: Sequence[Fold]) -> str:
     validated = [leak.in_validation for leak in leaks]
     tested = sorted({leak.n_test for leak in leaks})
     return (
-        f"LEAKS: {_span(trained)} of {_span(tested)} test clips are in training, {_span(validated)} in "
-        "validation"
+        f"LEAKS: {_span(trained)} of {_span(tested)} test clips are in training, "
+        f"{_span(validated)} in validation"
     )
 
 
@@ -240,9 +240,9 @@ def _released(manifest: Manifest, task: Task, column: str) -> list[tuple[Clip, i
     for clip, _ in clips:
         if clip.level not in task.levels:
             raise ProtocolError(
-                f"clip {clip.clip_id} has a fold in column {column}, whose levels are "
-                f"{', '.join(task.levels)}, but its level is {clip.level or 'empty'}: import the manifest "
-                "from ObyGaze12's folder again"
+                f"clip {clip.clip_id} has a fold in column {column}, "
+                f"whose levels are {', '.join(task.levels)}, but its level is {clip.level or 'empty'}: "
+                "import the manifest from ObyGaze12's folder again"
             )
     return clips
 

@@ -171,5 +171,5 @@ FIGURE3_HARD = ("Type of shot", "Posture", "Look", "Appearance")
 
 
 def title_of(movie: str) -> str:
-    """Give a film's title, or its id where we don't know it."""
+    """Return a film's title, or its id where we don't know it."""
     return FILMS.get(movie, movie)

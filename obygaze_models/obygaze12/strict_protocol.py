@@ -85,7 +85,7 @@ class StrictResults:
         return {one: target for one, target in every.items() if learnable(target, self.source)}
 
     def pair_rows(self, model: str = "mlp", cell: Cell = FILM_PAIRS) -> pd.DataFrame:
-        """Give a model's predictions on a cell, with what each clip is called."""
+        """Return a model's predictions on a cell, with what each clip is called."""
         predictions = self.runs[cell[0]].predictions
         table = predictions.table.assign(called=predictions.called)
         return table[(table["model"] == model) & (table["task"] == ">".join(cell))]
@@ -110,7 +110,7 @@ class StrictResults:
 
 
 def learnable(target: Target, data: Dataset) -> bool:
-    """Say whether a concept can be learnt and tested whatever movie is left out.
+    """Return whether a concept can be learnt and tested whatever movie is left out.
 
     Both classes must be left whatever two movies are taken away, for the CAV's penalty is chosen by leaving
     out a second one; and two movies must have clips of both, for the permutation test.

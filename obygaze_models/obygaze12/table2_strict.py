@@ -101,8 +101,8 @@ def _strict_block(results: Sequence[StrictResults], summary: pd.DataFrame, cell:
     undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
     one_class = f"; movies of one class, not in within-movie AUC: {undefined}" if undefined else ""
     note = (
-        f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}; no clip or movie is on two "
-        f"sides{one_class}"
+        f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}; "
+        f"no clip or movie is on two sides{one_class}"
     )
     return Block(cell_title(cell), headers, tuple(rows), (note,))
 

@@ -193,8 +193,8 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 "clips, of F1 the best constant, of AUC 0.5"
             ),
             (
-                "mean over movies with a 95 % t interval on the logit scale, of these trained models on "
-                "movies like these"
+                "mean over movies with a 95 % t interval on the logit scale, "
+                "of these trained models on movies like these"
             ),
             *(["the two films that the published table always trains on are tested too"] * corpus.printed),
             *_printed_note(corpus),

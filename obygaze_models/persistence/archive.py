@@ -47,7 +47,7 @@ _DAMAGED = (
 
 
 def npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
-    """Give the header of a C-ordered array in NumPy's format 1.0, whose text is part of our format.
+    """Return the header of a C-ordered array in NumPy's format 1.0, whose text is part of our format.
 
     It is written here, and not by NumPy, so that a file's bytes do not change when NumPy's padding does.
     """
@@ -155,7 +155,7 @@ def _parse_card(text: bytes, name: str) -> dict[str, Any]:
 
 
 def _check_values(card: dict[str, Any], name: str) -> None:
-    """Refuse what JSON can spell and nobody can use: endless nesting, infinite numbers, half characters."""
+    """Refuse JSON that is valid but unusable: endless nesting, infinite numbers, lone surrogates."""
     level: list[Any] = [card]
     for _ in range(MAX_DEPTH):
         for value in level:

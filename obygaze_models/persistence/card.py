@@ -43,7 +43,7 @@ class Card:
     concepts : tuple of str
         Those it reads clips through, in the order of its arrays.
     backbone, features, pool : str
-        The features it reads: group and array of the store, and how rows became one vector a clip.
+        The features it reads: group and array of the store, and how rows became one vector per clip.
     n_features : int
         D.
     provenance : mapping
@@ -55,7 +55,7 @@ class Card:
     codebook : mapping
         Name and digest of the codebook that its labels are of.
     manifest_sha256, label_policy : str
-        "" where nobody said.
+        "" if not stated.
     protocol : str
         How the metrics came about.
     seed : int
@@ -71,7 +71,7 @@ class Card:
     versions : mapping
         Of the software that trained it.
     licence : str
-        SPDX expression; NOASSERTION where nobody stated one.
+        SPDX expression; NOASSERTION if none is stated.
     citation : str
     number : int
         The format's number in the file.
@@ -111,7 +111,7 @@ class Card:
     reach: float | None = None
 
     def to_json(self) -> dict[str, object]:
-        """Give the card as JSON values, with the format's name and number.
+        """Return the card as JSON values, with the format's name and number.
 
         Raises
         ------

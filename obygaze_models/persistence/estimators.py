@@ -75,7 +75,7 @@ class StoredTree:
 
 
 def take_apart(estimator: Any) -> Parts | None:
-    """Give an estimator of the zoo as parts; None for any other."""
+    """Return an estimator of the zoo as parts; None for any other."""
     for kind, (is_one, apart, _) in KINDS.items():
         if is_one(estimator):
             parameters, arrays = apart(estimator)

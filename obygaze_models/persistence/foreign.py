@@ -34,7 +34,7 @@ class GivesArrays(Protocol):
     """
 
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
-        """Give all that was learnt, and every setting, as arrays of floats, int64 or uint8."""
+        """Return all that was learnt, and every setting, as arrays of floats, int64 or uint8."""
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -141,7 +141,7 @@ def _strange_types(data: bytes) -> list[str]:
 
 
 def _same_every_time(data: bytes) -> bytes:
-    """Give a skops archive's objects numbers in order; skops names them by their places in memory."""
+    """Return a skops archive's objects numbers in order; skops names them by their places in memory."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {member: archive.read(member) for member in archive.namelist()}
     schema = members.pop("schema.json").decode("utf-8")

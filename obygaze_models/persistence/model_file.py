@@ -55,7 +55,7 @@ def parts_of(estimator: Any, name: str) -> Parts:
 
 
 def pack(card: Card, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, NDArray[Any]]) -> bytes:
-    """Give a model as the bytes of a file: the same model, the same bytes."""
+    """Return a model as the bytes of a file: the same model, the same bytes."""
     together = {**arrays, **about}
     listed = {
         name: {"dtype": array.dtype.newbyteorder("<").str, "shape": list(array.shape)}

@@ -141,8 +141,8 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float]:
             quantile = np.nan
         if not equals or not name or not 0 <= quantile <= 1:
             raise ConceptError(
-                f"--set {text}: expected CONCEPT=QUANTILE, a quantile of the training clips' values between "
-                "0 and 1"
+                f"--set {text}: expected CONCEPT=QUANTILE, "
+                "a quantile of the training clips' values between 0 and 1"
             )
         if name in found:
             raise ConceptError(f"--set {text}: {name} is set twice")

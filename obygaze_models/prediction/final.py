@@ -62,7 +62,7 @@ def save_models(
     models : mapping or sequence of ModelSpec, optional
         What `evaluate` was given, if that was not names.
     licence : str
-        SPDX expression, stated by whoever keeps the models; NOASSERTION says that nobody has.
+        SPDX expression of the saved models; NOASSERTION if none is stated.
     citation : str
     force : bool
         Whether files that are there are replaced.

@@ -159,14 +159,14 @@ class Model:
     def _bottleneck(self) -> ConceptBottleneck:
         if not isinstance(self.estimator, ConceptBottleneck):
             raise ConceptError(
-                f"model {self.card.model} decides by no concepts: a concept bottleneck does "
-                "(evaluate --save pcbm_lr)"
+                f"model {self.card.model} decides by no concepts: "
+                "a concept bottleneck does (evaluate --save pcbm_lr)"
             )
         return self.estimator
 
 
 def vectors(X: ArrayLike) -> NDArray[Any]:
-    """Give one vector a clip [N, D]: the mean over frames or tokens where there are several."""
+    """Give one vector per clip [N, D]: the mean over frames or tokens where there are several."""
     features = np.asarray(X)
     return features if features.ndim == 2 else features.mean(axis=1)
 

@@ -48,7 +48,7 @@ class Predicted:
     Attributes
     ----------
     table : DataFrame
-        `COLUMNS`, a row a clip with features, sorted by movie and time. For a model with concepts follow
+        `COLUMNS`, one row per clip with features, sorted by movie and time. For a model with concepts follow
         ``<concept>_value`` and ``<concept>_p``; for one that decides by them ``<concept>_contribution``, and
         ``base_contribution``: all contributions add up to the logit. Missing values:
 
@@ -211,8 +211,8 @@ def find_group(card: Card, store: Store) -> Group:
     """
     if card.backbone not in store.names:
         raise ModelError(
-            f"store {store.name} has no features of {card.backbone}, which the model reads, but of "
-            f"{', '.join(store.names)}"
+            f"store {store.name} has no features of {card.backbone}, "
+            f"which the model reads, but of {', '.join(store.names)}"
         )
     group = store[card.backbone]
     fields = same_numerics(card.provenance, group.provenance)
@@ -247,7 +247,7 @@ def _look_up(provenance: Mapping[str, Any], dotted: str) -> str:
 
 
 def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
-    """Say what the order of arguments is where a store comes first.
+    """Describe what the order of arguments is where a store comes first.
 
     Raises
     ------

@@ -69,7 +69,7 @@ class Split:
 
 
 def leave_one_movie_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
-    """Give each movie, in sorted order, a fold of its own.
+    """Return each movie, in sorted order, a fold of its own.
 
     Raises
     ------

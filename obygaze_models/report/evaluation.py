@@ -140,8 +140,8 @@ def _notes(run: Run) -> list[str]:
     ]
     if record["untrained"]:
         lines.append(
-            f"UNTRAINED: the weights of {record['backbone']} are random; these numbers say nothing of the "
-            "published network"
+            f"UNTRAINED: the weights of {record['backbone']} are random; "
+            "these numbers say nothing of the published network"
         )
     if clips.get("partial"):
         lines.append(f"{clips['partial']} clips are partial: a part of their video could not be read")
@@ -153,8 +153,8 @@ def _notes(run: Run) -> list[str]:
             + ", ".join(f"{name} {count}" for name, count in dropped.items())
         )
     lines.append(
-        f"these models: {CAPTIONS['models']}; method: {CAPTIONS['method']}; docs/evaluation.md has the "
-        "measured coverage of each"
+        f"these models: {CAPTIONS['models']}; method: {CAPTIONS['method']}; "
+        "docs/evaluation.md has the measured coverage of each"
     )
     return lines
 

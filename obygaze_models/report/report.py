@@ -43,7 +43,7 @@ class Report:
         Stem of the files.
     title : str
     notes : tuple of str
-        The caption of it all.
+        Caption of the whole report.
     blocks : tuple of Block
     data : DataFrame
         The numbers of all blocks, unrounded, in long form.

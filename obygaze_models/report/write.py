@@ -258,7 +258,7 @@ def _cells(values: "pd.Series[Any]") -> list[str]:
 
 
 def document(report: Report) -> dict[str, Any]:
-    """Give a report as JSON values; undefined numbers are null."""
+    """Return a report as JSON values; undefined numbers are null."""
     return {
         "title": report.title,
         "notes": list(report.notes),
@@ -274,7 +274,7 @@ def to_json(report: Report) -> str:
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Give a table's rows as JSON values; undefined numbers are null."""
+    """Return a table's rows as JSON values; undefined numbers are null."""
     return [
         {
             str(name): None if isinstance(value, float) and not math.isfinite(value) else value
@@ -329,7 +329,7 @@ def write_beside(report: Report, stem: Path) -> None:
 
 @contextmanager
 def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
-    """Give an empty folder to write into, which becomes `folder` when all is written.
+    """Return an empty folder to write into, which becomes `folder` when all is written.
 
     Raises
     ------

@@ -52,7 +52,7 @@ def test_an_estimate_writes_nothing_and_counts_what_is_left(films):
 
 
 def test_a_store_without_a_licence_is_sealed_with_a_warning(films):
-    with pytest.warns(UserWarning, match="nobody has stated a licence"):
+    with pytest.warns(UserWarning, match="no --licence given"):
         store = of.extract(films / "films.csv", films / "mine", n_frames=2, workers=1)
     assert store.attributes["licence"] == "NOASSERTION"
 

@@ -96,7 +96,7 @@ def test_a_card_beside_the_store_needs_a_licence_and_keeps_the_stores_own(path, 
     assert tree(path) == before
     staged(tmp_path, 2)
     nobody = open_store(seal(None, tmp_path / "toy", licence="NOASSERTION"))
-    with pytest.raises(StoreError, match="nobody has stated a licence"):
+    with pytest.raises(StoreError, match="no licence is recorded"):
         card_files(nobody)
     assert b"license: mit" in card_files(nobody, licence="MIT")["README.md"]
 

@@ -1,4 +1,4 @@
-"""From published annotations, or a folder of videos or images, to a manifest."""
+"""Import manifests from published annotations, or from a folder of videos or images."""
 
 from .film import Film, automatic_hop, import_film
 from .folder import import_folder, import_images

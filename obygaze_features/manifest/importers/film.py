@@ -1,4 +1,4 @@
-"""Whole films, cut into windows."""
+"""Import whole films, cut into windows."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ LEAST_HOP_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Film:
-    """A video file, and what reading its packets says of it.
+    """A video file and the facts read from its packets.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Film:
 
 
 def automatic_hop(window_s: float) -> float:
-    """Give the hop for windows of a length: a quarter of it, at least 5 s, and never more than the window."""
+    """Return the hop for a window length: a quarter of it, at least 5 s, at most the window."""
     return min(max(window_s / 4, LEAST_HOP_S), window_s)
 
 
@@ -96,8 +96,8 @@ def import_film(films: Sequence[Film], root: Path, window_s: float, hop_s: float
         if film.damage:
             notices.append(f"{film.path.name}: {film.damage}")
     notices.append(
-        f"{counted(len(films), 'film')}: windows of {window_s:g} s every {hop_s:g} s, the last one of a film "
-        "moved back to end with it"
+        f"{counted(len(films), 'film')}: windows of {window_s:g} s every {hop_s:g} s, "
+        "the last one of a film moved back to end with it"
     )
     if hop_s > window_s:
         notices.append(f"left out {hop_s - window_s:g} s between windows: the hop is longer than the window")

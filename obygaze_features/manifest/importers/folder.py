@@ -1,4 +1,4 @@
-"""A folder of videos, whole or cut into spans, or of still images."""
+"""Import a folder of videos, whole or cut into spans, or of still images."""
 
 import os
 from collections import Counter
@@ -42,7 +42,7 @@ IMAGE_SUFFIXES: frozenset[str] = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".t
 
 @dataclass(frozen=True)
 class Listing:
-    """What a folder holds: paths of files relative to it, sorted; and how much else was passed over."""
+    """The content of a folder: sorted relative paths of files, and the number of skipped files."""
 
     files: tuple[PurePosixPath, ...]
     hidden: int
@@ -183,7 +183,7 @@ def refuse_none(source: Path, listing: Listing, suffixes: frozenset[str], kind: 
 
 
 def passed_over(listing: Listing, kind: str) -> list[str]:
-    """Say what in a folder was left out."""
+    """Describe what in a folder was left out."""
     notices = []
     if listing.other_suffixes:
         kinds = ", ".join(

@@ -1,4 +1,4 @@
-"""What every importer gives back, and what several of them need."""
+"""Define the result of every importer and shared helpers."""
 
 import ast
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def videos_found(clips: Sequence[Clip], root: Path, folder: Path) -> str:
-    """Say how many of the videos that the clips name are in the folder where they were looked for."""
+    """Count how many of the videos that the clips name are in the folder where they were looked for."""
     named = sorted({clip.video for clip in clips if clip.video})
     missing = [video for video in named if not (root / video).is_file()]
     here = len(named) - len(missing)

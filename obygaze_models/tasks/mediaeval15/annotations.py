@@ -118,7 +118,7 @@ def of_manifest(manifest: Manifest) -> tuple[Annotated, ...]:
 
 
 def scored_clips(clips: Sequence[Annotated]) -> tuple[Annotated, ...]:
-    """Give the test clips, or all where no clip is said to be one."""
+    """Return the test clips, or all where no clip is said to be one."""
     return tuple(clip for clip in clips if clip.split == "test") or tuple(clips)
 
 
@@ -146,10 +146,10 @@ def refuse_leak(clips: Sequence[Annotated]) -> None:
 
 
 def true_classes(clips: Iterable[Annotated], axis: Axis) -> dict[str, str]:
-    """Give the known classes of an axis by clip id."""
+    """Return the known classes of an axis by clip id."""
     return {clip.clip_id: clip.classes[axis] for clip in clips if axis in clip.classes}
 
 
 def violence_qrels(clips: Iterable[Annotated]) -> dict[str, int]:
-    """Give the known violence labels by clip id, as trec_eval's relevances."""
+    """Return the known violence labels by clip id, as trec_eval's relevances."""
     return {clip.clip_id: int(clip.violent) for clip in clips if clip.violent is not None}

@@ -29,7 +29,7 @@ JUDGEMENTS = 3
 
 
 def discretise(score: float, axis: Axis) -> str:
-    """Give the class of an absolute score in [-1, 1].
+    """Return the class of an absolute score in [-1, 1].
 
     Raises
     ------
@@ -42,7 +42,7 @@ def discretise(score: float, axis: Axis) -> str:
 
 
 def pivot_class(low: Sequence[bool], high: Sequence[bool], axis: Axis) -> str | None:
-    """Give the class of a clip that was compared with the two pivots of an axis.
+    """Return the class of a clip that was compared with the two pivots of an axis.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def make_labels(scores: Path, pivots: Path | None = None) -> Labels:
 
 
 def _class(row: Row, axis: Axis, judgements: Judgements) -> tuple[str | None, bool]:
-    """Give a clip's class on an axis, and whether its judgements contradict each other."""
+    """Return a clip's class on an axis, and whether its judgements contradict each other."""
     clip_id = row.cells["clip"]
     low, high = (judgements.get((clip_id, axis, pivot)) for pivot in ("low", "high"))
     found = read_class(row.cells[axis], axis)

@@ -126,7 +126,7 @@ def score_violence(
 
 
 def _said(run: Mapping[str, float], judged: Mapping[str, int], n_relevant: int, double: bool) -> list[str]:
-    """Say what bends AP."""
+    """Describe what bends AP."""
     said = []
     if not n_relevant:
         said.append("no relevant clip: every measure is 0")

@@ -138,7 +138,7 @@ def train_violence(
 def train_affect(sides: DevAndTest, spec: ModelSpec, *, seed: int = 0) -> tuple[Calls, dict[str, Selection]]:
     """Call the class of every test clip on both axes, and say what was selected.
 
-    The classes are ordered: a model a step. The most probable class is called, since accuracy is measured.
+    The classes are ordered: one model per step. The most probable class is called, as accuracy is measured.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def make_run(
 
 
 def _tested(sides: DevAndTest, spec: ModelSpec) -> tuple[NDArray[Any], NDArray[np.str_]]:
-    """Give what the model reads of the test clips, and their movies."""
+    """Return what the model reads of the test clips, and their movies."""
     return sides.data.read(spec.reads)[sides.test], sides.data.movies[sides.test]
 
 

@@ -22,7 +22,7 @@ COUNTS = ("num_ret", "num_rel", "num_rel_ret")
 
 
 def held_scores(run: Mapping[str, float], *, double: bool = False) -> NDArray[np.float64]:
-    """Give a run's scores in the precision that they are ranked in.
+    """Return a run's scores in the precision that they are ranked in.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def ranked(run: Mapping[str, float], *, double: bool = False) -> list[str]:
 
 
 def tie_share(run: Mapping[str, float], *, double: bool = False) -> float:
-    """Give the share of clips whose score is another clip's too."""
+    """Return the share of clips whose score is another clip's too."""
     _, counts = np.unique(held_scores(run, double=double), return_counts=True)
     return float(counts[counts > 1].sum() / max(len(run), 1))
 
