@@ -181,6 +181,8 @@ def extract(
     from obygaze_features.extraction import ExtractError, prepare, stop_on_signals
     from obygaze_features.extraction.extract import reads_texts
 
+    if store.is_file():
+        raise click.UsageError(f"the order is MANIFEST STORE: {store} is a file, and a store is a new folder")
     try:
         texts = reads_texts(names)
     except ExtractError as error:

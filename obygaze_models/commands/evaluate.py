@@ -158,6 +158,9 @@ def evaluate(
         clips.codebook, task, test, sides=(negative, positive), test_sides=(test_negative, test_positive)
     )
     specs = models_for(train.kind, models or None, imbalance=imbalance)
+    unknown = [name for name in save if name not in {"bank", *(spec.name for spec in specs)}]
+    if unknown:
+        raise click.UsageError(f"--save {unknown[0]}: not among the models of this evaluation")
     data = load_dataset(opened, labelled, backbone=backbone, features=features, pool=pool or "max")
     if pool and data.features == "pooled":
         raise click.UsageError(

@@ -36,8 +36,8 @@ def predict(
     \b
     Examples:
       obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr
-      obygaze predict models/pcbm_lr.model stores/more-films --out scores.csv
-      obygaze predict models/pcbm_lr.model stores/a stores/b --json
+      obygaze predict run/pcbm_lr.model stores/more-films --out scores.csv
+      obygaze predict run/pcbm_lr.model stores/a stores/b --json
       obygaze predict https://lab.example.org/pcbm_lr.model stores/more-films
     """
     from obygaze_features.io import refuse_existing
@@ -134,8 +134,8 @@ def explain(
 
     \b
     Examples:
-      obygaze explain models/pcbm_lr.model stores/more-films --clip tt9000007-003
-      obygaze explain models/pcbm_lr.model stores/more-films \\
+      obygaze explain run/pcbm_lr.model stores/more-films --clip tt9000007-003
+      obygaze explain run/pcbm_lr.model stores/more-films \\
           --clip tt9000007-003 --set Body=0.95
     """
     from obygaze_features.store import open_store
