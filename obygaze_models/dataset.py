@@ -299,8 +299,8 @@ def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion
     """Explain why no clip is left: mostly a wrong pair of files or a manifest without levels."""
     if not excluded:
         return (
-            f"the manifest has no clip of level {', '.join(manifest.codebook.labels)} among its "
-            f"{len(manifest)}: are its levels filled in?"
+            f"the manifest has no clip of level {', '.join(manifest.codebook.labels)} "
+            f"among its {len(manifest)}: are its levels filled in?"
         )
     first = excluded[0]
     return (
@@ -329,7 +329,7 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
     if bad.any():
         clip = group.clip_ids[rows[int(np.flatnonzero(bad)[0])]]
         raise DatasetError(
-            f"backbone {group.name}, {array} of clip {clip}: a feature is not finite ({int(bad.sum())} such "
-            "clips); run: obygaze store verify --full"
+            f"backbone {group.name}, {array} of clip {clip}: "
+            f"a feature is not finite ({int(bad.sum())} such clips); run: obygaze store verify --full"
         )
     return X

@@ -136,8 +136,8 @@ class Runner:
         result = results[output.name]
         if tuple(result.shape[1:]) != output.shape:
             raise BackboneError(
-                f"backbone '{self.name}' announced '{output.name}' as {list(output.shape)} a clip "
-                f"and gave {list(result.shape[1:])}"
+                f"backbone '{self.name}' announced '{output.name}' as "
+                f"{list(output.shape)} a clip and gave {list(result.shape[1:])}"
             )
         return result.to(DTYPES[output.dtype])  # beyond float16 becomes infinite, which no store takes
 

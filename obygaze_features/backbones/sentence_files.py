@@ -100,8 +100,8 @@ def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
     asked = newer if isinstance(newer, list) else [newer] if newer else flags
     if len(asked) != 1 or str(asked[0]) not in MODES:
         raise BackboneError(
-            f"{weights.name}/{name}: asks for {', '.join(map(str, asked)) or 'no pooling'}; one of "
-            f"{', '.join(MODES)} is supported"
+            f"{weights.name}/{name}: asks for {', '.join(map(str, asked)) or 'no pooling'}; "
+            f"one of {', '.join(MODES)} is supported"
         )
     return MODES[str(asked[0])]
 

@@ -28,8 +28,8 @@ MEANINGS = {
 }
 TOKENS = {
     "frames": "projected class token of each frame, before the multi-frame integration transformer",
-    "patches": "last hidden state of the vision transformer before its last normalisation, without the class "
-    "token, frame by frame and row by row",
+    "patches": "last hidden state of the vision transformer before its last normalisation, "
+    "without the class token, frame by frame and row by row",
 }
 
 

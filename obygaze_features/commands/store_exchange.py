@@ -22,8 +22,8 @@ SHOWN = 5
     "kind",
     type=click.Choice(["pth", "npy", "hdf5", "table"]),
     required=True,
-    help="pth, npy: folders with a file per clip. hdf5: a file with a group per clip. table: one file with a "
-    "row per clip (CSV, Parquet, .npy, .npz, HDF5, AnnData .h5ad).",
+    help="pth, npy: folders with a file per clip. hdf5: a file with a group per clip. table: "
+    "one file with a row per clip (CSV, Parquet, .npy, .npz, HDF5, AnnData .h5ad).",
 )
 @click.option(
     "--ids",
@@ -113,8 +113,8 @@ def import_(
         matched = match(found, wanted)
         if matched.unknown and not matched.pieces:
             raise StoreError(
-                f"{source}: none of its {len(found)} names is a clip's: it has {matched.unknown[0]!r}, and "
-                f"by --pattern {pattern} clips are called {next(iter(wanted.values()), '')!r}"
+                f"{source}: none of its {len(found)} names is a clip's: it has {matched.unknown[0]!r}, "
+                f"and by --pattern {pattern} clips are called {next(iter(wanted.values()), '')!r}"
             )
         _say_unknown(matched.unknown)
         if "left_out" in said:

@@ -20,8 +20,8 @@ class LocalPath(click.Path):
         """Take a path."""
         if _URL.match(str(value)):
             self.fail(
-                f"{value} is a URL, and this needs a path on this machine; obygaze store pull brings a store "
-                "here, obygaze store push sends one there",
+                f"{value} is a URL, and this needs a path on this machine; "
+                "obygaze store pull brings a store here, obygaze store push sends one there",
                 param,
                 ctx,
             )

@@ -369,8 +369,8 @@ def reads_texts(backbones: Sequence[AnyBackbone]) -> bool:
     others = [_name(one) for one in backbones if _name(one) not in texts]
     if texts and others:
         raise ExtractError(
-            f"{', '.join(texts)} reads texts and {', '.join(others)} takes frames: the rows of a store are "
-            "one or the other; extract two stores"
+            f"{', '.join(texts)} reads texts and {', '.join(others)} takes frames: "
+            "the rows of a store are one or the other; extract two stores"
         )
     return bool(texts)
 

@@ -72,8 +72,8 @@ class Job:
         for backbone in self.backbones if of_stills(self.manifest) else ():
             if backbone.n_frames != 1:
                 raise ExtractError(
-                    f"backbone '{backbone.name}' is to take {backbone.n_frames} frames of a clip, and the "
-                    "clips are still images, which have one: leave out --n, or give --n 1"
+                    f"backbone '{backbone.name}' is to take {backbone.n_frames} frames of a clip, "
+                    "and the clips are still images, which have one: leave out --n, or give --n 1"
                 )
 
     def sampling(self, backbone: Backbone) -> Sampling:

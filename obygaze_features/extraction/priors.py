@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 MASKS = ("[MASK]", "<MASK>")
 FILLINGS = ("man", "woman")
 SOURCE = (
-    "token probabilities of begin token + text + end token: the begin token only conditions, the end token "
-    "counts (Sabir and Padró 2023, authors' code)"
+    "token probabilities of begin token + text + end token: "
+    "the begin token only conditions, the end token counts (Sabir and Padró 2023, authors' code)"
 )
 Values = Mapping[str, int | float]
 

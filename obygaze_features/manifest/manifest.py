@@ -266,8 +266,8 @@ def _codebook_of(table: Table) -> Codebook:
         codebook = load_codebook(beside)
         if named not in {"", codebook.name}:
             raise ManifestError(
-                f"{table.path}: its column {CODEBOOK_COLUMN} says {named!r}, and {beside.name} beside it is "
-                f"{codebook.name!r}: one of them belongs elsewhere",
+                f"{table.path}: its column {CODEBOOK_COLUMN} says {named!r}, "
+                f"and {beside.name} beside it is {codebook.name!r}: one of them belongs elsewhere",
                 CODEBOOK_COLUMN,
             )
         return codebook

@@ -74,8 +74,8 @@ def apply_policy(manifest: Manifest, policy: LabelPolicy) -> Manifest:
     codebook = manifest.codebook
     if policy not in policies_of(codebook):
         raise ManifestError(
-            f"label policy {policy}: the codebook {codebook.name!r} has "
-            f"{', '.join(policies_of(codebook))} alone"
+            f"label policy {policy}: the codebook {codebook.name!r} "
+            f"has {', '.join(policies_of(codebook))} alone"
         )
     match policy:
         case LabelPolicy.PAPER:

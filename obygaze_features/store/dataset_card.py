@@ -242,8 +242,9 @@ def croissant(
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": _name(about["corpus"]["name"]),
-        "description": f"Features that frozen models gave for {facts.total} {facts.rows} of "
-        f"{about['corpus']['name']}: {told}. The features are the Zarr group data/features.zarr.",
+        "description": f"Features that frozen models gave for {facts.total} "
+        f"{facts.rows} of {about['corpus']['name']}: {told}. "
+        "The features are the Zarr group data/features.zarr.",
         "license": _licence(about["licence"]),
         "version": version,
         "distribution": [

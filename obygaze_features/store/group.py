@@ -230,8 +230,8 @@ class Group:
         if not self.usable[row]:
             reason = self._clips[row].reason if row < len(self._clips) else ""
             raise StoreError(
-                f"{self._where}: clip {clip_id} is "
-                f"{STATUSES[self.status[row]]}{': ' if reason else ''}{reason}; it has no features"
+                f"{self._where}: clip {clip_id} "
+                f"is {STATUSES[self.status[row]]}{': ' if reason else ''}{reason}; it has no features"
             )
         values: NDArray[Any] = self._features(array, slice(row, row + 1))[0]
         return values

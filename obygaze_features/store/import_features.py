@@ -86,8 +86,8 @@ def import_features(
     absent = [clip.clip_id for clip in clips if clip.clip_id not in pieces]
     if not pieces or (absent and not allow_missing):
         raise StoreError(
-            f"{destination}: {len(absent)} of {len(clips)} clips have no features to import, the first is "
-            f"{absent[0]}; look at --pattern, or allow missing clips (--allow-missing)"
+            f"{destination}: {len(absent)} of {len(clips)} clips have no features to import, "
+            f"the first is {absent[0]}; look at --pattern, or allow missing clips (--allow-missing)"
         )
     first = next(clip.clip_id for clip in clips if clip.clip_id in pieces)
     kind = _group_spec(_load(pieces[first], declared), pieces[first], declared)

@@ -113,8 +113,8 @@ def files_below(folder: Path, suffix: str, read: Callable[[Path], NDArray[Any]])
     """Find every file with a suffix: path without it, relative, with '/' -> its features."""
     if not folder.is_dir():
         raise StoreError(
-            f"{folder}: is a file; --from {suffix[1:]} reads a folder with a file per clip. One matrix "
-            "with a row per clip: --from table --ids FILE"
+            f"{folder}: is a file; --from {suffix[1:]} reads a folder with a file per clip. "
+            "One matrix with a row per clip: --from table --ids FILE"
         )
     found = {}
     for place, folders, names in os.walk(folder):
@@ -192,8 +192,8 @@ def hdf5_pieces(path: Path) -> Iterator[tuple[dict[str, Piece], dict[str, str]]]
             texts = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
         if not found:
             raise StoreError(
-                f"{path}: expected a group for each clip, with a dataset in it; found none. One matrix "
-                "with a row per clip: --from table"
+                f"{path}: expected a group for each clip, with a dataset in it; "
+                "found none. One matrix with a row per clip: --from table"
             )
         yield found, texts
 

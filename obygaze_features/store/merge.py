@@ -145,8 +145,8 @@ def _same_backbones(stores: Sequence[Store]) -> tuple[str, ...]:
     for store in stores[1:]:
         if store.names != first.names:
             raise StoreError(
-                f"{first.where} has features of {', '.join(first.names)}, {store.where} of "
-                f"{', '.join(store.names)}: merging needs the same backbones"
+                f"{first.where} has features of {', '.join(first.names)}, "
+                f"{store.where} of {', '.join(store.names)}: merging needs the same backbones"
             )
     return first.names
 
@@ -259,8 +259,8 @@ def _results(store: Store, rows: Sequence[int]) -> Iterator[ClipResult]:
             for (name, array), row_values in values.items():
                 if sha256_of(row_bytes(row_values)) != clip.digests.get(f"{name}/{array}"):
                     raise StoreError(
-                        f"{store.where}: clip {clip.clip_id}, array {name}/{array}: not what {TABLE} has a "
-                        f"digest of; run: obygaze store verify --full {store.where}"
+                        f"{store.where}: clip {clip.clip_id}, array {name}/{array}: "
+                        f"not what {TABLE} has a digest of; run: obygaze store verify --full {store.where}"
                     )
             features = {
                 name: ClipFeatures(
@@ -307,8 +307,8 @@ def _check_rows(parent: Store, stage: Stage) -> None:
         entry = found.get(clip.clip_id)
         if entry is None or not is_done(entry):
             raise StoreError(
-                f"{stage.path}: clip {clip.clip_id} has features in {parent.where} and none here; only "
-                "another major version may take them away"
+                f"{stage.path}: clip {clip.clip_id} has features in {parent.where} and none here; "
+                "only another major version may take them away"
             )
         for name, digest in clip.digests.items():
             if entry.digests.get(name) != digest:

@@ -78,8 +78,8 @@ class GroupSpec:
                     )
             if spec.name == "frames" and self.n_frames % spec.shape[0]:
                 raise StoreError(
-                    f"group {self.name}, array frames: {spec.shape[0]} rows, which neither are the "
-                    f"{self.n_frames} sampled frames nor divide them into tubelets"
+                    f"group {self.name}, array frames: {spec.shape[0]} rows, "
+                    f"which neither are the {self.n_frames} sampled frames nor divide them into tubelets"
                 )
         if len({spec.name for spec in self.arrays}) < len(self.arrays):
             raise StoreError(f"group {self.name}: an array is declared twice")

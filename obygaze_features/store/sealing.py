@@ -188,8 +188,8 @@ def versioned(destination: Path, version: str) -> Path:
 def _refuse_existing(final: Path) -> None:
     if final.exists():
         raise StoreError(
-            f"{final}: exists, and a sealed store never changes; choose another "
-            "version (--store-version 1.0.1) or name"
+            f"{final}: exists, and a sealed store never changes; "
+            "choose another version (--store-version 1.0.1) or name"
         )
 
 

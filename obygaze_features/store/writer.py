@@ -157,8 +157,8 @@ class StageWriter:
             return
         if result.groups.keys() != self._groups.keys():
             raise StoreError(
-                f"{where}: expected features of {', '.join(self._groups)}; found "
-                f"{', '.join(result.groups) or 'none'}"
+                f"{where}: expected features of {', '.join(self._groups)}; "
+                f"found {', '.join(result.groups) or 'none'}"
             )
         for name, features in result.groups.items():
             _check_features(features, self._groups[name], f"{where}, group {name}")

@@ -186,8 +186,8 @@ class Training:
             )
         except torch.OutOfMemoryError:
             raise TrainError(
-                f"step {at.step + 1}: {self.plan.chunk} pairs at a time are too many for the memory of "
-                f"{self.device}; resume with a smaller --chunk"
+                f"step {at.step + 1}: {self.plan.chunk} pairs at a time are too "
+                f"many for the memory of {self.device}; resume with a smaller --chunk"
             ) from None
         norm = clip_gradients(self.trained.values())
         if not (math.isfinite(loss) and math.isfinite(norm)):

@@ -88,8 +88,8 @@ def read_ratings(path: Path) -> tuple[tuple[str, ...], NDArray[np.float64]]:
                 ratings[place, column] = number(path, row, rater, "item_id")
                 if not np.isfinite(ratings[place, column]):
                     raise AuditError(
-                        f"{path}: the rating of item_id {row['item_id']!r} by {rater} is not finite; leave "
-                        "the cell of a missing rating empty"
+                        f"{path}: the rating of item_id {row['item_id']!r} by {rater} is not finite; "
+                        "leave the cell of a missing rating empty"
                     )
     return raters, ratings
 

@@ -62,8 +62,8 @@ def read_captions(path: Path, texts: Path | None = None, backbone: str | None = 
     for row in rows:
         if row["caption_id"] not in known:
             raise AuditError(
-                f"{path}: caption_id {row['caption_id']} of image {row['image_id']} has no text in "
-                f"{store.where}, group {group.name}"
+                f"{path}: caption_id {row['caption_id']} of image "
+                f"{row['image_id']} has no text in {store.where}, group {group.name}"
             )
     pairs = tuple((row["image_id"], known[row["caption_id"]]) for row in rows)
     return Captions(pairs, len(known) - len(pairs), store.fingerprint)

@@ -186,8 +186,9 @@ def _groups(
                 raise AuditError(f"the table of items has no column {column}")
         if row["emotion"] not in lists:
             raise AuditError(
-                f"image {image}: no list of words for the emotion {row['emotion']!r}, but for "
-                f"{', '.join(lists)}; leave the image out of the items if it is meant to show none of these"
+                f"image {image}: no list of words for the emotion {row['emotion']!r}, "
+                f"but for {', '.join(lists)}; "
+                "leave the image out of the items if it is meant to show none of these"
             )
         group = tuple(row[column] for column in GROUP)
         if image not in counts:

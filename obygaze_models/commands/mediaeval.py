@@ -72,8 +72,8 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
 @click.option(
     "--external",
     is_flag=True,
-    help="Mark the run as using external data. Required for features of a pretrained backbone and for "
-    "imported features, whose origin is unknown.",
+    help="Mark the run as using external data. Required for features of a pretrained "
+    "backbone and for imported features, whose origin is unknown.",
 )
 @click.option("--backbone", help="Backbone to read; needed if the store has several.")
 @click.option(

@@ -95,8 +95,8 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
     far = scored.has(UNLIKE)
     for movie, count in table.loc[far, "movie"].value_counts(sort=False).items():
         notices.append(
-            f"{movie}: {count} of {int((table['movie'] == movie).sum())} clips are unlike any that the model "
-            "was trained on, and get no probability"
+            f"{movie}: {count} of {int((table['movie'] == movie).sum())} clips "
+            "are unlike any that the model was trained on, and get no probability"
         )
     if model.reach is None:
         notices.append(

@@ -27,8 +27,8 @@ PAPER = (
     "the folds leak is said by table and cell (see docs/leak.md)"
 )
 STRICT = (
-    "protocol strict: each movie tested by models of the other movies; epoch, threshold, depth and penalty "
-    "chosen by inner folds of movies"
+    "protocol strict: each movie tested by models of the other movies; "
+    "epoch, threshold, depth and penalty chosen by inner folds of movies"
 )
 POLICIES: Mapping[LabelPolicy, str] = {
     LabelPolicy.RAW: "labels: raw policy, as annotated",

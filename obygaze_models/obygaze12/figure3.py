@@ -84,8 +84,9 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         notes=(
             *corpus.paper_notes(folds),
             (
-                "linear SVMs with the published C of each concept; the split elected is the best on its "
-                "validation fold; every split is tested on the same clips"
+                "linear SVMs with the published C of each concept; "
+                "the split elected is the best on its validation fold; "
+                "every split is tested on the same clips"
             ),
             *([PRINTED_NOTE] if corpus.printed else []),
         ),
@@ -228,12 +229,13 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 "chosen by leaving these out one by one (selection-*.csv)"
             ),
             (
-                "F1: of the clips with the concept, pooled, with a jackknife interval over movies, of these "
-                "trained models on movies like these"
+                "F1: of the clips with the concept, pooled, with a jackknife interval over movies, "
+                "of these trained models on movies like these"
             ),
             (
-                f"p: {N_PERMUTATIONS} circular shifts of the concept within movies, of its covariance with "
-                "the held-out projection; lag 1: correlation of a clip's presence with the next clip's; "
+                f"p: {N_PERMUTATIONS} circular shifts of the concept within movies, "
+                "of its covariance with the held-out projection; lag 1: "
+                "correlation of a clip's presence with the next clip's; "
                 "Holm over the concepts, for each choice of negatives; significant is not accurate"
             ),
             *([f"undefined, in too few movies to leave one out: {', '.join(absent)}"] if absent else []),

@@ -107,8 +107,8 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         nodes = tree_nodes(one.heads.trees[TASK, Negatives.EN], VISUAL_CONCEPTS)
         drawn.append(Tree(one.source, f", depth {max(node.depth for node in nodes)}", nodes, leaks))
     limits = (
-        "trained on the head's clips of EN vs S, CAVs against EN; the original code's limits for this task "
-        "are depth 8 and 6 clips a leaf"
+        "trained on the head's clips of EN vs S, CAVs against EN; "
+        "the original code's limits for this task are depth 8 and 6 clips a leaf"
     )
     return Report(
         name="figure5-paper",
@@ -145,8 +145,9 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         notes=(
             *corpus.strict_notes(),
             (
-                "trained on all movies, to be read and not scored: the scores of such trees are PCBM-DT in "
-                "Table 2; concept values are cross-fitted by movie, CAVs against all"
+                "trained on all movies, to be read and not scored: "
+                "the scores of such trees are PCBM-DT in Table 2; "
+                "concept values are cross-fitted by movie, CAVs against all"
             ),
             *([PRINTED] if corpus.printed else []),
         ),

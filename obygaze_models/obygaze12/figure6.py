@@ -25,8 +25,8 @@ TITLE = "Figure 6"
 FACTORS = (*VISUAL_CONCEPTS, "S", "HN", "EN")
 KINDS = {"false alarms": "EN and HN clips called S", "misses": "S clips not called S"}
 TUNED = (
-    "thresholds are tuned for the F1 of S on inner folds of HN and S clips; tested on EN clips as well, of "
-    "which none were seen, they can give many false alarms"
+    "thresholds are tuned for the F1 of S on inner folds of HN and S clips; "
+    "tested on EN clips as well, of which none were seen, they can give many false alarms"
 )
 PRINTED = (
     "printed: bars without numbers; HN leads to failure, S and EN to success, Clothing is a strong "
@@ -77,9 +77,9 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         notes=(
             *corpus.paper_notes(folds),
             (
-                "train HN vs S, test (EN u HN) vs S; of each film's models the one whose weighted F1 is "
-                "nearest their mean, the papers' average model; regression with scikit-learn's penalty (C = "
-                "1), which the papers do not print"
+                "train HN vs S, test (EN u HN) vs S; of each film's models the one "
+                "whose weighted F1 is nearest their mean, the papers' average model; "
+                "regression with scikit-learn's penalty (C = 1), which the papers do not print"
             ),
             (
                 "weights in tables and figures are of an error: positive leads to errors, "
@@ -176,8 +176,8 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             "train HN vs S, test (EN u HN) vs S; the MLP's out-of-fold calls at its tuned threshold",
             TUNED,
             (
-                "false alarms among EN and HN clips, HN against EN as reference; misses among S clips; an "
-                "intercept for each movie; effects are beside the others' effects"
+                "false alarms among EN and HN clips, HN against EN as reference; misses among S clips; "
+                "an intercept for each movie; effects are beside the others' effects"
             ),
             (
                 "95 % jackknife intervals over movies (t of movies - 1); "

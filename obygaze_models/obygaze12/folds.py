@@ -257,9 +257,10 @@ def _with_folds(manifest: Manifest, column: str) -> list[tuple[Clip, int]]:
             f"all {without_video} clips with a fold in column {column} lack a video, and the paper protocol "
             "leaves such clips out; import the manifest from ObyGaze12's folder again"
             if without_video
-            else f"the manifest has no folds in a column {column}, and the paper protocol's are those of the "
-            "released split files: import it with `obygaze manifest import obygaze12 FOLDER`, where FOLDER "
-            "holds balanced_level/ and movieset/; or use the strict protocol (--protocol strict)"
+            else f"the manifest has no folds in a column {column}, "
+            "and the paper protocol's are those of the released split files: "
+            "import it with `obygaze manifest import obygaze12 FOLDER`, where FOLDER holds "
+            "balanced_level/ and movieset/; or use the strict protocol (--protocol strict)"
         )
     return [(clip, _fold_number(clip, column, text)) for clip, text in texts]
 

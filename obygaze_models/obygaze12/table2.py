@@ -39,8 +39,8 @@ METRIC_TITLES: Mapping[str, str] = {
 CAVS = {"en": "CAVs vs EN", "all": "CAVs vs all"}
 PAPER_PRINTED = (
     (
-        "the printed F1 of the perceptron is support-weighted, that of the PCBM rows is the positive "
-        "class's; the two are not to be compared"
+        "the printed F1 of the perceptron is support-weighted, "
+        "that of the PCBM rows is the positive class's; the two are not to be compared"
     ),
     "the prevalence of the released test side is not the printed 23 % and 19 %",
 )
@@ -97,8 +97,8 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         notes=(
             *corpus.paper_notes([fold for own in folds.values() for fold in own]),
             (
-                "MLP: mean (SD) over eight validation folds on one test fold; the SD is of the draw of "
-                "training clips, not of the test clips"
+                "MLP: mean (SD) over eight validation folds on one test fold; "
+                "the SD is of the draw of training clips, not of the test clips"
             ),
             (
                 "CAVs vs EN: against EN clips, which the papers say; vs all: against EN, and S and HN "
@@ -134,8 +134,8 @@ def trivial_block() -> Block:
         rows,
         (
             (
-                f"{agree} of {len(TRIVIAL)} come out as printed; 0.33 would need 19.5 % positive clips "
-                f"({trivial_f1(0.195, 1.0, 'f1_pos'):.3f})"
+                f"{agree} of {len(TRIVIAL)} come out as printed; "
+                f"0.33 would need 19.5 % positive clips ({trivial_f1(0.195, 1.0, 'f1_pos'):.3f})"
             ),
         ),
     )

@@ -50,8 +50,8 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         notes=(
             *corpus.strict_notes(),
             (
-                "pooled over all out-of-fold predictions; intervals: jackknife over movies, of these "
-                "trained models on movies like these"
+                "pooled over all out-of-fold predictions; intervals: "
+                "jackknife over movies, of these trained models on movies like these"
             ),
             (
                 "AP compares scores of different folds, which come from different models: where movies "

@@ -189,8 +189,8 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         notes=(
             *corpus.strict_notes(),
             (
-                "MLP, train HN vs S, test (EN u HN) vs S; chance level: of AP a random ranking of a movie's "
-                "clips, of F1 the best constant, of AUC 0.5"
+                "MLP, train HN vs S, test (EN u HN) vs S; chance level: "
+                "of AP a random ranking of a movie's clips, of F1 the best constant, of AUC 0.5"
             ),
             (
                 "mean over movies with a 95 % t interval on the logit scale, "

@@ -56,8 +56,8 @@ def take_foreign(estimator: Any, name: str) -> Parts:
         from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
     except ModuleNotFoundError:
         raise ModelError(
-            f"model {name} can't be kept: its {type(estimator).__name__} has no to_arrays; one made of "
-            "scikit-learn's parts can be, with: pip install 'obygaze[skops]'"
+            f"model {name} can't be kept: its {type(estimator).__name__} has no to_arrays; "
+            "one made of scikit-learn's parts can be, with: pip install 'obygaze[skops]'"
         ) from None
     try:
         data = skops.dumps(estimator)
@@ -68,8 +68,8 @@ def take_foreign(estimator: Any, name: str) -> Parts:
         ]
     if strange:
         raise ModelError(
-            f"model {name} can't be kept: {strange[0]:.200} is not trusted in a file; give the estimator "
-            "to_arrays and from_arrays (docs/predict.md)"
+            f"model {name} can't be kept: {strange[0]:.200} is not trusted in a file; "
+            "give the estimator to_arrays and from_arrays (docs/predict.md)"
         )
     return Parts("skops", {}, {"skops": np.frombuffer(_same_every_time(data), dtype=np.uint8)})
 
@@ -97,9 +97,9 @@ def put_foreign(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -> Any:
         points = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
         if card.model not in points:
             raise ModelError(
-                f"its estimator {card.estimator} is made by {card.model!r}, which no installed package "
-                f"offers as an entry point of {ENTRY_POINTS}: install that package, or in Python "
-                "load_model(file, offered={name: estimator})"
+                f"its estimator {card.estimator} is made by {card.model!r}, "
+                f"which no installed package offers as an entry point of {ENTRY_POINTS}: "
+                "install that package, or in Python load_model(file, offered={name: estimator})"
             )
         given = points[card.model].load()
     made = as_spec(card.model, given).make(card.seed)

@@ -220,8 +220,8 @@ def find_group(card: Card, store: Store) -> Group:
         there, here = (_look_up(provenance, fields[0]) for provenance in (card.provenance, group.provenance))
         more = f"; and {len(fields) - 1} more: {', '.join(fields[1:4])}" if fields[1:] else ""
         raise ModelError(
-            f"store {store.name}: its features of {card.backbone} were made otherwise than those the "
-            f"model was trained on: {fields[0]} is {here:.80}, was {there:.80}{more}"
+            f"store {store.name}: its features of {card.backbone} were made otherwise than "
+            f"those the model was trained on: {fields[0]} is {here:.80}, was {there:.80}{more}"
         )
     if card.features not in group.arrays:
         raise ModelError(

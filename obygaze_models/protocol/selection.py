@@ -34,8 +34,8 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
     names, movie_of = np.unique(np.asarray(movies), return_inverse=True)
     if names.size < 2:
         raise ProtocolError(
-            "at least 3 movies with labels are needed: inner selection leaves movies out, so it needs at "
-            f"least 2 training movies, found {names.size}"
+            "at least 3 movies with labels are needed: "
+            f"inner selection leaves movies out, so it needs at least 2 training movies, found {names.size}"
         )
     positives = np.bincount(movie_of, weights=labels, minlength=names.size)
     clips = np.bincount(movie_of, minlength=names.size)

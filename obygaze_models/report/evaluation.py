@@ -240,8 +240,8 @@ def _comparison_notes(found: Comparison) -> list[str]:
     return [
         *(_side_note(letter, one) for letter, one in (("A", found.a), ("B", found.b))),
         (
-            f"{table['clip_id'].nunique()} test clips of {table['movie'].nunique()} movies; metrics are "
-            "means over the movies that define them"
+            f"{table['clip_id'].nunique()} test clips of {table['movie'].nunique()} movies; "
+            "metrics are means over the movies that define them"
         ),
         (
             f"p: {'exact ' if exact else ''}sign-flip test over movies, {patterns} patterns; "
