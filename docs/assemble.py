@@ -100,14 +100,20 @@ def _write_api(out: Path, package: str) -> None:
     folder.mkdir(parents=True)
     path = ROOT / package / "__init__.py"
     names = _names(path)
+    modules = _modules(path)
     before = [
         name for other in PACKAGES[: PACKAGES.index(package)] for name in _names(ROOT / other / "__init__.py")
     ]
     for name in names:
-        member = "autoclass" if name[0].isupper() else "autofunction"
-        options = "   :members:\n   :show-inheritance:\n" if member == "autoclass" else ""
+        module = modules.get(name)
+        member = "automodule" if module else "autoclass" if name[0].isupper() else "autofunction"
+        options = {
+            "autoclass": "   :members:\n   :show-inheritance:\n",
+            "automodule": "   :members:\n",
+            "autofunction": "",
+        }[member]
         again = "   :no-index:\n" if name in before else ""  # a name of both packages is indexed once
-        page = f"{name}\n{'=' * len(name)}\n\n.. {member}:: {package}.{name}\n{options}{again}"
+        page = f"{name}\n{'=' * len(name)}\n\n.. {member}:: {module or f'{package}.{name}'}\n{options}{again}"
         (folder / f"{name}.rst").write_text(page, encoding="utf-8")
     page = f"# {package}\n\n{_docstring(path)}\n\n{_tree(names, '')}"
     (folder / "index.md").write_text(page, encoding="utf-8")
@@ -134,6 +140,17 @@ def _names(path: Path) -> list[str]:
         if isinstance(node, ast.Assign) and any(getattr(to, "id", "") == "__all__" for to in node.targets)
     )
     return [name for name in ast.literal_eval(value) if name != "__version__"]
+
+
+def _modules(path: Path) -> dict[str, str]:
+    """Read which names a package imports are modules, by the files they come from."""
+    return {
+        name.name: f"{node.module}.{name.name}"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module
+        for name in node.names
+        if (ROOT / node.module.replace(".", "/") / f"{name.name}.py").is_file()
+    }
 
 
 if __name__ == "__main__":
