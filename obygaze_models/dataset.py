@@ -173,7 +173,8 @@ def load_dataset(
     Raises
     ------
     DatasetError
-        The backbone or array is not in the store or not named, or no annotated clip has features.
+        A path in place of what it holds, or the two the wrong way round; a backbone or array that the store
+        lacks or that must be named; no annotated clip with features.
 
     Examples
     --------
@@ -185,6 +186,7 @@ def load_dataset(
     >>> [(one.clip_id, one.reason) for one in data.excluded]
     [('film5-c015', 'failed: the file is empty (0 bytes)')]
     """
+    _check_opened(store, manifest)
     group = find_group(store, backbone)
     array = _find_array(store, group, features)
     labels = labels_of(manifest)
@@ -224,6 +226,16 @@ def load_dataset(
         },
         group=group,
     )
+
+
+def _check_opened(store: object, manifest: object) -> None:
+    """Refuse paths, and a store and a manifest the wrong way round."""
+    if not isinstance(store, Store) or not isinstance(manifest, Manifest):
+        raise DatasetError(
+            "load_dataset takes an open store, then a manifest that was read; it was given a "
+            f"{type(store).__name__} and a {type(manifest).__name__}: "
+            "load_dataset(open_store(PATH), read_manifest(PATH))"
+        )
 
 
 def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset, ...]:

@@ -164,3 +164,9 @@ def test_a_manifest_without_levels_is_refused(store, tmp_path):
         DatasetError, match="no clip of level EN, HN, S among its 1: are its levels filled in"
     ):
         load_dataset(store, Manifest((Clip("a1", "a"),), tmp_path), backbone="one")
+
+
+def test_paths_and_a_store_and_a_manifest_the_wrong_way_round_are_refused_in_one_line(store, manifest):
+    for given in ((manifest, store), ("films.zarr", manifest), (store, "films.csv")):
+        with pytest.raises(DatasetError, match=r"load_dataset\(open_store\(PATH\), read_manifest\(PATH\)\)"):
+            load_dataset(*given)

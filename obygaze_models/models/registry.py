@@ -50,7 +50,7 @@ def models_for(
     Raises
     ------
     ModelError
-        A model that can't be found, or two of one name.
+        A model that can't be found, an estimator without a name, or two of one name.
     """
     own = default_models(kind)
     changed = {} if imbalance == "none" else {"mlp": partial(make_mlp, imbalance=imbalance)}
@@ -59,9 +59,14 @@ def models_for(
     elif asked is None:
         specs = find_models([spec.name for spec in own if spec.looks_at_features], BUILTIN, **changed)
     else:
+        listed: list[Any] = [asked] if hasattr(asked, "fit") else list(asked)
+        for one in listed:
+            if not isinstance(one, str | ModelSpec):
+                given = type(one).__name__
+                raise ModelError(f"a {given} has no name here: give models={{'my_model': {given}(...)}}")
         specs = [
             one if isinstance(one, ModelSpec) else find_models([one], BUILTIN, **changed)[0]
-            for one in dict.fromkeys(asked)
+            for one in dict.fromkeys(listed)
         ]
     named = {spec.name for spec in specs}
     for spec in specs:

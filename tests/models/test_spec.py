@@ -6,6 +6,7 @@ import textwrap
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -280,6 +281,16 @@ class Torn(TwoColumns):
 def test_an_estimator_that_can_not_be_used_is_refused_in_one_line(data, given, message):
     with pytest.raises(ModelError, match=message):
         evaluate(data, {"mine": given}, "enhn_s")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [LogisticRegression(), [LogisticRegression()], RandomForestClassifier()],
+    ids=["one", "list", "forest"],
+)
+def test_an_estimator_without_a_name_is_refused_with_how_to_name_it(data, given):
+    with pytest.raises(ModelError, match=r"has no name here: give models=\{'my_model': "):
+        evaluate(data, given, task="hn_s")
 
 
 def test_two_models_of_one_name_are_refused(data):
