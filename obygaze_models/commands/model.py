@@ -44,7 +44,7 @@ def inspect(model: str, as_json: bool) -> None:
 
 
 def _document(file: "ModelFile") -> dict[str, object]:
-    from dataclasses import asdict
+    from msgspec.structs import asdict
 
     listed = {**file.arrays, **file.about}
     shapes = {name: {"dtype": str(array.dtype), "shape": list(array.shape)} for name, array in listed.items()}

@@ -2,13 +2,37 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, TypedDict
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import Codebook, Manifest, Task
+from obygaze_features.schema import Text
 from obygaze_models.errors import ProtocolError
+
+Classes = Annotated[
+    list[Annotated[list[str], Meta(description="a list of levels")]],
+    Meta(description="a list of lists of levels, from low to high"),
+]
+
+
+class TargetRecord(TypedDict):
+    """What a model is asked, in the records of runs and models."""
+
+    name: Text
+    title: Text
+    kind: Text
+    classes: Classes
+
+
+class CodebookRecord(TypedDict):
+    """The codebook of the labels: its name, and the SHA-256 of its content ("" if that is not known)."""
+
+    name: Text
+    digest: Text
+
 
 Kind = Literal["levels", "concept", "ordinal"]
 
@@ -112,6 +136,15 @@ class Target:
     concept: str = ""
     scale: str = ""
     against: tuple[str, ...] = ()
+
+    def record(self) -> TargetRecord:
+        """Return what is asked as JSON values."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "kind": self.kind,
+            "classes": [list(side) for side in self.classes],
+        }
 
     @property
     def n_classes(self) -> int:

@@ -1,6 +1,5 @@
 """A model file keeps a model to the bit, says what it is, and can't do more than be refused."""
 
-import dataclasses
 import io
 import json
 import pickle
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from obygaze_features.store.testing import toy_provenance
 from obygaze_models.errors import ModelError
@@ -37,7 +37,7 @@ def fitted(variant="strict", dtype=np.float32, n_features=3, n_hidden=2):
 
 
 def card_of(probe, **changed):
-    return dataclasses.replace(
+    return replace(
         Card(
             model="mlp",
             title="Perceptron",
@@ -61,7 +61,12 @@ def card_of(probe, **changed):
             n_positives=12,
             metrics=({"metric": "auc", "pooled": 0.5, "movie_low": None},),
             versions={"obygaze": "0.1.0"},
+            concepts=(),
             calibration={"slope": 1.0, "intercept": 0.5, "error": 0.04},
+            manifest_sha256="",
+            label_policy="",
+            licence="NOASSERTION",
+            citation="",
         ),
         **changed,
     )
@@ -323,11 +328,11 @@ TAMPERED = {
     "a newer protocol": (edited(protocol_number=PROTOCOL + 1), f"model format {PROTOCOL + 1} is newer"),
     "protocol 0": (edited(protocol_number=0), "protocol_number should be a whole number above 0"),
     "protocol true": (edited(protocol_number=True), "protocol_number should be a whole number above 0"),
-    "a field less": (edited(store=None), "field 'store' is missing"),
-    "a field more": (edited(hook="rm"), "unknown field 'hook'"),
+    "a field less": (edited(store=None), "'store' is missing"),
+    "a field more": (edited(hook="rm"), "'hook' is an unknown field"),
     "a wrong digest": (edited(provenance_sha256="a" * 64), "is not what its provenance_sha256 is of"),
     "a broken provenance": (edited(provenance={}), "the card's provenance: 'name' is missing"),
-    "a field of format 3 in the first": (edited(protocol_number=1), "unknown field 'calibration'"),
+    "a field of format 3 in the first": (edited(protocol_number=1), "'calibration' is an unknown field"),
     "a reach scale of 0": (
         parts_with(**{"reach_scale.npy": members()["reach_scale.npy"][:-8] + bytes(8)}),
         "reach_scale holds values that are not above 0",
