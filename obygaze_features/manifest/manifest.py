@@ -166,7 +166,7 @@ def read_manifest(path: str | Path) -> Manifest:
 def _refuse_known_file(path: Path) -> None:
     """Name the importer of a file that is no manifest yet."""
     header = text_of(path).partition("\n")[0].strip().split(delimiter_of(path))
-    if "clip_id" in header:
+    if set(FIELDS) <= set(header):
         return
     for what, (columns, command) in KNOWN_FILES.items():
         if columns <= set(header):

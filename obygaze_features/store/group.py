@@ -119,13 +119,14 @@ class Group:
         Parameters
         ----------
         manifest
-            A manifest, for the columns `level` and one a concept of its codebook (true where it is marked).
+            A manifest, for the column `level` and one column per concept of its codebook.
 
         Returns
         -------
         DataFrame
             Columns clip, movie, start_s, end_s, then level and concepts, then the features f0, f1, ...
-            (``frame.loc[:, "f0":]``). `attrs["left_out"]` counts the clips without a row, by reason.
+            (``frame.loc[:, "f0":]``). A concept is a nullable boolean: whether it is marked, missing (NA) for
+            clips that nobody annotated. `attrs["left_out"]` counts the clips without a row, by reason.
 
         Raises
         ------

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features.screen import table
+
 if TYPE_CHECKING:
     from obygaze_models.persistence.model_file import ModelFile
 
@@ -37,8 +39,7 @@ def inspect(model: str, as_json: bool) -> None:
     if as_json:
         click.echo(json_text(_document(file)))
     else:
-        for name, value in _lines(file):
-            click.echo(f"{name:<12}{value}")
+        click.echo(table(_lines(file)))
     if notice:
         click.echo(notice, err=True)
 

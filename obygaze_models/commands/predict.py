@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features.screen import table
+
 if TYPE_CHECKING:
     from obygaze_models.prediction.model import Model
     from obygaze_models.prediction.predict import Predicted
@@ -67,14 +69,13 @@ def predict(
 def _table(scored: "Predicted") -> str:
     """Lay out the columns that fit a terminal; the CSV file has all columns."""
     import pandas as pd
-    from tabulate import tabulate
 
     shown = ["clip_id", "movie", "start_s", "logit", "p", "p_low", "p_high", "called", "unlike", "flags"]
     rows = [
         ["" if pd.isna(cell) else f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row]
         for row in scored.table[shown].astype(object).itertuples(index=False)
     ]
-    return tabulate(rows, shown, tablefmt="simple", disable_numparse=True)
+    return table(rows, shown)
 
 
 def _notices(scored: "Predicted", model: "Model") -> list[str]:

@@ -285,6 +285,24 @@ def test_a_table_of_no_spans_is_refused(films, tmp_path):
         import_folder(films, tmp_path, tmp_path / "spans.csv")
 
 
+def test_a_manifest_in_place_of_spans_is_refused_with_what_to_do(films, tmp_path):
+    manifest = tmp_path / "films.csv"
+    write_manifest(import_folder(films, tmp_path).manifest, manifest)
+    with pytest.raises(ManifestError, match=r"films.csv: is a manifest already .*'obygaze extract' as it is"):
+        import_folder(films, tmp_path, manifest)
+    with pytest.raises(ManifestError, match=r"films.csv: is a file, .*with --spans .*films.csv"):
+        import_folder(manifest, tmp_path)
+
+
+@pytest.mark.parametrize("header", ["video,start_s,end_s", "clip_id,video,start_s,end_s,level"])
+def test_spans_in_place_of_a_manifest_are_refused_with_the_command(tmp_path, header):
+    (tmp_path / "spans.csv").write_text(f"{header}\n", encoding="utf-8")
+    with pytest.raises(
+        ManifestError, match=r"is a table of spans, .*import folder FOLDER --spans .*spans.csv"
+    ):
+        read_manifest(tmp_path / "spans.csv")
+
+
 def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_path):
     spans = tmp_path / "spans.csv"
     spans.write_text(
