@@ -297,9 +297,7 @@ def test_a_manifest_in_place_of_spans_is_refused_with_what_to_do(films, tmp_path
 @pytest.mark.parametrize("header", ["video,start_s,end_s", "clip_id,video,start_s,end_s,level"])
 def test_spans_in_place_of_a_manifest_are_refused_with_the_command(tmp_path, header):
     (tmp_path / "spans.csv").write_text(f"{header}\n", encoding="utf-8")
-    with pytest.raises(
-        ManifestError, match=r"is a table of spans, .*import folder FOLDER --spans .*spans.csv"
-    ):
+    with pytest.raises(ManifestError, match=r"is a table of spans, .*import folder FOLDER --spans "):
         read_manifest(tmp_path / "spans.csv")
 
 

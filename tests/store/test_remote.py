@@ -65,7 +65,7 @@ class Missing(importlib.abc.MetaPathFinder):
     def __init__(self, library):
         self.library = library
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name, _path=None, _target=None):
         if name.partition(".")[0] == self.library:
             raise ModuleNotFoundError(f"No module named {name!r}", name=self.library)
 
