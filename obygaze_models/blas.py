@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 from functools import cache
 
 import scipy.linalg  # noqa: F401  scipy's BLAS beside numpy's: only loaded libraries are found
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController
 
 
 @cache

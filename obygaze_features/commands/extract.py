@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -16,7 +16,11 @@ from obygaze_features.io import NO_LICENCE
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe
 
-PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16"]] = {
+    "fp32": "float32",
+    "bf16": "bfloat16",
+    "fp16": "float16",
+}
 OF_FRAMES = {
     "n_frames": "--n",
     "sampling": "--sampling",
@@ -275,7 +279,7 @@ def read_recipes(
             raise click.UsageError(f"{', '.join(names)}: takes no --device, --dtype or --compile")
         from obygaze_features.backbones.compute import Compute
 
-        compute = Compute(device or "auto", PRECISIONS[dtype or "fp32"], compiled=compiled)  # type: ignore[arg-type]
+        compute = Compute(device or "auto", PRECISIONS[dtype or "fp32"], compiled=compiled)
         for name in takers:
             options[name]["compute"] = compute
     return tuple(Recipe(name, n_frames, options[name]) for name in names)

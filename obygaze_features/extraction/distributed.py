@@ -173,11 +173,11 @@ def _refusal(fields: list[str], what: str) -> Refusal | None:
 
 def _pools(workers: int | None, *, on_gpu: bool) -> tuple[int, int]:
     """Count the decoders and the encoders: one a core, and one a GPU or else one a node."""
-    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray
     gpus = int(resources.get("GPU", 0))
     if on_gpu and gpus == 0:
         raise ExtractError("the backbones run on a GPU here, but Ray's cluster has none; try --device cpu")
-    nodes = sum(bool(node["Alive"]) for node in ray.nodes())  # type: ignore[no-untyped-call]
+    nodes = sum(bool(node["Alive"]) for node in ray.nodes())  # type: ignore[no-untyped-call]  # Ray
     return workers or max(int(resources.get("CPU", 1)), 1), gpus if on_gpu else nodes
 
 

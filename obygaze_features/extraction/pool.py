@@ -55,7 +55,7 @@ class DecodePool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._pool.stop()  # type: ignore[no-untyped-call]
+        self._pool.stop()  # type: ignore[no-untyped-call]  # pebble is not typed
         self._pool.join()
         self._learnt.cleanup()
 

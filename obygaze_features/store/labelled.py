@@ -151,8 +151,8 @@ def dataset_of(
     """
     try:
         import xarray as xr  # noqa: PLC0415 - optional
-        from xarray.backends import BackendArray  # noqa: PLC0415
-        from xarray.core import indexing  # noqa: PLC0415
+        from xarray.backends import BackendArray  # noqa: PLC0415 - optional
+        from xarray.core import indexing  # noqa: PLC0415 - optional
     except ImportError as error:
         raise StoreError(NO_XARRAY) from error
 

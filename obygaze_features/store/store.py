@@ -326,7 +326,8 @@ class ZarrView(ZarrStore):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ZarrView) and other._files is self._files
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return id(self._files)
 
     def __repr__(self) -> str:
         return f"ZarrView({self._files.where!r})"

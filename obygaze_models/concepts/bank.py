@@ -21,7 +21,7 @@ from obygaze_models.models.linear import MOST, ClippedScaler
 Values = Literal["standardised", "distance", "decision"]
 
 
-class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ConceptBank(TransformerMixin, BaseEstimator):
     """Fit one CAV a concept, and turn clips into their values on all of them.
 
     Parameters

@@ -42,7 +42,7 @@ def choice(head: HeadName | BaseEstimator) -> Grid | Threshold:
     return Grid(f"estimator__{parameter}", tuple(values))
 
 
-class Head(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Head(ClassifierMixin, BaseEstimator):
     """Score clips by their concept values, and by a residual in the features if there is one.
 
     Parameters

@@ -21,7 +21,7 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
 
 
-class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Baseline(ClassifierMixin, BaseEstimator):
     """Base class of the baselines: checks, prevalence of the positive class, and a threshold on a score.
 
     Attributes

@@ -21,7 +21,7 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import Job, Settings, Trained, scores, train_many
 
 
-class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MLPProbe(ClassifierMixin, BaseEstimator):
     """A perceptron with one hidden layer of rectifiers and one logit, trained with Adam on cross-entropy.
 
     With ``X_val, y_val`` the epoch with the lowest loss on them is kept; without, `max_epochs` epochs are run

@@ -165,7 +165,7 @@ def lines(found: Explained, model: Model) -> list[str]:
     said = [f"clip {found.clip_id} of film {found.movie}{span}"]
     if found.trained_on:
         said.append("The model was trained on clips of this film: what it says here is no prediction.")
-    if found.is_unlike:
+    if found.is_unlike or found.parts is None:
         nearer = "" if found.unlike is None else f" ({found.unlike:.1%} of the training clips lie nearer)"
         said.append(
             f"The clip is unlike any that the model was trained on{nearer}: no probability and no "
@@ -174,7 +174,6 @@ def lines(found: Explained, model: Model) -> list[str]:
         )
         return said
     said += [f"{card.target['name']}: {_called(decision, card)}", *_on_both_scales(found)]
-    assert found.parts is not None  # noqa: S101 - for the type checker
     said += [_leaning(found.parts, 1), _leaning(found.parts, -1)]
     said += [f"  {_step(step)}" for step in found.parts.path]
     said += ["", _concepts_table(found, found.parts), ""]

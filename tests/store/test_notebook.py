@@ -87,7 +87,7 @@ def test_a_concept_must_not_hide_a_column(store, manifest):
     class Hiding:
         by_id = manifest.by_id
 
-        class codebook:  # noqa: N801
+        class codebook:  # noqa: N801 - the name of an attribute
             concept_names = ("f1",)
 
     with pytest.raises(StoreError, match="group net: the concept 'f1' has the name of another column"):
