@@ -71,6 +71,7 @@ def test_frozen_cards_obey_the_schema(name):
         (("pool",), "median", "'pool' should be one of max, mean, as stored, none; found 'median'"),
         (("calibration",), {"slope": 1.0}, "'calibration' should be an object of slope, intercept and error"),
         (("concepts",), ["a", "a"], "'concepts' should be a list of names that differ"),
+        (("clip_s",), 0.0, "'clip_s' should be a number above 0"),
         (("parameters",), {"C": [1]}, "'parameters' should be an object of text and numbers"),
         (("store",), "F" * 64, "'store' should be 64 lower-case hexadecimal digits"),
     ],

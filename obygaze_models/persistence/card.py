@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypedDict
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from obygaze_features.io import NO_LICENCE
@@ -56,11 +56,12 @@ Parameters = Annotated[
         extra_json_schema={"additionalProperties": {"type": ["string", "boolean", "number", "null"]}},
     ),
 ]
+CALIBRATED = ("slope", "intercept", "error")
 Calibrated = Annotated[
-    dict[Literal["slope", "intercept", "error"], Number],
+    dict[Literal["slope", "intercept", "error", "film_error", "worst_film_error"], Number],
     Meta(
         description="an object of slope, intercept and error, or empty",
-        extra_json_schema={"anyOf": [{"maxProperties": 0}, {"minProperties": 3}]},
+        extra_json_schema={"anyOf": [{"maxProperties": 0}, {"required": list(CALIBRATED)}]},
     ),
 ]
 
@@ -142,7 +143,8 @@ class CardFields(_Common, frozen=True, kw_only=True):
         Clips trained on.
     calibration : mapping
         Slope and intercept of the sigmoid that makes scores probabilities, and its expected calibration error
-        on films left out; empty for a model that has none.
+        on films left out; empty for a model that has none. Where known: film_error and worst_film_error, the
+        mean and the largest error of the expected share of positive clips of a film left out.
     metrics : tuple of mapping
         Out-of-fold metrics of models trained as this one was, each on all films but one.
     versions : mapping
@@ -171,6 +173,7 @@ class ModelCard(CardFields, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     format: Literal["obygaze model"]
     protocol_number: Literal[3]
     arrays: Annotated[dict[str, ArrayRecord], Meta(description="dtype and shape of every array")]
+    clip_s: Annotated[float, Meta(gt=0, lt=1e300, description="a number above 0")] | UnsetType = UNSET
 
 
 class _OldModelCard(_Common, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -199,12 +202,15 @@ class Card(CardFields, frozen=True, kw_only=True):
 
     Attributes
     ----------
+    clip_s : float or None
+        Median length of the clips trained on, in seconds; None where the file does not tell.
     number : int
         The format's number in the file.
     reach : float or None
         Formats 1 and 2, which have no quantiles of distances: the farthest training clip's distance, if told.
     """
 
+    clip_s: float | None = None
     number: int = PROTOCOL
     reach: float | None = None
 
@@ -220,6 +226,8 @@ class Card(CardFields, frozen=True, kw_only=True):
             raise ValueError(f"a card of format {self.number} can't be written as format {PROTOCOL}")
         written = asdict(self)
         del written["number"], written["reach"]
+        if self.clip_s is None:
+            del written["clip_s"]
         listed = {name: list(written[name]) for name in ("movies", "metrics", "concepts")}
         return {"format": FORMAT, "protocol_number": PROTOCOL, **written, **listed}
 
@@ -261,7 +269,7 @@ def parse_card(found: Mapping[str, Any], name: str) -> Card:
     for label, kind, right in (
         ("parameters", Parameters, all(fits(value, _Scalar) for value in card["parameters"].values())),
         ("concepts", Names, len(set(card["concepts"])) == len(card["concepts"])),
-        ("calibration", Calibrated, len(card["calibration"]) in (0, 3)),
+        ("calibration", Calibrated, not card["calibration"] or {*CALIBRATED} <= card["calibration"].keys()),
     ):
         if not right:
             raise ModelError(
