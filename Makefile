@@ -42,9 +42,9 @@ docs: .venv/with-dev
 	$(BIN)/python docs/assemble.py site/source
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --fresh-env -b html -c docs site/source site/html
 
-# The JSON schema of the store format follows from the code; a test holds them equal.
+# The JSON schemas of docs/ follow from the code; a test holds them equal.
 schema: .venv/with-dev
-	$(BIN)/python -m obygaze_features.store.json_schema > docs/store-format.schema.json
+	$(BIN)/python docs/schemas.py
 
 .venv/with-video: pyproject.toml constraints.txt
 	$(call install,.[video])
