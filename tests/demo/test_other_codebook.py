@@ -11,6 +11,8 @@ import pytest
 
 from tests.violence import GUN, LEVELS, TASK
 
+pytestmark = pytest.mark.long
+
 CODEBOOK = LEVELS + GUN + '[[concepts]]\nname = "Shout"\nvisual = true\n' + TASK
 
 FOREIGN = re.compile(
