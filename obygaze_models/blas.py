@@ -1,4 +1,4 @@
-"""Hold BLAS to one thread: the rounding of a product, and so a result's bytes, depend on their number."""
+"""Hold BLAS to one thread: the rounding of a product depends on the number of threads."""
 
 from contextlib import AbstractContextManager
 from functools import cache

@@ -1,4 +1,4 @@
-"""A CAV for each concept, and clips as their projections on them."""
+"""Fit a CAV per concept, and project clips on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
@@ -22,7 +22,7 @@ Values = Literal["standardised", "distance", "decision"]
 
 
 class ConceptBank(TransformerMixin, BaseEstimator):
-    """Fit one CAV a concept, and turn clips into their values on all of them.
+    """Fit one CAV per concept, and project clips on all of them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The post-hoc concept bottleneck: features to concepts, then concepts to the label."""
+"""Fit the post-hoc concept bottleneck: features to concepts, then concepts to the label."""
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real

@@ -1,4 +1,4 @@
-"""The concept activation vector of one concept."""
+"""Fit the concept activation vector of one concept."""
 
 from numbers import Real
 from typing import Any, ClassVar, Self

@@ -1,4 +1,4 @@
-"""Classifier heads on concept values: a linear model or a tree, with additive scores."""
+"""Define classifier heads on concept values: a linear model or a tree, with additive scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The strict evaluation: each movie tested by models of the others, whatever the labels and the models."""
+"""Evaluate models strictly: each movie is tested by models trained on the others."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The record of an evaluation: what was asked, of what, by which models; one schema.
+"""Define the record of an evaluation (task, data, folds, models) as one schema.
 
 The checks of a record that is read and docs/run-record.schema.json follow from the classes below.
 """

@@ -1,4 +1,4 @@
-"""What an evaluation leaves: predictions, metrics, how everything was chosen, and its record."""
+"""Hold the results of an evaluation: predictions, metrics, selection, curves, record."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,12 +24,12 @@ CURVES = ("model", "train", "fold", "movie", "seed", "inner_fold", "epoch", "tra
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What an evaluation leaves.
+    """The results of an evaluation.
 
     Attributes
     ----------
     predictions : Predictions
-        The source of every number.
+        The source of every metric.
     metrics : DataFrame
         As `summarise` gives them.
     selection : DataFrame
@@ -39,7 +39,7 @@ class Run:
     record : dict
         JSON values: targets, protocol, data, folds, models, versions.
     titles : dict of str to str
-        What people call each model.
+        Title of each model.
 
     Examples
     --------

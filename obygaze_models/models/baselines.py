@@ -1,4 +1,4 @@
-"""Baselines that ignore the features.
+"""Define baselines that ignore the features.
 
 All take the inputs of a probe, and give a score and a threshold as probes do, so that every table holds them.
 Each score is the same for all clips of an unseen movie, or drawn at random: their within-movie AUC is 0.5, in

@@ -1,4 +1,4 @@
-"""The linear probe: L2-regularised logistic regression on standardised, clipped features."""
+"""Fit the linear probe: L2-regularised logistic regression on standardised, clipped features."""
 
 from numbers import Real
 from typing import Any, ClassVar, Self

@@ -1,4 +1,4 @@
-"""The MLP probe: a two-layer perceptron on frozen features, fitted alone or many at once."""
+"""Fit the MLP probe, a two-layer perceptron on frozen features: one, or many at once."""
 
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
@@ -29,7 +29,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):
     movies. Features are standardised inside `fit`, by the moments of the training clips, and cut off at
     `clip` deviations.
 
-    The ``paper`` variant is the published model, with what there is to be said against it: two softmax
+    The ``paper`` variant is the published model, including its known flaws: two softmax
     neurons whose probabilities cross-entropy takes for logits, so that the loss is flat wherever the model is
     sure; features as they are; and the epoch that training ended with, `patience` epochs past the best. It
     takes no `imbalance`: its classes are balanced by the folds drawn.

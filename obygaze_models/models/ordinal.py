@@ -21,7 +21,7 @@ class Ladder:
     Attributes
     ----------
     steps : tuple of Fitted
-        The k-th tells levels above k from the others.
+        The k-th separates levels above k from the others.
     """
 
     steps: tuple[Fitted, ...]

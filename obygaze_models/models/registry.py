@@ -1,4 +1,4 @@
-"""The zoo's own models, in the order of every table."""
+"""List the zoo's own models, in the order of every table."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ HOMES = (
     "models.baselines",
     "models.ordinal",
 )
-"""Modules whose `SPECS` are the zoo's models, in the order of every table; a new model is a line here."""
+"""Modules whose `SPECS` are the zoo's models, in the order of every table; a new model is one line here."""
 
 BUILTIN: Mapping[str, ModelSpec] = {
     spec.name: spec for home in HOMES for spec in import_module(f"obygaze_models.{home}").SPECS
@@ -37,7 +37,7 @@ def models_for(
     *,
     imbalance: Imbalance = "none",
 ) -> list[ModelSpec]:
-    """List the models that were asked for, and the baselines that they must beat.
+    """List the requested models and their baselines.
 
     Parameters
     ----------

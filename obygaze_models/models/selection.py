@@ -1,4 +1,4 @@
-"""One mechanism of selection: inner folds of movies choose a penalty, a depth, epochs and the threshold."""
+"""Select hyperparameters and the threshold by inner folds of movies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

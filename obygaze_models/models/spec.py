@@ -1,4 +1,4 @@
-"""What the zoo knows of a model before it is trained, and where models are found by name."""
+"""Describe a model before it is trained, and find models by name."""
 
 import importlib
 import inspect

@@ -160,7 +160,7 @@ def train_many(
 
 @dataclass(eq=False)
 class _Watcher:
-    """What says when a job's training ends, and which of its epochs is kept."""
+    """Early stopping of one job: when training ends, and which epoch is kept."""
 
     job: Job
     held_out: tuple[Floats, Floats] | None
@@ -194,7 +194,7 @@ class _Watcher:
 
 
 def _train(X: Floats, y: Floats, jobs: Sequence[Job], settings: Settings) -> list[Trained]:
-    """Train a model for jobs that differ in nothing but what they watch."""
+    """Train a model for jobs that differ only in their validation rows."""
     job = jobs[0]
     rng, rows = np.random.default_rng(job.seed), job.train
     if settings.imbalance == "subsample":

@@ -1,4 +1,4 @@
-"""The card of a model: everything but its arrays, as one schema per format.
+"""Define the card of a model, everything but its arrays, as one schema per format.
 
 The checks, their messages and docs/model-card.schema.json follow from the classes below.
 """
@@ -117,7 +117,7 @@ class CardFields(_Common, frozen=True, kw_only=True):
     threshold : float
         The score from which on a clip is called positive.
     target : mapping
-        What it answers: name, title, kind, classes (lists of levels, from low to high), concept.
+        The target: name, title, kind, classes (lists of levels, from low to high), concept.
     concepts : tuple of str
         Those it reads clips through, in the order of its arrays.
     backbone, features, pool : str
@@ -207,7 +207,7 @@ class Card(CardFields, frozen=True, kw_only=True):
     number : int
         The format's number in the file.
     reach : float or None
-        Formats 1 and 2, which have no quantiles of distances: the farthest training clip's distance, if told.
+        Formats 1 and 2 have no quantiles of distances: the farthest training clip's distance, where known.
     """
 
     clip_s: float | None = None
@@ -294,7 +294,7 @@ def _number(found: Mapping[str, Any], name: str) -> int:
 
 
 def _as_new(fields: dict[str, Any]) -> dict[str, Any]:
-    """Say in the words of format 3 what a card of formats 1 and 2 says."""
+    """Convert the fields of a card of formats 1 and 2 to format 3."""
     task, n_epochs = fields.pop("train_task"), fields.pop("n_epochs")
     del fields["test_task"]
     # A file that names no `imbalance` is older than it, and had none; nor had any a limit to standardised

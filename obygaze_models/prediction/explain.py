@@ -1,4 +1,4 @@
-"""One clip's decision in words and numbers, and what would change it."""
+"""Explain the decision on one clip in words and numbers, and what would change it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -33,7 +33,7 @@ class Decision:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Explained:
-    """Why a clip got its decision.
+    """The explanation of a clip's decision.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Explained:
     concept_p : tuple of float
         The probability that each concept is in the clip.
     ends : tuple of (Decision, Decision)
-        The decision with each concept at the 5th, and at the 95th percentile of the training clips' values.
+        The decision with each concept at the 5th and at the 95th percentile of the training clips' values.
     set_to : dict of str to float
         The quantiles that were asked about.
     changed : Decision or None
@@ -159,7 +159,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float]:
 
 
 def lines(found: Explained, model: Model) -> list[str]:
-    """Say it in words and a table."""
+    """Describe the decision in words and a table."""
     card, decision = model.card, found.decision
     span = "" if found.start_s is None or found.end_s is None else f", {found.start_s:g} to {found.end_s:g} s"
     said = [f"clip {found.clip_id} of film {found.movie}{span}"]
@@ -193,7 +193,7 @@ def lines(found: Explained, model: Model) -> list[str]:
 
 
 def as_json(found: Explained) -> dict[str, object]:
-    """Give it as JSON values."""
+    """Return the explanation as JSON values."""
     return asdict(found)
 
 

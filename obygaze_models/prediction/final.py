@@ -1,4 +1,4 @@
-"""The models that an evaluation is of, each trained once more on the clips of all films, to be kept."""
+"""Train the models of an evaluation once more on the clips of all movies, to be kept."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
