@@ -22,7 +22,7 @@ COLUMNS = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
 
 @dataclass(frozen=True)
 class Work:
-    """A command line that may be killed at any moment.
+    """A command line that may be killed at any time.
 
     Attributes
     ----------

@@ -160,7 +160,7 @@ class Codebook:
         return name
 
     def level_spelled(self, text: str) -> str:
-        """Find a level's name from its name, title or synonym, whatever the case and blanks."""
+        """Find a level's name from its name, title or synonym; case and blanks are ignored."""
         level = self._level_spellings.get(plain(text))
         return level if level is not None else self.level_named(text)
 
@@ -177,7 +177,7 @@ class Codebook:
         return name
 
     def concept_spelled(self, text: str) -> str:
-        """Find a concept's name from its name or synonym, whatever the case and blanks."""
+        """Find a concept's name from its name or synonym; case and blanks are ignored."""
         concept = self._concept_spellings.get(plain(text))
         return concept if concept is not None else self.concept_named(text)
 

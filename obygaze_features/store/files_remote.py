@@ -138,7 +138,7 @@ class HttpFiles:
             return result.bytes().to_bytes()
 
     def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
-        """Read the beginning of a file into a buffer; nothing else is held, whatever the server sends."""
+        """Read the beginning of a file into a buffer; nothing else is held in memory."""
         at, rest = 0, b""
         for block in self.stream(name):
             taken = min(len(block), len(buffer) - at)
@@ -365,7 +365,7 @@ def _hub_line(error: BaseException) -> str:
 def push_to_hub(source: FolderFiles, url: str) -> str:
     """Upload a store into a dataset repository, its lists of digests last; return its place, with the commit.
 
-    The library skips what is there already, so that a push that was stopped goes on.
+    The library skips what is there already, so that a stopped push resumes.
     """
     with _extra(url):
         from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]

@@ -195,7 +195,7 @@ class Group:
 
     @cached_property
     def text(self) -> tuple[str, ...] | None:
-        """What the rows are the embeddings of, whatever their status; None where they are clips."""
+        """The text of every row, whatever its status; None in a store of clips."""
         return tuple(str(text) for text in self.raw("text")) if "text" in self._arrays else None
 
     @cached_property
@@ -274,7 +274,7 @@ class Group:
             raise gone(self._files, name) from None
 
     def _check_chunk(self, name: str, array: zarr.Array[Any], row: int) -> None:
-        """Refuse metadata whose chunk is larger than the object it is in, likewise."""
+        """Refuse metadata whose chunk is larger than the stored object."""
         block = (array.shards or array.chunks)[0]
         place = "/".join(["c", str(row // block), *["0"] * (array.ndim - 1)])
         needed = math.prod(array.chunks) * np.dtype(array.dtype).itemsize

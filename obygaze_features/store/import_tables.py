@@ -26,7 +26,7 @@ from obygaze_features.store.import_sources import (
 )
 
 ID_NAMES = ("clip_id", "clip_ids", "id", "ids")
-"""What the column or the array of ids is called where --ids does not say it."""
+"""Names of the column or array of ids where --ids is not given."""
 
 NO_FEATURES = frozenset(
     {"movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "status", "reason"}

@@ -90,7 +90,7 @@ def frame_of(
     Parameters
     ----------
     clips
-        What became of each of the N clips.
+        Status and origin of each of the N clips.
     where
         What messages call the group.
 

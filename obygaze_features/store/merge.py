@@ -186,7 +186,7 @@ def _owners(stores: Sequence[Store]) -> dict[str, tuple[StoredClip, int]]:
 
 
 def _apart(a: StoredClip, b: StoredClip) -> str:
-    """Name what differs between two rows of the same clip; a missing one has but its span and its text."""
+    """Name what differs between two rows of the same clip; a missing one has only its span and text."""
     fields = ["movie", "start_s", "end_s", "text"]
     if _MISSING not in (a.status, b.status):
         fields += ["status", "reason", "source"]
@@ -232,7 +232,7 @@ def _joined(field: str, values: list[Any]) -> object:
 
 
 def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
-    """Return what all stores say of the corpus; no digest of a manifest holds for clips of several."""
+    """Return the corpus fields common to all stores; a manifest's digest does not hold for several."""
     said = [dict(store.attributes["corpus"]) for store in stores]
     common = {
         key: value

@@ -114,7 +114,7 @@ class Compute(ImportedCompute, kw_only=True):
 
 
 class ImportedProvenance(Struct, kw_only=True):
-    """The provenance of imported features, in which more fields may be null, which says unknown."""
+    """The provenance of imported features, in which more fields may be null (unknown)."""
 
     name: Name
     head: Text | None
@@ -241,7 +241,7 @@ def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = Fals
 
 
 def validate_corpus(corpus: Mapping[str, object]) -> dict[str, object]:
-    """Check what is said of the corpus (`name`, perhaps `manifest_sha256`, others) and return plain JSON."""
+    """Check the fields of a corpus (`name`, perhaps `manifest_sha256`, others) and return plain JSON."""
     found = plain(corpus, "corpus")
     if not isinstance(found, dict):
         raise StoreError(f"corpus: expected an object, found {type(corpus).__name__}")
@@ -250,7 +250,7 @@ def validate_corpus(corpus: Mapping[str, object]) -> dict[str, object]:
 
 
 def unknown_provenance() -> dict[str, Any]:
-    """Return the provenance of imported features of which nothing was declared: null says unknown.
+    """Return the provenance of imported features without any declaration: null means unknown.
 
     `name` and the marks are left out.
     """
