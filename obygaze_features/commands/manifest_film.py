@@ -90,7 +90,7 @@ def film(
     overlapping windows in one pass.
 
     Shots are written beside the manifest (films.shots.csv for films.csv): columns movie, start_s, end_s,
-    detector, flags (black, credits, bars). `obygaze film score --shots` writes its results on them.
+    detector, flags (black, credits, bars).
 
     Tables of scenes and shots have the columns start_s and end_s, and movie if there are several films.
 
