@@ -64,7 +64,7 @@ class OwnDetector:
 
     Pictures are shifted against each other by up to `SHIFT` pixels, and the least difference counts: a moving
     camera makes no cut. A frame begins a shot if it differs by at least `LEAST_CHANGE`, `TIMES_USUAL`
-    times the upper quartile of the differences up to `AROUND` frames away, and most of its neighbours.
+    times the upper quartile of the differences up to `AROUND` frames away, and more than the frames beside it.
     Where the picture of `FLASH` frames before is back `FLASH` frames later, it was a flash. Dissolves
     and wipes are not found.
     """
