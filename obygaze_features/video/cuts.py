@@ -64,7 +64,7 @@ class OwnDetector:
 
     Pictures are shifted against each other by up to `SHIFT` pixels, and the least difference counts: a moving
     camera makes no cut. A frame begins a shot if it differs by at least `LEAST_CHANGE`, `TIMES_USUAL`
-    times the upper quartile of the differences up to `AROUND` frames away, and more than the frames beside it.
+    times the upper quartile of the differences up to `AROUND` frames away, and more than those beside it.
     Where the picture of `FLASH` frames before is back `FLASH` frames later, it was a flash. Dissolves
     and wipes are not found.
     """
@@ -237,9 +237,7 @@ def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
 def _require(module: str, name: str) -> None:
     """Refuse a detector whose package is not there."""
     if find_spec(module) is None:
-        raise ShotError(
-            f"--shots {name} needs a package: pip install 'obygaze[shots]', or use --shots own"
-        )
+        raise ShotError(f"--shots {name} needs a package: pip install 'obygaze[shots]', or use --shots own")
 
 
 DETECTORS: dict[str, Callable[[], Detector]] = {

@@ -9,7 +9,7 @@ import av.logging
 import numpy as np
 import pytest
 from av.bitstream import BitStreamFilterContext
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.video import at, read_frames, uniform
@@ -126,6 +126,7 @@ def test_streams_that_are_read_otherwise_are_decoded_whole():
         assert stream.table().shape == (0, 10)
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=60), max_size=4))
 def test_no_bytes_upset_the_parser(packets):
     stream = FrameReferences()

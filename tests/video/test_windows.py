@@ -164,7 +164,17 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
             assert file_digest(path) == digest
             monkeypatch.setattr(index_room, "_read_index", read)
             for table in (first, again):
-                for column in ("pts", "size", "rank", "random_access", "spare", "shown", "time_s", "key"):
+                for column in (
+                    "pts",
+                    "size",
+                    "rank",
+                    "random_access",
+                    "spare",
+                    "frames",
+                    "shown",
+                    "time_s",
+                    "key",
+                ):
                     assert np.array_equal(
                         getattr(table, column), getattr(direct, column), equal_nan=False
                     ) or (getattr(direct, column) is None and getattr(table, column) is None)
