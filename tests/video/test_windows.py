@@ -152,7 +152,7 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
     read = index_room._read_index
     share_in(tmp_path)
     try:
-        for name in ("hevc_cra.ts", "asp.avi", "h264.avi"):
+        for name in ("hevc_cra.ts", "asp.avi", "h264.avi", "av1.mkv"):
             path = films[name]
             direct = read(path)
             index_room._index.cache_clear()
