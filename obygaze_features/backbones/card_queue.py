@@ -20,6 +20,7 @@ SLOTS = 2
 CUDA: Any = torch.cuda  # parts of it have no types
 
 Arrays = dict[str, NDArray[Any]]
+Clips = Sequence[NDArray[np.uint8]] | NDArray[np.uint8]
 Forward = Callable[[torch.Tensor], dict[str, torch.Tensor]]
 
 
@@ -56,7 +57,7 @@ class Call:
         self._slot: Slot | None = slot
         self._events: tuple[Any, Any, Any] | None = None
         self._taken: tuple[Arrays, NDArray[np.bool_]] | None = None
-        self._lost: NDArray[np.uint8] | None = None
+        self._lost = np.empty(0, np.uint8)
 
     def queued(self, began: Any, ended: Any, arrived: Any) -> None:
         """Note the events of the call: its work began and ended, and its results arrived."""
@@ -84,10 +85,7 @@ class Call:
                 arrays = {name: values[: self.clips].numpy().copy() for name, values in slot.arrays.items()}
                 self._taken = arrays, slot.finite[: self.clips].numpy().copy()
             self._slot = self._events = None
-        if self._lost is not None:
-            return self._lost
-        assert self._taken is not None
-        return self._taken
+        return self._lost if self._taken is None else self._taken
 
 
 class CardQueue:
@@ -101,7 +99,7 @@ class CardQueue:
         self._free: list[Slot] = []
         self._waiting: deque[tuple[Call, Slot]] = deque()
 
-    def put(self, clips: Sequence[NDArray[np.uint8]], at_once: int, forward: Forward) -> Call:
+    def put(self, clips: Clips, at_once: int, forward: Forward) -> Call:
         """Queue one call of the network on clips, filled up to `at_once` by repeating the last; do not wait.
 
         One shape in every call means the same kernels, hence the same bytes for a clip in any batch.
@@ -118,7 +116,7 @@ class CardQueue:
         self._waiting.append((call, slot))
         return call
 
-    def _queue(self, slot: Slot, call: Call, clips: Sequence[NDArray[np.uint8]], forward: Forward) -> None:
+    def _queue(self, slot: Slot, call: Call, clips: Clips, forward: Forward) -> None:
         target = slot.clips.numpy()
         for place, clip in enumerate(clips):
             target[place] = clip

@@ -145,6 +145,20 @@ def card_of(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
+def card_record(device: torch.device) -> dict[str, Any]:
+    """Describe a card for a run's report: what decides bits and speed, and its peak memory."""
+    properties = torch.cuda.get_device_properties(device)
+    cudnn: Any = torch.backends.cudnn
+    return {
+        "compute_capability": f"{properties.major}.{properties.minor}",
+        "memory_mb": round(properties.total_memory / 1e6),
+        "peak_memory_mb": round(torch.cuda.max_memory_allocated(device) / 1e6),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": cudnn.version(),
+    }
+
+
 def room_on(device: torch.device) -> str:
     """Describe the free memory of a device for messages; empty of a CPU."""
     if device.type != "cuda":

@@ -1,4 +1,4 @@
-"""Run a torch network over uint8 clips: upload, normalise, forward; with fewer at once when memory is short."""
+"""Run a torch network over uint8 clips: upload, normalise, forward; fewer at once when memory is short."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from obygaze_features.backbones.backbone import Output
-from obygaze_features.backbones.card_queue import DTYPES, Arrays, Call, CardQueue
-from obygaze_features.backbones.compute import Compute, card_of, room_on
+from obygaze_features.backbones.card_queue import DTYPES, Arrays, Call, CardQueue, Clips
+from obygaze_features.backbones.compute import Compute, card_of, card_record, room_on
 from obygaze_features.backbones.memory import BatchSize, is_out_of_memory
 from obygaze_features.backbones.precision import autocast, products
 from obygaze_features.backbones.presets import Affine
 from obygaze_features.errors import BackboneError
-
-Clips = Sequence[NDArray[np.uint8]] | NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +99,10 @@ class Runner:
         """Model of the card; `cpu` without one."""
         return card_of(self.device)
 
+    def card_record(self) -> dict[str, Any]:
+        """Describe the card and its peak memory so far."""
+        return card_record(self.device)
+
     def __call__(self, batch: NDArray[np.uint8]) -> Arrays:
         """Encode clips, uint8 `[B, F, h, w, 3]`.
 
@@ -179,8 +181,8 @@ class Runner:
             if last:
                 needed = sum(value.numel() * value.element_size() for value in self.network.parameters())
                 raise BackboneError(
-                    f"backbone '{self.name}': its weights, {needed / 1e9:.1f} GB, do not fit in the memory of "
-                    f"{self.device}{room_on(self.device)}"
+                    f"backbone '{self.name}': its weights, {needed / 1e9:.1f} GB, do not fit in the memory "
+                    f"of {self.device}{room_on(self.device)}"
                 )
             self._size.failed()
         self.network = torch.compile(network, dynamic=False) if self.compute.compiled else network

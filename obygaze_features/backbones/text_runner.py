@@ -13,8 +13,6 @@ from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.memory import BatchSize, is_out_of_memory
 from obygaze_features.backbones.precision import autocast, products
 
-ON_A_CARD = 64
-
 
 class TextRunner:
     """A text backbone's `encode`: tokens of one length, int64 `[B, L]`, to float32 `[B, D]`.
@@ -35,8 +33,7 @@ class TextRunner:
         self.device = compute.torch_device()
         dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else None
         self.network: Any = network.to(device=self.device, dtype=dtype).eval()
-        first = compute.clips_at_once or (1 if self.device.type == "cpu" else ON_A_CARD)
-        self._size = BatchSize(name, first, "text", self.device)
+        self._size = BatchSize(name, compute.first_size(), "text", self.device)
 
     def __call__(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
         """Encode texts.

@@ -89,6 +89,10 @@ def json_schema() -> Schema:
         "items": sha256,
         "minItems": 1,
     }
+    document["$defs"]["attributes"]["properties"]["devices"] = {
+        "type": "object",
+        "additionalProperties": {"type": "integer", "minimum": 1},
+    }
     # Python's `$` stands before a last line break too; JSON Schema's does not.
     plain: Schema = json.loads(json.dumps(document).replace(json.dumps(END)[1:-1], "$"))
     return plain
@@ -206,6 +210,7 @@ def _journal(sha256: Schema) -> Schema:
         "bytes": {"type": "integer", "minimum": 0},
         "duration_s": {"type": "number"},
         "sha256": sha256,
+        "device": {"type": "string", "minLength": 1},
     }
     entry = _object(
         row={"type": "integer", "minimum": 0},

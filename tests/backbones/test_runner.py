@@ -1,5 +1,7 @@
 """The runner: any batch, any memory, one result."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -91,7 +93,7 @@ def test_each_further_try_of_a_size_that_failed_waits_twice_as_long(monkeypatch)
     run = runner(network, clips_at_once=2)
     run(clips(12))
     tries = [place for place, n in enumerate(network.sizes) if n == 2 and network.sizes[place + 1] == 2]
-    good = [network.sizes[a:b].count(1) for a, b in zip(tries, tries[1:], strict=False)]
+    good = [network.sizes[a:b].count(1) for a, b in pairwise(tries)]
     assert good == [2, 4]
 
 
