@@ -144,7 +144,6 @@ class Runner:
             call = self._attempt(clips[done : done + self._size.now])
             if call is None:
                 continue
-            self._size.worked()
             calls.append(call)
             done += call.clips
         return Pending(self, calls)
@@ -194,14 +193,15 @@ class Runner:
         try:
             if self._queue is not None:
                 return self._queue.put(clips, at_once, self._forward)
-            return self._compute(clips, at_once)
+            computed = self._compute(clips, at_once)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
+        else:
+            self._size.worked()
+            return computed
         # Outside of the handler, whose traceback would keep the tensors alive.
-        if self._queue is not None:
-            self._queue.drain()
-        self._size.failed()
+        self.lost()
         return None
 
     def _compute(self, clips: Clips, at_once: int) -> "Computed":
@@ -230,8 +230,14 @@ class Runner:
             )
         return result.to(DTYPES[output.dtype])  # beyond float16 becomes infinite, which no store takes
 
-    def recover(self) -> None:
-        """Note that the card ran out of memory in a call that seemed to be queued."""
+    def arrived(self, busy_s: float) -> None:
+        """Note that the results of a call on the card are there."""
+        self.busy_s += busy_s
+        if self._queue is not None:
+            self._size.worked()
+
+    def lost(self) -> None:
+        """Wait for what is under way, and go on with less: memory ran out in a call."""
         if self._queue is not None:
             self._queue.drain()
         self._size.failed()
@@ -265,10 +271,10 @@ class Pending:
         for call in self._calls:
             taken = call.take()
             if isinstance(taken, np.ndarray):  # lost to a lack of memory that showed late
-                self._runner.recover()
+                self._runner.lost()
                 parts.append(self._runner.start(taken).result())
                 continue
-            self._runner.busy_s += call.busy_s
+            self._runner.arrived(call.busy_s)
             parts.append(Encoded(*taken, np.full(call.clips, call.at_once)))
         if len(parts) == 1:
             return parts[0]
