@@ -81,12 +81,15 @@ class Card:
         }
         for name, value in cuda.items():
             patch.setattr(torch.cuda, name, value)
-        card = self
-        patch.setattr(torch.Tensor, "to", lambda tensor, *a, **k: card._to(tensor, *a, **k))
-        patch.setattr(torch.Tensor, "copy_", lambda here, *a, **k: card._copy(here, *a, **k))
-        patch.setattr(torch.Tensor, "pin_memory", lambda tensor: card._pin(tensor))
-        patch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: card._record(tensor, stream))
-        patch.setattr(torch.nn.Module, "to", lambda module, *a, **k: card._module_to(module, *a, **k))
+        methods = {
+            "to": self._to,
+            "copy_": self._copy,
+            "pin_memory": self._pin,
+            "record_stream": self._record,
+        }
+        for name, method in methods.items():
+            patch.setattr(torch.Tensor, name, _as_method(method))
+        patch.setattr(torch.nn.Module, "to", _as_method(self._module_to))
 
     @contextmanager
     def _stream(self, which):
@@ -214,6 +217,15 @@ class Event:
         assert other.timed
         assert getattr(self.card, "arrived", -1.0) >= other.time, "a time read before it was waited for"
         return 1e3 * (other.time - self.time)
+
+
+def _as_method(function):
+    """Let a function of a class take the object it is called on, as bound methods do not."""
+
+    def method(*args, **settings):
+        return function(*args, **settings)
+
+    return method
 
 
 def _is_cuda(args, settings):
