@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from obygaze_features.commands.extract_output import note, progress, show_estimate, show_outcome
+from obygaze_features.commands.extract_output import (
+    logs_as_notes,
+    note,
+    progress,
+    show_estimate,
+    show_outcome,
+)
 from obygaze_features.commands.store_output import LOCAL
 from obygaze_features.io import NO_LICENCE
 
@@ -226,7 +232,7 @@ def extract(
     if dry_run:
         show_estimate(work.estimate(), as_json=as_json)
         return
-    with stop_on_signals() as stop:
+    with stop_on_signals() as stop, logs_as_notes():
         stage, report = work.run(stopped=stop, watch=progress)
     sealed = None if stop() else work.seal(stage)
     show_outcome(stage, report, sealed, stop, as_json=as_json, unit=work.unit)

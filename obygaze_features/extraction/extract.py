@@ -210,6 +210,13 @@ def prepare(
     recipes = tuple(_recipe(one, frames_of(clips, n_frames)) for one in backbones)
     if engine == "ray" and None in recipes:
         raise ExtractError("the engine 'ray' builds backbones on every node: give their names, or a Recipe")
+    for recipe in recipes if engine == "ray" else ():
+        compute = recipe and recipe.options.get("compute")
+        if compute is not None and compute.device.startswith("cuda:"):
+            raise ExtractError(
+                f"--device {compute.device} with the engine 'ray': each encoder sees one card alone; "
+                "give --device cuda"
+            )
     built = tuple(recipe.build() if recipe else one for recipe, one in zip(recipes, backbones, strict=True))
     job = Job(
         clips,
