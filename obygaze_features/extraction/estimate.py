@@ -60,7 +60,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     """Decode and encode up to three clips, spread over the work, and scale up.
 
     Decoding is shared by the workers and overlaps with the backbones: the slower of the two decides. On a
-    card what happens once (loading, compiling) is counted once, and the backbones are timed with a whole call.
+    card, loading and compiling are counted once, and the backbones are timed with a whole call.
     """
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
