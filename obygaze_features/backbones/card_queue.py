@@ -129,7 +129,7 @@ class CardQueue:
         began, ended, arrived = (
             CUDA.Event(enable_timing=True),
             CUDA.Event(enable_timing=True),
-            CUDA.Event(),
+            CUDA.Event(blocking=True),  # waiting does not take a core from the decoders
         )
         began.record(compute)
         results = forward(pixels)

@@ -34,7 +34,7 @@ def is_out_of_memory(error: BaseException) -> bool:
             return True
         if isinstance(cause, RuntimeError) and any(words in str(cause) for words in WORDS):
             return True
-        cause = cause.__cause__ or cause.__context__
+        cause = cause.__cause__
     return False
 
 

@@ -122,10 +122,19 @@ class Runner:
         Raises
         ------
         BackboneError
-            If not even one clip fits in the memory.
+            If not even one clip fits in the memory, or the network cannot be compiled.
         """
         before = self.busy_s
-        self(np.zeros((1, *self.shape), np.uint8))
+        try:
+            self(np.zeros((1, *self.shape), np.uint8))
+        except RuntimeError as error:  # such as: no C compiler
+            if not self.compute.compiled:
+                raise
+            reason = str(error).strip().splitlines()[0]
+            raise BackboneError(
+                f"backbone '{self.name}': torch.compile failed ({reason}); it needs a C compiler and "
+                "Python's headers, or leave out --compile"
+            ) from error
         self.busy_s = before
 
     def start(self, clips: Clips) -> "Pending":

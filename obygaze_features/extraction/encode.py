@@ -51,15 +51,16 @@ def encode_batch(backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) ->
 
 
 def warm_up(backbones: Sequence[Backbone]) -> None:
-    """Bring the networks that run on a card there and call each once, before anything is decoded or timed.
+    """Call each network once that runs on a card or is compiled, before anything is decoded or timed.
 
     Raises
     ------
     BackboneError
-        If one does not fit in the card's memory.
+        If one does not fit in the card's memory, or cannot be compiled.
     """
     for backbone in backbones:
-        if uses_gpu(backbone) and hasattr(backbone.encode, "warm_up"):
+        compiled = backbone.provenance.get("compute", {}).get("compiled", False)
+        if (compiled or uses_gpu(backbone)) and hasattr(backbone.encode, "warm_up"):
             backbone.encode.warm_up()
 
 

@@ -211,10 +211,10 @@ def prepare(
     if engine == "ray" and None in recipes:
         raise ExtractError("the engine 'ray' builds backbones on every node: give their names, or a Recipe")
     for recipe in recipes if engine == "ray" else ():
-        compute = recipe and recipe.options.get("compute")
-        if compute is not None and compute.device.startswith("cuda:"):
+        device = "" if recipe is None else getattr(recipe.options.get("compute"), "device", "")
+        if device.startswith("cuda:"):
             raise ExtractError(
-                f"--device {compute.device} with the engine 'ray': each encoder sees one card alone; "
+                f"--device {device} with the engine 'ray': each encoder sees one card alone; "
                 "give --device cuda"
             )
     built = tuple(recipe.build() if recipe else one for recipe, one in zip(recipes, backbones, strict=True))

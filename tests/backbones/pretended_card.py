@@ -73,7 +73,7 @@ class Card:
             "mem_get_info": lambda _device=None: (self.free, 16e9),
             "max_memory_allocated": lambda _device=None: 3e9,
             "Stream": lambda _device=None: Stream(card=self),
-            "Event": lambda enable_timing=False: Event(self, timed=enable_timing),
+            "Event": lambda **how: Event(self, timed=how.get("enable_timing", False)),
             "current_stream": lambda _device=None: self.current,
             "stream": self._stream,
             "synchronize": lambda _device=None: [stream.synchronize() for stream in self.streams],

@@ -193,6 +193,19 @@ def test_autocast_is_close_and_recorded_and_stored_in_half(precision):
     assert compute.frames_dtype() == "float16"
 
 
+def test_a_network_that_cannot_be_compiled_is_one_sentence(monkeypatch):
+    def compile_(_network, **_settings):
+        def fail(_pixels):
+            raise RuntimeError("Failed to find C compiler.\nPlease specify via CC environment variable")
+
+        return fail
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    words = r"torch.compile failed \(Failed to find C compiler\.\); it needs a C compiler"
+    with pytest.raises(BackboneError, match=words):
+        runner(compiled=True).warm_up()
+
+
 def test_the_seconds_of_work_are_counted():
     run = runner()
     run(clips(2))

@@ -27,7 +27,7 @@ from obygaze_features.extraction.encode import (
 )
 from obygaze_features.extraction.extract import prepare
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_features.store import Stage, open_store, seal
+from obygaze_features.store import Stage, open_store, seal, verify
 
 from ..backbones.pretended_card import Card  # noqa: TID252 - tests are no package
 from ..backbones.test_runner_on_card import (  # noqa: TID252
@@ -156,6 +156,7 @@ def test_another_card_finishes_a_stage_and_the_store_counts_the_cards(card, monk
         "NVIDIA A100 (net: 4 at once)": 1,
         "NVIDIA H200": 6,
     }
+    assert verify(sealed, "full").ok
     assert "- 6 clips computed on NVIDIA H200" in (sealed / "README.md").read_text(encoding="utf-8")
     assert open_store(sealed)["net"].provenance["compute"]["device"] == "cuda"
 

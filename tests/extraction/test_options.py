@@ -1,6 +1,7 @@
 """What the command makes of its options: recipes of backbones, shares of clips, notes."""
 
 import json
+import logging
 import os
 import sys
 from types import ModuleType
@@ -12,7 +13,10 @@ import pytest
 from obygaze_features.backbones import BACKBONES, BackboneError
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.commands.extract import COMPUTE, choose_shard, read_recipes
+from obygaze_features.commands.extract_output import logs_as_notes
 from obygaze_features.demo.corpus import write_video
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction import Recipe, prepare
 from obygaze_features.extraction.extract import what_forbids_writing
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 
@@ -144,3 +148,18 @@ def test_a_job_array_does_its_shares_and_one_job_seals(tmp_path, obygaze, monkey
     sealed = obygaze(tmp_path, "store", "seal", "films", "--licence", "CC0-1.0")
     assert sealed.returncode == 0, sealed.stderr
     assert (tmp_path / "films-1.0.0").is_dir()
+
+
+def test_a_card_by_number_means_nothing_to_the_encoders_of_a_cluster(tmp_path):
+    pytest.importorskip("ray")
+    manifest = Manifest((Clip("a", "m", "a.mp4"),), tmp_path)
+    recipe = Recipe("one", None, {"compute": Compute(device="cuda:1")})
+    with pytest.raises(ExtractError, match="--device cuda:1 with the engine 'ray'"):
+        prepare(manifest, tmp_path / "s", [recipe], engine="ray")
+
+
+def test_what_the_library_logs_is_a_note_while_the_command_runs(capsys):
+    with logs_as_notes():
+        logging.getLogger("obygaze_features.backbones.memory").warning("xclip: out of %s", "memory")
+    assert capsys.readouterr().err == "obygaze: note: xclip: out of memory\n"
+    assert not logging.getLogger("obygaze_features").handlers
