@@ -101,7 +101,8 @@ class Card:
 
     def _empty_cache(self):
         gc.collect(0)
-        self.alive_at_release.append(len(self.uploads))
+        under_way = sum(len(stream.queue) for stream in self.streams)
+        self.alive_at_release.append(len(self.uploads) + under_way)
 
     def _module_to(self, module, *args, **settings):
         if _is_cuda(args, settings):
