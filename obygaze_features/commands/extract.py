@@ -9,24 +9,42 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from click.core import ParameterSource
 
-from obygaze_features.commands.extract_output import note, progress, show_estimate, show_outcome
+from obygaze_features.commands.extract_output import (
+    logs_as_notes,
+    note,
+    progress,
+    show_estimate,
+    show_outcome,
+)
 from obygaze_features.commands.store_output import LOCAL
 from obygaze_features.io import NO_LICENCE
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe
 
-PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16"]] = {
+PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16", "bfloat16-weights"]] = {
     "fp32": "float32",
     "bf16": "bfloat16",
     "fp16": "float16",
+    "bf16-weights": "bfloat16-weights",
 }
+COMPUTE = {
+    "device": "--device",
+    "dtype": "--dtype",
+    "tf32": "--tf32",
+    "compiled": "--compile",
+    "clips_at_once": "--clips-at-once",
+    "same_device": "--same-device",
+}
+"""Options about how networks run, by the names of the command's parameters."""
 OF_FRAMES = {
     "n_frames": "--n",
     "sampling": "--sampling",
     "preset": "--preset",
     "tokens": "--tokens",
+    "tf32": "--tf32",
     "compiled": "--compile",
+    "same_device": "--same-device",
     "engine": "--engine",
     "workers": "--workers",
     "timeout_s": "--timeout",
@@ -87,9 +105,23 @@ class Shard(click.ParamType[tuple[int, int]]):
 @click.option("--tokens", multiple=True, metavar="[NAME=]WHICH", help="Which tokens to store.")
 @click.option("--device", metavar="auto|cpu|cuda[:N]", help="Device to run networks on.  [default: auto]")
 @click.option(
-    "--dtype", type=click.Choice(["fp32", "bf16", "fp16"]), help="Precision of networks.  [default: fp32]"
+    "--dtype",
+    type=click.Choice(list(PRECISIONS)),
+    help="Precision of networks. bf16 and fp16 keep the weights in fp32; bf16-weights does not.  "
+    "[default: fp32]",
 )
+@click.option("--tf32", is_flag=True, help="Let fp32 products on a GPU drop mantissa bits, for speed.")
 @click.option("--compile", "compiled", is_flag=True, help="Compile networks with torch.compile.")
+@click.option(
+    "--clips-at-once",
+    type=click.IntRange(1),
+    help="Clips in each call of a network.  [default: 8 on a GPU, 1 on a CPU]",
+)
+@click.option(
+    "--same-device",
+    is_flag=True,
+    help="Record the model of the GPU, and refuse to continue the store on another.",
+)
 @click.option(
     "--engine",
     type=click.Choice(["local", "ray"]),
@@ -148,9 +180,6 @@ def extract(
     no_seal: bool,
     dry_run: bool,
     as_json: bool,
-    device: str | None,
-    dtype: str | None,
-    compiled: bool,
     **settings: Any,
 ) -> None:
     """Extract the clips of MANIFEST, or the texts of a list, into STORE; resumes where it stopped.
@@ -194,7 +223,8 @@ def extract(
     if texts:
         _refuse_options_of_frames(ctx, names)
     named = {option: settings.pop(option) for option in ("weights", "preset", "tokens")}
-    recipes = read_recipes(names, n_frames, named, device=device, dtype=dtype, compiled=compiled)
+    compute = {option: settings.pop(option) for option in COMPUTE}
+    recipes = read_recipes(names, n_frames, named, compute)
     shard = choose_shard(shard)
     work = prepare(
         manifest, store, recipes, n_frames=n_frames, shard=shard, sealing=not no_seal, note=note, **settings
@@ -202,7 +232,7 @@ def extract(
     if dry_run:
         show_estimate(work.estimate(), as_json=as_json)
         return
-    with stop_on_signals() as stop:
+    with stop_on_signals() as stop, logs_as_notes():
         stage, report = work.run(stopped=stop, watch=progress)
     sealed = None if stop() else work.seal(stage)
     show_outcome(stage, report, sealed, stop, as_json=as_json, unit=work.unit)
@@ -244,10 +274,7 @@ def read_recipes(
     names: Sequence[str],
     n_frames: int | None,
     named: Mapping[str, tuple[str, ...]],
-    *,
-    device: str | None,
-    dtype: str | None,
-    compiled: bool,
+    compute: Mapping[str, Any],
 ) -> "tuple[Recipe, ...]":
     """Read from the options how to build each backbone.
 
@@ -255,6 +282,9 @@ def read_recipes(
     ----------
     named
         Option (`weights`, `preset`, `tokens`) -> its values as written, `VALUE` or `NAME=VALUE`.
+    compute
+        Option of `COMPUTE` -> its value, for every backbone that computes with a network; None or False where
+        it was not given.
 
     Raises
     ------
@@ -273,15 +303,19 @@ def read_recipes(
                 if option not in taken[name]:
                     raise click.UsageError(_not_taken(name, option, value, names))
                 options[name][option] = _absolute(value) if option == "weights" else value
-    if device or dtype or compiled:
+    given = {option: value for option, value in compute.items() if value}
+    if given:
         takers = [name for name in names if "compute" in taken[name]]
         if not takers:
-            raise click.UsageError(f"{', '.join(names)}: takes no --device, --dtype or --compile")
+            raise click.UsageError(
+                f"{', '.join(names)}: takes no {', '.join(COMPUTE[option] for option in given)}"
+            )
         from obygaze_features.backbones.compute import Compute
 
-        compute = Compute(device or "auto", PRECISIONS[dtype or "fp32"], compiled=compiled)
+        if "dtype" in given:
+            given["precision"] = PRECISIONS[given.pop("dtype")]
         for name in takers:
-            options[name]["compute"] = compute
+            options[name]["compute"] = Compute(**given)
     return tuple(Recipe(name, n_frames, options[name]) for name in names)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
 from obygaze_features.errors import ExtractError, ManifestError
+from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.estimate import Estimate, estimate_clips
 from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.local import run_local
@@ -209,6 +210,13 @@ def prepare(
     recipes = tuple(_recipe(one, frames_of(clips, n_frames)) for one in backbones)
     if engine == "ray" and None in recipes:
         raise ExtractError("the engine 'ray' builds backbones on every node: give their names, or a Recipe")
+    for recipe in recipes if engine == "ray" else ():
+        device = "" if recipe is None else getattr(recipe.options.get("compute"), "device", "")
+        if device.startswith("cuda:"):
+            raise ExtractError(
+                f"--device {device} with the engine 'ray': each encoder sees one card alone; "
+                "give --device cuda"
+            )
     built = tuple(recipe.build() if recipe else one for recipe, one in zip(recipes, backbones, strict=True))
     job = Job(
         clips,
@@ -225,7 +233,10 @@ def prepare(
             f"the backbones take different frames of a clip ({sampling}: {counts}); "
             "it is decoded once for all of them"
         )
-    how = {"workers": workers, "batch_size": batch_size or CLIPS_AT_ONCE, "timeout_s": timeout_s}
+    if reason := fallback(job.backbones):
+        note(reason)
+    together = max(batch_size or CLIPS_AT_ONCE, clips_at_once(job.backbones))
+    how = {"workers": workers, "batch_size": together, "timeout_s": timeout_s}
     return finish(
         job=job,
         engine=partial(run, **how),
@@ -275,7 +286,8 @@ def extract(
     workers
         Decode processes; None is one a usable core.
     batch_size
-        Rows encoded together; None is 8 clips or 64 texts. No number depends on it.
+        Rows encoded together; None is 8 clips or 64 texts. No number depends on it; on a card it is at least
+        the clips at once of the backbones, whose calls are filled up to that.
     timeout_s
         The longest that decoding one clip may take, in seconds.
     strict

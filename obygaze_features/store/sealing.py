@@ -135,6 +135,8 @@ def seal(
         **({"merged_with": list(merged_with)} if merged_with else {}),
     }
     settled = _settled_rows(stage, allow_missing=allow_missing)
+    if devices := _devices(settled):
+        about["devices"] = devices
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
     with alone_in(building, "sealing here"):
         _refuse_existing(final)
@@ -205,6 +207,12 @@ def _settled_rows(stage: Stage, *, allow_missing: bool) -> _SettledRows:
     return _SettledRows(
         stage, sorted(range(len(stage.clips)), key=lambda row: stage.clips[row].clip_id), lines
     )
+
+
+def _devices(settled: _SettledRows) -> dict[str, int]:
+    """Count the clips that each model of card computed; a CPU's are not counted."""
+    named = [line.source.get("device") for line, *_ in settled.lines.values() if is_done(line)]
+    return dict(sorted(Counter(str(name) for name in named if name is not None).items()))
 
 
 def _build(
