@@ -21,9 +21,10 @@ from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
-from obygaze_features.store import Stage, Store, open_store, read_stage, seal, staging_path
+from obygaze_features.store import ClipResult, Stage, Store, open_store, read_stage, seal, staging_path
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.sealing import versioned
+from obygaze_features.store.sights import HoleGuard
 
 CLIPS_AT_ONCE, TEXTS_AT_ONCE = 8, 64
 VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # given in place of a manifest
@@ -131,7 +132,12 @@ class Extraction:
         stage = Stage.open(place, self.job.planned_clips(), self.job.groups(), self.job.corpus_record())
         for damage in stage.damage():
             self.note(damage)
-        missing = stage.missing(self.shard, retry_failed=self.retry_failed)[: self.limit]
+        guard = HoleGuard(stage, self._videos())
+        missing = stage.missing(
+            self.shard,
+            retry_failed=self.retry_failed,
+            again=lambda entry: guard.again(entry) and not sealed.exists(),
+        )[: self.limit]
         if missing and self.shard[1] == 1 and (others := stage.n_writers()):
             self.note(
                 f"{others} other process(es) are writing to {place} and may process the same {self.unit}s: "
@@ -143,7 +149,23 @@ class Extraction:
                 "such as --store-version 1.1.0"
             )
         with watch(len(missing), self.unit) as on_commit:
-            return stage, self.engine(self.job, stage, missing, stopped=stopped, on_commit=on_commit)
+
+            def committed(report: RunReport, results: list[ClipResult]) -> None:
+                guard.check(results)
+                on_commit(report, results)
+
+            report = self.engine(
+                self.job, stage, missing, stopped=lambda: stopped() or guard.tripped, on_commit=committed
+            )
+        guard.refuse()
+        return stage, report
+
+    def _videos(self) -> dict[str, Path | None]:
+        """Map every clip to its video; empty of texts, which have none."""
+        if isinstance(self.job, TextJob):
+            return {}
+        manifest = self.job.manifest
+        return {clip.clip_id: manifest.video_path(clip) for clip in manifest}
 
     def seal(self, stage: Stage) -> Path | None:
         """Seal the stage if every row is done and this extraction seals; give the store's folder."""

@@ -39,6 +39,7 @@ from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.records import GroupSpec, one_line
 from obygaze_features.store.schema import Hex64, expected, fits
+from obygaze_features.store.sights import refuse_holes
 from obygaze_features.store.stage import Stage, read_stage
 from obygaze_features.store.stage_files import stored_arrays
 
@@ -203,6 +204,8 @@ def _settled_rows(stage: Stage, *, allow_missing: bool) -> _SettledRows:
             f"{stage.path}: {len(missing)} of {len(stage.clips)} clips are still to do, "
             f"the first is {missing[0]}; extract again, or allow missing clips (--allow-missing)"
         )
+    if not allow_missing:
+        refuse_holes(stage, lines)
     return _SettledRows(
         stage, sorted(range(len(stage.clips)), key=lambda row: stage.clips[row].clip_id), lines
     )
