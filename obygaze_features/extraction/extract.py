@@ -247,7 +247,12 @@ def prepare(
             f"the backbones take different frames of a clip ({sampling}: {counts}); "
             "it is decoded once for all of them"
         )
-    how = {"workers": workers, "batch_size": batch_size or CLIPS_AT_ONCE, "timeout_s": timeout_s}
+    how: dict[str, Any] = {
+        "workers": workers,
+        "batch_size": batch_size or CLIPS_AT_ONCE,
+        "timeout_s": timeout_s,
+        **({"note": note} if engine == "ray" else {}),
+    }
     return finish(
         job=job,
         engine=partial(run, **how),
