@@ -117,8 +117,8 @@ class Shard(click.ParamType[tuple[int, int]]):
 @click.option(
     "--shard",
     type=Shard(),
-    help="Process shard i of n (0-based). Shards never seal the store.  [default: "
-    "all clips, or the shard of a Slurm job array]",
+    help="Process shard i of n (0-based). Shards, and tasks of job arrays, never seal the store.  [default: "
+    "all clips, or the shard of a task of a Slurm job array from 0 to n-1]",
 )
 @click.option("--retry-failed", is_flag=True, help="Retry clips that failed before.")
 @click.option("--corpus", help="Name of the corpus in the store.  [default: the manifest's name]")
@@ -192,8 +192,16 @@ def extract(
     named = {option: settings.pop(option) for option in ("weights", "preset", "tokens")}
     recipes = read_recipes(names, n_frames, named, device=device, dtype=dtype, compiled=compiled)
     shard = choose_shard(shard)
+    of_array = "SLURM_ARRAY_TASK_ID" in os.environ  # others may still write: a job that waits for them seals
     work = prepare(
-        manifest, store, recipes, n_frames=n_frames, shard=shard, sealing=not no_seal, note=note, **settings
+        manifest,
+        store,
+        recipes,
+        n_frames=n_frames,
+        shard=shard,
+        sealing=not (no_seal or of_array),
+        note=note,
+        **settings,
     )
     if dry_run:
         show_estimate(work.estimate(), as_json=as_json)
@@ -202,7 +210,7 @@ def extract(
         stage, report = work.run(stopped=stop, watch=progress)
     sealed = None if stop() else work.seal(stage)
     show_outcome(stage, report, sealed, stop, as_json=as_json, unit=work.unit)
-    if shard[1] > 1 and not (stop() or stage.missing(shard)):
+    if (shard[1] > 1 or of_array) and not (stop() or stage.missing(shard)):
         stated = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
         note(
             f"shard {shard[0]}/{shard[1]} is done. "

@@ -1,7 +1,6 @@
 """A real Ray cluster of three nodes on loopback: nodes that die, miss videos, are busy or absent."""
 
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -19,6 +18,7 @@ import pytest
 
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.store import read_stage
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -102,6 +102,13 @@ class Nodes:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.wait()
+
+    def leave(self, name: str) -> None:
+        """Let a node go as an administrator would, and wait until the head knows."""
+        process = self.running.pop(name)
+        process.terminate()
+        process.wait(timeout=60)
+        self._wait(len(self.running))
 
     def stop(self) -> None:
         for name in list(self.running):
@@ -226,17 +233,16 @@ def wait_for_words(folder: Path, words: str, running: subprocess.Popen[str]) -> 
 def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, local, nodes, tmp_path, tree):
     if os.geteuid() or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
         pytest.skip("hiding a folder from one node needs root and mount namespaces")
-    nodes.kill("third")
+    nodes.leave("third")
     nodes.start("blind", 4, hidden=films / "tt3")
     with started(films, tmp_path, nodes.environment) as running:
         assert running.wait(timeout=300) == 1, said(tmp_path)
     assert re.search(r"error: node \S+ \(127.0.0.4\) does not find .*/tt3/clip-\d+.mp4, and", said(tmp_path))
     assert "Traceback" not in said(tmp_path)
     assert not (tmp_path / "films-1.0.0").exists()
-    journals = (tmp_path / "films.staging" / "journal").iterdir()
-    lines = [json.loads(line) for path in journals for line in path.read_text("utf-8").splitlines()]
-    assert {line["clip_id"] for line in lines if "no such file" in line["reason"]} == {"tt1-901"}
-    nodes.kill("blind")
+    entries = read_stage(tmp_path / "films.staging").status().values()
+    assert {entry.clip_id for entry in entries if "no such file" in entry.reason} == {"tt1-901"}
+    nodes.leave("blind")
     nodes.start("third", 3)
     with started(films, tmp_path, nodes.environment) as running:
         assert running.wait(timeout=300) == 3, said(tmp_path)
@@ -263,7 +269,7 @@ def test_a_cluster_whose_cores_are_held_by_others_is_said_and_the_wait_can_be_st
     ) as holder:
         assert holder.stdout.readline() == "held\n"
         with started(films, tmp_path, nodes.environment) as running:
-            wait_for_words(tmp_path, "free in the Ray cluster: 0 of 2 CPUs", running)
+            wait_for_words(tmp_path, "free in the Ray cluster: 0 of ", running)
             running.terminate()
             assert running.wait(timeout=120) == 143, said(tmp_path)
         holder.stdin.close()
