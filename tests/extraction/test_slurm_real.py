@@ -188,15 +188,21 @@ class Slurm:
         return found
 
     def wait(self, number: str, *, timeout_s: float = 300) -> dict[str, dict[str, str]]:
-        """Wait until a job and all its turns have ended; the two minutes before each new turn are skipped."""
+        """Wait until a job and all its turns have ended; of the two minutes before each new turn, five seconds.
+
+        A node refuses a turn that is sent out in the second in which the one before it was revoked.
+        """
         deadline = time.monotonic() + timeout_s
+        pending: dict[str, float] = {}
         while True:
             jobs = self.jobs(number)
             assert jobs, number
             if all(job["JobState"] in ENDED for job in jobs.values()):
                 return jobs
             for task, job in jobs.items():
-                if job["JobState"] == "PENDING" and job.get("Reason") == "BeginTime":
+                if job["JobState"] != "PENDING" or job.get("Reason") != "BeginTime":
+                    pending.pop(task, None)
+                elif time.monotonic() - pending.setdefault(task, time.monotonic()) > 5:
                     self.ask("scontrol", "update", f"JobId={number}{'_' * bool(task)}{task}", "StartTime=now")
             assert time.monotonic() < deadline, jobs
             time.sleep(0.5)
