@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 
@@ -167,8 +168,8 @@ def _decodes(av: object, name: str) -> bool:
     return True
 
 
-def weights(environment: Mapping[str, str]) -> list[Finding]:
-    """List the weights in the hub's cache, with the commit to which a run can be pinned."""
+def weights(environment: Mapping[str, str], cache: Path | None = None) -> list[Finding]:
+    """List the weights in the hub's cache (None: where the hub keeps it), with the commit that pins a run."""
     from obygaze_features.backbones.weights import HUB  # noqa: PLC0415 - heavy
 
     try:
@@ -177,35 +178,37 @@ def weights(environment: Mapping[str, str]) -> list[Finding]:
     except ImportError:
         return []
     try:
-        cached = {repository.repo_id: repository for repository in scan_cache_dir().repos}
+        cached = {repository.repo_id: repository.revisions for repository in scan_cache_dir(cache).repos}
     except CacheNotFound:
         cached = {}
     offline = environment.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON")
     found = []
-    for repository in sorted(set(HUB.values())):
-        names = "/".join(name for name, where in HUB.items() if where == repository)
-        commits = (
-            sorted(each.commit_hash for each in cached[repository].revisions) if repository in cached else []
-        )
-        whole = [commit for commit in commits if _has_tensors(cached[repository], commit)]
+    for repository in dict.fromkeys(HUB.values()):
+        names = [name for name, where in HUB.items() if where == repository]
+        revisions = cached.get(repository, ())
+        whole = [each for each in revisions if any(_is_tensors(file) for file in each.files)]
+        about = f"{' and '.join(names)}: {repository}"
         if whole:
-            pin = f"--weights {names.partition('/')[0]}={repository}@{whole[-1]}"
-            held = "pinned offline (HF_HUB_OFFLINE=1)" if offline else f"not pinned by itself; {pin} pins it"
-            found.append(Finding("weights", "ok", f"{names}: {repository} is in the cache; {held}"))
+            newest = max(whole, key=lambda each: ("main" in each.refs, each.last_modified))
+            pin = f"pin it with --weights {names[0]}={repository}@{newest.commit_hash}"
+            held = (
+                "pinned, for HF_HUB_OFFLINE is set"
+                if offline
+                else f"not pinned: {pin}, or set HF_HUB_OFFLINE=1"
+            )
+            found.append(Finding("weights", "ok" if offline else "note", f"{about} is in the cache, {held}"))
+        elif revisions:
+            text = f"{about} is in the cache without its tensors: obygaze weights fetch {names[0]}"
+            found.append(Finding("weights", "fault", text))
         else:
-            state = "only in part" if commits else "not"
-            fetch = f"obygaze weights fetch {names.partition('/')[0]}"
-            text = f"{names}: {repository} is {state} in the cache: {fetch}"
-            found.append(Finding("weights", "fault" if commits else "note", text))
+            text = f"{about} is not in the cache: obygaze weights fetch {names[0]}"
+            found.append(Finding("weights", "note", text))
     return found
 
 
-def _has_tensors(repository: object, commit: str) -> bool:
-    files = next(each.files for each in repository.revisions if each.commit_hash == commit)  # type: ignore[attr-defined]
-    return any(
-        file.file_name.endswith((".safetensors", ".bin")) and file.file_path.exists() and file.size_on_disk
-        for file in files
-    )
+def _is_tensors(file: Any) -> bool:
+    named = file.file_name.endswith((".safetensors", ".bin"))
+    return bool(named and file.file_path.exists() and file.size_on_disk)
 
 
 def cores(environment: Mapping[str, str]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Examine the file system in which a store is to be made: writing, fsync, renaming, locks, space and inodes."""
+"""Examine the file system in which a store is to be made: writing, fsync, locks, space and inodes."""
 
 import contextlib
 import errno
@@ -103,8 +103,8 @@ def _locks(folder: Path, kind: str, options: str) -> Finding:
                 return Finding(
                     "locks",
                     "fault",
-                    f"{kind} is mounted with {local[1]}: other nodes do not see the locks of this one; extract "
-                    "on one node only, or mount it with locks for the cluster",
+                    f"{kind} is mounted with {local[1]}: other nodes do not see the locks of this one; "
+                    "extract on one node only, or mount it with locks for the cluster",
                 )
             return Finding("locks", "ok", "a file can be locked, and a second lock is refused")
         return Finding("locks", "fault", f"two locks on one file were both granted: {remedy}")

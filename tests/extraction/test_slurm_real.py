@@ -188,7 +188,7 @@ class Slurm:
         return found
 
     def wait(self, number: str, *, timeout_s: float = 300) -> dict[str, dict[str, str]]:
-        """Wait until a job and all its turns have ended; of the two minutes before each new turn, five seconds.
+        """Wait until a job and all its turns have ended; the two minutes before a turn become five seconds.
 
         A node refuses a turn that is sent out in the second in which the one before it was revoked.
         """
