@@ -13,6 +13,7 @@ from typing import Any, Literal
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
 from obygaze_features.errors import ExtractError, ManifestError
 from obygaze_features.extraction.estimate import Estimate, estimate_clips
+from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.local import run_local
 from obygaze_features.extraction.pool import usable_cores
@@ -190,6 +191,7 @@ def prepare(
     sampling: Literal["uniform", "keyframes"] = "uniform",
     engine: Literal["local", "ray"] = "local",
     workers: int | None = None,
+    gpus: Sequence[int] = (),
     batch_size: int | None = None,
     timeout_s: float = 600.0,
     strict: bool = False,
@@ -231,7 +233,12 @@ def prepare(
     recipes = tuple(_recipe(one, frames_of(clips, n_frames)) for one in backbones)
     if engine == "ray" and None in recipes:
         raise ExtractError("the engine 'ray' builds backbones on every node: give their names, or a Recipe")
-    built = tuple(recipe.build() if recipe else one for recipe, one in zip(recipes, backbones, strict=True))
+    if gpus and (engine == "ray" or None in recipes):
+        raise ExtractError(
+            "--gpus is for the engine local, and for backbones given by their names or a Recipe"
+        )
+    led = on_gpus([recipe for recipe in recipes if recipe], gpus) if gpus else recipes
+    built = tuple(recipe.build() if recipe else one for recipe, one in zip(led, backbones, strict=True))
     job = Job(
         clips,
         corpus,
@@ -252,10 +259,11 @@ def prepare(
         "batch_size": batch_size or CLIPS_AT_ONCE,
         "timeout_s": timeout_s,
         **({"note": note} if engine == "ray" else {}),
+        **({"gpus": tuple(gpus)} if gpus else {}),
     }
     return finish(
         job=job,
-        engine=partial(run, **how),
+        engine=partial(run_gpus if gpus else run, **how),
         costs=partial(estimate_clips, job, workers=workers or usable_cores()),
     )
 
@@ -269,6 +277,7 @@ def extract(
     sampling: Literal["uniform", "keyframes"] = "uniform",
     engine: Literal["local", "ray"] = "local",
     workers: int | None = None,
+    gpus: Sequence[int] = (),
     batch_size: int | None = None,
     timeout_s: float = 600.0,
     strict: bool = False,
@@ -301,6 +310,9 @@ def extract(
         `local`, or `ray` for a cluster.
     workers
         Decode processes; None is one a usable core.
+    gpus
+        Numbers of GPUs that share the work, a process and a part of the cores each; empty is one process, on
+        the device of the backbones.
     batch_size
         Rows encoded together; None is 8 clips or 64 texts. No number depends on it.
     timeout_s
@@ -340,6 +352,7 @@ def extract(
         sampling=sampling,
         engine=engine,
         workers=workers,
+        gpus=gpus,
         batch_size=batch_size,
         timeout_s=timeout_s,
         strict=strict,
