@@ -301,8 +301,8 @@ def test_an_array_whose_time_is_up_goes_on_in_another_turn_and_is_then_sealed(
     slurm, films, local, tmp_path, tree
 ):
     limits = ["--array=0-3", "--time=1", "--signal=B:USR1@45"]
-    # 48 s of sleep in each share: the signal comes in its midst.
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=limits, NAP_S=2, SHORTEST=0)
+    # Half a minute of sleep in each share: the signal comes in its midst.
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=limits, NAP_S=1.3, SHORTEST=0)
     after = ["--dependency=afterok:" + array]
     sealing = slurm.submit(tmp_path, "seal.sbatch", "films", "--licence", "CC0-1.0", options=after)
     ended = slurm.wait(array, timeout_s=500)

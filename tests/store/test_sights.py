@@ -195,3 +195,10 @@ def test_extract_stops_where_no_video_is_found(corpus, tmp_path):
     with pytest.raises(StoreError, match="finds none of the videos"):
         extract_clips(away, tmp_path / "store", ["descriptors"], n_frames=1, workers=1)
     assert not issubclass(StoreError, ExtractError)
+
+
+def test_a_store_with_more_failed_clips_than_wanted_is_not_sealed(nodes, tmp_path):
+    nodes("n1").run()
+    with pytest.raises(StoreError, match="4 clips have failed, and at most 3 may"):
+        seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=3)
+    assert seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=4).exists()
