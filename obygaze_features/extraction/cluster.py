@@ -106,7 +106,7 @@ class Link:
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._holder.join(0 if self.lost() else LEAVE_S)
+        self._holder.join(LEAVE_S if self._ready.is_set() and not self.lost() else 0)
 
     def lost(self) -> bool:
         """Whether the head of the cluster has not answered for a while."""

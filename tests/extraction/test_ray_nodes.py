@@ -300,3 +300,32 @@ def test_an_address_at_which_nobody_answers_is_refused_at_once(films, environmen
         with started(films, tmp_path, environment | {"RAY_ADDRESS": address}) as running:
             assert running.wait(timeout=60) == 1
         assert re.search(f"error: RAY_ADDRESS={address}: .*{words}", said(tmp_path))
+
+
+def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_stopped(
+    films, environment, tmp_path
+):
+    folders = [tmp_path / "patient", tmp_path / "stopped"]
+    for folder in folders:
+        folder.mkdir()
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        here = environment | {"RAY_ADDRESS": f"127.0.0.1:{mute.getsockname()[1]}"}
+        with started(films, folders[0], here) as patient, started(films, folders[1], here) as stopped:
+            wait_for_journal_file(folders[1], stopped)
+            stopped.terminate()
+            assert stopped.wait(timeout=60) == 143, said(folders[1])
+            assert patient.wait(timeout=120) == 1, said(folders[0])
+    assert "did not let this process in within" in said(folders[0])
+    assert "obygaze: stopped" in said(folders[1])
+    assert "Traceback" not in said(folders[0]) + said(folders[1])
+
+
+def wait_for_journal_file(folder: Path, running: subprocess.Popen[str]) -> None:
+    """Wait until the stage is begun: the signal handlers are in place before."""
+    deadline = time.monotonic() + 120
+    while not list(folder.glob("films.staging/journal/*.jsonl")):
+        assert running.poll() is None, said(folder)
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
