@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from obygaze_features.backbones import Backbone
+from obygaze_features.backbones import backbone_options
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.cluster import Link, cluster, ray
 from obygaze_features.extraction.deaths import Ledger
@@ -93,7 +93,7 @@ def run_ray(
         with cluster(workers, stopped) as link:
             if link is None:
                 return report
-            pools = _pools(workers, job.backbones, note)
+            pools = _pools(workers, job, note)
             report.encoders = pools.encoders
             dataset = _pipeline(job, here, pools, batch_size=batch_size, timeout_s=timeout_s)
             for encoded in _polled(dataset, stopped, link, note):
@@ -122,16 +122,16 @@ class Pools:
     on_gpu: bool
 
 
-def _pools(workers: int | None, backbones: Sequence[Backbone], note: Callable[[str], object]) -> Pools:
+def _pools(workers: int | None, job: Job, note: Callable[[str], object]) -> Pools:
     """Count the decoders and the encoders: one a core, and one a GPU or else one a node."""
     resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
     cpus, gpus = (int(resources.get(name, 0)) for name in ("CPU", "GPU"))
-    on_gpu = any(uses_gpu(backbone) for backbone in backbones)
+    on_gpu = any(uses_gpu(backbone) for backbone in job.backbones)
     if not cpus:
         raise ExtractError("the Ray cluster has no CPU to decode on; start its nodes with --num-cpus")
     if on_gpu and gpus == 0:
         raise ExtractError("the backbones run on a GPU here, but Ray's cluster has none; try --device cpu")
-    if gpus and not on_gpu and any("compute" in backbone.provenance for backbone in backbones):
+    if gpus and not on_gpu and any("compute" in backbone_options(recipe.name) for recipe in job.recipes):
         note(f"the {gpus} GPUs of the cluster are not used: run this command on a node that has one")
     nodes = sum(bool(node["Alive"]) for node in ray.nodes())  # type: ignore[no-untyped-call]
     pools = Pools(min(workers or cpus, cpus), gpus if on_gpu else nodes, on_gpu)
