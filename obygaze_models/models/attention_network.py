@@ -114,7 +114,7 @@ class AttentionNetwork:
         if n_aimed:
             layer, found = self.views(parameters), self._where_to_look(X, y, n_aimed)
             both = np.concatenate([found, -found], axis=1)
-            # tanh(z) sigmoid(z) is large for large z alone: with the opposite unit, for frames far off either way.
+            # tanh(z) sigmoid(z) is large for large z alone; with its opposite, for frames far off either way.
             for first in (0, self.n_hidden):
                 layer.projection[: self.n_features, first : first + 2 * n_aimed] = both
                 layer.projection[self.n_features :, first : first + 2 * n_aimed] = 0
@@ -133,9 +133,10 @@ class AttentionNetwork:
             scatters.append((apart.T @ apart).astype(np.float64) / max(present[own].sum(), 1))
         sizes, vectors = np.linalg.eigh(scatters[1] - scatters[0])
         first = np.argsort(-np.abs(sizes), kind="stable")[:n]
-        chosen = vectors[:, first]
+        chosen: NDArray[np.float64] = vectors[:, first]
         # An eigenvector has no sign of its own: the largest entry is positive.
-        return chosen * np.sign(chosen[np.abs(chosen).argmax(axis=0), np.arange(n)])
+        chosen *= np.sign(chosen[np.abs(chosen).argmax(axis=0), np.arange(n)])
+        return chosen
 
     def views(self, parameters: Floats) -> Layers:
         """Cut a vector [P] into layers, without copying."""
