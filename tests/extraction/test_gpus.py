@@ -125,6 +125,8 @@ def test_what_cannot_be_shared_among_gpus_is_refused(monkeypatch):
 
     with pytest.raises(ExtractError, match="named twice"):
         on_gpus([Recipe("xclip")], (1, 1))
+    monkeypatch.setattr("obygaze_features.backbones.compute.no_cuda", lambda: None)
+    monkeypatch.setattr(Compute, "_check_card", lambda *_: None)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     with pytest.raises(BackboneError, match="cuda:2"):
         on_gpus([Recipe("xclip")], (0, 2))
