@@ -2,17 +2,17 @@
 
 import json
 import math
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import SEEK_SET, FileIO
 from pathlib import Path
 
 import h5py
 import numpy as np
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, alone_in, empty, naming, sync
+from obygaze_features.io import PARTIAL_SUFFIX, alone_in, empty, naming, sync, write_all
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
 from obygaze_features.store.provenance import FILLED_IN
@@ -50,7 +50,7 @@ def export_hdf5(
     group = store[backbone]
     rows = _usable(group)
     arrays = (*group.arrays, *TIME_ARRAYS)
-    with _new_file(Path(path), _bytes(group, arrays, len(rows))) as file:
+    with _new_file(Path(path), _bytes(group, arrays, len(rows))) as (file, sink):
         for name, text in _origin(store, group).items():
             file.attrs[name] = text
         streams = [rows_of(group, array, rows) for array in arrays]
@@ -71,6 +71,7 @@ def export_hdf5(
                     node.attrs[name] = known
             for array, value in zip(arrays, values, strict=True):
                 node.create_dataset(array, data=value)
+            sink.check()
     return len(rows), len(group) - len(rows)
 
 
@@ -101,12 +102,13 @@ def export_anndata(
     rows = _usable(group)
     n_features = group.shape("pooled")[1]
     clips = [store.clips[row] for row in rows]
-    with _new_file(Path(path), _bytes(group, ["pooled"], len(rows))) as file:
+    with _new_file(Path(path), _bytes(group, ["pooled"], len(rows))) as (file, sink):
         _encode(file, "anndata", "0.1.0")
         x = file.create_dataset("X", (len(rows), n_features), np.float32)
         _encode(x, "array", "0.2.0")
         for position, values in enumerate(rows_of(group, "pooled", rows)):
             x[position] = values
+            sink.check()
         told = ["movie", "status", "reason", *(["text"] if group.text else [])]
         known = labels or {}
         obs = _dataframe(file, "obs", [clip.clip_id for clip in clips], [*told, *known, *SPAN])
@@ -178,12 +180,63 @@ def _bytes(group: Group, arrays: Sequence[str], clips: int) -> int:
     return (a_clip + CLIP_OVERHEAD) * clips + FILE_OVERHEAD
 
 
-@contextmanager
-def _new_file(path: Path, size: int) -> Iterator[h5py.File]:
-    """Write an HDF5 file that must not exist; it appears when it is whole. Same data, same bytes.
+class _Sink:
+    """The file that HDF5 writes into; the first error of the system is kept, and HDF5 is not told.
 
-    HDF5 may crash the process when the disk or a quota is full, so the space is reserved first.
+    When a write fails, HDF5 loses what it holds, and crashes the process at its end or closes without an error.
     """
+
+    def __init__(self, file: FileIO) -> None:
+        self._file = file
+        self._error: OSError | None = None
+
+    def check(self) -> None:
+        """Raise the first error there was."""
+        if self._error is not None:
+            raise self._error
+
+    def write(self, data: memoryview) -> int:
+        """Write every byte; after an error write nothing more."""
+        if self._error is None:
+            try:
+                write_all(self._file.fileno(), data)
+            except OSError as error:
+                self._error = error
+        return len(data)
+
+    def truncate(self, size: int) -> int:
+        """Give the file its size, where nothing has failed before."""
+        if self._error is None:
+            try:
+                self._file.truncate(size)
+            except OSError as error:
+                self._error = error
+        return size
+
+    def read(self, size: int) -> bytes:
+        """Read back what was written; what a failed write left out is zeros, and is never kept."""
+        try:
+            found = self._file.read(size) or b""
+        except OSError as error:
+            self._error = self._error or error
+            found = b""
+        return found.ljust(size, b"\0")
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        """Go to a place of the file."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Give the place in the file."""
+        return self._file.tell()
+
+    def flush(self) -> None:
+        """Do nothing: no byte is held back, and the file is forced to the disk when it is whole."""
+
+
+@contextmanager
+def _new_file(path: Path, size: int) -> Iterator[tuple[h5py.File, _Sink]]:
+    """Write an HDF5 file that must not exist; it appears when it is whole. Same data, same bytes."""
     work = path.with_name(path.name + PARTIAL_SUFFIX)
     if path.exists():
         shutil.rmtree(work, ignore_errors=True)  # an export was killed after its end
@@ -195,22 +248,15 @@ def _new_file(path: Path, size: int) -> Iterator[h5py.File]:
         try:
             empty(work)
             with naming(path):
-                _reserve(work / path.name, size)
-                with h5py.File(work / path.name, "w") as file:
-                    yield file
-            sync(work / path.name)
-            (work / path.name).replace(path)
+                with FileIO(work / path.name, "x+") as raw:
+                    sink = _Sink(raw)
+                    with h5py.File(sink, "w") as file:
+                        yield file, sink
+                    sink.check()
+                sync(work / path.name)
+                if path.exists():
+                    raise StoreError(f"{path}: exists; choose another name")
+                (work / path.name).replace(path)
         finally:
             shutil.rmtree(work, ignore_errors=True)
         sync(path.absolute().parent)
-
-
-def _reserve(path: Path, size: int) -> None:
-    """Reserve disk space; a quota or limit may refuse it although the disk has it."""
-    if not hasattr(os, "posix_fallocate"):
-        return  # not on every system
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
-    try:
-        os.posix_fallocate(descriptor, 0, size)
-    finally:
-        os.close(descriptor)
