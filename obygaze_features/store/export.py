@@ -183,7 +183,7 @@ def _bytes(group: Group, arrays: Sequence[str], clips: int) -> int:
 class _Sink:
     """The file that HDF5 writes into; the first error of the system is kept, and HDF5 is not told.
 
-    When a write fails, HDF5 loses what it holds, and crashes the process at its end or closes without an error.
+    When a write fails, HDF5 loses what it holds, then crashes at the end of the process or reports nothing.
     """
 
     def __init__(self, file: FileIO) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Protocol, TypeVar
+from urllib.parse import quote
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import PARTIAL_SUFFIX, file_sha256
@@ -181,9 +182,24 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
-def fetch_bytes(absent: Mapping[str, str]) -> bytes:
-    """Write name -> URL as fetch.txt; the lengths are not known."""
-    return "".join(f"{absent[name]} - {name}\n" for name in sorted(absent)).encode()
+_URL_SIGNS = "!#$&'()*+,/:;=?@[]~"
+_FETCH_LINE = re.compile(rf"(?P<url>.+) - (?P<name>{PAYLOAD}/.+)")
+
+
+def fetch_bytes(names: Iterable[str], source: str) -> bytes:
+    """Write fetch.txt (RFC 8493, 2.2.3), its URLs percent-encoded; the lengths are not known.
+
+    Parameters
+    ----------
+    names
+        The files that a copy leaves out.
+    source
+        What the copy was made from: a URL, or a path. Of a path only the last name is kept, as `file:NAME`:
+        the rest belongs to this machine, and may name people.
+    """
+    local = f"file:{quote(Path(source).absolute().name, '')}"
+    place = quote(source, f"{_URL_SIGNS}%") if "://" in source else local
+    return "".join(f"{place}/{quote(name, _URL_SIGNS)} - {name}\n" for name in sorted(names)).encode()
 
 
 def absent_files(files: StoreFiles) -> dict[str, str]:
@@ -194,12 +210,12 @@ def absent_files(files: StoreFiles) -> dict[str, str]:
         return {}
     absent = {}
     for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
-        url, length, name = [*line.split(" ", 2), "", ""][:3]
-        if length != "-" or not name:
+        match = _FETCH_LINE.fullmatch(line)
+        if match is None:
             raise StoreError(
                 f"{files.where}/{FETCH}, line {number}: expected 'URL - FILE'; found {line[:80]!r}"
             )
-        absent[name] = url
+        absent[match["name"]] = match["url"]
     return absent
 
 

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import shutil
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -290,6 +291,71 @@ def test_a_partial_copy_is_neither_packed_nor_passed_on(site, tmp_path):
     for there in (tmp_path / "there", "s3://bucket/toy"):
         with pytest.raises(StoreError, match="partial copy"):
             push(FolderFiles(copy), str(there))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_partial_copy_from_a_path_with_odd_signs_verifies_and_does_not_hold_the_path(
+    root, tmp_path, packed
+):
+    name = "f 50% ü - data-1.0.0"
+    there = tmp_path / "Ann Müller's 100% films" / (f"{name}.zip" if packed else name)
+    there.parent.mkdir()
+    if packed:
+        shutil.copy(root / "toy-1.0.0.zip", there)
+    else:
+        shutil.copytree(root / "toy-1.0.0", there)
+    copy = tmp_path / "copy of it"
+    pull(there, copy, arrays=["pooled"])
+    for depth in ("quick", "full"):
+        assert verify(copy, depth).problems == ()
+    text = (copy / "fetch.txt").read_text(encoding="ascii")
+    assert all(len(line.split()) == 3 for line in text.splitlines())  # RFC 8493: URL, length, name
+    url, _, listed = text.splitlines()[0].split()
+    assert unquote(url) == f"file:{there.name}/{listed}"
+    for octets in tree(copy).values():
+        assert b"ller" not in octets
+        assert str(tmp_path).encode() not in octets
+    pull(there, copy)
+    assert verify(copy, "full").ok
+    assert not (copy / "fetch.txt").exists()
+
+
+def test_the_addresses_of_a_partial_copy_are_percent_encoded(root, tmp_path):
+    shutil.copytree(root / "toy-1.0.0", tmp_path / "site/a ü b/toy-1.0.0")
+    with serving(tmp_path / "site") as site:
+        pull(f"{site.url}/a%20%C3%BC%20b/toy-1.0.0", tmp_path / "one", arrays=["pooled"])
+        pull(f"{site.url}/a ü b/toy-1.0.0", tmp_path / "two", arrays=["pooled"])
+        for copy in (tmp_path / "one", tmp_path / "two"):
+            assert verify(copy, "full").ok
+            assert f"{site.url}/a%20%C3%BC%20b/toy-1.0.0/data/" in (copy / "fetch.txt").read_text("ascii")
+
+
+def test_a_partial_copy_of_an_earlier_version_is_still_read(root, tmp_path):
+    copy = tmp_path / "copy"
+    download(FolderFiles(root / "toy-1.0.0"), copy, arrays=["pooled"])
+    left = absent_files(FolderFiles(copy))
+    lines = "".join(f"/my films/a - b/{name} - {name}\n" for name in left)
+    (copy / "fetch.txt").write_text(lines, encoding="utf-8")
+    assert absent_files(FolderFiles(copy)).keys() == left.keys()
+    assert verify(copy, "full").ok
+
+
+def test_a_store_that_arrives_between_the_check_and_the_lock_is_not_mixed_with(root, tmp_path, monkeypatch):
+    other, copy = sealed(tmp_path, 8, name="other"), tmp_path / "copy"
+    real = transferring.alone_in
+
+    def late(folder, work):
+        with monkeypatch.context() as patch:
+            patch.setattr(transferring, "alone_in", real)
+            download(FolderFiles(root / "toy-1.0.0"), copy)
+        return real(folder, work)
+
+    monkeypatch.setattr(transferring, "alone_in", late)
+    with pytest.raises(StoreError, match="another store is there, with another fingerprint"):
+        download(FolderFiles(other), copy)
+    assert verify(copy, "full").ok
+    assert tree(copy) == tree(root / "toy-1.0.0")
+    assert not (tmp_path / "copy.pulling").exists()
 
 
 # --- pushing to a folder
