@@ -131,8 +131,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     if out is None:
         out = _folder(store).path.with_name(f"{files.name}.zip")
     out = Path(out)
-    if out.exists():
-        raise StoreError(f"{out}: is there already; remove it, or name another file")
+    _refuse_packed(out)
     digests = listed(files)
     names = sorted([*digests, TAG_DIGESTS], key=_order)
     if unknown := sorted(set(files.names()) ^ set(names)):
@@ -145,8 +144,12 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     with naming(partial), os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
         if not hold(file.fileno(), wait=False):
             raise StoreError(f"{partial}: another process is packing this store")
-        file.truncate(0)
+        # The other may have finished since: what was opened and locked is then its zip, under its final name.
+        if not partial.exists() or not os.path.samestat(os.fstat(file.fileno()), partial.stat()):
+            raise StoreError(f"{partial}: another process has just packed a store here; look at {out}")
         try:
+            _refuse_packed(out)
+            file.truncate(0)
             done = 0
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
                 for name in names:
@@ -162,6 +165,11 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
             raise
     sync(out.parent)
     return out
+
+
+def _refuse_packed(out: Path) -> None:
+    if out.exists():
+        raise StoreError(f"{out}: is there already; remove it, or name another file")
 
 
 def _folder(store: Place) -> FolderFiles:

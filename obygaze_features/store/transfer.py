@@ -210,6 +210,12 @@ def download(
     _refuse_another(files, destination, digests[DIGESTS])
     building = destination.with_name(destination.name + PULLING_SUFFIX)
     with alone_in(building, "bringing this store"):
+        try:
+            _refuse_another(files, destination, digests[DIGESTS])  # one may have been finished meanwhile
+        except StoreError:
+            with suppress(OSError):  # it holds what an earlier transfer left
+                building.rmdir()
+            raise
         return _Transfer(files, destination, building, digests, progress).run(arrays, clips)
 
 
@@ -292,7 +298,7 @@ class _Transfer:
         )
 
     def _finish(self, left: set[str]) -> None:
-        absent = fetch_bytes({name: f"{self._files.where}/{name}" for name in left})
+        absent = fetch_bytes(left, self._files.where)
         building, destination = self._building, self._destination
         if self._growing:
             for path in sorted(path for path in building.rglob("*") if path.is_file()):

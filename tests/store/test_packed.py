@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from obygaze_features.store import StoreError, open_store, verify
+from obygaze_features.store import StoreError, open_store, publish, verify
 from obygaze_features.store.files_zip import open_zip
 from obygaze_features.store.publish import pack
 from obygaze_features.store.store_files import FolderFiles
@@ -113,6 +113,42 @@ def test_what_is_not_whole_is_not_packed(pristine, tmp_path):
     (tmp_path / "x.zip").write_bytes(b"mine")
     with pytest.raises(StoreError, match="is there already"):
         pack(FolderFiles(pristine), tmp_path / "x.zip")
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["finished", "finished and a third began"])
+def test_a_zip_finished_between_opening_and_locking_is_never_written_into(
+    packed, tmp_path, monkeypatch, left
+):
+    other, out = sealed(tmp_path, 8, name="other"), tmp_path / "x.zip"
+    real = publish.hold
+
+    def late(descriptor, *, wait):
+        with monkeypatch.context() as patch:
+            patch.setattr(publish, "hold", real)
+            (tmp_path / "x.zip.partial").rename(out)
+            out.write_bytes(packed.read_bytes())
+            if left:
+                (tmp_path / "x.zip.partial").write_bytes(b"of a third")
+        return real(descriptor, wait=wait)
+
+    monkeypatch.setattr(publish, "hold", late)
+    with pytest.raises(StoreError, match=r"another process has just packed a store here; look at .*x\.zip"):
+        pack(FolderFiles(other), out)
+    assert out.read_bytes() == packed.read_bytes()
+
+
+def test_a_zip_that_came_before_the_lock_is_not_replaced(pristine, tmp_path, monkeypatch):
+    real = publish.hold
+
+    def late(descriptor, *, wait):
+        (tmp_path / "x.zip").write_bytes(b"mine")
+        return real(descriptor, wait=wait)
+
+    monkeypatch.setattr(publish, "hold", late)
+    with pytest.raises(StoreError, match="is there already"):
+        pack(FolderFiles(pristine), tmp_path / "x.zip")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.zip"]
+    assert (tmp_path / "x.zip").read_bytes() == b"mine"
 
 
 def forge(path, packed, change):
