@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import zarr
 from fastcrc.crc32 import iscsi as crc32c
+from numcodecs.zstd import Zstd
 from numpy.typing import NDArray
 from zarr.codecs import BytesCodec, Crc32cCodec, VLenUTF8Codec, ZstdCodec
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import json_bytes
-from obygaze_features.store.format import ARRAYS, ZARR_METADATA, block_rows
+from obygaze_features.store.format import ARRAYS, TABLE, ZARR_METADATA, block_rows
 from obygaze_features.store.records import GroupSpec
 from obygaze_features.store.store_files import StoreFiles, gone
 
@@ -80,6 +81,19 @@ def array_layout(
         "codecs": codecs,
         "dimension_names": list(dimension_names),
     }
+
+
+def codec_names(metadata: Mapping[str, Any]) -> list[object]:
+    """Name the codecs of an array's metadata in their order, with those within shards and of their index."""
+
+    def names(codecs: list[dict[str, Any]]) -> list[object]:
+        inner = [codec.get("configuration") or {} for codec in codecs]
+        return [
+            [codec["name"], names(within.get("codecs", ())), names(within.get("index_codecs", ()))]
+            for codec, within in zip(codecs, inner, strict=True)
+        ]
+
+    return names(metadata["codecs"])
 
 
 def group_metadata(attributes: dict[str, object]) -> bytes:
@@ -191,6 +205,89 @@ def read_chunks(
             for _ in threads.map(read, rows[::size]):
                 pass
     return whole[: len(rows)]
+
+
+# --- reading strings within bounds
+# Zarr believes the sizes that a chunk of strings claims: 17 bytes of one can ask for 10 GB.
+# ---------------------------------------------------------------------------
+FEW = 1 << 20
+"""Bytes of strings in one chunk that are read without asking how large the table of clips is."""
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+
+def read_strings(files: StoreFiles, folder: str, chunk: int, rows: range) -> NDArray[Any]:
+    """Read some rows of an array of strings: vlen-utf8, Zstandard, CRC-32C.
+
+    Every string stands in the table of clips too, so a chunk that would be larger than it is refused unread.
+
+    Raises
+    ------
+    StoreError
+        If a chunk is missing, damaged, larger than the table, or has another count of strings.
+    """
+    found: list[str] = []
+    first = rows.start // chunk * chunk
+    for start in range(first, rows.stop, chunk):
+        found += _read_strings(files, f"{folder}/c/{start // chunk}", chunk)
+    return np.array(found[rows.start - first : rows.stop - first], np.dtypes.StringDType())
+
+
+def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
+    def refuse_more(size: int) -> None:
+        if size > FEW and size > (most := files.size(TABLE) + 4 * (count + 1)):
+            raise StoreError(
+                f"{files.where}/{name}: this chunk claims more than {most} bytes of strings, which {TABLE} "
+                f"does not have; run: obygaze store verify {files.where}"
+            )
+
+    stored = bytearray()
+    try:
+        for block in files.stream(name):
+            stored += block
+            refuse_more(len(stored))
+    except FileNotFoundError:
+        raise gone(files, name) from None
+    data, checksum = bytes(stored[:-4]), bytes(stored[-4:])
+    size = _zstd_size(data)
+    refuse_more(size or 0)
+    wrong: object = "its checksum is wrong, or it does not say how long it is"
+    if size is not None and crc32c(data).to_bytes(4, "little") == checksum:
+        try:
+            return _split_strings(bytes(Zstd().decode(data)), count)
+        except (ValueError, RuntimeError) as error:
+            wrong = error
+    raise StoreError(
+        f"{files.where}/{name}: this chunk is damaged ({wrong}); "
+        f"run: obygaze store verify --full {files.where}"
+    )
+
+
+def _zstd_size(data: bytes) -> int | None:
+    """Return how large a Zstandard frame says that it becomes (RFC 8878, 3.1.1.1); None if it does not."""
+    if data[:4] != _ZSTD_MAGIC or len(data) < 5:
+        return None
+    flags = data[4]
+    alone = flags >> 5 & 1  # a single segment: no window descriptor
+    octets = (alone, 2, 4, 8)[flags >> 6]
+    at = 5 + (not alone) + (0, 1, 2, 4)[flags & 3]
+    size = int.from_bytes(data[at : at + octets], "little") + 256 * (octets == 2)
+    return size if size and len(data) >= at + octets else None
+
+
+def _split_strings(data: bytes, count: int) -> list[str]:
+    """Take strings apart: how many there are, then each with its length before it, in 4 bytes."""
+    if int.from_bytes(data[:4], "little") != count:
+        raise ValueError(f"it has another count of strings than its {count} rows")
+    found, at = [], 4
+    for _ in range(count):
+        start = at + 4
+        at = start + int.from_bytes(data[at:start], "little")
+        if at > len(data):
+            raise ValueError("its strings are longer than it is")
+        found.append(data[start:at].decode())
+    if at != len(data):
+        raise ValueError("something follows its strings")
+    return found
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -12,7 +12,7 @@ import zarr
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.arrays import plain_chunk, read_chunks
+from obygaze_features.store.arrays import array_layout, codec_names, plain_chunk, read_chunks, read_strings
 from obygaze_features.store.format import (
     ARRAYS,
     DONE,
@@ -26,7 +26,7 @@ from obygaze_features.store.format import (
     dimensions,
 )
 from obygaze_features.store.labelled import Labels, LazyArray, dataset_of, frame_of, html_table
-from obygaze_features.store.records import StoredClip, parse_clips_csv
+from obygaze_features.store.records import COLUMNS, StoredClip, parse_clips_csv
 from obygaze_features.store.store_files import StoreFiles, gone, guarded, whole
 
 if TYPE_CHECKING:
@@ -80,21 +80,11 @@ class Group:
         self._chunks: dict[str, tuple[int, ...] | None] = {}
         self.arrays = tuple(name for name in FEATURE_ARRAYS if name in self._arrays)
         self._check_rows_exist()
+        for name, array in self._arrays.items():
+            self._check_layout(name, array)
         self.clip_ids = tuple(self.raw("clip").tolist())
         self.status: NDArray[np.uint8] = self.raw("status")
         self.usable: NDArray[np.bool_] = np.isin(self.status, _DONE_CODES)
-        for name, array in self._arrays.items():
-            expected = (len(self.clip_ids), *array.shape[1:])
-            if (
-                array.shape != expected
-                or array.ndim != len(ARRAYS[name].dims)
-                or array.chunks[1:] != array.shape[1:]
-                or _dtype_name(array) not in ARRAYS[name].dtypes
-            ):
-                raise StoreError(
-                    f"{files.where}, array {self.name}/{name}: "
-                    f"{array.dtype} {list(array.shape)} does not fit the format"
-                )
         self.n_frames: int = self._array("time_s").shape[1]
 
     def __repr__(self) -> str:
@@ -266,12 +256,33 @@ class Group:
     def _check_rows_exist(self) -> None:
         """Refuse metadata that claim more clips than are stored, before memory is asked for them."""
         n_clips = self._array("status").shape[0]
+        if n_clips > HARMLESS // 64 and n_clips > self._files.size(TABLE) // len(COLUMNS):
+            raise StoreError(
+                f"{self._where}, group {self.name}: the metadata ask for {n_clips} clips, "
+                f"more than {TABLE} has"
+            )
         last = max(n_clips - 1, 0) // block_rows("status", n_clips)
         name = f"{FEATURES}/{self.name}/status/c/{last}"
         try:
             self._files.size(name)
         except FileNotFoundError:
             raise gone(self._files, name) from None
+
+    def _check_layout(self, name: str, array: zarr.Array[Any]) -> None:
+        """Refuse metadata that no sealed store has before a chunk is read: codecs make much of few bytes."""
+        where, dtype = f"{self._where}, array {self.name}/{name}", _dtype_name(array)
+        if (
+            array.shape[:1] != self._array("status").shape[:1]
+            or array.ndim != len(ARRAYS[name].dims)
+            or array.chunks[1:] != array.shape[1:]
+            or dtype not in ARRAYS[name].dtypes
+        ):
+            raise StoreError(f"{where}: {array.dtype} {list(array.shape)} does not fit the format")
+        expected = array_layout(name, array.shape, dtype, ())
+        if codec_names(array.metadata.to_dict()) != codec_names(expected):
+            raise StoreError(f"{where}: codecs: not as the format demands, so it is not read")
+        if dtype == "string" and array.chunks[0] != block_rows(name, array.shape[0]):
+            raise StoreError(f"{where}: chunks of {array.chunks[0]} clips do not fit the format")
 
     def _check_chunk(self, name: str, array: zarr.Array[Any], row: int) -> None:
         """Refuse metadata whose chunk is larger than the stored object."""
@@ -300,12 +311,14 @@ class Group:
     def _rows_of(self, name: str, rows: slice) -> NDArray[Any]:
         array = self._array(name)
         start, stop, _ = rows.indices(array.shape[0])
-        if start < stop and array.dtype.kind != "T":
+        folder = f"{FEATURES}/{self.name}/{name}"
+        if array.dtype.kind == "T":
+            return read_strings(self._files, folder, array.chunks[0], range(start, stop))
+        if start < stop:
             self._check_chunk(name, array, start)
         chunk = self._plain_chunk(name)
         if chunk is None or not self._in_place(name, start, stop - start):
             return np.asarray(array[rows])
-        folder = f"{FEATURES}/{self.name}/{name}"
         return read_chunks(self._files, folder, chunk, np.dtype(array.dtype), range(start, stop))
 
     def _in_place(self, name: str, start: int, n_rows: int) -> bool:

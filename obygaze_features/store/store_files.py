@@ -150,8 +150,17 @@ def digest_of(files: StoreFiles, name: str) -> str:
 
 T = TypeVar("T")
 
-UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError, NotImplementedError)
-"""What zarr and JSON raise for bytes that are not what they should be."""
+UNREADABLE = (
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    RuntimeError,
+    NotImplementedError,
+    MemoryError,
+)
+"""What zarr and JSON raise for bytes that are not what they should be, or ask for more than there is."""
 
 
 def whole(files: StoreFiles, name: str) -> bytes:

@@ -1,16 +1,32 @@
 """What fuzzing and bit flips found, once each: see benchmarks/fuzz.py and benchmarks/survive.py."""
 
+import gzip
+import json
 import struct
+import tracemalloc
 import zipfile
 import zlib
 
+import numpy as np
 import pytest
+from fastcrc.crc32 import iscsi as crc32c
+from numcodecs.zstd import Zstd
 
 from obygaze_features.io import file_sha256
 from obygaze_features.store import StoreError, open_store, read_stage, verify
 from obygaze_features.store.files_zip import open_zip
 from obygaze_features.store.publish import pack
-from obygaze_features.store.store_files import FolderFiles, digests_bytes, parse_digests, tag_files
+from obygaze_features.store.store_files import (
+    FolderFiles,
+    digests_bytes,
+    info_bytes,
+    oxum,
+    parse_digests,
+    parse_info,
+    payload_files,
+    tag_files,
+)
+from obygaze_features.store.testing import seal_arrays
 from obygaze_features.store.transfer import download
 
 from .toy_stores import sealed, staged
@@ -130,3 +146,107 @@ def test_a_line_of_endless_json_is_a_damaged_line(tmp_path):
     journal.write_bytes(line + journal.read_bytes())
     assert [damage.partition(": ")[0] for damage in stage.damage()] == [f"{journal}, line 1"]
     assert not stage.missing()
+
+
+# --- a few bytes that ask for much memory
+
+
+def resealed(store):
+    """Make every digest, and the sizes, fit what is in the store now."""
+    payload = payload_files(store)
+    (store / MANIFEST).write_bytes(digests_bytes({name: file_sha256(store / name) for name in payload}))
+    info = parse_info((store / "bag-info.txt").read_bytes())
+    (store / "bag-info.txt").write_bytes(info_bytes({**info, "Payload-Oxum": oxum(store, payload)}))
+    retag(store)
+
+
+def with_checksum(data):
+    return data + crc32c(data).to_bytes(4, "little")
+
+
+def frame_of_runs(blocks):
+    """A Zstandard frame of blocks of 128 KB of one byte each, 4 bytes a block, that does not say its size."""
+    head = b"\x28\xb5\x2f\xfd\x00\x58"
+    body = [
+        (1 << 17 << 3 | 1 << 1 | (number == blocks - 1)).to_bytes(3, "little") for number in range(blocks)
+    ]
+    return head + b"".join(block + b"\0" for block in body)
+
+
+STRING_BOMBS = {
+    "claims 1.2e9 items": with_checksum(Zstd().encode((1_200_000_000).to_bytes(4, "little"))),
+    "runs of 8 GB": with_checksum(frame_of_runs(65_536)),
+    "says 512 MB": with_checksum(
+        b"\x28\xb5\x2f\xfd\xa0" + (1 << 29).to_bytes(4, "little") + frame_of_runs(4096)[6:]
+    ),
+    "longer than itself": with_checksum(Zstd().encode(b"\x14\0\0\0" + b"\xff" * 8)),
+}
+
+
+@pytest.mark.parametrize("what", STRING_BOMBS)
+def test_strings_larger_than_the_table_of_clips_are_refused_before_memory_is_asked_for(store, what):
+    (store / "data/features.zarr/toy/clip/c/0").write_bytes(STRING_BOMBS[what])
+    resealed(store)
+    assert verify(store).ok
+    tracemalloc.start()
+    try:
+        with pytest.raises(StoreError, match=r"clip/c/0: this chunk (is damaged|claims more than)"):
+            open_store(store)["toy"]
+        assert "this chunk" in " ".join(problem.what for problem in verify(store, "full").problems)
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_codecs_that_the_format_does_not_allow_are_refused_before_a_chunk_is_read(store):
+    array = store / "data/features.zarr/toy/pooled"
+    for file in (array / "zarr.json", store / "data/features.zarr/zarr.json"):
+        document = json.loads(file.read_bytes())
+        within = document
+        if "consolidated_metadata" in document:
+            within = document["consolidated_metadata"]["metadata"]["toy/pooled"]
+        within["codecs"] = [
+            {"name": "bytes", "configuration": {"endian": "little"}},
+            {"name": "gzip", "configuration": {"level": 9}},
+        ]
+        file.write_text(json.dumps(document), encoding="utf-8")
+    (array / "c/0/0").write_bytes(gzip.compress(bytes(200_000_000), 1))
+    resealed(store)
+    tracemalloc.start()
+    try:
+        with pytest.raises(StoreError, match="toy/pooled: codecs: not as the format demands"):
+            open_store(store)["toy"]
+        whats = [problem.what for problem in verify(store, "full").problems]
+        assert any("codecs: not as the format demands" in what for what in whats)
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_more_clips_than_the_table_has_are_refused_before_memory_is_asked_for(store):
+    n_clips = 10**12
+    root = store / "data/features.zarr"
+    document = json.loads((root / "zarr.json").read_bytes())
+    for node in document["consolidated_metadata"]["metadata"].values():
+        if node["node_type"] == "array":
+            node["shape"][0] = n_clips
+    (root / "zarr.json").write_text(json.dumps(document), encoding="utf-8")
+    (root / f"toy/status/c/{(n_clips - 1) // 1024}").write_bytes(b"x")
+    with pytest.raises(StoreError, match="the metadata ask for 1000000000000 clips, more than"):
+        open_store(store)["toy"]
+
+
+def test_memory_that_is_not_there_is_a_message(store, monkeypatch):
+    def no_memory(*_):
+        raise MemoryError("Unable to allocate 6 GiB")
+
+    opened = open_store(store)["toy"]
+    monkeypatch.setattr("obygaze_features.store.group.read_chunks", no_memory)
+    with pytest.raises(StoreError, match=r"toy/pooled: damaged \(Unable to allocate 6 GiB\)"):
+        opened.pooled()
+
+
+def test_strings_beyond_a_chunk_are_read_as_they_were_sealed(tmp_path):
+    ids = {f"clip {row:05d} \U0001f3ac" * 3: "m" for row in range(1500)}
+    path = seal_arrays(tmp_path / "many", ids, {"toy": {"pooled": np.zeros((1500, 2), np.float32)}})
+    assert open_store(path)["toy"].clip_ids == tuple(sorted(ids))
