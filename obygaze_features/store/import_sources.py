@@ -180,7 +180,7 @@ def hdf5_pieces(path: Path) -> Iterator[tuple[dict[str, Piece], dict[str, str]]]
         with naming_damage(str(path)):
             if "X" in file and "obs" in file:
                 raise StoreError(f"{path}: is AnnData; --from table reads it")
-            for group in _groups(file, str(path)):
+            for group in _groups(file, str(path), {}):
                 key = text_of(group.attrs, "clip") or group.name.strip("/")
                 where = f"{path}, group {group.name}"
                 if key in found:
@@ -213,8 +213,11 @@ def naming_damage(where: str) -> Iterator[None]:
         raise StoreError(f"{where}: damaged HDF5 ({str(error)[:200]})") from error
 
 
-def _groups(node: h5py.Group, where: str, depth: int = 0) -> Iterator[h5py.Group]:
-    """Yield every group below that holds a dataset."""
+def _groups(node: h5py.Group, where: str, seen: dict[int, str], depth: int = 0) -> Iterator[h5py.Group]:
+    """Yield every group below that holds a dataset; `seen` is where the others lie -> their first name.
+
+    Hard links give a group many names: a few levels of such groups have more paths than could ever be walked.
+    """
     if depth > DEEPEST:
         raise StoreError(f"{where}: groups within groups, more than {DEEPEST} deep")
     for name in node:
@@ -224,8 +227,15 @@ def _groups(node: h5py.Group, where: str, depth: int = 0) -> Iterator[h5py.Group
         if isinstance(child, h5py.Group):
             if any(isinstance(plain_node(child, key), h5py.Dataset) for key in child):
                 yield child
-            else:
-                yield from _groups(child, where, depth + 1)
+                continue
+            place = h5py.h5o.get_info(child.id).addr
+            if place in seen:
+                raise StoreError(
+                    f"{where}: {node.name.rstrip('/')}/{name} is the same group as {seen[place]}; "
+                    "expected one place for every group of clips"
+                )
+            seen[place] = f"{node.name.rstrip('/')}/{name}"
+            yield from _groups(child, where, seen, depth + 1)
 
 
 def plain_node(group: h5py.Group, name: str) -> object:
@@ -235,6 +245,7 @@ def plain_node(group: h5py.Group, name: str) -> object:
 
 def _read_group(group: h5py.Group, where: str) -> dict[str, NDArray[Any]]:
     arrays = {}
+    size = 0
     with naming_damage(where):
         for name in group:
             dataset = plain_node(group, name)
@@ -242,7 +253,8 @@ def _read_group(group: h5py.Group, where: str) -> dict[str, NDArray[Any]]:
                 raise StoreError(f"{where}: {name} is not a plain dataset of this file")
             if dataset.dtype.kind not in "fiu" or dataset.shape is None:
                 raise StoreError(f"{where}: {name} holds {dataset.dtype}, expected numbers")
-            refuse_giants(int(dataset.size) * dataset.dtype.itemsize, where)
+            size += int(dataset.size) * dataset.dtype.itemsize
+            refuse_giants(size, where)
             arrays[name] = np.asarray(dataset[()])
     return arrays
 

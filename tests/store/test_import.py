@@ -243,7 +243,7 @@ def test_hdf5_that_reaches_outside_itself_is_refused(tmp_path):
         "soft": "b is a link",
         "raw": "x is not a plain dataset",
         "huge": "4398046511104 bytes for one clip",
-        "loop": "more than 8 deep",
+        "loop": "c is the same group as .*a; expected one place",
     }.items():
         with (
             pytest.raises(StoreError, match=message),
@@ -275,3 +275,36 @@ def test_an_imported_store_verifies_in_full(tmp_path):
     store = imported(tmp_path, pieces(a=row("a"), b=row("b"), c=row("c")))
     report = verify(store.path, "full")
     assert report.ok, report.problems
+
+
+def test_groups_linked_many_times_are_refused_not_walked(tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        below = file.create_group("0")
+        for level in range(6):
+            above = file.create_group(f"level {level}")
+            for number in range(40):
+                above[f"{number}"] = below
+            below = above
+    said = r"x\.h5: .* is the same group as /.*; expected one place"
+    with pytest.raises(StoreError, match=said), hdf5_pieces(tmp_path / "x.h5"):
+        pass
+
+
+def test_one_dataset_under_many_names_counts_each_time(tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        clip = file.create_group("clip")
+        clip["0"] = file.create_dataset(
+            "empty", (1 << 26,), np.float64, chunks=(1 << 20,)
+        )  # 512 MB of fill value
+        del file["empty"]
+        for number in range(1, 30):
+            clip[f"{number}"] = clip["0"]
+    with hdf5_pieces(tmp_path / "x.h5") as (pieces, _), pytest.raises(StoreError, match="expected at most"):
+        _read_sizes(pieces["clip"])
+
+
+def _read_sizes(piece):
+    """Load with every dataset read as if it were empty: only the sizes are of interest."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(h5py.Dataset, "__getitem__", lambda *_: np.zeros(1))
+        piece.load()
