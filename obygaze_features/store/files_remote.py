@@ -6,6 +6,7 @@ do (AWS_* variables, instance roles, `hf auth login`). A place on the Hugging Fa
 """
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 READERS = 8
 """Requests under way at a time."""
-STEP = 1 << 16
-"""Bytes that come at a time; when a connection breaks, fewer than these are lost."""
+STEP, SLOW_S = 1 << 16, 60.0
+"""A server that sends fewer bytes than STEP in so many seconds is given up."""
 LARGEST_READ = 1 << 30
 """What a server may make us hold in memory at once."""
 
@@ -135,7 +136,7 @@ class HttpFiles:
                 raise StoreError(
                     f"{self.where}/{name}: {last - first} bytes are more than this file should have"
                 )
-            return result.bytes().to_bytes()
+            return b"".join(self._blocks(result, name))
 
     def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
         """Read the beginning of a file into a buffer; nothing else is held in memory."""
@@ -153,8 +154,25 @@ class HttpFiles:
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks as they come."""
         with asking(self.where, name):
-            for block in self._get(name, start, None).stream(min_chunk_size=STEP):
-                yield bytes(block)
+            yield from self._blocks(self._get(name, start, None), name)
+
+    def _blocks(self, result: "GetResult", name: str) -> Iterator[bytes]:
+        """Yield what comes; a server that sends hardly anything is given up.
+
+        Blocks are taken as the network brings them: larger ones of a slow server might never be full.
+        """
+        until, came = time.monotonic() + SLOW_S, 0
+        for block in result.stream(min_chunk_size=1):
+            yield bytes(block)
+            came += len(block)
+            now = time.monotonic()
+            if came >= STEP:
+                until, came = now + SLOW_S, 0
+            elif now > until:
+                raise StoreError(
+                    f"{self.where}/{name}: the server sends less than {STEP // 1024} KiB in {SLOW_S:.0f} s; "
+                    "run the command again later (a pull goes on where it stopped)"
+                )
 
     def _get(self, name: str, start: int, stop: int | None) -> "GetResult":
         import obstore  # noqa: PLC0415 - obygaze[remote]
@@ -226,7 +244,8 @@ def asking(where: str, name: str) -> Iterator[None]:
             raise InterruptedTransferError(
                 f"no server answers at {urlsplit(where).netloc or where}; check the address of {where}"
             ) from None
-        kind = InterruptedTransferError if isinstance(error, GenericError) else StoreError
+        again = isinstance(error, GenericError) and "redirect" not in str(error)
+        kind = InterruptedTransferError if again else StoreError
         raise kind(f"{where}/{name}: {_line(error)}") from None
 
 

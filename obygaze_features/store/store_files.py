@@ -364,6 +364,12 @@ def parse_info(data: bytes) -> dict[str, str]:
     return {label: value for label, colon, value in pairs if colon}
 
 
+def most_bytes(info: bytes) -> int:
+    """Return what no file of a store is larger than, by bag-info.txt: the payload, at least 16 MB."""
+    octets = parse_info(info).get("Payload-Oxum", "").partition(".")[0]
+    return max(1 << 24, int(octets) if octets.isdecimal() else 0)
+
+
 def write_bag(root: Path, info: Mapping[str, str], card: str) -> None:
     """Write the tag files of a store whose payload is complete."""
     payload = payload_files(root)

@@ -35,7 +35,7 @@ from obygaze_features.store.store_files import (
     chunk_of,
     fetch_bytes,
     listed,
-    parse_info,
+    most_bytes,
 )
 
 
@@ -283,8 +283,7 @@ class _Transfer:
         self._limit = 1 << 62
         self._total = len(self._digests)
         self._fetch(BAG_INFO)
-        said = parse_info(self._path(BAG_INFO).read_bytes()).get("Payload-Oxum", "").partition(".")[0]
-        self._limit = max(1 << 24, int(said) if said.isdecimal() else 0)
+        self._limit = most_bytes(self._path(BAG_INFO).read_bytes())
         self._fetch(TABLE)
         table = parse_clips_csv(self._path(TABLE).read_bytes(), f"{self._files.where}/{TABLE}")
         wanted = wanted_files(self._digests, table, arrays, clips)

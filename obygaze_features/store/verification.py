@@ -29,6 +29,7 @@ from obygaze_features.store.store_files import (
     StoreFiles,
     absent_files,
     chunk_of,
+    most_bytes,
     parse_digests,
     parse_info,
 )
@@ -80,6 +81,10 @@ class VerifyReport:
 
 HASHERS = 4
 """Files digested at a time: hashlib lets other threads run meanwhile."""
+
+
+LONGER = "longer than the whole store"
+"""In place of the digest of a file that was not read to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +160,11 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | None = N
 def _look(
     files: StoreFiles, names: Sequence[str], *, digests: bool, progress: Progress | None = None
 ) -> dict[str, _Found | None]:
-    """Measure files; None for what is not an ordinary file. What a server has lost is left out."""
+    """Measure files; None for what is not an ordinary file. What a server has lost is left out.
+
+    No more is read of a file than its whole store should have: a server may send on and on.
+    """
+    most = _most(files)
 
     def look(name: str) -> tuple[str, _Found | None] | None:
         try:
@@ -163,11 +172,7 @@ def _look(
                 return name, None
             if not digests:
                 return name, _Found(files.size(name), "")
-            size, found = 0, hashlib.sha256()
-            for block in files.stream(name):
-                size += len(block)
-                found.update(block)
-            return name, _Found(size, found.hexdigest())
+            return name, _digest(files, name, most)
         except FileNotFoundError:
             return None
 
@@ -179,6 +184,23 @@ def _look(
             if progress is not None:
                 progress(done, len(names))
         return found
+
+
+def _digest(files: StoreFiles, name: str, most: int) -> _Found:
+    size, found = 0, hashlib.sha256()
+    for block in files.stream(name):
+        size += len(block)
+        found.update(block)
+        if size > most:
+            return _Found(size, LONGER)
+    return _Found(size, found.hexdigest())
+
+
+def _most(files: StoreFiles) -> int:
+    try:
+        return most_bytes(files.read(BAG_INFO))
+    except (FileNotFoundError, IsADirectoryError):
+        return most_bytes(b"")
 
 
 def _check_format(files: StoreFiles) -> Iterator[Problem]:
@@ -237,6 +259,9 @@ def _compare(
     n_clips = _count_clips(files) if changed else 0
     for name in changed:
         lies = _what_lies_in(name, n_clips)
+        if found[name] == LONGER:
+            yield Problem(name, f"is longer than the whole store, by {BAG_INFO}; it was not read to its end")
+            continue
         yield Problem(name, f"changed: its SHA-256 is not the one in {manifest}{lies}")
 
 
