@@ -169,7 +169,7 @@ def write_new(path: Path, data: bytes) -> None:
             os.close(descriptor)
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Write every byte, however many calls the system needs."""
     view = memoryview(data)
     while view:
