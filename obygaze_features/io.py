@@ -210,13 +210,27 @@ def sync_tree(root: Path) -> None:
 
 # --- locks
 # ---------------------------------------------------------------------------
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+
+
 def hold(descriptor: int, *, wait: bool = True) -> bool:
-    """Lock an open file or folder until it is closed or the process ends; return whether the lock was got."""
+    """Lock an open file or folder until it is closed or the process ends; return whether the lock was got.
+
+    Raises
+    ------
+    StoreError
+        If the file system has no locks.
+    """
     import fcntl  # noqa: PLC0415 - not on Windows, where stores can be read but not written
 
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
+        if error.errno in _NO_LOCKS:
+            raise StoreError(
+                f"this file system has no locks ({error.strerror}): work in a folder on another one, "
+                "or mount this one with them (Lustre: -o flock)"
+            ) from None
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
             raise
         return False
@@ -232,7 +246,13 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        got = hold(descriptor, wait=wait)
+        try:
+            got = hold(descriptor, wait=wait)
+        except StoreError as error:
+            if path.is_dir():
+                with suppress(OSError):  # made for this lock; what is not empty stays
+                    path.rmdir()
+            raise StoreError(f"{path}: {error}") from None
         yield got and path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())
     finally:
         os.close(descriptor)

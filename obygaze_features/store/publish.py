@@ -142,7 +142,12 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     sizes = {name: files.size(name) for name in names}
     partial = out.with_name(out.name + PARTIAL_SUFFIX)
     with naming(partial), os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
-        if not hold(file.fileno(), wait=False):
+        try:
+            ours = hold(file.fileno(), wait=False)
+        except StoreError as error:
+            partial.unlink()
+            raise StoreError(f"{out}: {error}") from None
+        if not ours:
             raise StoreError(f"{partial}: another process is packing this store")
         # The other may have finished since: what was opened and locked is then its zip, under its final name.
         if not partial.exists() or not os.path.samestat(os.fstat(file.fileno()), partial.stat()):

@@ -1,6 +1,7 @@
 """Packing: one zip, the same bytes every time, read where it lies; every other zip is refused in one line."""
 
 import copy
+import errno
 import os
 import random
 import shutil
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.store import StoreError, open_store, publish, verify
+from obygaze_features.store.export import export_hdf5
 from obygaze_features.store.files_zip import open_zip
 from obygaze_features.store.publish import pack
 from obygaze_features.store.store_files import FolderFiles
@@ -149,6 +151,22 @@ def test_a_zip_that_came_before_the_lock_is_not_replaced(pristine, tmp_path, mon
         pack(FolderFiles(pristine), tmp_path / "x.zip")
     assert [path.name for path in tmp_path.iterdir()] == ["x.zip"]
     assert (tmp_path / "x.zip").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_named_with_a_remedy(pristine, tmp_path, monkeypatch, number):
+    def no_locks(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    said = r"this file system has no locks .*: work in a folder on another one, or mount"
+    with pytest.raises(StoreError, match=rf"x\.zip: {said}"):
+        pack(FolderFiles(pristine), tmp_path / "x.zip")
+    with pytest.raises(StoreError, match=rf"copy\.pulling: {said}"):
+        download(FolderFiles(pristine), tmp_path / "copy")
+    with pytest.raises(StoreError, match=said):
+        export_hdf5(open_store(pristine), "toy", tmp_path / "x.h5")
+    assert not list(tmp_path.iterdir())
 
 
 def forge(path, packed, change):
