@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from obygaze_models.dataset import Dataset, load_dataset
     from obygaze_models.evaluation.compare import compare, side
     from obygaze_models.evaluation.evaluate import evaluate
+    from obygaze_models.evaluation.localise import localise
     from obygaze_models.evaluation.predictions import Predictions
     from obygaze_models.evaluation.run import Run
     from obygaze_models.evaluation.run_folder import read_run, saved, write_run
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     )
     from obygaze_models.obygaze12 import paper
     from obygaze_models.prediction.final import save_models
+    from obygaze_models.prediction.frames import predict_frames
     from obygaze_models.prediction.model import load_model
     from obygaze_models.prediction.predict import predict
     from obygaze_models.protocol import find_target, leave_one_movie_out, splits
@@ -64,8 +66,10 @@ __all__ = [
     "linear_probe",
     "load_dataset",
     "load_model",
+    "localise",
     "paper",
     "predict",
+    "predict_frames",
     "read_run",
     "run_report",
     "save_models",
@@ -100,7 +104,9 @@ _HOMES = {
     "load_dataset": "dataset",
     "load_model": "prediction.model",
     "paper": "obygaze12.paper",
+    "localise": "evaluation.localise",
     "predict": "prediction.predict",
+    "predict_frames": "prediction.frames",
     "read_run": "evaluation.run_folder",
     "run_report": "report.evaluation",
     "save_models": "prediction.final",
