@@ -83,6 +83,10 @@ def store_format() -> Schema:
         "items": sha256,
         "minItems": 1,
     }
+    document["$defs"]["attributes"]["properties"]["devices"] = {
+        "type": "object",
+        "additionalProperties": {"type": "integer", "minimum": 1},
+    }
     return _plain(document)
 
 
@@ -231,6 +235,7 @@ def _journal(sha256: Schema) -> Schema:
         "bytes": {"type": "integer", "minimum": 0},
         "duration_s": {"type": "number"},
         "sha256": sha256,
+        "device": {"type": "string", "minLength": 1},
     }
     entry = _object(
         row={"type": "integer", "minimum": 0},

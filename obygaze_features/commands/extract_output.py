@@ -1,6 +1,7 @@
 """What `obygaze extract` shows: progress, what it would cost, and what became of it."""
 
 import json
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -118,6 +119,22 @@ def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def logs_as_notes() -> Iterator[None]:
+    """Print what the library logs, such as a lack of memory on a card, as notes."""
+    logger, handler = logging.getLogger("obygaze_features"), _Notes()
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
 
 
 def note(text: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.commands.manifest_import import (
+from obygaze_features.commands.manifest_output import (
     PATH,
     force_option,
     out_option,

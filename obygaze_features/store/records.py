@@ -163,7 +163,8 @@ class ClipResult:
     reason
         One line for a person; required unless ok.
     source
-        What is known of the file: bytes, duration_s, sha256; each may be left out.
+        What is known of the file: bytes, duration_s, sha256; and of the run: device, the card that computed
+        the features (left out of a CPU's). Each may be left out.
     groups
         Group name -> features; all groups of the stage, or none when failed.
     """
@@ -194,9 +195,10 @@ def _source(source: Mapping[str, object], where: str) -> dict[str, object]:
             and not isinstance(value, bool)
             and bool(np.isfinite(value)),
             "sha256": fits(value, Hex64),
+            "device": isinstance(value, str) and bool(value),
         }.get(name)
         if good is None:
-            raise StoreError(f"{where}, source: {name!r} is not one of bytes, duration_s, sha256")
+            raise StoreError(f"{where}, source: {name!r} is not one of bytes, duration_s, sha256, device")
         if not good:
             raise StoreError(f"{where}, source: {name} {value!r} is not what it should be")
     return plain

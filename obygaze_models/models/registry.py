@@ -14,6 +14,7 @@ from obygaze_models.models.spec import Kind, ModelSpec, as_spec, find_models
 HOMES = (
     "models.linear",
     "models.mlp",
+    "models.attention",
     "concepts.bottleneck",
     "concepts.cav",
     "models.baselines",
@@ -37,7 +38,7 @@ def models_for(
     *,
     imbalance: Imbalance = "none",
 ) -> list[ModelSpec]:
-    """List the requested models and their baselines.
+    """List the requested models, the ones that stand beside them, and their baselines.
 
     Parameters
     ----------
@@ -69,6 +70,10 @@ def models_for(
             for one in dict.fromkeys(listed)
         ]
     named = {spec.name for spec in specs}
+    for name in dict.fromkeys(name for spec in specs for name in spec.beside):
+        if name not in named:
+            specs.append(BUILTIN[name])
+            named.add(name)
     for spec in specs:
         if sum(spec.name == other.name for other in specs) > 1:
             raise ModelError(f"two models are called {spec.name!r}: give each a name of its own")
