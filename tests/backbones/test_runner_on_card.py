@@ -184,7 +184,9 @@ def test_what_is_under_way_ends_and_its_memory_is_given_back_before_less_is_trie
 
     def fails(what, _number):
         pins.extend([what] * (what == "pin"))
-        return out_of_memory("driver") if what == "pin" and len(pins) in (6, 7) else None  # of the second slot
+        return (
+            out_of_memory("driver") if what == "pin" and len(pins) in (6, 7) else None
+        )  # of the second slot
 
     card = Card(fails=fails)
     run, found = on_the_card([clips(10)], card, clips_at_once=4)
