@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -22,7 +22,7 @@ from obygaze_features.io import NO_LICENCE
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe
 
-PRECISIONS = {
+PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16", "bfloat16-weights"]] = {
     "fp32": "float32",
     "bf16": "bfloat16",
     "fp16": "float16",
@@ -47,6 +47,7 @@ OF_FRAMES = {
     "same_device": "--same-device",
     "engine": "--engine",
     "workers": "--workers",
+    "gpus": "--gpus",
     "timeout_s": "--timeout",
     "strict": "--strict",
     "hash_sources": "--hash-sources",
@@ -69,6 +70,23 @@ class Shard(click.ParamType[tuple[int, int]]):
         if not (part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
             self.fail(f"'{value}' is not i/n with i from 0 to n-1, as in 0/4", param, ctx)
         return int(part), int(parts)
+
+
+class Numbers(click.ParamType[tuple[int, ...]]):
+    """Numbers of GPUs: `0,1,3`."""
+
+    name = "0,1,..."
+
+    def convert(
+        self, value: str | tuple[int, ...], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Read `0,1,3`."""
+        if isinstance(value, tuple):
+            return value
+        parts = [part.strip() for part in value.split(",")] if value else []
+        if not all(part.isdecimal() for part in parts):
+            self.fail(f"'{value}' is no list of numbers such as 0,1", param, ctx)
+        return tuple(map(int, parts))
 
 
 @click.command()
@@ -133,6 +151,12 @@ class Shard(click.ParamType[tuple[int, int]]):
     "--workers", type=click.IntRange(1), help="Number of decoding processes.  [default: the usable cores]"
 )
 @click.option(
+    "--gpus",
+    type=Numbers(),
+    default="",
+    help="GPUs of this machine that share the clips and the cores, a process each, such as 0,1,3.",
+)
+@click.option(
     "--batch-size", type=click.IntRange(1), help="Rows to encode together.  [default: 8 clips or 64 texts]"
 )
 @click.option(
@@ -153,8 +177,8 @@ class Shard(click.ParamType[tuple[int, int]]):
 @click.option(
     "--shard",
     type=Shard(),
-    help="Process shard i of n (0-based). Shards never seal the store.  [default: "
-    "all clips, or the shard of a Slurm job array]",
+    help="Process shard i of n (0-based). Shards, and tasks of job arrays, never seal the store.  [default: "
+    "all clips, or the shard of a task of a Slurm job array from 0 to n-1]",
 )
 @click.option("--retry-failed", is_flag=True, help="Retry clips that failed before.")
 @click.option("--corpus", help="Name of the corpus in the store.  [default: the manifest's name]")
@@ -187,8 +211,9 @@ def extract(
     Finished clips are saved in STORE.staging at once. When every clip is done or failed with a reason,
     the staging folder is sealed as STORE-VERSION, which never changes.
 
-    With several backbones, each clip is decoded once for all. With several GPUs, run one job per GPU (--shard
-    and CUDA_VISIBLE_DEVICES) or use --engine ray. docs/slurm.md has complete job scripts.
+    With several backbones, each clip is decoded once for all. Several GPUs of one machine share the clips
+    with --gpus 0,1; several machines with a job array (--shard) or --engine ray. docs/slurm.md has complete
+    job scripts.
 
     The backbones clip-text and sentence read texts: MANIFEST is then a CSV with text_id and text, or with
     caption_id and caption, or a .txt with one text per line. Texts longer than the backbone's limit are cut
@@ -207,6 +232,7 @@ def extract(
           --dtype bf16
       obygaze extract films.csv stores/films --backbone xclip-lsmdc \\
           --weights pytorch_model.bin.4
+      obygaze extract films.csv stores/films --backbone xclip --gpus 0,1
       obygaze extract films.csv stores/films --shard 3/8         one of eight jobs
       obygaze extract stills.csv stores/stills --backbone clip        still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
@@ -226,8 +252,16 @@ def extract(
     compute = {option: settings.pop(option) for option in COMPUTE}
     recipes = read_recipes(names, n_frames, named, compute)
     shard = choose_shard(shard)
+    of_array = "SLURM_ARRAY_TASK_ID" in os.environ  # others may still write: a job that waits for them seals
     work = prepare(
-        manifest, store, recipes, n_frames=n_frames, shard=shard, sealing=not no_seal, note=note, **settings
+        manifest,
+        store,
+        recipes,
+        n_frames=n_frames,
+        shard=shard,
+        sealing=not (no_seal or of_array),
+        note=note,
+        **settings,
     )
     if dry_run:
         show_estimate(work.estimate(), as_json=as_json)
@@ -236,7 +270,7 @@ def extract(
         stage, report = work.run(stopped=stop, watch=progress)
     sealed = None if stop() else work.seal(stage)
     show_outcome(stage, report, sealed, stop, as_json=as_json, unit=work.unit)
-    if shard[1] > 1 and not (stop() or stage.missing(shard)):
+    if (shard[1] > 1 or of_array) and not (stop() or stage.missing(shard)):
         stated = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
         note(
             f"shard {shard[0]}/{shard[1]} is done. "

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from tabulate import tabulate
 
-from obygaze_features.commands.screen import table
 from obygaze_features.io import progress_bar
+from obygaze_features.screen import table
 from obygaze_features.store.format import TABLE
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def show_estimate(what: "Estimate | TextEstimate", *, as_json: bool) -> None:
         with_workers = f" with {what.workers} workers" if what.unit == "clip" else ""
         time = f"about {_duration(what.seconds)}{with_workers}, from {what.tried} {what.unit}s tried now"
     rows = [*facts, ("feature bytes", f"{what.feature_bytes:,}"), ("time", time)]
-    click.echo(tabulate(rows, tablefmt="plain"))
+    click.echo(table(rows))
 
 
 def show_outcome(

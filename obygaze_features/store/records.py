@@ -22,7 +22,7 @@ _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # a text may have several lines
 
 
 def one_line(text: str, what: str) -> str:
-    """Return a text that fits a line of a table, or raise a StoreError that says what it was."""
+    """Return a text of one line, or raise a StoreError that names the field."""
     if _CONTROL.search(text):
         raise StoreError(f"{what}: {text!r} should be one line of text without control characters")
     return text
@@ -155,7 +155,7 @@ class ClipFeatures:
 
 @dataclass(frozen=True)
 class ClipResult:
-    """What became of one clip.
+    """The result of one clip.
 
     Attributes
     ----------
