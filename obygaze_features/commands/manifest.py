@@ -13,7 +13,7 @@ from obygaze_features.commands.manifest_output import (
     refuse_to_replace,
     write,
 )
-from obygaze_features.commands.screen import table
+from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
