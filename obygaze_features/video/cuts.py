@@ -79,7 +79,8 @@ class OwnDetector:
     def add(self, _frame: VideoFrame, small: Grey, /) -> None:
         """Take the next frame."""
         fine = small.astype(np.float32)
-        own = (fine[::2, ::2] + fine[::2, 1::2] + fine[1::2, ::2] + fine[1::2, 1::2]) / 4
+        summed = fine[::2, ::2] + fine[::2, 1::2] + fine[1::2, ::2] + fine[1::2, 1::2]
+        own = np.asarray(summed / 4, np.float32)
         pictures = self._last
         self._step.append(change(pictures[-1], own) if pictures else 0.0)
         pictures.append(own)
