@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -126,6 +127,9 @@ class Link:
                     )
         if self._error is not None:
             raise ExtractError(self._refusal(self._error)) from self._error
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(ValueError):  # not the main thread
+                signal.signal(number, signal.getsignal(number))  # Ray's C++ part put its own below Python's
         self._watcher.start()
         return True
 

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +26,7 @@ from obygaze_features.manifest import Manifest, TextList, read_manifest, read_te
 from obygaze_features.store import ClipResult, Stage, Store, open_store, read_stage, seal, staging_path
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.sealing import versioned
-from obygaze_features.store.sights import HoleGuard
+from obygaze_features.store.sights import HoleGuard, absent_files, is_lost
 
 CLIPS_AT_ONCE, TEXTS_AT_ONCE = 8, 64
 VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # given in place of a manifest
@@ -134,12 +134,9 @@ class Extraction:
         stage = Stage.open(place, self.job.planned_clips(), self.job.groups(), self.job.corpus_record())
         for damage in stage.damage():
             self.note(damage)
-        guard = HoleGuard(stage, self._videos())
-        missing = stage.missing(
-            self.shard,
-            retry_failed=self.retry_failed,
-            again=lambda entry: guard.again(entry) and not sealed.exists(),
-        )[: self.limit]
+        videos = self._videos()
+        missing = self._to_do(stage, videos)[: self.limit]
+        guard = HoleGuard(stage, videos, working=bool(missing))
         if missing and self.shard[1] == 1 and (others := stage.n_writers()):
             self.note(
                 f"{others} other process(es) are writing to {place} and may process the same {self.unit}s: "
@@ -161,6 +158,16 @@ class Extraction:
             )
         guard.refuse()
         return stage, report
+
+    def _to_do(self, stage: Stage, videos: Mapping[str, Path | None]) -> list[str]:
+        """List the clips to do, in planned order, with those that failed before their video was there."""
+        missing = stage.missing(self.shard, retry_failed=self.retry_failed)
+        if self.sealed_path.exists() or not videos:
+            return missing
+        tried = stage.missing(self.shard, retry_failed=self.retry_failed, again=is_lost)
+        lost = {clip: videos[clip] for clip in set(tried) - set(missing)}
+        gone = absent_files(path for path in lost.values() if path is not None)
+        return [clip for clip in tried if lost.get(clip) not in gone]
 
     def _videos(self) -> dict[str, Path | None]:
         """Map every clip to its video; empty of texts, which have none."""
