@@ -16,6 +16,7 @@ from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.extraction.cluster import cluster, ray
 from obygaze_features.extraction.deaths import Ledger, encode_carefully
 from obygaze_features.extraction.decode import DecodeTask, pieces
+from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.encode import encode_batch, gpu_busy_s, uses_gpu
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import POLL_S, DecodePool
@@ -23,7 +24,6 @@ from obygaze_features.extraction.recording import OnCommit, Recording
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.store import ClipResult, Stage
 from obygaze_features.store.provenance import differences
-from obygaze_features.video import decoder_versions
 
 
 def run_ray(
@@ -112,9 +112,9 @@ class Refusal:
 class Decoder:
     """Decodes the clips of one file at a time, in a process below this one that can be killed."""
 
-    def __init__(self, timeout_s: float, versions: Mapping[str, Any]) -> None:
-        self.refusal = _refusal(differences(decoder_versions(), versions), "decoder")
-        self.pool = DecodePool(1, timeout_s)
+    def __init__(self, timeout_s: float, decoder: str, record: Mapping[str, Any]) -> None:
+        self.refusal = _refusal(differences(decoder_record(decoder), record), "decoder")
+        self.pool = DecodePool(1, timeout_s, decoder)
 
     def __call__(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         """Turn a row with tasks into rows with a decoded clip each, or the reason why there is none."""
@@ -203,7 +203,7 @@ def _pipeline(
     # Decoders own the cores and encoders the GPUs: Ray never joins the two into one worker then.
     decoded = rows.flat_map(
         Decoder,
-        fn_constructor_args=(timeout_s, decoder_versions()),
+        fn_constructor_args=(timeout_s, job.decoder, decoder_record(job.decoder)),
         compute=ray.data.ActorPoolStrategy(size=decoders),
         num_cpus=1,
     )

@@ -17,6 +17,8 @@ def encode_batch(backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) ->
     outputs: dict[str, dict[str, NDArray[Any]]] = {}
     if readable:
         for backbone in backbones:
+            if backbone.name in readable[0].encoded:
+                continue
             frames = np.stack([clip.frames[backbone.name].images for clip in readable])
             outputs[backbone.name] = backbone.encode(frames)
     position = {clip.clip_id: i for i, clip in enumerate(readable)}
@@ -37,10 +39,12 @@ def gpu_busy_s(backbones: Sequence[Backbone]) -> float | None:
 def _result(clip: DecodedClip, outputs: dict[str, dict[str, NDArray[Any]]], row: int | None) -> ClipResult:
     if row is None:
         return ClipResult(clip.clip_id, "failed", clip.reason, clip.source)
-    groups = {}
+    groups = dict(clip.encoded)
     for name, arrays in outputs.items():
         mine = {array: values[row] for array, values in arrays.items()}
-        for array, values in mine.items():
+        groups[name] = ClipFeatures(clip.frames[name].time_s, clip.frames[name].frame_index, mine)
+    for name, features in groups.items():
+        for array, values in features.arrays.items():
             if not np.isfinite(values).all():
                 return ClipResult(
                     clip.clip_id,
@@ -48,5 +52,4 @@ def _result(clip: DecodedClip, outputs: dict[str, dict[str, NDArray[Any]]], row:
                     f"{name} gave values that are not finite in '{array}'",
                     clip.source,
                 )
-        groups[name] = ClipFeatures(clip.frames[name].time_s, clip.frames[name].frame_index, mine)
     return ClipResult(clip.clip_id, clip.status, clip.reason, clip.source, groups)

@@ -1,4 +1,4 @@
-"""The local engine: decode workers feed batches across clip borders; finished clips go to the stage."""
+"""The local engine: decode workers feed batches across clip borders; a thread writes what is done to the stage."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ def run_local(
     stopped: Callable[[], bool] = lambda: False,
     on_commit: OnCommit = lambda *_: None,
 ) -> RunReport:
-    """Extract some clips into a stage, in their order.
+    """Extract some clips into a stage; the first decoded are the first encoded.
 
     Memory holds at most `2 * workers + batch_size` prepared clips (of films, whose windows are decoded in one
     pass, up to `PIECE_CLIPS` for each worker) and, in each worker, one full-size frame.
@@ -45,7 +45,7 @@ def run_local(
     workers = workers or usable_cores()
     report = RunReport(engine="local")
     busy_before = gpu_busy_s(job.backbones)
-    with Recording(stage, report, on_commit) as recording, DecodePool(workers, timeout_s) as pool:
+    with Recording(stage, report, on_commit) as recording, DecodePool(workers, timeout_s, job.decoder) as pool:
         decoded = pool.decode(job.tasks(clip_ids), 2 * workers + batch_size, stopped)
         for batch in _batches(_timed(decoded, report), batch_size):
             with _clock(report, "infer_s"):
