@@ -79,10 +79,10 @@ class WorkerPool:
     work
         Applied to each task in a worker; importable by name.
     begin
-        Called first in each worker; picklable.
+        Called first in each worker, importable by name; by default nothing.
     """
 
-    def __init__(self, workers: int, work: Work, begin: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, workers: int, work: Work, begin: Callable[[], object] | None = None) -> None:
         self.workers = workers
         self._work = ForkingPickler.dumps((begin, work))
         # Not fork: the parent holds zarr's event loop and perhaps a GPU, which do not survive it.
@@ -273,7 +273,8 @@ def _serve(channel: Connection, pickled: bytes) -> None:
     files: dict[int, int] = {}
     try:
         begin, work = pickle.loads(pickled)  # noqa: S301 - from our own process
-        begin()
+        if begin is not None:
+            begin()
     except Exception as error:  # noqa: BLE001 - raised again in the parent
         channel.send(("error", _traced(error)))
         return

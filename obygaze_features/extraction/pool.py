@@ -116,6 +116,8 @@ class DecodePool:
         for number in attempt.left:
             self._slots.free(attempt.slots[number])
         left = list(attempt.left.values())
+        if not left:  # every clip was given, even if the worker died after the last
+            return []
         if event.kind == "done":
             reason = f"the decoder '{self.decoder}' gave nothing for this clip"
         elif len(attempt.slots) > 1:
