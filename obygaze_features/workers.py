@@ -1,7 +1,8 @@
 """Run tasks in worker processes that may be killed at any moment: each has a channel of its own.
 
-A killed worker takes nothing with it but the task it was given. Workers share no pipe and no lock, so that one
-that dies while it starts, waits, works or sends disturbs no other; it is replaced once there is work for it.
+A killed worker takes nothing with it but the task it was given. Workers share no pipe and no lock, so that
+one that dies while it starts, waits, works or sends disturbs no other; it is replaced once there is work
+for it.
 """
 
 import multiprocessing
@@ -27,7 +28,7 @@ Work = Callable[[Any, Mapping[int, int]], Iterator[Any]]
 """What a worker does with a task and the files it was given (number -> descriptor): it yields its items."""
 
 MOST_DEATHS = 100
-"""Deaths without any item between them after which the machine is to blame: 20 of an idle pool are survived."""
+"""Deaths without any item between them after which the machine is to blame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,8 @@ class Event:
     key
         Of the task, as it was put.
     kind
-        `item`: a part of its result. `done`: there are no more. `died`: its worker did. `late`: its worker was
-        killed at the time limit. After `died` and `late` the task is forgotten; it may be put again.
+        `item`: a part of its result. `done`: there are no more. `died`: its worker did. `late`: its worker
+        was killed at the time limit. After `died` and `late` the task is forgotten; it may be put again.
     value
         The item; or how the worker died, in words.
     """
@@ -104,9 +105,7 @@ class WorkerPool:
     ) -> None:
         self.close()
 
-    def put(
-        self, key: Hashable, task: Any, limit_s: float, files: Mapping[int, int] | None = None
-    ) -> None:
+    def put(self, key: Hashable, task: Any, limit_s: float, files: Mapping[int, int] | None = None) -> None:
         """Queue a task; its events carry the key.
 
         Parameters

@@ -50,8 +50,9 @@ class Backbone:
     libraries
         Distributions beside numpy whose versions decide the numbers.
     encode_in_worker
-        Run `encode` in the worker that decoded the clip, one clip at a time, so that only its results travel: for
-        backbones that need no weights and no device. `encode` must then be importable by name, as `prepare`.
+        Run `encode` in the worker that decoded the clip, one clip at a time, so that only its results
+        travel: for backbones that need no weights and no device. `encode` must then be importable by name,
+        as `prepare`.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """Resize frames exactly, in integer arithmetic, so that all machines give the same pixels.
 
-Everything is defined by numpy code. Where OpenCV is installed it does the same faster: its bilinear is used for sizes
-at which this build of it gives numpy's bits (builds for other processors may round in other ways), its sums always.
+Everything is defined by numpy code. Where OpenCV is installed it does the same faster: its bilinear is used
+for sizes at which this build of it gives numpy's bits (builds for other processors may round in other
+ways), its sums always.
 """
 
 import importlib

@@ -26,6 +26,7 @@ OF_FRAMES = {
     "engine": "--engine",
     "workers": "--workers",
     "timeout_s": "--timeout",
+    "decoder": "--decoder",
     "strict": "--strict",
     "hash_sources": "--hash-sources",
 }
@@ -106,6 +107,12 @@ class Shard(click.ParamType[tuple[int, int]]):
     default=600.0,
     show_default=True,
     help="Time limit for decoding one clip, in seconds.",
+)
+@click.option(
+    "--decoder",
+    default="pyav",
+    show_default=True,
+    help="What decodes the videos: pyav, or a decoder that an installed package brings.",
 )
 @click.option(
     "--strict",

@@ -65,7 +65,7 @@ class DecodeTask:
     hash_source: bool = False
 
     def wishes(self) -> dict[Hashable, tuple[Sampling, Prepare]]:
-        """Return what is to be read: each sampling with each `prepare` once, however many backbones take it."""
+        """Return what is to be read: each sampling with each `prepare` once, for all who take it."""
         return {wish_of(request): request[:2] for request in self.requests.values()}
 
 
@@ -102,8 +102,8 @@ class DecodedClip:
     Parameters
     ----------
     frames
-        Backbone name -> its frames, the same object for backbones that take the same; empty when the status is
-        `failed`.
+        Backbone name -> its frames, the same object for backbones that take the same; empty when the status
+        is `failed`.
     encoded
         Backbone name -> its features, of those that are computed in the decode worker.
     source
@@ -160,7 +160,7 @@ def decode_clip(task: DecodeTask) -> DecodedClip:
 def decode_clips(
     tasks: Sequence[DecodeTask], decode: Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
 ) -> Iterator[tuple[int, DecodedClip]]:
-    """Decode clips with a decoder, and encode them for the backbones that ask for it; count the processor time.
+    """Decode clips with a decoder, and encode them for the backbones that ask for it.
 
     Yields
     ------

@@ -2,7 +2,8 @@
 
 A decoder of one's own is a function in a package of one's own, named by an entry point of the group
 `obygaze.decoders`. It takes the tasks of one file and yields a `DecodedClip` for each, as
-`obygaze_features.extraction.decode.decode_with_av` does, and runs in the decode workers. docs/decoding.md shows one.
+`obygaze_features.extraction.decode.decode_with_av` does, and runs in the decode workers. docs/decoding.md
+shows one.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
 from obygaze_features.errors import ExtractError, ManifestError
+from obygaze_features.extraction.decoders import PYAV, load_decoder
 from obygaze_features.extraction.estimate import Estimate, estimate_clips
 from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.local import run_local
@@ -170,6 +171,7 @@ def prepare(
     workers: int | None = None,
     batch_size: int | None = None,
     timeout_s: float = 600.0,
+    decoder: str = PYAV,
     strict: bool = False,
     hash_sources: bool = False,
     corpus: str | None = None,
@@ -203,6 +205,7 @@ def prepare(
         run_some = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
         return finish(job=text_job, engine=run_some, costs=partial(estimate_texts, text_job))
     run = _engine(engine)
+    load_decoder(decoder)
     clips = manifest if isinstance(manifest, Manifest) else _clips_of(manifest, backbones)
     if not clips:
         raise ExtractError(f"{manifest}: there is no clip in it, only a header")
@@ -218,6 +221,7 @@ def prepare(
         strict,
         hash_sources,
         tuple(recipe for recipe in recipes if recipe),
+        decoder,
     )
     if len({backbone.n_frames for backbone in job.backbones}) > 1:
         counts = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
@@ -244,6 +248,7 @@ def extract(
     workers: int | None = None,
     batch_size: int | None = None,
     timeout_s: float = 600.0,
+    decoder: str = PYAV,
     strict: bool = False,
     hash_sources: bool = False,
     retry_failed: bool = False,
@@ -278,6 +283,8 @@ def extract(
         Rows encoded together; None is 8 clips or 64 texts. No number depends on it.
     timeout_s
         The longest that decoding one clip may take, in seconds.
+    decoder
+        What reads the videos: `pyav`, or one that an installed package brings.
     strict
         Fail damaged files rather than keep what can be read as partial.
     hash_sources
@@ -315,6 +322,7 @@ def extract(
         workers=workers,
         batch_size=batch_size,
         timeout_s=timeout_s,
+        decoder=decoder,
         strict=strict,
         hash_sources=hash_sources,
         retry_failed=retry_failed,

@@ -1,4 +1,4 @@
-"""The local engine: decode workers feed batches across clip borders; a thread writes what is done to the stage."""
+"""The local engine: decode workers feed batches across clip borders; a thread writes what is done."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +45,10 @@ def run_local(
     workers = workers or usable_cores()
     report = RunReport(engine="local")
     busy_before = gpu_busy_s(job.backbones)
-    with Recording(stage, report, on_commit) as recording, DecodePool(workers, timeout_s, job.decoder) as pool:
+    with (
+        Recording(stage, report, on_commit) as recording,
+        DecodePool(workers, timeout_s, job.decoder) as pool,
+    ):
         decoded = pool.decode(job.tasks(clip_ids), 2 * workers + batch_size, stopped)
         for batch in _batches(_timed(decoded, report), batch_size):
             with _clock(report, "infer_s"):

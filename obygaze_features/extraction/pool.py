@@ -1,8 +1,8 @@
-"""Decode clips in worker processes that can be killed, with back-pressure; the first done is the first given."""
+"""Decode clips in worker processes that can be killed, with back-pressure; first done, first given."""
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -48,7 +48,7 @@ class DecodePool:
         )
         self._slots = Slots()
         self._keys = count()
-        self._out: dict[int, _Attempt] = {}
+        self._out: dict[Hashable, _Attempt] = {}
 
     def __enter__(self) -> Self:
         return self

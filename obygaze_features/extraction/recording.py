@@ -22,9 +22,9 @@ AHEAD = 2
 class Recording:
     """Everything that an engine writes, through one writer of the stage; used as a context manager.
 
-    Clips are written by a thread, so that the engine goes on meanwhile; at the end all of them are written. A run
-    that ends, stopped or not, leaves `reports/NNNN.json` in the stage, NNNN being the number of its journal. It
-    is no part of what is sealed: how long it took does not change what the features are.
+    Clips are written by a thread, so that the engine goes on meanwhile; at the end all of them are written.
+    A run that ends, stopped or not, leaves `reports/NNNN.json` in the stage, NNNN being the number of its
+    journal. It is no part of what is sealed: how long it took does not change what the features are.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Hand arrays from worker processes to this one in shared memory; only small messages are copied.
 
-A slot is a file in memory without a name: nothing is left of it once the processes are gone, whatever ended them.
-A worker writes arrays into it; this process maps it and reads them where they lie. A slot is free again when the
-last array in it is forgotten.
+A slot is a file in memory without a name: nothing is left of it once the processes are gone, whatever ended
+them. A worker writes arrays into it; this process maps it and reads them where they lie. A slot is free
+again when the last array in it is forgotten.
 """
 
 import mmap
@@ -134,7 +134,7 @@ def _written(buffers: Sequence[pickle.PickleBuffer], descriptor: int) -> list[Sp
 
 
 def _memory() -> int:
-    """Open a new file in memory, or, where the system has none, a file in the temporary folder without a name."""
+    """Open a new file in memory; where the system has none, a temporary file without a name."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("obygaze", os.MFD_CLOEXEC)
     with tempfile.TemporaryFile() as file:

@@ -63,6 +63,7 @@ def test_the_squash_is_opencvs_bit_for_bit_at_any_size(height, width, new_height
 
 def means(image, height, width):
     """Average cell by cell, in Python's integers."""
+
     def cell(size, n, i):
         return slice(i * size // n, max((i + 1) * size // n, i * size // n + 1))
 

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from obygaze_features.demo.corpus import write_video
-from obygaze_features.extraction.decode import PIECE_CLIPS, DecodedClip, DecodeTask, Request, decode_clip, pieces
+from obygaze_features.extraction.decode import (
+    PIECE_CLIPS,
+    DecodedClip,
+    DecodeTask,
+    Request,
+    decode_clip,
+    pieces,
+)
 from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.video import learnt, uniform
 

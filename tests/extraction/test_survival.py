@@ -1,4 +1,4 @@
-"""Workers are killed while they wait, start, decode and send: every run ends in the bytes of an undisturbed one."""
+"""Workers are killed while they wait, start, decode and send; the sealed bytes stay the same."""
 
 import os
 import subprocess
@@ -52,9 +52,7 @@ def undisturbed(films, tmp_path_factory, tree) -> dict[str, str]:
     ("state", "kills"),
     [(state, 2) for state in STATES] + [pytest.param(state, 20, marks=pytest.mark.long) for state in STATES],
 )
-def test_killed_workers_leave_the_sealed_bytes_as_they_are(
-    films, undisturbed, tmp_path, tree, state, kills
-):
+def test_killed_workers_leave_the_sealed_bytes_as_they_are(films, undisturbed, tmp_path, tree, state, kills):
     marks = tmp_path / "kills"
     marks.mkdir()
     path = os.pathsep.join([str(KILLER), os.environ.get("PYTHONPATH", "")])

@@ -1,7 +1,7 @@
 """Kill worker processes in a chosen state: Python imports this first wherever this folder is on its path.
 
-KILL_STATE is idle, starting, decoding or sending; KILL_FOLDER collects a file a kill, KILL_MOST of them at most. A
-clip is killed twice at most: the third time would be its own fault.
+KILL_STATE is idle, starting, decoding or sending; KILL_FOLDER collects a file a kill, KILL_MOST of them at
+most. A clip is killed twice at most: the third time would be its own fault.
 """
 
 import os
