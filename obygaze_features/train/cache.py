@@ -4,13 +4,11 @@ A clip's frames are one file, uint8 `[F, h, w, 3]` in NumPy's format. A line of 
 video it was made; a clip whose video has changed since is decoded again. Several trainings may share a cache.
 """
 
-import fcntl
 import hashlib
 import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.backbones.presets import Preset
 from obygaze_features.errors import TrainError
+from obygaze_features.io import locked
 from obygaze_features.train.frames import sample_frames
 from obygaze_features.video import VideoError, decoder_versions
 from obygaze_features.workers import WorkerPool
@@ -114,7 +113,7 @@ class FrameCache:
         Clip id -> entry, of all these clips, the unreadable ones included; of fewer where it was stopped.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with _locked(self.folder):
+        with locked(self.folder, wait=True):
             self._check_recipe()
             self._entries = self._read_index()
             todo = [clip_id for clip_id, path in videos.items() if not self._is_current(clip_id, path)]
@@ -276,16 +275,6 @@ def _write_whole(path: Path, data: bytes) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     beside.write_bytes(data)
     beside.replace(path)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def digest_of(entries: Iterable[Entry]) -> str:

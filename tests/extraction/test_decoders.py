@@ -45,7 +45,9 @@ def clips(tmp_path) -> Manifest:
 
 def test_the_worked_example_of_the_page_works(install, clips, tmp_path):
     text = PAGE.read_text(encoding="utf-8")
-    source, header = (re.findall(rf"```{kind}\n(.*?)```", text, flags=re.DOTALL) for kind in ("python", "toml"))
+    source, header = (
+        re.findall(rf"```{kind}\n(.*?)```", text, flags=re.DOTALL) for kind in ("python", "toml")
+    )
     section, line = header[0].strip().splitlines()
     assert section == '[project.entry-points."obygaze.decoders"]'
     install("labdecoder", source[-1], line.replace('"', ""))

@@ -48,15 +48,25 @@ def undisturbed(films, tmp_path_factory, tree) -> dict[str, str]:
     return tree(folder / "films-1.0.0")
 
 
-@pytest.mark.parametrize(
-    ("state", "kills"),
-    [(state, 2) for state in STATES] + [pytest.param(state, 20, marks=pytest.mark.long) for state in STATES],
-)
-def test_killed_workers_leave_the_sealed_bytes_as_they_are(films, undisturbed, tmp_path, tree, state, kills):
+def runs():
+    """List the state in which workers are killed, how often and of which engine."""
+    for state in STATES:
+        yield pytest.param(state, 2, "local")
+        yield pytest.param(state, 20, "local", marks=pytest.mark.long)
+        for kills in (3, 20):
+            yield pytest.param(state, kills, "ray", marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize(("state", "kills", "engine"), list(runs()))
+def test_killed_workers_leave_the_sealed_bytes_as_they_are(
+    films, undisturbed, tmp_path, tree, state, kills, engine
+):
+    if engine == "ray":
+        pytest.importorskip("ray")
     marks = tmp_path / "kills"
     marks.mkdir()
     path = os.pathsep.join([str(KILLER), os.environ.get("PYTHONPATH", "")])
     killing = {"KILL_STATE": state, "KILL_FOLDER": str(marks), "KILL_MOST": str(kills), "PYTHONPATH": path}
-    extract(films, tmp_path, os.environ | killing)
+    extract(films, tmp_path, os.environ | killing, "--engine", engine)
     assert len(list(marks.iterdir())) == kills
     assert tree(tmp_path / "films-1.0.0") == undisturbed
