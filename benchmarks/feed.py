@@ -2,7 +2,7 @@
 
 Three pretended networks take the frames of xclip, vivit (the same 32) and xclip-lsmdc (12) and give arrays of
 the full-size networks' shapes, at no cost: what is left is the main process, from the workers' results to the
-stage. Clips are small, so that decoding costs the workers little; the frames that travel have their real size.
+stage. Clips are small, so that decoding costs the workers little; frames that travel have their real size.
 
 The order is simulated with the real code of the decode pool and pretended workers: clips take lognormal
 times.

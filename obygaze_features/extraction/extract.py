@@ -229,6 +229,8 @@ def prepare(
             f"the backbones take different frames of a clip ({sampling}: {counts}); "
             "it is decoded once for all of them"
         )
+    if engine == "local" and workers is None:
+        workers = usable_cores(settings.get("shard", (0, 1))[1])
     how = {"workers": workers, "batch_size": batch_size or CLIPS_AT_ONCE, "timeout_s": timeout_s}
     return finish(
         job=job,

@@ -17,6 +17,7 @@ from obygaze_features.video import share_in
 from obygaze_features.workers import Event, WorkerPool
 
 ATTEMPTS = 3  # a worker may also die of its machine: only a file that kills three of them is to blame
+NODE_GPUS = Path("/proc/driver/nvidia/gpus")  # of NVIDIA's driver: a folder each, whoever may use them
 POLL_S = 0.2  # how soon a wish to stop is noticed while a long clip is being decoded
 
 
@@ -143,9 +144,25 @@ class _Attempt:
     number: int = 1
 
 
-def usable_cores() -> int:
-    """Count the cores that this process may use, which under Slurm are fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def usable_cores(shards: int = 1) -> int:
+    """Count the cores that this process may use, which under Slurm are fewer than the machine has.
+
+    Parameters
+    ----------
+    shards
+        Into how many the work is divided. One of several that is given some of the node's GPUs
+        (CUDA_VISIBLE_DEVICES) takes the same share of its cores, unless something bound it to cores: the
+        others are taken to run beside it.
+    """
+    there = os.cpu_count() or 1
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
+    if shards == 1 or bound < there:
+        return bound
+    gpus = len(list(NODE_GPUS.iterdir())) if NODE_GPUS.is_dir() else 0
+    given = len([each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()])
+    if not 0 < given < gpus:
+        return bound
+    return max(bound * given // gpus, bound // shards, 1)
 
 
 def _decode(

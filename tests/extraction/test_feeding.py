@@ -1,12 +1,41 @@
 """Clips are given as they are done, and windows of a film get the time of as many clips."""
 
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
 
+from obygaze_features.extraction import pool, usable_cores
 from obygaze_features.extraction.decode import DecodeTask
 from obygaze_features.extraction.pool import DecodePool
+
+
+@pytest.mark.parametrize(
+    ("visible", "shards", "bound", "expected"),
+    [
+        ("0", 8, 16, 4),  # one GPU of four
+        ("0,1", 8, 16, 8),
+        ("0", 2, 16, 8),  # there are no four shards
+        ("0", 1, 16, 16),  # nobody else works here
+        ("0", 8, 6, 6),  # Slurm has divided the cores already
+        (None, 8, 16, 16),  # a machine each, or so it seems
+        ("0,1,2,3", 8, 16, 16),
+        ("", 8, 16, 16),
+    ],
+)
+def test_shards_that_share_a_nodes_gpus_share_its_cores(
+    monkeypatch, tmp_path, visible, shards, bound, expected
+):
+    for number in range(4):
+        (tmp_path / f"0000:0{number}:00.0").mkdir()
+    monkeypatch.setattr(pool, "NODE_GPUS", tmp_path)
+    monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(bound)), raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert usable_cores(shards) == expected
 
 
 @pytest.fixture(scope="module")
