@@ -16,7 +16,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler, recv_handle, send_handle
 from types import TracebackType
@@ -67,7 +67,6 @@ class _Worker:
     begun: bool = False
     task: _Task | None = None
     deadline: float = float("inf")
-    known: set[int] = field(default_factory=set)
 
 
 class WorkerPool:
@@ -113,7 +112,7 @@ class WorkerPool:
         limit_s
             Seconds after which a worker that has not finished it is killed.
         files
-            Number -> descriptor of files that the task needs; a worker is sent each number once.
+            Number -> descriptor of files that the task needs; they must stay open until it has ended.
         """
         self._waiting.append(_Task(key, bytes(ForkingPickler.dumps(task)), limit_s, files or {}))
         self._wake.send_bytes(b"")
@@ -176,13 +175,11 @@ class WorkerPool:
 
     def _give(self, worker: _Worker, task: _Task) -> None:
         worker.task, worker.begun, worker.deadline = task, False, time.monotonic() + task.limit_s
-        new = [number for number in task.files if number not in worker.known]
         with suppress(OSError):  # it has died: its channel says so next
-            worker.channel.send(new)
-            for number in new:
-                send_handle(worker.channel, task.files[number], worker.process.pid)
+            worker.channel.send(list(task.files))
+            for descriptor in task.files.values():
+                send_handle(worker.channel, descriptor, worker.process.pid)
             worker.channel.send_bytes(task.pickled)
-        worker.known.update(new)
 
     def _start(self) -> None:
         ours, theirs = self._context.Pipe()
@@ -269,7 +266,6 @@ def _serve(channel: Connection, pickled: bytes) -> None:
     """Work in a process of its own until the channel is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    files: dict[int, int] = {}
     try:
         begin, work = pickle.loads(pickled)  # noqa: S301 - from our own process
         if begin is not None:
@@ -280,8 +276,7 @@ def _serve(channel: Connection, pickled: bytes) -> None:
     with suppress(EOFError, OSError):  # the parent is gone
         channel.send(("ready", None))
         while True:
-            for number in channel.recv():
-                files[number] = recv_handle(channel)
+            files = {number: recv_handle(channel) for number in channel.recv()}
             message = channel.recv_bytes()
             channel.send(("begun", None))
             try:
@@ -290,6 +285,9 @@ def _serve(channel: Connection, pickled: bytes) -> None:
                 channel.send(("done", None))
             except Exception as error:  # noqa: BLE001 - raised again in the parent
                 channel.send(("error", _traced(error)))
+            finally:
+                for descriptor in files.values():
+                    os.close(descriptor)
 
 
 def _leave_with_parent() -> None:

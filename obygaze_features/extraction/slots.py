@@ -5,9 +5,11 @@ them. A worker writes arrays into it; this process maps it and reads them where 
 again when the last array in it is forgotten.
 """
 
+import errno
 import mmap
 import os
 import pickle
+import resource
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -135,6 +137,17 @@ def _written(buffers: Sequence[pickle.PickleBuffer], descriptor: int) -> list[Sp
 
 def _memory() -> int:
     """Open a new file in memory; where the system has none, a temporary file without a name."""
+    try:
+        return _open()
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # films on many cores: 16 slots a worker
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return _open()
+
+
+def _open() -> int:
     if hasattr(os, "memfd_create"):
         return os.memfd_create("obygaze", os.MFD_CLOEXEC)
     with tempfile.TemporaryFile() as file:

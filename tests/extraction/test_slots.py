@@ -1,6 +1,7 @@
 """Arrays travel in shared memory that is used again once they are forgotten."""
 
 import os
+import resource
 
 import numpy as np
 
@@ -48,6 +49,19 @@ def test_small_arrays_keep_no_slot():
     kept = slots.unpack(slot, pack(np.arange(10), slot.descriptor))
     assert slots.take() is slot
     assert kept.tolist() == list(range(10))
+
+
+def test_more_slots_than_files_may_be_open_at_first_are_had():
+    slots = Slots()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = len(os.listdir("/dev/fd")) + 5  # noqa: PTH208
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    try:
+        taken = [slots.take() for _ in range(20)]
+    finally:
+        slots.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(taken) == 20
 
 
 def test_nothing_is_left_when_slots_are_closed_and_arrays_in_use_stay():
