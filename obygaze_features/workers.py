@@ -27,6 +27,9 @@ from obygaze_features.errors import WorkerError
 Work = Callable[[Any, Mapping[int, int]], Iterator[Any]]
 """What a worker does with a task and the files it was given (number -> descriptor): it yields its items."""
 
+STUCK_S = 5.0
+"""How long to wait for a killed process that is stuck in the system, such as in a read from a lost server."""
+
 MOST_DEATHS = 100
 """Deaths without any item between them after which the machine is to blame."""
 
@@ -248,8 +251,10 @@ class WorkerPool:
     def _bury(self, worker: _Worker) -> str:
         worker.channel.close()
         worker.process.kill()  # a process that closed its channel and lives on
-        worker.process.join()
+        worker.process.join(STUCK_S)
         code = worker.process.exitcode
+        if code is None:  # it waits for a disk or a server, and dies before it does anything else
+            return "no answer from the system"
         worker.process.close()
         return f"signal {-code}" if code < 0 else f"exit code {code}"
 
