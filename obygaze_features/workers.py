@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pickle
 import queue
+import selectors
 import signal
 import threading
 import time
@@ -17,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler, recv_handle, send_handle
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -95,6 +96,8 @@ class WorkerPool:
         self._living: list[_Worker] = []
         self._deaths = 0
         self._woken, self._wake = self._context.Pipe(duplex=False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._woken, selectors.EVENT_READ)
         self._closing = False
         self._thread = threading.Thread(target=self._dispatch, name="workers", daemon=True)
         self._thread.start()
@@ -154,6 +157,7 @@ class WorkerPool:
         for worker in self._living:
             self._bury(worker)
         self._living.clear()
+        self._selector.close()
         self._wake.close()
         self._woken.close()
 
@@ -196,19 +200,19 @@ class WorkerPool:
             return
         finally:
             theirs.close()
-        self._living.append(_Worker(process, ours))
+        worker = _Worker(process, ours)
+        self._selector.register(ours, selectors.EVENT_READ, worker)
+        self._living.append(worker)
 
     def _listen(self) -> None:
         """Wait for messages, deaths and deadlines."""
         deadline = min((worker.deadline for worker in self._living), default=float("inf"))
         timeout = None if deadline == float("inf") else max(deadline - time.monotonic(), 0.0)
-        channels = {worker.channel: worker for worker in self._living}
-        for channel in wait([self._woken, *channels], timeout):
-            if channel is self._woken:
-                while self._woken.poll():
-                    self._woken.recv_bytes()
+        for key, _ in self._selector.select(timeout):
+            if key.data is None:
+                self._woken.recv_bytes()
             else:
-                self._hear(channels[channel])  # type: ignore[index]
+                self._hear(key.data)
         now = time.monotonic()
         for worker in [worker for worker in self._living if worker.deadline <= now]:
             worker.process.kill()
@@ -249,6 +253,7 @@ class WorkerPool:
             self._events.put(Event(worker.task.key, kind, how))
 
     def _bury(self, worker: _Worker) -> str:
+        self._selector.unregister(worker.channel)
         worker.channel.close()
         worker.process.kill()  # a process that closed its channel and lives on
         worker.process.join(STUCK_S)
