@@ -183,6 +183,10 @@ def _encoded(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
         if request.encode is not None and name in frames:
             taken = frames.pop(name)
             arrays = {array: values[0] for array, values in request.encode(taken.images[None]).items()}
+            for array, values in arrays.items():
+                if not np.isfinite(values).all():
+                    reason = f"{name} gave values that are not finite in '{array}'"
+                    return DecodedClip(clip.clip_id, "failed", reason, source=clip.source)
             encoded[name] = ClipFeatures(taken.time_s, taken.frame_index, arrays)
     return replace(clip, frames=frames, encoded=encoded) if encoded else clip
 
