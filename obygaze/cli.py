@@ -163,7 +163,6 @@ SIGPIPE = 13  # its number everywhere; Windows lacks signal.SIGPIPE
 EXTRAS = {
     "av": "video",
     "PIL": "video",
-    "pebble": "video",
     "ftfy": "extract",
     "torch": "extract",
     "transformers": "extract",

@@ -210,17 +210,52 @@ def sync_tree(root: Path) -> None:
 
 # --- locks
 # ---------------------------------------------------------------------------
-def hold(descriptor: int, *, wait: bool = True) -> bool:
-    """Lock an open file or folder until it is closed or the process ends; return whether the lock was got."""
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
+
+
+def hold(descriptor: int, path: Path, *, wait: bool = True, shared: bool = False) -> bool:
+    """Lock an open file or folder until it is closed or the process ends; return whether the lock was got.
+
+    Raises
+    ------
+    StoreError
+        Naming `path`, if its file system has no locks.
+    """
     import fcntl  # noqa: PLC0415 - not on Windows, where stores can be read but not written
 
+    how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, how if wait else how | fcntl.LOCK_NB)
     except OSError as error:
+        if error.errno in NO_LOCKS:
+            raise StoreError(
+                f"{path}: this file system has no file locks ({os.strerror(error.errno)}): have it mounted "
+                "with them (Lustre: -o flock), or choose a place on another file system"
+            ) from None
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
             raise
         return False
     return True
+
+
+def require_locks(place: Path) -> None:
+    """Refuse a place that is not there yet on a file system without locks, before anything is made.
+
+    Raises
+    ------
+    StoreError
+        Naming the folder that the place would be in.
+    """
+    if place.exists():
+        return
+    folder = place.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        hold(descriptor, folder, wait=False, shared=True)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -232,7 +267,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        got = hold(descriptor, wait=wait)
+        got = hold(descriptor, path, wait=wait)
         yield got and path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())
     finally:
         os.close(descriptor)
@@ -245,8 +280,9 @@ def alone_in(folder: Path, work: str) -> Iterator[None]:
     Raises
     ------
     StoreError
-        If another process has it.
+        If another process has it, or its file system has no locks.
     """
+    require_locks(folder)
     with naming(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder, wait=False) as ours:

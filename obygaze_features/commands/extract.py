@@ -49,6 +49,7 @@ OF_FRAMES = {
     "workers": "--workers",
     "gpus": "--gpus",
     "timeout_s": "--timeout",
+    "decoder": "--decoder",
     "strict": "--strict",
     "hash_sources": "--hash-sources",
 }
@@ -166,6 +167,12 @@ class Numbers(click.ParamType[tuple[int, ...]]):
     default=600.0,
     show_default=True,
     help="Time limit for decoding one clip, in seconds.",
+)
+@click.option(
+    "--decoder",
+    default="pyav",
+    show_default=True,
+    help="What decodes the videos: pyav, or a decoder that an installed package brings.",
 )
 @click.option(
     "--strict",

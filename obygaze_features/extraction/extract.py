@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
 from obygaze_features.errors import ExtractError, ManifestError
+from obygaze_features.extraction.decoders import PYAV, load_decoder
 from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.estimate import Estimate, estimate_clips
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
@@ -202,6 +203,7 @@ def prepare(
     gpus: Sequence[int] = (),
     batch_size: int | None = None,
     timeout_s: float = 600.0,
+    decoder: str = PYAV,
     strict: bool = False,
     hash_sources: bool = False,
     corpus: str | None = None,
@@ -235,6 +237,7 @@ def prepare(
         run_some = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
         return finish(job=text_job, engine=run_some, costs=partial(estimate_texts, text_job))
     run = _engine(engine)
+    load_decoder(decoder)
     clips = manifest if isinstance(manifest, Manifest) else _clips_of(manifest, backbones)
     if not clips:
         raise ExtractError(f"{manifest}: there is no clip in it, only a header")
@@ -262,6 +265,7 @@ def prepare(
         strict,
         hash_sources,
         tuple(recipe for recipe in recipes if recipe),
+        decoder,
     )
     if len({backbone.n_frames for backbone in job.backbones}) > 1:
         counts = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
@@ -271,6 +275,8 @@ def prepare(
         )
     if reason := fallback(job.backbones):
         note(reason)
+    if engine == "local" and workers is None:
+        workers = usable_cores(settings.get("shard", (0, 1))[1])
     how: dict[str, Any] = {
         "workers": workers,
         "batch_size": max(batch_size or CLIPS_AT_ONCE, clips_at_once(job.backbones)),
@@ -297,6 +303,7 @@ def extract(
     gpus: Sequence[int] = (),
     batch_size: int | None = None,
     timeout_s: float = 600.0,
+    decoder: str = PYAV,
     strict: bool = False,
     hash_sources: bool = False,
     retry_failed: bool = False,
@@ -335,6 +342,8 @@ def extract(
         the clips at once of the backbones, whose calls are filled up to that.
     timeout_s
         The longest that decoding one clip may take, in seconds.
+    decoder
+        What reads the videos: `pyav`, or one that an installed package brings.
     strict
         Fail damaged files rather than keep what can be read as partial.
     hash_sources
@@ -373,6 +382,7 @@ def extract(
         gpus=gpus,
         batch_size=batch_size,
         timeout_s=timeout_s,
+        decoder=decoder,
         strict=strict,
         hash_sources=hash_sources,
         retry_failed=retry_failed,

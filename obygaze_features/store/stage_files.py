@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, encode_line, locked, read_lines, sync, sync_tree, write_whole
+from obygaze_features.io import (
+    PARTIAL_SUFFIX,
+    encode_line,
+    locked,
+    read_lines,
+    require_locks,
+    sync,
+    sync_tree,
+    write_whole,
+)
 from obygaze_features.store.arrays import arrays_metadata, group_metadata
 from obygaze_features.store.format import (
     ATTRIBUTE,
@@ -35,6 +44,7 @@ def create(
     """
     if path.exists() and not path.is_dir():
         raise StoreError(f"{path}: a file is in the way; choose another name")
+    require_locks(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.parent, wait=True):
         if path.is_dir() and any(path.iterdir()):

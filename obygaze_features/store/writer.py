@@ -18,6 +18,7 @@ from obygaze_features.io import (
     encode_line,
     hold,
     naming,
+    require_locks,
     sha256_of,
     sync,
     sync_all,
@@ -222,11 +223,12 @@ def _times_unknown(features: ClipFeatures, group: GroupSpec) -> bool:
 def _new_journal(folder: Path) -> tuple[Path, int]:
     """Create the next free journal and lock it; the lock shows that its writer is alive."""
     number = len(list(folder.glob("*.jsonl")))
+    require_locks(folder / f"{number + 1:04d}.jsonl")
     while True:
         number += 1
         path = folder / f"{number:04d}.jsonl"
         with suppress(FileExistsError):
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-            hold(descriptor)
+            hold(descriptor, path)
             sync(folder)
             return path, descriptor
