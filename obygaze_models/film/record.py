@@ -65,14 +65,13 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    name, title : str
+    name : str
     ap, low, high, chance : float or None
         Out-of-fold average precision, its 95 % interval over films, and the share of clips with the concept;
         None where the model's card does not tell.
     """
 
     name: str
-    title: str
     ap: float | None = None
     low: float | None = None
     high: float | None = None
@@ -193,7 +192,7 @@ class WindowsRecord(Struct, frozen=True, kw_only=True):
 
 
 class RowsRecord(Struct, frozen=True, kw_only=True):
-    """What a row of the timeline is: a shot ("shots"), a window ("windows"), or what two windows' ends enclose ("steps")."""
+    """What a row of the timeline is: a shot, a window, or a step between the starts of two windows."""
 
     kind: str
     n: int

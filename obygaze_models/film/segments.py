@@ -68,15 +68,11 @@ def find_segments(
         run for run in _bridge(reaching, start, end, gap_s) if end[run[1] - 1] - start[run[0]] >= min_s
     ]
     below = _peaks(np.where(p < wanted, p, -1.0), reaching, start, end, min_s=min_s, n=top - len(reaching))
-    listed = [
-        pair
-        for found, reaches in ((reaching, 1), (below, 0))
-        for pair in sorted(((_row(rows, run, model), reaches) for run in found), key=lambda one: -one[0]["p"])
-    ]
-    return pd.DataFrame(
-        [{**row, "rank": rank, "reaches": reaches} for rank, (row, reaches) in enumerate(listed, 1)],
-        columns=SEGMENT_COLUMNS,
-    )
+    listed = [_row(rows, run, model) | {"reaches": 1} for run in reaching]
+    listed += [_row(rows, run, model) | {"reaches": 0} for run in below]
+    table = pd.DataFrame(listed, columns=SEGMENT_COLUMNS)
+    table = table.sort_values(["reaches", "p", "start_s"], ascending=[False, False, True], ignore_index=True)
+    return table.assign(rank=np.arange(1, len(table) + 1))
 
 
 def _floor(threshold: float) -> float:
