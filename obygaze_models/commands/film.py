@@ -201,7 +201,7 @@ def evaluate(
           --out agreement
     """
     from obygaze_features.manifest import read_manifest
-    from obygaze_models.film.measure import measure
+    from obygaze_models.film.measure import evaluate_films
     from obygaze_models.film.measured_report import measured_report
     from obygaze_models.film.timeline import read_films
     from obygaze_models.report import check_folder, plain, to_json, write_report
@@ -209,7 +209,7 @@ def evaluate(
 
     check_folder(out, force=force)
     films = read_films(folders)
-    report = measured_report(measure(films, read_manifest(truth), key=key, collars=collars, seed=seed))
+    report = measured_report(evaluate_films(films, read_manifest(truth), key=key, collars=collars, seed=seed))
     with new_folder(out, force=force) as folder:
         write_report(report, folder)
     click.echo(to_json(report) if as_json else plain(report), nl=False)

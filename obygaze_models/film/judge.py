@@ -17,10 +17,9 @@ from obygaze_models.film.record import NO_CONTENT, ModelRecord
 from obygaze_models.film.rows import durations, has_flag, is_counted
 from obygaze_models.film.timeline import RATES, Timeline
 from obygaze_models.film.windows import SLACK_S
+from obygaze_models.protocol.targets import SEEN_SCORE
 
 RATE_FORMAT: Final = "obygaze film rate"
-SEEN_SCORE: Final = "seen_score"
-"""Column of judgements: 1 where the annotator saw the model's score, 0 where not."""
 DRAW: Final = "draw"
 """Column of judgements: why the window was chosen."""
 RANDOM: Final = "random"

@@ -55,7 +55,7 @@ class Measured:
     record: Mapping[str, object] = field(default_factory=dict)
 
 
-def measure(
+def evaluate_films(
     films: Sequence[Timeline],
     truth: Manifest,
     *,
@@ -87,6 +87,20 @@ def measure(
     ------
     FilmError
         No film is annotated, the codebook has not the positive levels, or a clip has no span.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> files = om.save_models(run, data, ["linear"], Path("measured"))
+    >>> films = om.score_films(of.open_store("stores/more"), [files["linear"]])
+    >>> found = om.evaluate_films(films, of.read_manifest("more.csv"), n_shifts=20)
+    >>> f1 = found.summary.set_index(["who", "metric"])["value"]
+    >>> bool(f1["linear", "second_f1"] > f1["shifted", "second_f1"])
+    True
     """
     positive = set(films[0].model(key).positive)
     people = annotated(truth, positive)
@@ -133,7 +147,7 @@ def compare_marks(
     seed: int = 0,
     record: Mapping[str, object] | None = None,
 ) -> Measured:
-    """Measure marks against annotators, by film; parameters as in `measure`."""
+    """Measure marks against annotators, by film; parameters as in `evaluate_films`."""
     rows: list[dict[str, object]] = []
     nulls: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
     for truth in sorted({name for people in humans.values() for name in people}):

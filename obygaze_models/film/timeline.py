@@ -38,10 +38,18 @@ class Timeline:
 
     Examples
     --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
     >>> import obygaze_models as om
-    >>> timeline = om.Timeline.read("scored")  # doctest: +SKIP
-    >>> timeline.rate().value  # doctest: +SKIP
-    0.21
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> files = om.save_models(run, data, ["linear"], Path("for-timelines"))
+    >>> timeline = om.score_film(of.open_store("stores/more"), [files["linear"]], movie="film6")
+    >>> timeline.rows().shape[0], timeline.rate().reason
+    (16, '')
+    >>> timeline.write(Path("scored"))
+    >>> om.Timeline.read("scored").rate() == timeline.rate()
+    True
     """
 
     record: FilmRecord
@@ -168,6 +176,19 @@ def read_films(folders: Sequence[Path]) -> list[Timeline]:
     ------
     FilmError
         A folder holds none, or a film is there twice.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> files = om.save_models(run, data, ["linear"], Path("for-folders"))
+    >>> for film in om.score_films(of.open_store("stores/more"), [files["linear"]]):
+    ...     film.write(Path("scored-films") / film.movie)
+    >>> len(om.read_films([Path("scored-films")]))
+    6
     """
     found: dict[str, Path] = {}
     films = []
