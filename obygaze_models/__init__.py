@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from obygaze_models.evaluation.predictions import Predictions
     from obygaze_models.evaluation.run import Run
     from obygaze_models.evaluation.run_folder import read_run, saved, write_run
+    from obygaze_models.film.measure import evaluate_films
+    from obygaze_models.film.score import score_film, score_films
+    from obygaze_models.film.timeline import Timeline, read_films
     from obygaze_models.models import (
         AttentionPooling,
         ClippedScaler,
@@ -57,10 +60,12 @@ __all__ = [
     "Predictions",
     "Report",
     "Run",
+    "Timeline",
     "__version__",
     "compare",
     "comparison_report",
     "evaluate",
+    "evaluate_films",
     "find_target",
     "leave_one_movie_out",
     "linear_probe",
@@ -70,10 +75,13 @@ __all__ = [
     "paper",
     "predict",
     "predict_frames",
+    "read_films",
     "read_run",
     "run_report",
     "save_models",
     "saved",
+    "score_film",
+    "score_films",
     "side",
     "splits",
     "write_report",
@@ -95,9 +103,11 @@ _HOMES = {
     "Predictions": "evaluation.predictions",
     "Report": "report",
     "Run": "evaluation.run",
+    "Timeline": "film.timeline",
     "compare": "evaluation.compare",
     "comparison_report": "report.evaluation",
     "evaluate": "evaluation.evaluate",
+    "evaluate_films": "film.measure",
     "find_target": "protocol",
     "leave_one_movie_out": "protocol",
     "linear_probe": "models",
@@ -107,10 +117,13 @@ _HOMES = {
     "localise": "evaluation.localise",
     "predict": "prediction.predict",
     "predict_frames": "prediction.frames",
+    "read_films": "film.timeline",
     "read_run": "evaluation.run_folder",
     "run_report": "report.evaluation",
     "save_models": "prediction.final",
     "saved": "evaluation.run_folder",
+    "score_film": "film.score",
+    "score_films": "film.score",
     "side": "evaluation.compare",
     "splits": "protocol",
     "write_report": "report",

@@ -70,6 +70,11 @@ if TYPE_CHECKING:
     help="Within-movie protocol: hold out blocks of scenes instead of whole movies.",
 )
 @click.option(
+    "--test-seen-scores",
+    is_flag=True,
+    help="Test also the clips that were judged with a model's score in sight (column seen_score).",
+)
+@click.option(
     "--imbalance",
     type=click.Choice(["none", "weights", "subsample"]),
     default="none",
@@ -112,6 +117,7 @@ def evaluate(
     seed: int,
     n_seeds: int,
     seen: bool,
+    test_seen_scores: bool,
     imbalance: "Imbalance",
     out: Path | None,
     save: tuple[str, ...],
@@ -167,7 +173,7 @@ def evaluate(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
         )
     digest = clips.digest()
-    asked = (digest, imbalance, *(spec.name for spec in specs))
+    asked = (digest, imbalance, *(["seen-scores"] * test_seen_scores), *(spec.name for spec in specs))
     named = run_name(
         data, opened, train, tested, policy=policy, seed=seed, n_seeds=n_seeds, seen=seen, asked=asked
     )
@@ -183,6 +189,7 @@ def evaluate(
             seed=seed,
             n_seeds=n_seeds,
             seen=seen,
+            test_seen_scores=test_seen_scores,
             imbalance=imbalance,
             origin={"manifest_sha256": digest, "label_policy": policy},
             progress=progress,

@@ -40,6 +40,7 @@ class _StoreCounts(TypedDict, total=False):
     with_features: Whole
     partial: Whole
     in_store_only: Whole
+    seen_score: Whole
 
 
 class ClipCounts(_StoreCounts):

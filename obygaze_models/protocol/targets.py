@@ -38,6 +38,9 @@ Kind = Literal["levels", "concept", "ordinal"]
 
 Sides = tuple[tuple[str, ...], tuple[str, ...]]
 
+SEEN_SCORE = "seen_score"
+"""Column of a manifest of judgements: 1 where the annotator saw the model's score, 0 where not."""
+
 NOT_ASKED = -1
 """The label of a clip that is not in a target."""
 
@@ -56,6 +59,8 @@ class Labels:
     concepts : tuple of str
     scales : dict of str to ndarray of int64, shape [N]
         The rank of each clip on each further scale of the codebook; -1 where unknown.
+    seen_score : ndarray of bool, shape [N], optional
+        The clips judged with a model's score in sight (column `seen_score` of the manifest); None for none.
     """
 
     clip_ids: NDArray[np.str_]
@@ -64,6 +69,7 @@ class Labels:
     present: NDArray[np.bool_]
     concepts: tuple[str, ...]
     scales: dict[str, NDArray[np.int64]]
+    seen_score: NDArray[np.bool_] | None = None
 
     def take(self, rows: NDArray[np.intp]) -> "Labels":
         """Keep some clips."""
@@ -74,6 +80,7 @@ class Labels:
             self.present[rows],
             self.concepts,
             {name: ranks[rows] for name, ranks in self.scales.items()},
+            None if self.seen_score is None else self.seen_score[rows],
         )
 
 
@@ -104,6 +111,9 @@ def labels_of(manifest: Manifest) -> Labels:
         ).reshape(len(clips), len(concepts)),
         concepts=concepts,
         scales=scales,
+        seen_score=np.array([clip.extras[SEEN_SCORE] == "1" for clip in clips], dtype=np.bool_)
+        if clips and SEEN_SCORE in clips[0].extras
+        else None,
     )
 
 
