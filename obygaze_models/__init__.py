@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from obygaze_models.prediction.model import load_model
     from obygaze_models.prediction.predict import predict
     from obygaze_models.protocol import find_target, leave_one_movie_out, splits
-    from obygaze_models.report import Report, write_report
+    from obygaze_models.report import Report, write_html, write_report
     from obygaze_models.report.evaluation import comparison_report, run_report
 
     __version__: str
@@ -70,6 +70,7 @@ __all__ = [
     "saved",
     "side",
     "splits",
+    "write_html",
     "write_report",
     "write_run",
 ]
@@ -104,6 +105,7 @@ _HOMES = {
     "saved": "evaluation.run_folder",
     "side": "evaluation.compare",
     "splits": "protocol",
+    "write_html": "report",
     "write_report": "report",
     "write_run": "evaluation.run_folder",
 }
