@@ -65,7 +65,8 @@ class Card:
         Clips trained on.
     calibration : mapping
         Slope and intercept of the sigmoid that makes scores probabilities, and its expected calibration error
-        on films left out; empty for a model that has none.
+        on films left out; empty for a model that has none. Where known: film_error and worst_film_error, the
+        mean and the largest error of the expected share of positive clips of a film left out.
     metrics : tuple of mapping
         Out-of-fold metrics of models trained as this one was, each on all films but one.
     versions : mapping
@@ -73,6 +74,8 @@ class Card:
     licence : str
         SPDX expression; NOASSERTION if none is stated.
     citation : str
+    clip_s : float or None
+        Median length of the clips trained on, in seconds; None where the store does not tell.
     number : int
         The format's number in the file.
     reach : float or None
@@ -107,6 +110,7 @@ class Card:
     label_policy: str = ""
     licence: str = NO_LICENCE
     citation: str = ""
+    clip_s: float | None = None
     number: int = PROTOCOL
     reach: float | None = None
 
@@ -122,6 +126,8 @@ class Card:
             raise ValueError(f"a card of format {self.number} can't be written as format {PROTOCOL}")
         fields = asdict(self)
         del fields["number"], fields["reach"]
+        if self.clip_s is None:
+            del fields["clip_s"]
         listed = {name: list(fields[name]) for name in ("movies", "metrics", "concepts")}
         return {"format": FORMAT, "protocol_number": PROTOCOL, **fields, **listed}
 
@@ -198,7 +204,9 @@ CALIBRATION: Rule = (
     "an object of slope, intercept and error, or empty",
     lambda value: (
         isinstance(value, dict)
-        and (not value or value.keys() == {"slope", "intercept", "error"})
+        and (
+            not value or value.keys() - {"film_error", "worst_film_error"} == {"slope", "intercept", "error"}
+        )
         and all(_is_number(v) for v in value.values())
     ),
 )
@@ -250,6 +258,9 @@ FIELDS: dict[str, Rule] = COMMON | {
 }
 """Every field of a card of this format."""
 
+OPTIONAL: dict[str, Rule] = {"clip_s": ("a number above 0", lambda value: _is_number(value) and value > 0)}
+"""Fields that a card of this format may lack."""
+
 OLD_FIELDS: dict[str, Rule] = COMMON | {
     "estimator": one_of("MLPProbe"),
     "n_epochs": ABOVE_0,
@@ -279,6 +290,8 @@ def parse_card(found: Mapping[str, Any], name: str) -> Card:
     """
     number = _number(found, name)
     rules = FIELDS if number == PROTOCOL else OLD_FIELDS
+    if number == PROTOCOL:
+        rules = rules | {label: rule for label, rule in OPTIONAL.items() if label in found}
     if number == 1:
         rules = {label: rule for label, rule in rules.items() if label != "reach"}
     _check(found, rules, name)
