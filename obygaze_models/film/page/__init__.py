@@ -1,0 +1,154 @@
+"""The page of scored films: one file that people open, read, listen to, print, and answer."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from obygaze_features.io import refuse_existing, write_whole
+from obygaze_models.film.page.view import FilmView
+from obygaze_models.film.page.words import LANGUAGES, SCRIPT, Words
+from obygaze_models.film.record import FilmRecord
+from obygaze_models.film.timeline import Timeline
+from obygaze_models.report.pages import asset, json_data, page
+
+__all__ = ["LANGUAGES", "film_page", "write_film_page"]
+
+Rates = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Rates corrected by judgements, as in `rate.json`, by movie."""
+
+
+def film_page(
+    films: Sequence[Timeline],
+    *,
+    top: int = 20,
+    language: str = "en",
+    rates: Rates | None = None,
+    stills: Mapping[str, Mapping[int, str]] | None = None,
+) -> str:
+    """Write scored films as one HTML page.
+
+    Several films have an index and a comparison, sorted by year and then by title, never by rate.
+
+    Parameters
+    ----------
+    films : sequence of Timeline
+        At least one.
+    top : int
+        Segments to list for each film, if it has as many.
+    language : str
+        One of `LANGUAGES`.
+    rates : mapping, optional
+        Corrected rates, as in `rate.json`, by movie.
+    stills : mapping, optional
+        By movie and rank of segment, data URLs of pictures of the film.
+    """
+    words = Words(language)
+    rates, stills = rates or {}, stills or {}
+    ordered = sorted(films, key=lambda film: (film.record.year or 9999, film.record.title, film.movie))
+    views = [
+        FilmView(
+            film,
+            f"f{number}",
+            words,
+            top,
+            next((one for one in rates.get(film.movie, ()) if one["model"] == film.model().key), None),
+            stills.get(film.movie),
+        )
+        for number, film in enumerate(ordered, start=1)
+    ]
+    shown = [view.values() for view in views]
+    alone = len(views) == 1
+    return page(
+        "film.html.j2",
+        ["page.css", "film.css"],
+        asset("film.js"),
+        title=shown[0]["heading"] if alone else words.say("films_title", **{"n": len(views)}),
+        language=words.language,
+        w=words,
+        depth=2 if alone else 3,
+        films=shown,
+        comparison=None if alone else _comparison(views, words),
+        about=_about(ordered, words),
+        footer=_footer(ordered, words, with_frames=any(one["frames"] for one in shown)),
+        texts=json_data({name: words[name] for name in SCRIPT}),
+    )
+
+
+def write_film_page(films: Sequence[Timeline], path: str | Path, *, force: bool = False, **options: Any) -> None:
+    """Write the page of scored films into a file; options as of `film_page`.
+
+    Raises
+    ------
+    OutputError
+        The file exists, and `force` is not given.
+    """
+    path = Path(path)
+    refuse_existing(path, force=force)
+    text = film_page(films, **options)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text)
+
+
+def _comparison(views: Sequence[FilmView], words: Words) -> dict[str, Any]:
+    """Lay out the films' shares on one scale; a film without a rate has a row and no dot."""
+    rows = []
+    for view in views:
+        rate, corrected = view.model.rate, view.corrected
+        value, low, high = (
+            (rate.value, rate.low, rate.high)
+            if corrected is None
+            else (corrected["value"], corrected["low"], corrected["high"])
+        )
+        there = value is not None and low is not None and high is not None
+        rows.append(
+            {
+                "id": view.anchor,
+                "year": view.film.record.year or "–",
+                "title": view.film.heading,
+                "numbers": (value, low, high) if there else None,
+                "judged": corrected is not None,
+                "share": words.share(value) if there else "–",
+                "interval": f"{words.share(low)}–{words.share(high)}" if there else view.why_no_rate(),
+                "kind": words["kind_judged" if corrected is not None else "kind_model"] if there else "",
+            }
+        )
+    highest = max((row["numbers"][2] for row in rows if row["numbers"]), default=1.0)
+    scale = next(limit for limit in (0.1, 0.2, 0.4, 0.6, 0.8, 1.0) if highest <= limit or limit == 1.0)
+    for row in rows:
+        numbers = row.pop("numbers")
+        row["bar"] = numbers and {
+            name: f"{100 * min(max(one, 0.0) / scale, 1.0):.1f}%"
+            for name, one in zip(("value", "low", "high"), numbers, strict=True)
+        }
+    return {"rows": rows, "low": words.share(0), "high": words.share(scale)}
+
+
+def _about(films: Sequence[Timeline], words: Words) -> list[str]:
+    human = next((film.record.human for film in films if film.record.human), None)
+    boundaries = (
+        words["about_4_unknown"] if human is None else words.say("about_4", boundary=words.number(human.boundary_f1))
+    )
+    return [words["about_1"], words["about_2"], words["about_3"], boundaries, words["about_5"]]
+
+
+def _footer(films: Sequence[Timeline], words: Words, *, with_frames: bool) -> list[str]:
+    """Say what made the page, under which licence, how to cite it, and the digests that pin its sources."""
+    record: FilmRecord = films[0].record
+    lines = [words["frames" if with_frames else "no_frames"]]
+    lines.append(words.say("made", version=record.versions.get("obygaze", "?"), number=record.number))
+    models = {model.sha256 or model.key: model for film in films for model in film.record.models}
+    for model in models.values():
+        cited = words.say("cite", citation=model.citation) if model.citation else ""
+        licence = words.say("licence", licence=model.licence) if model.licence else ""
+        lines.append(" ".join(filter(None, [f"{model.title} ({model.key}), {model.task_title}.", licence, cited])))
+    digests = [f"{key} {model.sha256[:12]}" for key, model in ((m.key, m) for m in models.values()) if model.sha256]
+    digests += [f"{film.record.store.name} {film.record.store.fingerprint[:12]}" for film in films]
+    lines.append(f"{words['digests']}: {', '.join(digests)}.")
+    return lines
+
+
+def read_rates(folder: Path) -> list[Mapping[str, Any]]:
+    """Read the corrected rates of a scored film's folder; none where nobody judged it."""
+    path = folder / "rate.json"
+    return list(json.loads(path.read_text(encoding="utf-8"))["rates"]) if path.is_file() else []
