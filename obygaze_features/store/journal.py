@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from obygaze_features.store.checked_jsonl import read_lines
+from obygaze_features.io import read_lines
 from obygaze_features.store.format import DONE
 
 

@@ -16,9 +16,8 @@ from zarr.storage import LocalStore
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import alone_in, empty, sha256_of, sync, sync_tree
+from obygaze_features.schema import Hex64, expected, fits
 from obygaze_features.store.arrays import chunk_path, create_array, read_row
-from obygaze_features.store.bagit import write_bag
-from obygaze_features.store.clips_csv import StoredClip, clips_csv_bytes
 from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
 from obygaze_features.store.format import (
     ARRAYS,
@@ -37,10 +36,10 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.records import GroupSpec, one_line
-from obygaze_features.store.schema import Hex64, expected, fits
+from obygaze_features.store.records import GroupSpec, StoredClip, clips_csv_bytes, one_line
 from obygaze_features.store.stage import Stage, read_stage
 from obygaze_features.store.stage_files import stored_arrays
+from obygaze_features.store.store_files import write_bag
 
 Progress = Callable[[int, int], None]
 VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")

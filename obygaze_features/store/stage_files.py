@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, locked, sync, sync_tree, write_whole
+from obygaze_features.io import PARTIAL_SUFFIX, encode_line, locked, read_lines, sync, sync_tree, write_whole
 from obygaze_features.store.arrays import arrays_metadata, group_metadata
-from obygaze_features.store.checked_jsonl import encode_line, read_lines
 from obygaze_features.store.format import (
     ATTRIBUTE,
     FEATURE_ARRAYS,

@@ -13,9 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, hold, naming, sha256_of, sync, sync_all, write_all, write_new
+from obygaze_features.io import (
+    PARTIAL_SUFFIX,
+    encode_line,
+    hold,
+    naming,
+    sha256_of,
+    sync,
+    sync_all,
+    write_all,
+    write_new,
+)
 from obygaze_features.store.arrays import chunk_path, encode_chunk, row_bytes
-from obygaze_features.store.checked_jsonl import encode_line
 from obygaze_features.store.format import COMMIT_GROUP, JOURNALS, PARTIALS, STAGE_ZARR
 from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import zarr
 
+from obygaze_features.io import encode_line, read_lines
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, StoreError, read_stage, seal
-from obygaze_features.store.checked_jsonl import encode_line, read_lines
 
 from .toy_stores import CORPUS, F, features, group, plan, provenance, result, staged, tree
 

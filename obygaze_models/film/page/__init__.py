@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_features.io import refuse_existing, write_whole
+from obygaze_models.film.page.figures import NONE, bar
 from obygaze_models.film.page.view import FilmView
 from obygaze_models.film.page.words import LANGUAGES, SCRIPT, Words
 from obygaze_models.film.record import FilmRecord
@@ -13,6 +14,9 @@ from obygaze_models.film.timeline import Timeline
 from obygaze_models.report.pages import asset, json_data, page
 
 __all__ = ["LANGUAGES", "film_page", "write_film_page"]
+
+SCALES = (0.1, 0.2, 0.4, 0.6, 0.8)
+"""Ends of the axis that shares are compared on; the least that holds all of them."""
 
 Rates = Mapping[str, Sequence[Mapping[str, Any]]]
 """Rates corrected by judgements, as in `rate.json`, by movie."""
@@ -51,9 +55,11 @@ def film_page(
             film,
             f"f{number}",
             words,
-            top,
-            next((one for one in rates.get(film.movie, ()) if one["model"] == film.model().key), None),
-            stills.get(film.movie),
+            top=top,
+            corrected=next(
+                (one for one in rates.get(film.movie, ()) if one["model"] == film.model().key), None
+            ),
+            stills=stills.get(film.movie),
         )
         for number, film in enumerate(ordered, start=1)
     ]
@@ -63,7 +69,7 @@ def film_page(
         "film.html.j2",
         ["page.css", "film.css"],
         asset("film.js"),
-        title=shown[0]["heading"] if alone else words.say("films_title", **{"n": len(views)}),
+        title=shown[0]["heading"] if alone else words.say("films_title", n=len(views)),
         language=words.language,
         w=words,
         depth=2 if alone else 3,
@@ -75,7 +81,9 @@ def film_page(
     )
 
 
-def write_film_page(films: Sequence[Timeline], path: str | Path, *, force: bool = False, **options: Any) -> None:
+def write_film_page(
+    films: Sequence[Timeline], path: str | Path, *, force: bool = False, **options: Any
+) -> None:
     """Write the page of scored films into a file; options as of `film_page`.
 
     Raises
@@ -92,42 +100,46 @@ def write_film_page(films: Sequence[Timeline], path: str | Path, *, force: bool 
 
 def _comparison(views: Sequence[FilmView], words: Words) -> dict[str, Any]:
     """Lay out the films' shares on one scale; a film without a rate has a row and no dot."""
+    found = [_share(view) for view in views]
+    highest = max((numbers[2] for numbers in found if numbers), default=1.0)
+    scale = next((limit for limit in SCALES if highest <= limit), 1.0)
     rows = []
-    for view in views:
-        rate, corrected = view.model.rate, view.corrected
-        value, low, high = (
-            (rate.value, rate.low, rate.high)
-            if corrected is None
-            else (corrected["value"], corrected["low"], corrected["high"])
-        )
-        there = value is not None and low is not None and high is not None
+    for view, numbers in zip(views, found, strict=True):
+        judged = view.corrected is not None
         rows.append(
             {
                 "id": view.anchor,
-                "year": view.film.record.year or "–",
+                "year": view.film.record.year or NONE,
                 "title": view.film.heading,
-                "numbers": (value, low, high) if there else None,
-                "judged": corrected is not None,
-                "share": words.share(value) if there else "–",
-                "interval": f"{words.share(low)}–{words.share(high)}" if there else view.why_no_rate(),
-                "kind": words["kind_judged" if corrected is not None else "kind_model"] if there else "",
+                "judged": judged,
+                "bar": numbers and bar(*numbers, scale),
+                "share": words.share(numbers[0]) if numbers else NONE,
+                "interval": f"{words.share(numbers[1])}–{words.share(numbers[2])}"
+                if numbers
+                else words["withheld"],
+                "kind": words["kind_judged" if judged else "kind_model"] if numbers else "",
             }
         )
-    highest = max((row["numbers"][2] for row in rows if row["numbers"]), default=1.0)
-    scale = next(limit for limit in (0.1, 0.2, 0.4, 0.6, 0.8, 1.0) if highest <= limit or limit == 1.0)
-    for row in rows:
-        numbers = row.pop("numbers")
-        row["bar"] = numbers and {
-            name: f"{100 * min(max(one, 0.0) / scale, 1.0):.1f}%"
-            for name, one in zip(("value", "low", "high"), numbers, strict=True)
-        }
     return {"rows": rows, "low": words.share(0), "high": words.share(scale)}
+
+
+def _share(view: FilmView) -> tuple[float, float, float] | None:
+    """Give a film's share and its interval, from judgements where there are any."""
+    if view.corrected is not None:
+        return view.corrected["value"], view.corrected["low"], view.corrected["high"]
+    rate = view.model.rate
+    # What a model says of a film that it was trained on is no prediction.
+    if view.model.is_trained_on or rate.value is None or rate.low is None or rate.high is None:
+        return None
+    return rate.value, rate.low, rate.high
 
 
 def _about(films: Sequence[Timeline], words: Words) -> list[str]:
     human = next((film.record.human for film in films if film.record.human), None)
     boundaries = (
-        words["about_4_unknown"] if human is None else words.say("about_4", boundary=words.number(human.boundary_f1))
+        words["about_4_unknown"]
+        if human is None
+        else words.say("about_4", boundary=words.number(human.boundary_f1))
     )
     return [words["about_1"], words["about_2"], words["about_3"], boundaries, words["about_5"]]
 
@@ -141,8 +153,12 @@ def _footer(films: Sequence[Timeline], words: Words, *, with_frames: bool) -> li
     for model in models.values():
         cited = words.say("cite", citation=model.citation) if model.citation else ""
         licence = words.say("licence", licence=model.licence) if model.licence else ""
-        lines.append(" ".join(filter(None, [f"{model.title} ({model.key}), {model.task_title}.", licence, cited])))
-    digests = [f"{key} {model.sha256[:12]}" for key, model in ((m.key, m) for m in models.values()) if model.sha256]
+        lines.append(
+            " ".join(filter(None, [f"{model.title} ({model.key}), {model.task_title}.", licence, cited]))
+        )
+    digests = [
+        f"{key} {model.sha256[:12]}" for key, model in ((m.key, m) for m in models.values()) if model.sha256
+    ]
     digests += [f"{film.record.store.name} {film.record.store.fingerprint[:12]}" for film in films]
     lines.append(f"{words['digests']}: {', '.join(digests)}.")
     return lines

@@ -1,4 +1,4 @@
-"""Draw a film's timeline as SVG paths: time in tenths of a second from left to right, stretched by the page."""
+"""Draw a film's timeline as SVG paths; time in tenths of a second, stretched to the width by the page."""
 
 from collections.abc import Sequence
 from typing import Final

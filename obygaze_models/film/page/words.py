@@ -3,9 +3,13 @@
 import tomllib
 from typing import Final
 
+from obygaze_models.film.record import BARS, BLACK, CREDITS, MISSING, PARTIAL, SHORT, TRAINED_ON, UNLIKE
 from obygaze_models.report.pages import asset
 
 LANGUAGES: Final = ("en", "fr")
+
+FLAGS = (UNLIKE, MISSING, BLACK, CREDITS, BARS, PARTIAL, SHORT, TRAINED_ON)
+"""In the order in which the page names them."""
 
 SCRIPT: Final = (
     "decimal", "other_cut", "unplayable", "ends_before", "need_name", "need_judgement", "need_level", "saved",
@@ -45,6 +49,10 @@ class Words:
     def listed(self, names: list[str]) -> str:
         """Join names."""
         return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {self._texts['and']} {names[-1]}"
+
+    def flags(self, cell: str) -> str:
+        """Name the flags of a cell."""
+        return ", ".join(self[f"flag_{flag}"] for flag in cell.split(";") if flag in FLAGS)
 
     def seconds(self, value: float) -> str:
         """Write seconds, with decimals only where there are any."""

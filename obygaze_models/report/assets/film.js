@@ -1,166 +1,139 @@
-"use strict";
-// The timelines' keys, pointer and zoom, the reader's own film, and what they think of the segments.
-// Nothing is requested and nothing is kept: judgements leave this window as a file that the reader saves.
-const read = (node) => JSON.parse(node.textContent), root = document.documentElement;
-const words = read(document.getElementById("words")), svg = "http://www.w3.org/2000/svg";
-const fill = (key, ...values) => words[key].replace(/{(\d)}/g, (_, n) => values[n]);
-const clock = (s) => [s / 3600, s / 60 % 60, s % 60].map((v, i) => String(Math.floor(v + 1e-6)).padStart(i && 2, "0")).join(":");
-const decimal = (n) => (n / 100).toFixed(2).replace(".", words.decimal);
-const clamp = (v, low, high) => Math.min(Math.max(v, low), high);
-const make = (tag, text, kind) => Object.assign(document.createElement(tag), {textContent: text, className: kind || ""});
-root.classList.add("js");
-let unsaved = 0;
+// Keys, pointer, zoom; the reader's own film; judgements. No request, nothing kept.
+const $ = (s, node = document) => node.querySelector(s), $$ = (s, node = document) => [...node.querySelectorAll(s)];
+const words = JSON.parse($("#words").textContent), fill = (key, ...v) => words[key].replace(/{(\d)}/g, (_, n) => v[n]);
+const clock = (s) => [s / 3600, s / 60 % 60, s % 60].map((v, i) => String(Math.floor(v + 1e-6)).padStart(i && 2, 0)).join(":");
+const clamp = (v, low, high) => Math.max(low, Math.min(v, high));
+const make = (tag, textContent = "", className = "") => Object.assign(document.createElement(tag), {textContent, className});
+let unsaved = false;
+document.documentElement.classList.add("js");
 addEventListener("beforeunload", (e) => unsaved && e.preventDefault());
 
-function save(name, lines) {
-  // A cell that a spreadsheet would take for a formula is marked as text.
-  const cell = (v) => { v = String(v).replace(/^[=+\-@\t\r](?!\d|$)/, "'$&"); return /[",\r\n]/.test(v) ? `"${v.replace(/"/g, '""')}"` : v; };
-  const text = Array.isArray(lines) ? lines.map((line) => line.map(cell).join(",") + "\n").join("") : lines;
-  const link = make("a"), url = URL.createObjectURL(new Blob([text], {type: "text/plain;charset=utf-8"}));
-  link.href = url; link.download = name; link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 60000);
+function save(name, lines) { // text in quotes; none begins as a spreadsheet's formula does
+ const cell = (v) => isNaN(v) ? `"${v.replace(/^[=+\-@]/, "'$&").replace(/"/g, '""')}"` : v;
+ const file = new Blob(lines.map((line) => line.map(cell).join() + "\n"), {type: "text/csv"});
+ Object.assign(make("a"), {href: URL.createObjectURL(file), download: name}).click();
 }
 
-for (const film of document.querySelectorAll(".film")) {
-  const one = (s) => film.querySelector(s), all = (s) => [...film.querySelectorAll(s)];
-  const data = read(one(".data")), whole = data.d, starts = data.t, n = starts.length;
-  const track = one(".track"), card = one(".read"), line = one(".cursor"), live = one("[role=status]"), level = one(".level");
-  const video = one("video"), warn = one(".warn"), said = one(".said");
-  let from = 0, to = whole, now = 0;
-  const row = (t) => { let a = 0, b = n - 1; while (a < b) { const m = a + b + 1 >> 1; starts[m] <= t + 1e-6 ? a = m : b = m - 1; } return a; };
-  const end = (i) => i + 1 < n ? starts[i + 1] : whole;
-  const top = (i) => data.c.map((c, k) => [c[i], data.n[k]]).filter((c) => c[0] >= 0).sort((a, b) => b[0] - a[0]).slice(0, 3);
-  const p = (i) => data.p[i] < 0 ? "" : fill("probability_band", decimal(data.p[i]), decimal(data.l[i]), decimal(data.h[i]));
+for (const film of $$(".film")) {
+ const one = (s) => $(s, film), all = (s) => $$(s, film), data = JSON.parse(one(".data").textContent);
+ const {d: whole, t: starts, s: spans, f: flag, fl: texts} = data, n = starts.length, end = (i) => i + 1 < n ? starts[i + 1] : whole;
+ const track = one(".track"), read = one(".read"), line = one(".cursor"), live = one(".live");
+ const video = one("video"), warn = one(".warn"), said = one(".said");
+ let from = 0, to = whole, now = 0;
+ const row = (t) => starts.findLastIndex((s) => s <= t + 1e-6);
+ const number = (v) => (v / 100).toFixed(2).replace(".", words.decimal);
+ const tell = (text) => { warn.textContent = text; warn.hidden = !text; };
 
-  function show(t, seek) {
-    now = clamp(t, 0, whole);
-    const i = row(now), chips = top(i).map((c) => `${c[1]} ${decimal(c[0])}`), flags = data.fl[data.f[i]];
-    const when = `${clock(starts[i])}–${clock(end(i))}`, text = [when, p(i), chips.join(", "), flags].filter(Boolean).join("; ");
-    track.setAttribute("aria-valuenow", Math.round(now));
-    track.setAttribute("aria-valuetext", text);
-    // A focused slider is read out by its value; the region speaks where the focus is elsewhere.
-    live.setAttribute("aria-live", document.activeElement === track ? "off" : "polite");
-    if (live.textContent !== text) live.textContent = text;
-    const x = clamp((now - from) / (to - from), 0, 1);
-    line.hidden = now < from || now > to;
-    line.style.left = `${100 * x}%`;
-    card.replaceChildren(make("b", when), " ", p(i) || flags, ...chips.map((c) => make("span", c, "chip")), p(i) && flags ? ` ${flags}` : "");
-    card.hidden = false;
-    card.style.left = `${clamp(x * track.clientWidth - card.offsetWidth / 2, 0, Math.max(0, track.clientWidth - card.offsetWidth))}px`;
-    all(".card").forEach((c, k) => c.classList.toggle("now", now >= data.s[k][0] && now < data.s[k][1]));
-    if (seek && video.src) {
-      warn.hidden = !(video.duration < now);
-      if (video.duration < now) warn.textContent = words.ends_before;
-      else video.currentTime = now;
-    }
+ function show(t, seek) {
+  now = clamp(t, 0, whole);
+  const i = row(now), p = data.p[i] < 0 ? "" : fill("probability_band", ...[data.p, data.l, data.h].map((v) => number(v[i])));
+  const chips = data.c.map((c, k) => [c[i], data.n[k]]).filter((c) => c[0] >= 0).sort((a, b) => b[0] - a[0]).slice(0, 3).map((c) => `${c[1]} ${number(c[0])}`);
+  const when = `${clock(starts[i])}–${clock(end(i))}`, flags = texts[flag[i]], join = (...parts) => parts.filter(Boolean).join("; ");
+  live.textContent = track.ariaValueText = join(when, p, chips.join(", "), flags);
+  track.ariaValueNow = Math.round(now);
+  // A focused slider is read out itself; else the region speaks.
+  live.ariaLive = document.activeElement === track ? "off" : "polite";
+  const x = (now - from) / (to - from);
+  line.hidden = x < 0 || x > 1;
+  line.style.left = 100 * x + "%";
+  read.replaceChildren(make("b", when), " " + join(p, flags), ...chips.map((c) => make("span", c, "chip")));
+  read.hidden = false;
+  const room = track.clientWidth - read.offsetWidth;
+  read.style.left = `${clamp(x * track.clientWidth - read.offsetWidth / 2, 0, room)}px`;
+  cards.forEach((c, k) => c.classList.toggle("now", now >= spans[k][0] && now < spans[k][1]));
+  if (seek && video.duration) video.duration < now ? tell(words.ends_before) : video.currentTime = now;
+ }
+
+ function view(a, b) {
+  const span = clamp(b - a, Math.min(10, whole), whole), at = (t) => 100 * (t - from) / span + "%";
+  from = clamp(a, 0, whole - span);
+  to = from + span;
+  for (const part of all("svg.z")) part.setAttribute("viewBox", `${10 * from} 0 ${10 * span} ${part.viewBox.baseVal.height}`);
+  for (const part of all("[data-a]")) {
+   const {a, b} = part.dataset, set = (node, name, v) => node?.setAttribute(name, v), rect = $("rect", part) || part;
+   set(rect, "x", at(a));
+   set(rect, "width", 100 * (b - a) / span + "%");
+   set($("text", part), "x", at((+a + +b) / 2));
   }
+  const step = data.k.find((s) => span / s <= 9), ticks = [];
+  for (let t = Math.ceil(from / step) * step; t <= from + .96 * span; t += step)
+   ticks.push(`<text x="${at(t)}" y="13" class="${t - from < .03 * span ? "first" : ticks.length % 2 ? "odd" : ""}">${clock(t)}</text>`);
+  one(".axis").innerHTML = ticks.join("");
+  if (!read.hidden) show(now);
+ }
+ const around = (k) => view(now - (to - from) * k, now + (to - from) * k), go = (t) => {
+  now = clamp(t, 0, whole);
+  if (now < from || now >= to) around(.5);
+  show(now, true);
+ };
+ const zoom = {in: () => around(.25), out: () => around(1), all: () => view(0, whole)};
+ const by = (k) => () => go(starts[clamp(row(now) + k, 0, n - 1)]), keys = {
+  ArrowRight: by(1), ArrowUp: by(1), ArrowLeft: by(-1), ArrowDown: by(-1), Home: by(-n), End: by(n),
+  PageDown: () => go(now + 60), PageUp: () => go(now - 60), "+": zoom.in, "-": zoom.out, 0: zoom.all,
+ };
+ track.tabIndex = 0;
+ track.onkeydown = (e) => {
+  if (!keys[e.key] || e.ctrlKey || e.metaKey || e.altKey) return;
+  e.preventDefault();
+  keys[e.key]();
+ };
+ track.onfocus = () => show(now);
+ const time = (e) => from + (e.clientX - track.getBoundingClientRect().left) / track.clientWidth * (to - from);
+ for (const part of [track, ...all(".strip")]) {
+  part.onpointermove = (e) => show(time(e));
+  part.onclick = (e) => show(time(e), true);
+ }
+ for (const button of all("[data-zoom]")) button.onclick = zoom[button.dataset.zoom];
+ for (const button of all("[data-t]")) button.onclick = () => go(+button.dataset.t);
 
-  function view(a, b) {
-    const span = clamp(b - a, Math.min(10, whole), whole);
-    from = clamp(a, 0, whole - span); to = from + span;
-    const at = (t) => `${100 * (t - from) / span}%`;
-    for (const part of all("svg.z")) part.setAttribute("viewBox", `${10 * from} 0 ${10 * span} ${part.viewBox.baseVal.height}`);
-    for (const part of all("[data-a]")) {
-      const a = +part.dataset.a, b = +part.dataset.b, rect = part.querySelector("rect") || part, text = part.querySelector("text");
-      rect.setAttribute("x", at(a)); rect.setAttribute("width", `${100 * (b - a) / span}%`);
-      if (text) text.setAttribute("x", at((a + b) / 2));
-    }
-    const step = data.k.find((s) => span / s <= 9) || 7200;
-    one(".axis").replaceChildren();
-    for (let t = Math.ceil(from / step) * step, k = 0; t <= from + .96 * span; t += step, k++) {
-      const text = document.createElementNS(svg, "text");
-      text.textContent = clock(t); text.setAttribute("x", at(t)); text.setAttribute("y", 13);
-      if (k % 2) text.setAttribute("class", "odd");
-      if (t - from < .03 * span) text.style.textAnchor = "start";
-      one(".axis").append(text);
-    }
-    if (!card.hidden) show(now);
-  }
-  const zoom = {in: () => view(now - (to - from) / 4, now + (to - from) / 4), out: () => view(now - (to - from), now + (to - from)), all: () => view(0, whole)};
-  for (const button of all("[data-zoom]")) button.onclick = zoom[button.dataset.zoom];
+ // The level folds while the segments scroll; the style sheet keeps its room.
+ new IntersectionObserver(([e]) => one(".level").classList.toggle("stuck", !e.isIntersecting), {rootMargin: "0px 0px 99999px"}).observe(one(".time"));
 
-  Object.assign(track, {role: "slider", tabIndex: 0, ariaLabel: track.dataset.label, ariaValueMin: 0, ariaValueMax: Math.round(whole)});
-  const keys = {
-    ArrowRight: () => starts[Math.min(row(now) + 1, n - 1)], ArrowLeft: () => starts[Math.max(row(now) - 1, 0)], PageDown: () => now + 60,
-    PageUp: () => now - 60, Home: () => 0, End: () => starts[n - 1], "+": zoom.in, "=": zoom.in, "-": zoom.out, "0": zoom.all,
-  };
-  keys.ArrowUp = keys.ArrowRight; keys.ArrowDown = keys.ArrowLeft;
-  track.onkeydown = (e) => {
-    if (!keys[e.key] || e.ctrlKey || e.metaKey || e.altKey) return;
-    e.preventDefault();
-    const t = keys[e.key]();
-    if (t === undefined) return;
-    now = clamp(t, 0, whole);
-    if (now < from || now >= to) view(now - (to - from) / 2, now + (to - from) / 2);
-    show(now, true);
-  };
-  track.onfocus = () => card.hidden && show(now);
-  const time = (e) => { const box = track.getBoundingClientRect(); return from + clamp((e.clientX - box.left) / box.width, 0, 1) * (to - from); };
-  for (const part of [track, ...all(".strip")]) {
-    part.addEventListener("pointermove", (e) => show(time(e)));
-    part.addEventListener("click", (e) => show(time(e), true));
-  }
-  if (track.getAttribute("aria-valuetext") === null) { track.ariaValueNow = 0; track.ariaValueText = clock(0); }
+ const choose = one(".file");
+ choose.onchange = () => {
+  const [file] = choose.files;
+  URL.revokeObjectURL(video.src);
+  tell("");
+  one(".player").hidden = !file;
+  video.src = file ? URL.createObjectURL(file) : "";
+ };
+ one(".close").onclick = () => { choose.value = ""; choose.onchange(); };
+ video.onloadedmetadata = () => {
+  if (now) show(now, true);
+  if (Math.abs(video.duration - whole) > .01 * whole) tell(fill("other_cut", clock(video.duration), clock(whole)));
+ };
+ video.onerror = () => choose.files[0] && tell(words.unplayable);
+ video.ontimeupdate = () => video.paused || show(video.currentTime);
 
-  // The level's line stays in sight; the room that it gives up when it folds is kept, so that nothing jumps.
-  const mark = make("div"); level.before(mark);
-  new IntersectionObserver(([e]) => level.classList.toggle("stuck", !e.isIntersecting && e.boundingClientRect.top < 0)).observe(mark);
-
-  const player = one(".player"), choose = one("input[type=file]");
-  function close() { if (video.src) URL.revokeObjectURL(video.src); video.removeAttribute("src"); video.load(); player.hidden = warn.hidden = true; }
-  choose.onchange = () => {
-    close();
-    if (!choose.files[0]) return;
-    video.src = URL.createObjectURL(choose.files[0]); player.hidden = false;
-  };
-  one(".close").onclick = () => { close(); choose.value = ""; };
-  video.onloadedmetadata = () => {
-    const other = Math.abs(video.duration - whole) > .01 * whole;
-    warn.hidden = !other; warn.textContent = other ? fill("other_cut", clock(video.duration), clock(whole)) : "";
-    show(now, now > 0);
-  };
-  video.onerror = () => { if (video.src) { warn.hidden = false; warn.textContent = words.unplayable; } };
-  video.ontimeupdate = () => video.paused || show(video.currentTime);
-
-  for (const button of all("[data-t]")) button.onclick = () => {
-    const t = +button.dataset.t;
-    if (t < from || t >= to) view(t - (to - from) / 2, t + (to - from) / 2);
-    show(t, true);
-  };
-
-  const cards = all(".card"), chosen = (c) => c.querySelector("[aria-pressed=true]")?.dataset.judge;
-  for (const item of cards) for (const button of item.querySelectorAll("[data-judge]")) button.onclick = () => {
-    const on = button.ariaPressed !== "true";
-    for (const other of item.querySelectorAll("[data-judge]")) other.ariaPressed = on && other === button;
-    item.querySelector(".labels")?.remove();
-    if (on && (button.dataset.judge === "disagree" || button.dataset.judge === "agree" && data.positive.length > 1))
-      item.querySelector("fieldset").append(one("template").content.cloneNode(true));
-    unsaved = 1; said.textContent = fill("judged", cards.filter(chosen).length, cards.length);
-  };
-  const actions = {
-    judgements() {
-      const name = one(".name").value.trim().replace(/\s+/g, " "), judged = cards.filter(chosen);
-      const slug = name.toLowerCase().normalize("NFD").replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || "x";
-      if (!judged.length) return words.need_judgement;
-      if (!name) { one(".name").focus(); return words.need_name; }
-      const lines = [data.columns];
-      for (const item of judged) {
-        const k = cards.indexOf(item), what = chosen(item), [a, b] = data.s[k], extra = item.querySelector(".labels");
-        const picked = extra ? extra.querySelector("select").value : what === "unsure" ? data.unsure : data.positive[0] || "";
-        if (extra && !picked && data.positive.length) { extra.querySelector("select").focus(); return fill("need_level", k + 1); }
-        const concepts = extra ? [...extra.querySelectorAll(":checked[type=checkbox]")].map((c) => c.value) : [];
-        lines.push([`${data.movie.replace(/[/\\]/g, "-").replace(/^\.+/, "")}-${slug}-${String(k + 1).padStart(4, "0")}`, data.movie, "", a, b, picked,
-          concepts.join(";"), name, ...data.codebook ? [data.codebook] : [], 1, what]);
-      }
-      save(`${data.file}-${slug}.csv`, lines); unsaved = 0;
-      return fill("saved", judged.length);
-    },
-    timeline() {
-      const share = (v) => v < 0 ? "" : (v / 100).toFixed(2);
-      save(`${data.file}-timeline.csv`, [["movie", "start_s", "end_s", "p", "p_low", "p_high", ...data.n.map((c) => `${c}_p`), "flags"],
-        ...starts.map((s, i) => [data.movie, s, end(i), share(data.p[i]), share(data.l[i]), share(data.h[i]), ...data.c.map((c) => share(c[i])), data.fl[data.f[i]]])]);
-      return "";
-    },
-  };
-  for (const button of all("[data-save]")) button.onclick = () => { said.textContent = actions[button.dataset.save](); };
+ const cards = all(".card"), judged = (card) => $("[aria-pressed=true]", card)?.dataset.judge;
+ for (const card of cards) for (const button of $$("[data-judge]", card)) button.onclick = () => {
+  const on = button.ariaPressed !== "true", what = button.dataset.judge;
+  for (const other of $$("[data-judge]", card)) other.ariaPressed = on && other === button;
+  $(".labels", card)?.remove();
+  if (on && data.ask.includes(what)) $("fieldset", card).append($("template", film).content.cloneNode(true));
+  unsaved = true;
+  said.textContent = fill("judged", cards.filter(judged).length, cards.length);
+ };
+ const actions = {
+  judgements() {
+   const who = one(".name").value.trim().replace(/\s+/g, " "), rows = [data.columns];
+   const name = `${data.file}-${who.toLowerCase().replace(/[^a-z0-9]+/g, "-")}`;
+   for (const [k, card] of cards.entries()) {
+    const what = judged(card), labels = $(".labels", card), level = labels ? $("select", labels).value : data.level[what];
+    if (!what) continue;
+    if (labels && !level) return fill("need_level", k + 1);
+    const concepts = $$(".labels :checked[type]", card).map((c) => c.value), id = `${name}-${String(k + 1).padStart(4, 0)}`;
+    rows.push([id, data.movie, "", ...spans[k], level, concepts.join(";"), who, ...data.codebook, 1, what]);
+   }
+   if (rows.length < 2 || !who) return words[who ? "need_judgement" : "need_name"];
+   save(name + ".csv", rows);
+   unsaved = false;
+   return fill("saved", rows.length - 1);
+  },
+  timeline() {
+   const cells = (i) => [data.p, data.l, data.h, ...data.c].map((c) => c[i] < 0 ? "" : c[i] / 100);
+   save(data.file + "-timeline.csv", [data.heads, ...starts.map((s, i) => [data.movie, s, end(i), ...cells(i), texts[flag[i]]])]);
+  },
+ };
+ for (const button of all("[data-save]")) button.onclick = () => { said.textContent = actions[button.dataset.save]() || ""; };
 }

@@ -1,4 +1,4 @@
-"""Invented scored films: a Timeline as `film score` would write it, with planted segments, of any length and number of rows."""
+"""Invented scored films: timelines as `film score` writes them, of any length, with planted segments."""
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,15 @@ from obygaze_models.film.record import (
 from obygaze_models.film.timeline import Timeline
 
 CONCEPTS = (
-    ("Type of shot", 0.31, 0.24), ("Look", 0.28, 0.26), ("Body", 0.55, 0.21), ("Posture", 0.24, 0.22),
-    ("Clothing", 0.49, 0.20), ("Appearance", 0.22, 0.20), ("Expression of emotion", 0.41, 0.25), ("Activity", 0.38, 0.22),
-)  # fmt: skip
+    ("Type of shot", 0.31, 0.24),
+    ("Look", 0.28, 0.26),
+    ("Body", 0.55, 0.21),
+    ("Posture", 0.24, 0.22),
+    ("Clothing", 0.49, 0.20),
+    ("Appearance", 0.22, 0.20),
+    ("Expression of emotion", 0.41, 0.25),
+    ("Activity", 0.38, 0.22),
+)
 """Name, average precision, chance."""
 
 FOUND = {"Type of shot", "Body", "Clothing", "Expression of emotion", "Activity"}
@@ -53,7 +59,9 @@ def invented_film(
     at = (start + end) / 2 / duration_s
     inside = np.zeros(n_rows)
     for number, (a, b) in enumerate(PLANTED):
-        inside = np.maximum(inside, (1.1 - 0.12 * number) / (1 + np.exp(-40 * np.minimum(at - a, b - at) / (b - a))))
+        inside = np.maximum(
+            inside, (1.1 - 0.12 * number) * np.clip(0.5 + 8 * np.minimum(at - a, b - at) / (b - a), 0, 1)
+        )
     slow = np.convolve(rng.normal(size=n_rows + 80), np.ones(81) / 9, mode="valid") * 0.35
     values, parts = {}, {}
     logit = np.full(n_rows, -2.1)
@@ -68,22 +76,28 @@ def invented_film(
     far = np.zeros(n_rows, dtype=bool)
     for a, b in unlike:
         far |= (at >= a) & (at < b)
-    flags = np.where(far, "unlike", "")
+    flags = np.where(far, "unlike", "").astype(object)
     flags[(at > 0.955) & ~far] = "credits"
     if trained_on:
-        flags = np.array([";".join(filter(None, [one, "trained_on"])) for one in flags])
+        flags = np.array([";".join(filter(None, [one, "trained_on"])) for one in flags], dtype=object)
     gone = far | (not calibrated)
     spread = 0.25 + 0.15 * rng.uniform(size=n_rows)
     table = pd.DataFrame(
         {
-            "movie": movie, "start_s": start, "end_s": end, "level_task": "hn_s", "model": "pcbm_lr", "logit": logit,
+            "movie": movie,
+            "start_s": start,
+            "end_s": end,
+            "level_task": "hn_s",
+            "model": "pcbm_lr",
+            "logit": logit,
             "p": np.where(gone, np.nan, p),
             "p_low": np.where(gone, np.nan, 1 / (1 + np.exp(-(SLOPE * logit + INTERCEPT - spread)))),
             "p_high": np.where(gone, np.nan, 1 / (1 + np.exp(-(SLOPE * logit + INTERCEPT + spread)))),
             "called": pd.array(np.where(far, None, (logit > -0.5).astype(int)), dtype="Int64"),
-            "unlike": np.where(far, 0.999, rng.uniform(0.1, 0.9, n_rows)), "flags": flags,
+            "unlike": np.where(far, 0.999, rng.uniform(0.1, 0.9, n_rows)),
+            "flags": flags,
         }
-    )  # fmt: skip
+    )
     extra = {}
     for name, *_ in concepts:
         extra[f"{name}_value"] = values[name]
@@ -97,35 +111,77 @@ def invented_film(
     refused = unreliable > 0.2 or not calibrated
     value = None if refused else float((weight * p[counted]).sum() / weight.sum())
     rate = Rate(
-        value=value, low=None if value is None else max(value - 0.07, 0.0), high=None if value is None else value + 0.1,
-        reason="more than 20 % of the time is unlike training" if refused else "", unreliable=unreliable,
+        value=value,
+        low=None if value is None else max(value - 0.07, 0.0),
+        high=None if value is None else value + 0.1,
+        reason="more than 20 % of the time is unlike training" if refused else "",
+        unreliable=unreliable,
         counted_s=float(weight.sum()),
-    )  # fmt: skip
+    )
     calibration = CalibrationRecord(
         slope=SLOPE, intercept=INTERCEPT, error=0.03, n_movies=12, film_error=0.09, worst_film_error=0.27
     )
     model = ModelRecord(
-        key="pcbm_lr", model="pcbm_lr", title="PCBM-LR", sha256="1f" * 32, task="hn_s", task_title="HN vs S",
-        negative=list(levels[0]), positive=list(levels[1]), codebook=codebook, backbone="xclip",
+        key="pcbm_lr",
+        model="pcbm_lr",
+        title="PCBM-LR",
+        sha256="1f" * 32,
+        task="hn_s",
+        task_title="HN vs S",
+        negative=list(levels[0]),
+        positive=list(levels[1]),
+        codebook=codebook,
+        backbone="xclip",
         concepts=[
-            ConceptRecord(name=name, ap=ap, low=chance + 0.02 if name in FOUND else chance - 0.03, high=ap + 0.06, chance=chance)
+            ConceptRecord(
+                name=name,
+                ap=ap,
+                low=chance + 0.02 if name in FOUND else chance - 0.03,
+                high=ap + 0.06,
+                chance=chance,
+            )
             for name, ap, chance in concepts
         ],
-        decides=True, by_concepts=bool(concepts), threshold=-0.5, threshold_p=0.3 if calibrated else None,
-        calibration=calibration if calibrated else None, clip_s=46.1, n_movies=12, n_clips=1517,
-        metrics=[{"metric": "auc", "movie_mean": 0.61, "movie_low": 0.55, "movie_high": 0.67, "n_movies": 12}],
-        licence="CC-BY-4.0", citation="Tores et al., CVPR 2024", is_trained_on=trained_on,
-        flags={"unlike": unreliable * duration_s}, rate=rate,
-    )  # fmt: skip
+        decides=True,
+        by_concepts=bool(concepts),
+        threshold=-0.5,
+        threshold_p=0.3 if calibrated else None,
+        calibration=calibration if calibrated else None,
+        clip_s=46.1,
+        n_movies=12,
+        n_clips=1517,
+        metrics=[
+            {"metric": "auc", "movie_mean": 0.61, "movie_low": 0.55, "movie_high": 0.67, "n_movies": 12}
+        ],
+        licence="CC-BY-4.0",
+        citation="Tores et al., CVPR 2024",
+        is_trained_on=trained_on,
+        flags={"unlike": unreliable * duration_s},
+        rate=rate,
+    )
     measured = HumanRecord(
-        corpus="MObyGaze", kappa=0.31, second_f1=0.40, segment_f1=0.17, boundary_f1=0.10, rank_correlation=0.43
+        corpus="MObyGaze",
+        kappa=0.31,
+        second_f1=0.40,
+        segment_f1=0.17,
+        boundary_f1=0.10,
+        rank_correlation=0.43,
     )
     record = FilmRecord(
-        format="obygaze film", number=1, movie=movie, title=title, year=year, duration_s=duration_s, source_sha256="",
+        format="obygaze film",
+        number=1,
+        movie=movie,
+        title=title,
+        year=year,
+        duration_s=duration_s,
+        source_sha256="",
         store=StoreRecord(name="planted", fingerprint="d004e616448c" + "0" * 52),
-        windows=WindowsRecord(window_s=46.1, hop_s=11.5, n=n_rows, n_missing=0), rows=RowsRecord(kind="shots", n=n_rows),
-        shots=ShotsRecord(detector="own", n=n_rows), models=[model], human=measured if human else None,
+        windows=WindowsRecord(window_s=46.1, hop_s=11.5, n=n_rows, n_missing=0),
+        rows=RowsRecord(kind="shots", n=n_rows),
+        shots=ShotsRecord(detector="own", n=n_rows),
+        models=[model],
+        human=measured if human else None,
         versions={"obygaze": "0.1.0"},
-    )  # fmt: skip
+    )
     shots = pd.DataFrame({"movie": movie, "start_s": start, "end_s": end, "detector": "own", "flags": ""})
     return Timeline(record, table, shots)
