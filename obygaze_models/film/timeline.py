@@ -193,20 +193,18 @@ def read_films(folders: Sequence[Path]) -> list[Timeline]:
 def _read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
     """Read one of the tables, and check that its columns are there and hold numbers where they should."""
     try:
-        table = pd.read_csv(path, dtype=dict.fromkeys(TEXTS, str), keep_default_na=False, na_values={},
-                            float_precision="round_trip")  # fmt: skip
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
-        raise FilmError(
-            f"{path}: cannot be read ({str(error).splitlines()[0]}): score the film again"
-        ) from error
+        raise FilmError(f"{path}: {str(error).splitlines()[0]}: score the film again") from error
     missing = [name for name in needed if name not in table.columns]
     if missing:
         raise FilmError(f"{path}: no column {', '.join(missing)}: score the film again")
     for name in table.columns:
         if name not in TEXTS:
             try:
-                table[name] = pd.to_numeric(table[name].replace("", np.nan))
-            except (ValueError, TypeError) as error:
+                # Python's float, cell by cell: every number comes back as it was written.
+                table[name] = np.array([float(cell) if cell else np.nan for cell in table[name]])
+            except ValueError as error:
                 raise FilmError(f"{path}: column {name}: {error}: score the film again") from error
     for name in ("called", "n_windows"):
         if name in table.columns:

@@ -63,7 +63,7 @@ def film_store(
             row = 0.7 * rng.normal(size=D) + 3 * gun * GUN + 1.35 * LIGHT + shift
             row[7] = 0.25
             rows.append(row.astype(np.float32))
-    reasons = {clip_id: "the file ends here" for clip_id in failed}
+    reasons = dict.fromkeys(failed, "the file ends here")
     groups = {"descriptors": {"pooled": np.stack(rows)}}
     return open_store(seal_arrays(folder / "-".join(movies), movie_of, groups, failed=reasons, spans=spans))
 
@@ -91,7 +91,7 @@ def scored_film(
     with_shots=True,
     **planted,
 ) -> tuple[Path, Timeline]:
-    """Score a planted film into `folder/MOVIE`; `shift` (of `film_store`) moves it away from training films."""
+    """Score a planted film into `folder/MOVIE`; a `shift` moves it away from the training films."""
     store = film_store(folder, movie, **planted)
     shots = shots_of(movie, planted.get("end_s", 600.0)) if with_shots else None
     facts = FilmFacts(title, year)
