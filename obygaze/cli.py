@@ -149,6 +149,14 @@ CONTENTS: dict[str, Entry] = {
         },
         "  obygaze task mediaeval15 score --help",
     ),
+    "film": Entry(
+        "Score whole films; compare the scores with people.",
+        {
+            "report": Entry("Show scored films as a page.", f"{MODELS}.film_show:report"),
+            "export": Entry("Write a scored film for ELAN, players, editors.", f"{MODELS}.film_show:export"),
+        },
+        "  obygaze film report scored --out film.html\n  obygaze film export scored/tt0118715 --as eaf",
+    ),
     "predict": Entry("Score clips of stores with a saved model.", f"{MODELS}.predict:predict"),
     "explain": Entry("Explain a concept model's decision on a clip.", f"{MODELS}.predict:explain"),
     "model": Entry(
@@ -174,6 +182,7 @@ EXTRAS = {
     "matplotlib": "figures",
     "ray": "ray",
     "skops": "skops",
+    "opentimelineio": "interchange",
     "pyarrow": "ray",
 }
 

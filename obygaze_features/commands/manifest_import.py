@@ -44,6 +44,8 @@ def import_() -> None:
       obygaze manifest import mobygaze MObyGaze --out segments.csv
       obygaze manifest import mediaeval15 MediaEval --videos clips \\
           --out mediaeval15.csv
+      obygaze manifest import eaf film.eaf --annotator AB --out film.csv
+      obygaze manifest import judgements tt0118715-ab.csv --out judged.csv
     """
 
 
@@ -239,6 +241,94 @@ def import_film_(films: tuple[Path, ...], window: float, hop: float | None, out:
     found = [(path, probe(path)) for path in films]
     read = [Film(path, video.start_s + video.duration_s, video.damage) for path, video in found]
     write(import_film(read, _folder_of(out), window, hop), out)
+
+
+codebook_option = click.option(
+    "--codebook",
+    metavar="NAME|FILE",
+    help="Codebook of the levels and concepts: a built-in name or your own file.  [default: the files' own]",
+)
+
+
+@import_.command("eaf")
+@click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE.eaf...")
+@click.option("--tier", default="human: level", show_default=True, help="Tier of levels.")
+@click.option(
+    "--concept-tier", default="human: concepts", show_default=True, help="Tier of concepts, joined by ;"
+)
+@click.option("--movie", default="", help="The film, where a file does not say it.")
+@click.option("--annotator", default="", help="Who wrote on tiers that do not say it.")
+@codebook_option
+@out_option
+@force_option
+def import_eaf_(
+    files: tuple[Path, ...],
+    tier: str,
+    concept_tier: str,
+    movie: str,
+    annotator: str,
+    codebook: str | None,
+    out: Path,
+    force: bool,
+) -> None:
+    """Import annotations made in ELAN.
+
+    Only tiers whose names begin with "human:" are read, so that a model's own output never comes back as a label:
+    an export of `obygaze film export --as eaf` that nobody wrote on gives no clips, and exit code 3. The
+    annotator is the tier's attribute, or follows an @ in its name ("human: level@AB"). Annotations in
+    a file with a model's tiers are marked seen_score=1: they were made with the score in sight.
+
+    \b
+    Examples:
+      obygaze manifest import eaf film.eaf --annotator AB --out film.csv
+      obygaze manifest import eaf film.eaf --tier "human: level" \\
+          --movie tt0118715 --out film.csv
+    """
+    from obygaze_features.manifest import find_codebook, import_eaf
+
+    labels = find_codebook(codebook) if codebook else None
+    refuse_to_replace(out, force, labels)
+    found = import_eaf(
+        files,
+        _folder_of(out),
+        level_tier=tier,
+        concept_tier=concept_tier,
+        movie=movie,
+        annotator=annotator,
+        codebook=labels,
+    )
+    _write_or_3(found, out)
+
+
+@import_.command("judgements")
+@click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE.csv...")
+@codebook_option
+@out_option
+@force_option
+def import_judgements_(files: tuple[Path, ...], codebook: str | None, out: Path, force: bool) -> None:
+    """Import judgements of scored films, of one or more annotators.
+
+    FILEs are what a film's page saved, or what `obygaze film next` wrote, filled in. Rows without a level are
+    left out and counted; where somebody judged a span twice, the last judgement counts. Without any
+    judgement the exit code is 3.
+
+    \b
+    Examples:
+      obygaze manifest import judgements tt0118715-ab.csv --out judged.csv
+      obygaze manifest import judgements blind-*.csv --out blind.csv
+    """
+    from obygaze_features.manifest import find_codebook, import_judgements
+
+    labels = find_codebook(codebook) if codebook else None
+    refuse_to_replace(out, force, labels)
+    _write_or_3(import_judgements(files, _folder_of(out), labels), out)
+
+
+def _write_or_3(imported: "Imported", out: Path) -> None:
+    """Write a manifest; exit with 3 if it has no clips."""
+    write(imported, out)
+    if not len(imported.manifest):
+        click.get_current_context().exit(3)
 
 
 def _folder_of(path: Path) -> Path:

@@ -169,8 +169,13 @@ def read_films(folders: Sequence[Path]) -> list[Timeline]:
     FilmError
         A folder holds none, or a film is there twice.
     """
+    return list(found_films(folders).values())
+
+
+def found_films(folders: Sequence[Path]) -> dict[Path, Timeline]:
+    """Read scored films as `read_films` does, by the folder that each lies in."""
     found: dict[str, Path] = {}
-    films = []
+    films = {}
     for folder in folders:
         places = (
             [folder] if (folder / RECORD).is_file() else sorted(p.parent for p in folder.glob(f"*/{RECORD}"))
@@ -186,7 +191,7 @@ def read_films(folders: Sequence[Path]) -> list[Timeline]:
                     f"film {film.movie} is there twice, in {found[film.movie]} and {place}: give one"
                 )
             found[film.movie] = place
-            films.append(film)
+            films[place] = film
     return films
 
 

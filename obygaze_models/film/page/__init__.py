@@ -1,11 +1,11 @@
 """The page of scored films: one file that people open, read, listen to, print, and answer."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from obygaze_features.io import refuse_existing, write_whole
+from obygaze_models.film.judge import CorrectedRate
 from obygaze_models.film.page.figures import NONE, bar
 from obygaze_models.film.page.view import FilmView
 from obygaze_models.film.page.words import LANGUAGES, SCRIPT, Words
@@ -18,8 +18,8 @@ __all__ = ["LANGUAGES", "film_page", "write_film_page"]
 SCALES = (0.1, 0.2, 0.4, 0.6, 0.8)
 """Ends of the axis that shares are compared on; the least that holds all of them."""
 
-Rates = Mapping[str, Sequence[Mapping[str, Any]]]
-"""Rates corrected by judgements, as in `rate.json`, by movie."""
+Rates = Mapping[str, Sequence[CorrectedRate]]
+"""Rates corrected by judgements, by movie."""
 
 
 def film_page(
@@ -43,7 +43,7 @@ def film_page(
     language : str
         One of `LANGUAGES`.
     rates : mapping, optional
-        Corrected rates, as in `rate.json`, by movie.
+        Rates corrected by judgements (`read_rates`), by movie.
     stills : mapping, optional
         By movie and rank of segment, data URLs of pictures of the film.
     """
@@ -56,9 +56,7 @@ def film_page(
             f"f{number}",
             words,
             top=top,
-            corrected=next(
-                (one for one in rates.get(film.movie, ()) if one["model"] == film.model().key), None
-            ),
+            corrected=next((one for one in rates.get(film.movie, ()) if one.model == film.model().key), None),
             stills=stills.get(film.movie),
         )
         for number, film in enumerate(ordered, start=1)
@@ -126,7 +124,7 @@ def _comparison(views: Sequence[FilmView], words: Words) -> dict[str, Any]:
 def _share(view: FilmView) -> tuple[float, float, float] | None:
     """Give a film's share and its interval, from judgements where there are any."""
     if view.corrected is not None:
-        return view.corrected["value"], view.corrected["low"], view.corrected["high"]
+        return view.corrected.value, view.corrected.low, view.corrected.high
     rate = view.model.rate
     # What a model says of a film that it was trained on is no prediction.
     if view.model.is_trained_on or rate.value is None or rate.low is None or rate.high is None:
@@ -162,9 +160,3 @@ def _footer(films: Sequence[Timeline], words: Words, *, with_frames: bool) -> li
     digests += [f"{film.record.store.name} {film.record.store.fingerprint[:12]}" for film in films]
     lines.append(f"{words['digests']}: {', '.join(digests)}.")
     return lines
-
-
-def read_rates(folder: Path) -> list[Mapping[str, Any]]:
-    """Read the corrected rates of a scored film's folder; none where nobody judged it."""
-    path = folder / "rate.json"
-    return list(json.loads(path.read_text(encoding="utf-8"))["rates"]) if path.is_file() else []

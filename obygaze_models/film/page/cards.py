@@ -1,6 +1,6 @@
 """The cards of a film's segments: when, how probable, why, and the curve around them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -19,7 +19,13 @@ Parts = Sequence[tuple[str, float]]
 
 
 def cards(
-    segments: pd.DataFrame, rows: pd.DataFrame, whole_s: float, words: Words, stills: Mapping[int, str]
+    segments: pd.DataFrame,
+    rows: pd.DataFrame,
+    whole_s: float,
+    words: Words,
+    *,
+    unfound: Container[str],
+    stills: Mapping[int, str],
 ) -> list[dict[str, Any]]:
     """Give what the template shows of each segment.
 
@@ -32,6 +38,8 @@ def cards(
     whole_s : float
         Length of the film in seconds.
     words : Words
+    unfound : container of str
+        Concepts that the model finds no better than chance, which is said beside them.
     stills : mapping of int to str
         Data URLs of pictures, by rank.
     """
@@ -57,7 +65,9 @@ def cards(
                 "reaches": bool(row["reaches"]),
                 "spark": _spark(rows, start, end, whole_s),
                 "sentence": sentence(found, words),
-                "parts": [_bar(name, value, largest, words) for name, value in found],
+                "parts": [
+                    {**_bar(name, value, largest, words), "doubt": name in unfound} for name, value in found
+                ],
                 "flags": words.flags(str(row["flags"])),
                 "judgement": words.say("judgement", n=rank),
                 "picture": stills.get(rank, ""),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from obygaze_models.film.judge import CorrectedRate
 from obygaze_models.film.page.words import Words
 from obygaze_models.film.record import MOST_UNRELIABLE, ModelRecord
 
@@ -17,7 +18,7 @@ def figures(
     segments: pd.DataFrame,
     positive: str,
     words: Words,
-    corrected: Mapping[str, Any] | None,
+    corrected: CorrectedRate | None,
 ) -> list[dict[str, Any]]:
     """Give the share of time, the number of segments, and the AUC within films that the model has not seen.
 
@@ -29,8 +30,8 @@ def figures(
     positive : str
         What the model finds, as people read it.
     words : Words
-    corrected : mapping or None
-        The model's entry of `rate.json`, which takes the place of what the model expects.
+    corrected : CorrectedRate or None
+        Takes the place of what the model expects.
     """
     share = _expected(model, positive, words) if corrected is None else _corrected(corrected, positive, words)
     return [share, _segments(model, segments, words), _auc(model, words)]
@@ -68,16 +69,16 @@ def _expected(model: ModelRecord, positive: str, words: Words) -> dict[str, Any]
     )
 
 
-def _corrected(found: Mapping[str, Any], positive: str, words: Words) -> dict[str, Any]:
-    expected = NONE if found["expected"] is None else words.share(found["expected"])
-    note = words.say("corrected_note", annotators=", ".join(found["annotators"]), expected=expected)
-    if found["worth"] is not None and found["worth"] > found["n"]:
-        note += " " + words.say("worth", worth=round(found["worth"]))
+def _corrected(found: CorrectedRate, positive: str, words: Words) -> dict[str, Any]:
+    expected = NONE if found.expected is None else words.share(found.expected)
+    note = words.say("corrected_note", annotators=", ".join(found.annotators), expected=expected)
+    if found.worth is not None and found.worth > found.n:
+        note += " " + words.say("worth", worth=round(found.worth))
     return _shown(
-        words.share(found["value"]),
-        f"{words.share(found['low'])}–{words.share(found['high'])}",
-        bar(found["value"], found["low"], found["high"]),
-        words.say("corrected", positive=positive, n=found["n"]),
+        words.share(found.value),
+        f"{words.share(found.low)}–{words.share(found.high)}",
+        bar(found.value, found.low, found.high),
+        words.say("corrected", positive=positive, n=found.n),
         note,
     )
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.manifest.clip import CODEBOOK_COLUMN, FIELDS
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
+from obygaze_models.film.judge import CorrectedRate
 from obygaze_models.film.page import charts
 from obygaze_models.film.page.cards import cards, place
 from obygaze_models.film.page.figures import figures
@@ -39,8 +40,8 @@ class FilmView:
     words : Words
     top : int
         Segments to list at least.
-    corrected : mapping or None
-        The rate from blind judgements (an entry of `rate.json`) of the model shown.
+    corrected : CorrectedRate or None
+        The rate from blind judgements, of the model shown.
     stills : mapping of int to str
         Data URLs of pictures, by rank of segment; empty for a page without frames.
     """
@@ -52,7 +53,7 @@ class FilmView:
         words: Words,
         *,
         top: int,
-        corrected: Mapping[str, Any] | None = None,
+        corrected: CorrectedRate | None = None,
         stills: Mapping[int, str] | None = None,
     ) -> None:
         self.film, self.words, self.anchor, self.corrected = film, words, anchor, corrected
@@ -77,8 +78,9 @@ class FilmView:
         words, record = self.words, self.film.record
         strips, unfound = self._strips()
         hatched = self._hatched()
+        doubtful = {one.name for one, _ in self.concepts if not one.is_found}
         kinds = {one["kind"] for one in hatched}
-        listed = cards(self.segments, self.rows, self.whole_s, words, self.stills)
+        listed = cards(self.segments, self.rows, self.whole_s, words, unfound=doubtful, stills=self.stills)
         return {
             "id": self.anchor,
             "heading": self.film.heading,
@@ -199,7 +201,7 @@ class FilmView:
             rows = self.film.rows(model.key)
             found = [one for one in model.concepts if rows.get(f"{one.name}_p") is not None]
             if found:
-                return [(one, model) for one in sorted(found, key=_gain, reverse=True)]
+                return [(one, model) for one in sorted(found, key=_order)]
         return []
 
     def _concept_p(self, concept: ConceptRecord, model: ModelRecord) -> NDArray[np.float64]:
@@ -307,6 +309,7 @@ class FilmView:
             "h": _whole(self.rows["p_high"].to_numpy(dtype=np.float64)),
             "c": [_whole(self._concept_p(*one)) for one in self.concepts],
             "n": [one.name for one, _ in self.concepts],
+            "g": sum(one.is_found for one, _ in self.concepts),
             "f": [place[flags] for flags in self.rows["flags"]],
             "fl": [self.words.flags(flags) for flags in kinds],
             "s": self.segments[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist(),
@@ -327,11 +330,10 @@ def _level_text(codebook: Codebook | None, name: str) -> str:
     return f"{name} ({title})" if title and title != name else name
 
 
-def _gain(concept: ConceptRecord) -> float:
-    """Order concepts by how much better than chance they are found; those that nobody measured come last."""
-    if concept.ap is None or concept.chance is None:
-        return -1.0
-    return concept.ap - concept.chance
+def _order(concept: ConceptRecord) -> tuple[bool, float]:
+    """Order concepts by how much better than chance they are found; those not found come last."""
+    known = concept.ap is not None and concept.chance is not None
+    return not concept.is_found, (concept.chance or 0.0) - (concept.ap or 0.0) if known else 1.0
 
 
 def _whole(values: NDArray[np.float64]) -> list[int]:

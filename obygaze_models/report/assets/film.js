@@ -27,11 +27,11 @@ for (const film of $$(".film")) {
  function show(t, seek) {
   now = clamp(t, 0, whole);
   const i = row(now), p = data.p[i] < 0 ? "" : fill("probability_band", ...[data.p, data.l, data.h].map((v) => number(v[i])));
-  const chips = data.c.map((c, k) => [c[i], data.n[k]]).filter((c) => c[0] >= 0).sort((a, b) => b[0] - a[0]).slice(0, 3).map((c) => `${c[1]} ${number(c[0])}`);
+  const chips = data.c.slice(0, data.g).map((c, k) => [c[i], data.n[k]]).filter((c) => c[0] >= 0).sort((a, b) => b[0] - a[0]).slice(0, 3).map((c) => `${c[1]} ${number(c[0])}`);
   const when = `${clock(starts[i])}–${clock(end(i))}`, flags = texts[flag[i]], join = (...parts) => parts.filter(Boolean).join("; ");
   live.textContent = track.ariaValueText = join(when, p, chips.join(", "), flags);
   track.ariaValueNow = Math.round(now);
-  // A focused slider is read out itself; else the region speaks.
+  // A focused slider is read out itself.
   live.ariaLive = document.activeElement === track ? "off" : "polite";
   const x = (now - from) / (to - from);
   line.hidden = x < 0 || x > 1;
