@@ -273,9 +273,9 @@ def import_eaf_(
 ) -> None:
     """Import annotations made in ELAN.
 
-    Only tiers whose names begin with "human:" are read, so that a model's own output never comes back as a label:
-    an export of `obygaze film export --as eaf` that nobody wrote on gives no clips, and exit code 3. The
-    annotator is the tier's attribute, or follows an @ in its name ("human: level@AB"). Annotations in
+    Only tiers whose names begin with "human:" are read, so that a model's output never comes back as
+    a label: an export of `obygaze film export --as eaf` that nobody wrote on gives no clips, and exit code 3.
+    The annotator is the tier's attribute, or follows an @ in its name ("human: level@AB"). Annotations in
     a file with a model's tiers are marked seen_score=1: they were made with the score in sight.
 
     \b

@@ -26,8 +26,8 @@ TIERS = ("segments", "level", "concepts", "shots")
     "--thumbnails",
     type=PATH,
     metavar="FOLDER",
-    help="Put pictures of the segments into the page: a folder with MOVIE/RANK.jpg (or .png), as `obygaze frames` "
-    "can make them; at most 160 pixels wide. The page then contains frames of the film: you need the right to pass it on.",
+    help="Put pictures of the segments into the page: a folder with MOVIE/RANK.jpg or .png, at most "
+    "160 pixels wide. The page then contains frames of films: pass it on only where you have the right to.",
 )
 @click.option(
     "--language", type=click.Choice(["en", "fr"]), default="en", show_default=True, help="Of the page."
@@ -39,9 +39,9 @@ def report(
     """Show scored films as a page that anybody can open: one HTML file that requests nothing.
 
     FOLDERs are what `obygaze film score` wrote: one film each, or several. The page has the timeline with its
-    band, the concepts, the segments with what moved their scores, and the same numbers as tables. It plays your
-    own copy of the film from your disk, takes your judgements and saves them as a manifest. Several films get an
-    index and a comparison by year.
+    band, the concepts, the segments with what moved their scores, and the same numbers as tables. It plays
+    your own copy of the film from your disk, takes your judgements and saves them as a manifest. Several
+    films get an index and a comparison by year.
 
     \b
     Examples:
@@ -108,8 +108,8 @@ def export(
 
     eaf: ELAN 3.0, with empty tiers for people to write on (`obygaze manifest import eaf` reads those alone).
     vtt, srt: subtitles for any player. otio, fcpxml7, edl: markers for video editors; needs the extra
-    `interchange`. jsonld: W3C Web Annotation. csv: a table for spreadsheets. Every file says that a model wrote it, and
-    what its scores are not. What a format loses is said on stderr.
+    `interchange`. jsonld: W3C Web Annotation. csv: a table for spreadsheets. Every file says that a model
+    wrote it, and what its scores are not. What a format loses is printed on stderr.
 
     \b
     Examples:

@@ -1,8 +1,8 @@
 """Annotations made in ELAN (EAF): what people wrote on tiers whose names begin with "human:".
 
-A tier of levels holds one annotation for each span; a tier of concepts, names joined by semicolons for the same spans: below
-it (REF_ANNOTATION), or beside it with the same times. No other tier is read, so that what a model wrote into a file
-never comes back as a label.
+A tier of levels holds one annotation for each span; a tier of concepts holds names joined by semicolons, for
+the same spans: below it (REF_ANNOTATION), or beside it with the same times. No other tier is read, so that
+what a model wrote into a file never comes back as a label.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,6 @@ from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.rows import CONCEPT_SEPARATOR
-from obygaze_features.manifest.table import Problems
 
 from .imported import Imported, counted
 from .judgements import SEEN_SCORE, slug, unique_id
@@ -94,7 +93,6 @@ def import_eaf(
             raise ManifestError(f"{path}: does not say which film it is of: give --movie")
         tiers = root_node.findall("TIER")
         seen = any(name.startswith(MODEL) for name in (*facts, *(tier.get("TIER_ID", "") for tier in tiers)))
-        problems, others = Problems(path), []
         levels = list(_marks(root_node, tiers, level_tier, annotator))
         concepts = {
             (mark.times, mark.annotator): mark.text
@@ -108,44 +106,29 @@ def import_eaf(
         empty = sum(not mark.text for mark in levels)
         for number, mark in enumerate((mark for mark in levels if mark.text), start=1):
             text = concepts.pop((mark.times, mark.annotator), "")
-            clip = _clip(mark, text, number, problems, codebook, film, ids, seen=seen)
-            if clip is not None:
-                clips.append(clip)
-        problems.refuse()
+            try:
+                clips.append(_clip(mark, text, number, codebook=codebook, film=film, ids=ids, seen=seen))
+            except ManifestError as error:
+                at = f"annotation {number} (from {mark.times[0] / 1000:g} s)"
+                raise ManifestError(f"{path}: {at}: {error}", error.column) from None
         notices += _notices(path, empty, others, len(concepts))
     return Imported(Manifest(tuple(clips), root, codebook or default_codebook()), tuple(notices))
 
 
 def _clip(
-    mark: _Mark,
-    text: str,
-    number: int,
-    problems: Problems,
-    codebook: Codebook,
-    film: str,
-    ids: set[str],
-    *,
-    seen: bool,
-) -> Clip | None:
-    """Make a clip of an annotation, noting what is wrong with it."""
-    before = len(problems.found)
-    level = problems.attempt(number, "level", codebook.level_spelled, mark.text)
+    mark: _Mark, text: str, number: int, *, codebook: Codebook, film: str, ids: set[str], seen: bool
+) -> Clip:
+    """Make a clip of an annotation."""
     names = [name.strip() for name in text.split(CONCEPT_SEPARATOR) if name.strip()]
-    concepts = problems.attempt(number, "concepts", lambda: tuple(map(codebook.concept_spelled, names)))
     if not mark.annotator:
-        problems.add(number, "nobody's: set the tier's annotator in ELAN, or give --annotator", "annotator")
-    if len(problems.found) > before:
-        return None
-    return problems.attempt(
-        number,
-        "",
-        Clip,
+        raise ManifestError("nobody's: set the tier's annotator in ELAN, or give --annotator", "annotator")
+    return Clip(
         clip_id=unique_id(f"{slug(film)}-{slug(mark.annotator)}", number, ids),
         movie=film,
         start_s=mark.times[0] / 1000,
         end_s=mark.times[1] / 1000,
-        level=level,
-        concepts=concepts or (),
+        level=codebook.level_spelled(mark.text),
+        concepts=tuple(map(codebook.concept_spelled, names)),
         annotator=mark.annotator,
         extras={SEEN_SCORE: str(int(seen))},
     )
@@ -180,7 +163,8 @@ def _parsed(path: Path) -> Element:
         raise ManifestError(f"{path}: not a document of ELAN ({error})") from None
     if root.tag != "ANNOTATION_DOCUMENT":
         raise ManifestError(f"{path}: not a document of ELAN: its root is {root.tag!r:.60}")
-    units = (root.find("HEADER") or Element("HEADER")).get("TIME_UNITS", "milliseconds")
+    header = root.find("HEADER")
+    units = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
     if units != "milliseconds":
         raise ManifestError(f"{path}: times in {units} cannot be read: save it with a newer ELAN")
     return root
@@ -196,7 +180,7 @@ def _is(tier: Element, name: str) -> bool:
 
 
 def _marks(root: Element, tiers: Sequence[Element], name: str, annotator: str) -> Iterator[_Mark]:
-    """Give the annotations of the tiers of this name, with their times (those of their parents, if they have none)."""
+    """Give the annotations of the tiers of this name, with their own or their parents' times."""
     slots = {
         node.get("TIME_SLOT_ID", ""): int(node.get("TIME_VALUE", "-1"))
         for node in root.findall("TIME_ORDER/TIME_SLOT")

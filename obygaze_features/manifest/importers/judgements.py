@@ -84,7 +84,8 @@ def import_judgements(files: Sequence[Path], root: Path, codebook: Codebook | No
     seen = sum(clip.extras[SEEN_SCORE] == "1" for clip in clips)
     if seen:
         notices.append(
-            f"{counted(seen, 'judgement')} made with the score in sight: `obygaze evaluate` keeps them out of test folds"
+            f"{counted(seen, 'judgement')} made with the score in sight: "
+            "`obygaze evaluate` keeps them out of test folds"
         )
     return Imported(Manifest(tuple(clips), root, codebook or default_codebook()), tuple(notices))
 

@@ -53,7 +53,7 @@ def to_eaf(made: Exported) -> str:
         },
     )
     if made.model.licence:
-        SubElement(root, "LICENSE").text = _legal(made.model.licence)
+        SubElement(root, "LICENSE", {"LICENSE_URL": ""}).text = _legal(made.model.licence)
     spans = [(number, span) for number, tier in enumerate(made.tiers) for span in tier.spans]
     _header(root, made, len(spans))
     slots = _time_order(root, [span for _, span in spans])

@@ -85,7 +85,8 @@ class Exported:
             ),
             (
                 f"'{self.positive}' is how a span is staged, as judged by a few experts of one school: "
-                "no property of a person, an actor or a director, and no verdict on a film. Disagreement is data."
+                "no property of a person, an actor or a director, and no verdict on a film. "
+                "Disagreement is data."
             ),
             "No face is recognised, no person identified, no gender inferred.",
             (
@@ -96,7 +97,8 @@ class Exported:
         if record.human is not None:
             lines.append(
                 f"Two experts ({record.human.corpus}) agreed second by second with kappa "
-                f"{record.human.kappa:.2f}, and on boundaries within 5 s with F1 {record.human.boundary_f1:.2f}."
+                f"{record.human.kappa:.2f}, and on boundaries within 5 s with F1 "
+                f"{record.human.boundary_f1:.2f}."
             )
         if model.rate.unreliable > 0:
             share = f"{100 * model.rate.unreliable:.0f} %"

@@ -55,7 +55,7 @@ def _width(data: bytes, kind: str) -> int | None:
     place = 2
     if data[:2] != b"\xff\xd8":
         return None
-    # Segments of a JPEG: marker, length, content; SOF0 to SOF15 (but DHT, JPG, DAC) hold the size (ITU T.81, B.2.2).
+    # Segments of a JPEG: marker, length, content; those from SOF0 to SOF15 hold the size (ITU T.81, B.2.2).
     while place + 9 < len(data) and data[place] == 0xFF:
         marker, length = data[place + 1], struct.unpack(">H", data[place + 2 : place + 4])[0]
         if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:

@@ -1,4 +1,4 @@
-"""A browser for the tests of pages: Debian's Chromium, or any other, driven by Playwright; skipped where there is none."""
+"""A browser for the tests of pages: any Chromium, driven by Playwright; skipped where there is none."""
 
 import os
 import shutil
@@ -7,9 +7,17 @@ from pathlib import Path
 import pytest
 
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--force-color-profile=srgb", "--font-render-hinting=none",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--force-color-profile=srgb",
+    "--font-render-hinting=none",
+)
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 

@@ -1,4 +1,4 @@
-"""The page in a real browser: nothing requested, keys, screen reader, the reader's own film, judgements, sizes."""
+"""The page in a real browser: no request, keys, screen reader, the reader's own film, judgements, sizes."""
 
 import csv
 import io
@@ -233,8 +233,10 @@ def test_nothing_overflows(visit, page, several, width):
         seen.locator("[data-t]").first.click()
         assert seen.evaluate("document.documentElement.scrollWidth") == width
         loose = seen.evaluate(
-            """[...document.querySelectorAll('body *')].filter((one) => !one.closest('.wide, svg, .unseen, .skip')
-            && one.getBoundingClientRect().width && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML)"""
+            """[...document.querySelectorAll('body *')].filter((one) => {
+                const box = one.getBoundingClientRect();
+                return !one.closest('.wide, svg, .unseen, .skip') && box.width && box.right > innerWidth + 1;
+            }).map((one) => one.outerHTML)"""
         )
         assert loose == []
 
