@@ -17,6 +17,7 @@ from .codebook import (
     load_codebook,
 )
 from .importers import (
+    SEEN_SCORE,
     Film,
     Imported,
     import_eaf,
@@ -37,6 +38,7 @@ from .texts import TextList, read_texts
 __all__ = [
     "BUILTIN",
     "FIELDS",
+    "SEEN_SCORE",
     "Clip",
     "Codebook",
     "Concept",
