@@ -79,11 +79,6 @@ if TYPE_CHECKING:
     "weights: losses weigh n / (2 n_class). subsample: as many clips as the smaller class has.",
 )
 @click.option(
-    "--anchored",
-    is_flag=True,
-    help="Test on judgements made with a model's score in sight (seen_score=1) too, not only train on them.",
-)
-@click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="Folder of the run.  [default: runs/STORE-VERSION-TASK-TEST-POLICY-seedN-DIGEST]",
@@ -120,7 +115,6 @@ def evaluate(
     n_seeds: int,
     seen: bool,
     imbalance: "Imbalance",
-    anchored: bool,
     out: Path | None,
     save: tuple[str, ...],
     html: Path | None,
@@ -177,7 +171,7 @@ def evaluate(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
         )
     digest = clips.digest()
-    asked = (digest, imbalance, *(spec.name for spec in specs), *(["anchored"] if anchored else []))
+    asked = (digest, imbalance, *(spec.name for spec in specs))
     named = run_name(
         data, opened, train, tested, policy=policy, seed=seed, n_seeds=n_seeds, seen=seen, asked=asked
     )
@@ -195,7 +189,6 @@ def evaluate(
             n_seeds=n_seeds,
             seen=seen,
             imbalance=imbalance,
-            anchored=anchored,
             origin={"manifest_sha256": digest, "label_policy": policy},
             progress=progress,
         )

@@ -46,7 +46,6 @@ def evaluate(
     n_seeds: int = 1,
     seen: bool = False,
     imbalance: Imbalance = "none",
-    anchored: bool = False,
     origin: Mapping[str, object] | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -70,9 +69,6 @@ def evaluate(
         Whether movies are on both sides of every fold instead (`obygaze_models.protocol.seen`).
     imbalance : {"none", "weights", "subsample"}
         How the zoo's own perceptron handles class imbalance, in training clips alone.
-    anchored : bool
-        Whether to test on judgements that people made with a model's score in sight, too. They are trained on
-        in any case; tested on, they would flatter models like the one whose score was seen.
     origin : mapping, optional
         JSON values to record of where the labels come from, e.g. the manifest's digest and the label policy.
     progress : callable, optional
@@ -105,8 +101,7 @@ def evaluate(
     specs = models_for(train.kind, asked_for, imbalance=imbalance)
     features = {reads: data.read(reads) for reads in dict.fromkeys(spec.reads for spec in specs)}
     learnt = train.of(data.labels)
-    kept_out = data.labels.anchored if not anchored else None
-    asked = {one.name: _asked(one, data, kept_out) for one in tests}
+    asked = {one.name: one.of(data.labels) for one in tests}
     _check_classes(data, train, learnt, asked)
     folds = list(_folds(data, learnt, asked, range(seed, seed + n_seeds), seen=seen))
     concepts = {fold.name: varying(data, fold.around) for fold in folds}
@@ -149,7 +144,6 @@ def evaluate(
         ],
         seen=seen,
         left_out=left_out,
-        n_anchored=0 if kept_out is None else int((kept_out & (learnt != NOT_ASKED)).sum()),
     )
     return Run(
         predictions,
@@ -179,12 +173,6 @@ def varying(data: Dataset, rows: NDArray[np.intp]) -> list[str]:
         rest = present[movies != movie]
         kept &= rest.any(axis=0) & ~rest.all(axis=0)
     return [concept for concept, good in zip(data.labels.concepts, kept, strict=True) if good]
-
-
-def _asked(target: Target, data: Dataset, kept_out: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-    """Give the label of each clip [N] in a test; clips that are kept out of it are not asked."""
-    codes = target.of(data.labels)
-    return codes if kept_out is None else np.where(kept_out, NOT_ASKED, codes)
 
 
 def _target(given: str | Target, data: Dataset) -> Target:

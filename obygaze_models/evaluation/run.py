@@ -213,7 +213,6 @@ def record_of(
     folds: list[dict[str, Any]],
     seen: bool,
     left_out: Mapping[str, str],
-    n_anchored: int = 0,
 ) -> dict[str, Any]:
     """Describe an evaluation as JSON values: what was asked, of what, by which models."""
     levels = {level for one in (train, *tests) for level in one.levels}
@@ -236,7 +235,6 @@ def record_of(
             **data.counts,
             "other_levels": int((~(tested | (train.of(data.labels) != NOT_ASKED))).sum()),
             "tested": int(tested.sum()),
-            **({"anchored": n_anchored} if n_anchored else {}),
         },
         "movies_tested": len(np.unique(data.movies[tested])),
         "prevalence": {

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import SEEN_SCORE, Codebook, Manifest, Task
+from obygaze_features.manifest import Codebook, Manifest, Task
 from obygaze_models.errors import ProtocolError
 
 Kind = Literal["levels", "concept", "ordinal"]
@@ -32,8 +32,6 @@ class Labels:
     concepts : tuple of str
     scales : dict of str to ndarray of int64, shape [N]
         The rank of each clip on each further scale of the codebook; -1 where unknown.
-    anchored : ndarray of bool, shape [N], or None
-        Labels given with a model's score in sight (column ``seen_score``); None where there are none.
     """
 
     clip_ids: NDArray[np.str_]
@@ -42,7 +40,6 @@ class Labels:
     present: NDArray[np.bool_]
     concepts: tuple[str, ...]
     scales: dict[str, NDArray[np.int64]]
-    anchored: NDArray[np.bool_] | None = None
 
     def take(self, rows: NDArray[np.intp]) -> "Labels":
         """Keep some clips."""
@@ -53,7 +50,6 @@ class Labels:
             self.present[rows],
             self.concepts,
             {name: ranks[rows] for name, ranks in self.scales.items()},
-            None if self.anchored is None else self.anchored[rows],
         )
 
 
@@ -75,7 +71,6 @@ def labels_of(manifest: Manifest) -> Labels:
                 [NOT_ASKED if name is None else rank[name] for name in found], dtype=np.int64
             )
     concepts = codebook.visual_concepts
-    anchored = np.array([clip.extras.get(SEEN_SCORE) == "1" for clip in clips], dtype=np.bool_)
     return Labels(
         clip_ids=np.array([clip.clip_id for clip in clips], dtype=str),
         movies=np.array([clip.movie for clip in clips], dtype=str),
@@ -85,7 +80,6 @@ def labels_of(manifest: Manifest) -> Labels:
         ).reshape(len(clips), len(concepts)),
         concepts=concepts,
         scales=scales,
-        anchored=anchored if anchored.any() else None,
     )
 
 

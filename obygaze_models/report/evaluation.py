@@ -143,11 +143,6 @@ def _notes(run: Run) -> list[str]:
             f"UNTRAINED: the weights of {record['backbone']} are random; "
             "these numbers say nothing of the published network"
         )
-    if clips.get("anchored"):
-        lines.append(
-            f"{clips['anchored']} judgements made with a model's score in sight are trained on, not tested "
-            "(--anchored tests them too)"
-        )
     if clips.get("partial"):
         lines.append(f"{clips['partial']} clips are partial: a part of their video could not be read")
     lines += [f"{model} left out: {reason}" for model, reason in record["models_left_out"].items()]
