@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from obygaze_models.evaluation.predictions import Predictions
     from obygaze_models.evaluation.run import Run
     from obygaze_models.evaluation.run_folder import read_run, saved, write_run
+    from obygaze_models.film.measure import evaluate_films
+    from obygaze_models.film.score import score_film, score_films
+    from obygaze_models.film.timeline import Timeline, read_films
     from obygaze_models.models import (
         ClippedScaler,
         GroupedSelection,
@@ -53,10 +56,12 @@ __all__ = [
     "Predictions",
     "Report",
     "Run",
+    "Timeline",
     "__version__",
     "compare",
     "comparison_report",
     "evaluate",
+    "evaluate_films",
     "find_target",
     "leave_one_movie_out",
     "linear_probe",
@@ -64,10 +69,13 @@ __all__ = [
     "load_model",
     "paper",
     "predict",
+    "read_films",
     "read_run",
     "run_report",
     "save_models",
     "saved",
+    "score_film",
+    "score_films",
     "side",
     "splits",
     "write_html",
@@ -89,9 +97,11 @@ _HOMES = {
     "Predictions": "evaluation.predictions",
     "Report": "report",
     "Run": "evaluation.run",
+    "Timeline": "film.timeline",
     "compare": "evaluation.compare",
     "comparison_report": "report.evaluation",
     "evaluate": "evaluation.evaluate",
+    "evaluate_films": "film.measure",
     "find_target": "protocol",
     "leave_one_movie_out": "protocol",
     "linear_probe": "models",
@@ -99,10 +109,13 @@ _HOMES = {
     "load_model": "prediction.model",
     "paper": "obygaze12.paper",
     "predict": "prediction.predict",
+    "read_films": "film.timeline",
     "read_run": "evaluation.run_folder",
     "run_report": "report.evaluation",
     "save_models": "prediction.final",
     "saved": "evaluation.run_folder",
+    "score_film": "film.score",
+    "score_films": "film.score",
     "side": "evaluation.compare",
     "splits": "protocol",
     "write_html": "report",

@@ -71,6 +71,11 @@ if TYPE_CHECKING:
     help="Within-movie protocol: hold out blocks of scenes instead of whole movies.",
 )
 @click.option(
+    "--test-seen-scores",
+    is_flag=True,
+    help="Test also the clips that were judged with a model's score in sight (column seen_score).",
+)
+@click.option(
     "--imbalance",
     type=click.Choice(["none", "weights", "subsample"]),
     default="none",
@@ -114,6 +119,7 @@ def evaluate(
     seed: int,
     n_seeds: int,
     seen: bool,
+    test_seen_scores: bool,
     imbalance: "Imbalance",
     out: Path | None,
     save: tuple[str, ...],
@@ -171,7 +177,7 @@ def evaluate(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
         )
     digest = clips.digest()
-    asked = (digest, imbalance, *(spec.name for spec in specs))
+    asked = (digest, imbalance, *(["seen-scores"] * test_seen_scores), *(spec.name for spec in specs))
     named = run_name(
         data, opened, train, tested, policy=policy, seed=seed, n_seeds=n_seeds, seen=seen, asked=asked
     )
@@ -188,6 +194,7 @@ def evaluate(
             seed=seed,
             n_seeds=n_seeds,
             seen=seen,
+            test_seen_scores=test_seen_scores,
             imbalance=imbalance,
             origin={"manifest_sha256": digest, "label_policy": policy},
             progress=progress,

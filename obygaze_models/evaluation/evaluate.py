@@ -46,6 +46,7 @@ def evaluate(
     n_seeds: int = 1,
     seen: bool = False,
     imbalance: Imbalance = "none",
+    test_seen_scores: bool = False,
     origin: Mapping[str, object] | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -69,6 +70,9 @@ def evaluate(
         Whether movies are on both sides of every fold instead (`obygaze_models.protocol.seen`).
     imbalance : {"none", "weights", "subsample"}
         How the zoo's own perceptron handles class imbalance, in training clips alone.
+    test_seen_scores : bool
+        Whether clips that were judged with a model's score in sight are tested as well; such judgements lean
+        towards the model's, so that they are trained on and not tested by default.
     origin : mapping, optional
         JSON values to record of where the labels come from, e.g. the manifest's digest and the label policy.
     progress : callable, optional
@@ -102,6 +106,11 @@ def evaluate(
     features = {reads: data.read(reads) for reads in dict.fromkeys(spec.reads for spec in specs)}
     learnt = train.of(data.labels)
     asked = {one.name: one.of(data.labels) for one in tests}
+    anchored = data.labels.seen_score
+    kept_out = 0
+    if anchored is not None and not test_seen_scores:
+        kept_out = int((anchored & np.any([codes != NOT_ASKED for codes in asked.values()], axis=0)).sum())
+        asked = {name: np.where(anchored, NOT_ASKED, codes) for name, codes in asked.items()}
     _check_classes(data, train, learnt, asked)
     folds = list(_folds(data, learnt, asked, range(seed, seed + n_seeds), seen=seen))
     concepts = {fold.name: varying(data, fold.around) for fold in folds}
@@ -145,6 +154,9 @@ def evaluate(
         seen=seen,
         left_out=left_out,
     )
+    if kept_out:
+        clips: Any = record["clips"]
+        clips["seen_score"] = kept_out
     return Run(
         predictions,
         metrics,

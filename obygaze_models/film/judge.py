@@ -10,7 +10,7 @@ import pandas as pd
 from msgspec import Struct
 
 from obygaze_features.io import json_bytes, write_whole
-from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest
 from obygaze_models.errors import FilmError
 from obygaze_models.film.estimate import difference_estimate
 from obygaze_models.film.record import NO_CONTENT, ModelRecord
@@ -19,8 +19,6 @@ from obygaze_models.film.timeline import RATES, Timeline
 from obygaze_models.film.windows import SLACK_S
 
 RATE_FORMAT: Final = "obygaze film rate"
-SEEN_SCORE: Final = "seen_score"
-"""Column of judgements: 1 where the annotator saw the model's score, 0 where not."""
 DRAW: Final = "draw"
 """Column of judgements: why the window was chosen."""
 RANDOM: Final = "random"

@@ -117,6 +117,18 @@ def score_films(
         Shots or facts are of a film that the store lacks.
     ModelError
         A model cannot read these features.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> files = om.save_models(run, data, ["linear"], Path("for-all-films"))
+    >>> films = om.score_films(of.open_store("stores/more"), [files["linear"]])
+    >>> [film.movie for film in films][:2]
+    ['film10', 'film11']
     """
     movies = windows_of(store)
     for what, given in (("shots", shots), ("title or year", facts)):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,10 +39,18 @@ class Timeline:
 
     Examples
     --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
     >>> import obygaze_models as om
-    >>> timeline = om.Timeline.read("scored")  # doctest: +SKIP
-    >>> timeline.rate().value  # doctest: +SKIP
-    0.21
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> files = om.save_models(run, data, ["linear"], Path("for-timelines"))
+    >>> timeline = om.score_film(of.open_store("stores/more"), [files["linear"]], movie="film6")
+    >>> timeline.rows().shape[0], timeline.rate().reason
+    (16, '')
+    >>> timeline.write(Path("scored"))
+    >>> om.Timeline.read("scored").rate() == timeline.rate()
+    True
     """
 
     record: FilmRecord
@@ -134,6 +143,18 @@ class Timeline:
         written = {name: csv_bytes(table) for name, table in tables.items()}
         return {RECORD: self.record.to_bytes(), **written}
 
+    def to_html(self, path: Path | str, *, force: bool = False, **options: Any) -> None:
+        """Write the film's page; options as of `obygaze_models.film.page.film_page`."""
+        from obygaze_models.film.page import write_film_page  # noqa: PLC0415 - it draws what is read here
+
+        write_film_page([self], path, force=force, **options)
+
+    def export(self, kind: str, path: Path | str, **options: Any) -> None:
+        """Write the film for another tool; kinds and options as of `obygaze_models.film.exchange.export`."""
+        from obygaze_models.film.exchange import write_export  # noqa: PLC0415 - it writes what is read here
+
+        write_export(self, kind, Path(path), **options)
+
     @classmethod
     def read(cls, folder: Path | str) -> "Timeline":
         """Read a folder that `obygaze film score` wrote.
@@ -168,6 +189,19 @@ def read_films(folders: Sequence[Path]) -> list[Timeline]:
     ------
     FilmError
         A folder holds none, or a film is there twice.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> files = om.save_models(run, data, ["linear"], Path("for-folders"))
+    >>> for film in om.score_films(of.open_store("stores/more"), [files["linear"]]):
+    ...     film.write(Path("scored-films") / film.movie)
+    >>> len(om.read_films([Path("scored-films")]))
+    6
     """
     return list(found_films(folders).values())
 

@@ -17,30 +17,31 @@ def half(make_planted):
     """A dataset of which every second clip was judged with the score in sight."""
     data = make_planted(direction=2.0)
     anchored = np.arange(len(data)) % 2 == 1
-    return dataclasses.replace(data, labels=dataclasses.replace(data.labels, anchored=anchored))
+    return dataclasses.replace(data, labels=dataclasses.replace(data.labels, seen_score=anchored))
 
 
 def test_they_are_in_training_and_in_no_test_fold(half):
     run = evaluate(half, ["linear"], "enhn_s")
     tested = set(run.predictions.table["clip_id"])
-    assert tested == set(half.clip_ids[~half.labels.anchored].tolist())
-    assert run.record["clips"]["anchored"] == int(half.labels.anchored.sum())
+    assert tested == set(half.clip_ids[~half.labels.seen_score].tolist())
+    assert run.record["clips"]["seen_score"] == int(half.labels.seen_score.sum())
     sizes = [fold["train_clips"] for fold in run.record["folds"]]
     assert sizes == [
-        fold["train_clips"] for fold in evaluate(half, ["linear"], "enhn_s", anchored=True).record["folds"]
+        fold["train_clips"]
+        for fold in evaluate(half, ["linear"], "enhn_s", test_seen_scores=True).record["folds"]
     ]
     assert any("with a model's score in sight" in note for note in run_report(run).notes)
 
 
 def test_they_are_tested_where_that_is_asked(half):
-    run = evaluate(half, ["linear"], "enhn_s", anchored=True)
+    run = evaluate(half, ["linear"], "enhn_s", test_seen_scores=True)
     assert set(run.predictions.table["clip_id"]) == set(half.clip_ids.tolist())
-    assert "anchored" not in run.record["clips"]
+    assert "seen_score" not in run.record["clips"]
 
 
 def test_the_column_says_which_they_are():
     clips = [Clip("a", "m", extras={"seen_score": "1"}), Clip("b", "m", extras={"seen_score": "0"})]
-    assert labels_of(Manifest(tuple(clips), Path())).anchored.tolist() == [True, False]
-    assert labels_of(Manifest((Clip("c", "m"),), Path())).anchored is None
+    assert labels_of(Manifest(tuple(clips), Path())).seen_score.tolist() == [True, False]
+    assert labels_of(Manifest((Clip("c", "m"),), Path())).seen_score is None
     kept = labels_of(Manifest(tuple(clips), Path())).take(np.array([1]))
-    assert kept.anchored.tolist() == [False]
+    assert kept.seen_score.tolist() == [False]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from obygaze_features.io import write_whole
 from obygaze_models.errors import FilmError
@@ -90,8 +90,8 @@ def export(
     return FORMATS[kind].write(made)
 
 
-def write_export(film: Timeline, kind: str, path: Path, **options: object) -> None:
+def write_export(film: Timeline, kind: str, path: Path, **options: Any) -> None:
     """Write a scored film in another format into a file; options as of `export`."""
-    text = export(film, kind, **options)  # type: ignore[arg-type]
+    text = export(film, kind, **options)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text)
