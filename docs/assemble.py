@@ -30,7 +30,7 @@ NAVIGATION = {
     "In Python": ("python", "gallery/index", "api/obygaze_features/index", "api/obygaze_models/index"),
     "Guide": (
         *("corpora", "manifests", "codebooks", "decoding", "backbones", "lsmdc", "slurm"),
-        *("stores", "store-format", "sharing", "evaluation", "models", "predict", "leak"),
+        *("stores", "store-format", "sharing", "evaluation", "models", "predict", "film-page", "leak"),
     ),
     "Audits and tasks": (
         *("audits/README", "audits/eat", "audits/words", "audits/alpha", "audits/saliency"),
