@@ -108,7 +108,7 @@ def _comparison(views: Sequence[FilmView], words: Words) -> dict[str, Any]:
             {
                 "id": view.anchor,
                 "year": view.film.record.year or NONE,
-                "title": view.film.heading,
+                "title": view.heading,
                 "judged": judged,
                 "bar": numbers and bar(*numbers, scale),
                 "share": words.share(numbers[0]) if numbers else NONE,

@@ -68,6 +68,17 @@ class FilmView:
     # --- what is said
     # -----------------------------------------------------------------------
     @property
+    def heading(self) -> str:
+        """The film's title, with what a reader must know first: `Timeline.heading` in the page's language."""
+        said = []
+        for model in self.film.record.models:
+            if model.is_trained_on:
+                said.append(self.words["verdict_trained"])
+            elif model.rate.unreliable >= 1:
+                said.append(self.words["verdict_unlike"])
+        return " · ".join([self.film.record.title, *dict.fromkeys(said)])
+
+    @property
     def positive(self) -> str:
         """What the model finds, by the codebook's titles."""
         names = [_level_text(self.codebook, name) for name in self.model.positive]
@@ -83,7 +94,7 @@ class FilmView:
         listed = cards(self.segments, self.rows, self.whole_s, words, unfound=doubtful, stills=self.stills)
         return {
             "id": self.anchor,
-            "heading": self.film.heading,
+            "heading": self.heading,
             "year": record.year,
             "facts": self._facts(),
             "frames": bool(self.stills),

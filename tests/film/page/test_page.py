@@ -67,6 +67,9 @@ def test_what_is_said_first_is_what_must_be_known():
     seen = film_page([invented_film(trained_on=True, **SMALL)])
     assert re.search("<title>[^<]*no prediction: the model was trained on this film</title>", seen)
     assert re.search("<h1>[^<]*no prediction", seen)
+    film = invented_film(trained_on=True, **SMALL)
+    assert f"<h1>{film.heading}</h1>" in film_page([film])
+    assert "pas de prédiction" in film_page([film], language="fr")
 
 
 def test_a_film_unlike_training_has_no_probability_and_no_rate():
