@@ -30,7 +30,8 @@ NAVIGATION = {
     "In Python": ("python", "gallery/index", "api/obygaze_features/index", "api/obygaze_models/index"),
     "Guide": (
         *("corpora", "manifests", "codebooks", "decoding", "backbones", "lsmdc", "slurm"),
-        *("stores", "store-format", "sharing", "evaluation", "models", "predict", "film-page", "leak"),
+        *("stores", "store-format", "sharing", "evaluation", "models", "predict", "leak"),
+        *("film", "film-page", "film-programmers"),
     ),
     "Audits and tasks": (
         *("audits/README", "audits/eat", "audits/words", "audits/alpha", "audits/saliency"),

@@ -92,7 +92,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     if title is not None and len(films) > 1:
         raise click.UsageError(f"--title is for one film; there are {len(films)}")
     settings = {
-        "films": [str(Path(film).absolute()) for film in films],
+        "films": list(films),
         "models": list(models),
         "window": window,
         "hop": hop,

@@ -258,8 +258,8 @@ def next_(
 
     Two thirds are the windows about which the model is least certain, spread over films and never flagged
     ones; a third is drawn at random. --blind draws all at random and shows no score: from such judgements
-    `obygaze film rate` estimates each film's rate. Fill in the columns level, concepts and annotator, then
-    `obygaze manifest import judgements`. The same seed gives the same windows; a larger --n adds to them.
+    `obygaze film rate` estimates each film's rate. The file is a manifest: fill in the columns level,
+    concepts and annotator. The same seed gives the same windows; a larger --n adds to them.
 
     \b
     Examples:

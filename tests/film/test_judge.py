@@ -10,11 +10,14 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest
 
 from obygaze_features.manifest import Clip, Manifest
+from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import FilmError
+from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.film.choose import choose_next
 from obygaze_models.film.estimate import difference_estimate
 from obygaze_models.film.judge import correct_rate, read_rates, write_rates
 from obygaze_models.film.timeline import Timeline
+from obygaze_models.report.evaluation import run_report
 from tests.planted_models import codebook
 
 PREVALENCES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
@@ -169,3 +172,28 @@ def test_judgements_that_cannot_be_used_are_named(scored, tmp_path):
     ]
     with pytest.raises(FilmError, match="'violent' positive, which is no level of the judgements' codebook"):
         correct_rate(timeline, Manifest(tuple(blind), Path(tmp_path)))
+
+
+def test_judgements_made_with_the_score_in_sight_are_trained_on_and_not_tested(trained):
+    """A third of the clips: they are in no test fold, unless asked for."""
+    seen = [place % 3 == 0 for place in range(len(trained.manifest))]
+    marked = trained.manifest.with_clips(
+        replace(clip, extras={"seen_score": "1" if was_seen else "0"})
+        for clip, was_seen in zip(trained.manifest, seen, strict=True)
+    )
+    anchored = {clip.clip_id for clip in marked if clip.extras["seen_score"] == "1"}
+    data = load_dataset(trained.store, marked)
+    run = evaluate(data, ["linear"], "calm_violent")
+    tested = set(run.predictions.table["clip_id"])
+    assert not tested & anchored
+    assert run.record["clips"]["seen_score"] > 0
+    assert run.record["clips"]["tested"] == len(tested)
+    assert any("model's score in sight: trained on, not tested" in note for note in run_report(run).notes)
+    asked = evaluate(data, ["linear"], "calm_violent", test_seen_scores=True)
+    assert set(asked.predictions.table["clip_id"]) > tested
+    assert "seen_score" not in asked.record["clips"]
+    before = evaluate(load_dataset(trained.store, trained.manifest), ["linear"], "calm_violent")
+    assert asked.predictions.table.equals(before.predictions.table)
+    assert [fold["train_clips"] for fold in run.record["folds"]] == [
+        fold["train_clips"] for fold in before.record["folds"]
+    ]
