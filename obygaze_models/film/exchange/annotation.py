@@ -26,7 +26,7 @@ def to_jsonld(made: Exported) -> str:
             "name": f"obygaze {made.film.record.versions.get('obygaze', '')}".strip(),
             "description": f"{model.title}, {model.task_title}, SHA-256 {model.sha256}",
         },
-        **({"rights": model.licence} if model.licence else {}),
+        **({"rights": made.licence} if made.licence else {}),
         "total": len(items),
         "first": {"type": "AnnotationPage", "startIndex": 0, "items": items},
     }

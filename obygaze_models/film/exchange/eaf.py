@@ -52,8 +52,8 @@ def to_eaf(made: Exported) -> str:
             "xsi:noNamespaceSchemaLocation": SCHEMA,
         },
     )
-    if made.model.licence:
-        SubElement(root, "LICENSE", {"LICENSE_URL": ""}).text = _legal(made.model.licence)
+    if made.licence:
+        SubElement(root, "LICENSE", {"LICENSE_URL": ""}).text = _legal(made.licence)
     spans = [(number, span) for number, tier in enumerate(made.tiers) for span in tier.spans]
     _header(root, made, len(spans))
     slots = _time_order(root, [span for _, span in spans])

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest.codebook import BUILTIN, builtin_codebook
 from obygaze_models.film.record import UNLIKE, ModelRecord
 from obygaze_models.film.rows import has_flag
@@ -74,6 +75,11 @@ class Exported:
         return "/".join(self.model.positive) or self.model.task_title
 
     @property
+    def licence(self) -> str:
+        """The model's licence; empty where nobody stated one."""
+        return "" if self.model.licence == NO_LICENCE else self.model.licence
+
+    @property
     def caveats(self) -> tuple[str, ...]:
         """What must be known with the scores, a sentence each; it belongs to every export."""
         model, record = self.model, self.film.record
@@ -96,15 +102,15 @@ class Exported:
         ]
         if record.human is not None:
             lines.append(
-                f"Two experts ({record.human.corpus}) agreed second by second with kappa "
+                f"Two experts, {record.human.corpus}, agreed second by second with kappa "
                 f"{record.human.kappa:.2f}, and on boundaries within 5 s with F1 "
                 f"{record.human.boundary_f1:.2f}."
             )
         if model.rate.unreliable > 0:
             share = f"{100 * model.rate.unreliable:.0f} %"
             lines.append(f"{share} of the time is unlike the training films, or missing, and has no score.")
-        if model.licence:
-            lines.append(f"Model licence: {model.licence}.")
+        if self.licence:
+            lines.append(f"Model licence: {self.licence}.")
         return tuple(lines)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from obygaze_features.io import refuse_existing, write_whole
+from obygaze_features.io import NO_LICENCE, refuse_existing, write_whole
 from obygaze_models.film.judge import CorrectedRate
 from obygaze_models.film.page.figures import NONE, bar
 from obygaze_models.film.page.view import FilmView
@@ -150,7 +150,7 @@ def _footer(films: Sequence[Timeline], words: Words, *, with_frames: bool) -> li
     models = {model.sha256 or model.key: model for film in films for model in film.record.models}
     for model in models.values():
         cited = words.say("cite", citation=model.citation) if model.citation else ""
-        licence = words.say("licence", licence=model.licence) if model.licence else ""
+        licence = words.say("licence", licence=model.licence) if model.licence not in {"", NO_LICENCE} else ""
         lines.append(
             " ".join(filter(None, [f"{model.title} ({model.key}), {model.task_title}.", licence, cited]))
         )
