@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from obygaze_models.film.score import score_film, score_films
     from obygaze_models.film.timeline import Timeline, read_films
     from obygaze_models.models import (
+        AttentionPooling,
         ClippedScaler,
         GroupedSelection,
         MLPProbe,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "AttentionPooling",
     "ClippedScaler",
     "ConceptBank",
     "ConceptBottleneck",
@@ -84,6 +86,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AttentionPooling": "models",
     "ClippedScaler": "models",
     "ConceptBank": "concepts",
     "ConceptBottleneck": "concepts",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.commands.screen import table
 from obygaze_features.commands.store_output import LOCAL, say_sealed
 from obygaze_features.io import progress_bar
+from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from obygaze_features.store import Store
@@ -160,8 +160,17 @@ def _shown(value: object) -> str:
 )
 @click.option("--parent", help="Sealed store that this one extends, such as stores/films-1.0.0.")
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips are still to be extracted.")
+@click.option(
+    "--max-failed", type=click.IntRange(0), metavar="N", help="Refuse if more than N clips have failed."
+)
 def seal(
-    name: Path, licence: str, citation: str, version: str, parent: str | None, allow_missing: bool
+    name: Path,
+    licence: str,
+    citation: str,
+    version: str,
+    parent: str | None,
+    allow_missing: bool,
+    max_failed: int | None,
 ) -> None:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
 
@@ -191,6 +200,7 @@ def seal(
             licence=licence,
             citation=citation,
             allow_missing=allow_missing,
+            max_failed=max_failed,
             parent=grown_from,
             progress=progress,
         )

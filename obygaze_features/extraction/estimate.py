@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from obygaze_features.extraction.decode import decode_clip
-from obygaze_features.extraction.encode import encode_batch
+from obygaze_features.extraction.encode import clips_at_once, encode_batch, warm_up
 from obygaze_features.extraction.job import Job
 
 TRIALS = 3
@@ -59,23 +59,24 @@ class Estimate:
 def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     """Decode and encode up to three clips, spread over the work, and scale up.
 
-    Decoding is shared by the workers and overlaps with the backbones: the slower of the two decides.
+    Decoding is shared by the workers and overlaps with the backbones: the slower of the two decides. On a
+    card, loading and compiling are counted once, and the backbones are timed with a whole call.
     """
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
     present = [path for path in paths if path.is_file()]
     step = max(len(tasks) // TRIALS, 1)
-    decode_s = infer_s = 0.0
-    tried = 0
-    for task in [task for task in tasks if task.path in present][::step][:TRIALS]:
-        before = time.perf_counter()
-        clip = decode_clip(task)
-        decoded = time.perf_counter()
-        encode_batch(job.backbones, [clip])
-        decode_s += decoded - before
-        infer_s += time.perf_counter() - decoded
-        tried += 1
-    seconds = len(tasks) / tried * max(decode_s / workers, infer_s) if tried else None
+    seconds = None
+    began = time.perf_counter()
+    clips = [decode_clip(task) for task in [task for task in tasks if task.path in present][::step][:TRIALS]]
+    decoded = time.perf_counter()
+    if clips:
+        warm_up(job.backbones)
+        warm = time.perf_counter()
+        batch = (clips * clips_at_once(job.backbones))[: max(clips_at_once(job.backbones), len(clips))]
+        encode_batch(job.backbones, batch)
+        decode_s, infer_s = (decoded - began) / len(clips), (time.perf_counter() - warm) / len(batch)
+        seconds = warm - decoded + len(tasks) * max(decode_s / workers, infer_s)
     return Estimate(
         clips=len(tasks),
         files=len(paths),
@@ -83,6 +84,6 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
         source_bytes=sum(path.stat().st_size for path in present),
         feature_bytes=len(tasks) * job.bytes_per_clip(),
         seconds=seconds,
-        tried=tried,
+        tried=len(clips),
         workers=workers,
     )

@@ -20,6 +20,7 @@ from .importers import (
     SEEN_SCORE,
     Film,
     Imported,
+    Part,
     import_eaf,
     import_film,
     import_folder,
@@ -28,6 +29,10 @@ from .importers import (
     import_mediaeval15,
     import_mobygaze,
     import_obygaze12,
+    read_parts,
+    shots_bytes,
+    shots_file,
+    window_of_model,
 )
 from .manifest import Manifest, codebook_file, holds_codebook, read_manifest, write_manifest
 from .policies import LabelPolicy, apply_policy, policies_of
@@ -52,6 +57,7 @@ __all__ = [
     "Manifest",
     "ManifestError",
     "PairAgreement",
+    "Part",
     "Projection",
     "Scale",
     "Statistics",
@@ -78,8 +84,12 @@ __all__ = [
     "policies_of",
     "project",
     "read_manifest",
+    "read_parts",
     "read_texts",
+    "shots_bytes",
+    "shots_file",
     "statistics",
+    "window_of_model",
     "windows",
     "write_manifest",
 ]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import zarr
+from fastcrc.crc32 import iscsi as crc32c
 from numpy.typing import NDArray
 from zarr.codecs import BytesCodec, Crc32cCodec, VLenUTF8Codec, ZstdCodec
 
@@ -20,20 +21,6 @@ from obygaze_features.io import json_bytes
 from obygaze_features.store.format import ARRAYS, ZARR_METADATA, block_rows
 from obygaze_features.store.records import GroupSpec
 from obygaze_features.store.store_files import StoreFiles, gone
-
-# fastcrc takes the checksum twice as fast as google-crc32c, which zarr brings along (docs/decisions.md); the
-# numbers are the same, and a store can be read with either.
-try:
-    from fastcrc.crc32 import iscsi as _crc32c
-except ImportError:
-    from google_crc32c import extend
-
-    def _crc32c(data: bytes | memoryview, initial: int | None = None) -> int:  # type: ignore[misc]
-        return int(extend(initial or 0, np.frombuffer(data, np.uint8)))
-
-
-crc32c = _crc32c
-"""CRC-32C of bytes, going on from that of those before them: the checksum at the end of every chunk."""
 
 _BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 _CRC32C = {"name": "crc32c"}

@@ -37,6 +37,7 @@ from obygaze_features.store.format import (
 from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.records import GroupSpec, StoredClip, clips_csv_bytes, one_line
+from obygaze_features.store.sights import refuse_holes
 from obygaze_features.store.stage import Stage, read_stage
 from obygaze_features.store.stage_files import stored_arrays
 from obygaze_features.store.store_files import write_bag
@@ -91,6 +92,7 @@ def seal(
     licence: str,
     citation: str = "",
     allow_missing: bool = False,
+    max_failed: int | None = None,
     parent: str | None = None,
     merged_with: Sequence[str] = (),
     progress: Progress | None = None,
@@ -108,6 +110,8 @@ def seal(
         SPDX expression or NOASSERTION.
     allow_missing
         Seal although clips are still to do; their rows get the status missing.
+    max_failed
+        The most clips that may have failed; None is any number.
     parent
         Fingerprint of the store that this one grew from.
     merged_with
@@ -118,7 +122,8 @@ def seal(
     Raises
     ------
     StoreError
-        If clips are missing, the destination exists, or bytes differ from what the journal says; these clips
+        If clips are missing, too many have failed, a machine finds videos for want of which clips failed, the
+        destination exists, or bytes differ from what the journal says; these clips
         are then marked missing, so that extracting again mends them.
     """
     destination = Path(destination)
@@ -134,7 +139,9 @@ def seal(
         "parent": parent,
         **({"merged_with": list(merged_with)} if merged_with else {}),
     }
-    settled = _settled_rows(stage, allow_missing=allow_missing)
+    settled = _settled_rows(stage, allow_missing=allow_missing, max_failed=max_failed)
+    if devices := _devices(settled):
+        about["devices"] = devices
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
     with alone_in(building, "sealing here"):
         _refuse_existing(final)
@@ -192,7 +199,7 @@ def _refuse_existing(final: Path) -> None:
         )
 
 
-def _settled_rows(stage: Stage, *, allow_missing: bool) -> _SettledRows:
+def _settled_rows(stage: Stage, *, allow_missing: bool, max_failed: int | None) -> _SettledRows:
     lines = {
         row: [line for line in some if is_done(line)] or some[:1] for row, some in stage.settled().items()
     }
@@ -202,9 +209,23 @@ def _settled_rows(stage: Stage, *, allow_missing: bool) -> _SettledRows:
             f"{stage.path}: {len(missing)} of {len(stage.clips)} clips are still to do, "
             f"the first is {missing[0]}; extract again, or allow missing clips (--allow-missing)"
         )
+    if not allow_missing:
+        refuse_holes(stage, lines)
+    failed = sum(entries[0].status == "failed" for entries in lines.values())
+    if max_failed is not None and failed > max_failed:
+        raise StoreError(
+            f"{stage.path}: {failed} clips have failed, and at most {max_failed} may (--max-failed); "
+            "`obygaze extract` with --retry-failed tries them again"
+        )
     return _SettledRows(
         stage, sorted(range(len(stage.clips)), key=lambda row: stage.clips[row].clip_id), lines
     )
+
+
+def _devices(settled: _SettledRows) -> dict[str, int]:
+    """Count the clips that each model of card computed; a CPU's are not counted."""
+    named = [line.source.get("device") for line, *_ in settled.lines.values() if is_done(line)]
+    return dict(sorted(Counter(str(name) for name in named if name is not None).items()))
 
 
 def _build(

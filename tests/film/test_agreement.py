@@ -137,11 +137,11 @@ def test_two_annotators_of_mobygaze_agree_as_far_as_the_ceilings_say(people):
 
 
 def test_precision_rises_with_planted_signal_and_a_shifted_timeline_stays_flat(people):
-    people = dict(list(people.items())[:8])
+    people = dict(list(people.items())[:6])
     rng = np.random.default_rng(1)
     noise = {movie: rng.normal(size=len(both["annotator2"].seconds)) for movie, both in people.items()}
     ap, shifted, p = [], [], []
-    for signal in (0.0, 0.5, 1.0, 2.0):
+    for signal in (0.0, 1.0, 2.0):
         machine = {}
         for movie, both in people.items():
             seconds = both["annotator2"].seconds
@@ -151,7 +151,7 @@ def test_precision_rises_with_planted_signal_and_a_shifted_timeline_stays_flat(p
             edges = np.flatnonzero(np.diff(np.concatenate([[0], called.astype(int), [0]])))
             machine[movie] = Marks(called, edges.reshape(-1, 2).astype(float), float(called.mean()), smooth)
         truth = {movie: {"annotator2": both["annotator2"]} for movie, both in people.items()}
-        table = compare_marks(machine, truth, name="m", n_shifts=20).summary.set_index(["who", "metric"])
+        table = compare_marks(machine, truth, name="m", n_shifts=19).summary.set_index(["who", "metric"])
         ap.append(table.loc[("m", "second_ap"), "value"])
         shifted.append(table.loc[("shifted", "second_ap"), "value"])
         p.append(table.loc[("m", "second_ap"), "p"])
@@ -161,4 +161,4 @@ def test_precision_rises_with_planted_signal_and_a_shifted_timeline_stays_flat(p
     base = np.mean([both["annotator2"].rate for both in people.values()])
     assert shifted[0] == pytest.approx(base, abs=0.02)
     assert p[0] > 0.05
-    assert p[-1] == pytest.approx(1 / 21)
+    assert p[-1] == pytest.approx(1 / 20)
