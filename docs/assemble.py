@@ -31,7 +31,7 @@ NAVIGATION = {
     "Guide": (
         *("corpora", "manifests", "codebooks", "decoding", "shots", "backbones", "gpu", "lsmdc", "slurm"),
         *("stores", "store-format", "sharing", "evaluation", "models", "predict", "when", "leak"),
-        *("film", "film-programmers"),
+        *("film", "film-page", "film-programmers"),
     ),
     "Audits and tasks": (
         *("audits/README", "audits/eat", "audits/words", "audits/alpha", "audits/saliency"),

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from obygaze_models.prediction.model import load_model
     from obygaze_models.prediction.predict import predict
     from obygaze_models.protocol import find_target, leave_one_movie_out, splits
-    from obygaze_models.report import Report, write_report
+    from obygaze_models.report import Report, write_html, write_report
     from obygaze_models.report.evaluation import comparison_report, run_report
 
     __version__: str
@@ -84,6 +84,7 @@ __all__ = [
     "score_films",
     "side",
     "splits",
+    "write_html",
     "write_report",
     "write_run",
 ]
@@ -126,6 +127,7 @@ _HOMES = {
     "score_films": "film.score",
     "side": "evaluation.compare",
     "splits": "protocol",
+    "write_html": "report",
     "write_report": "report",
     "write_run": "evaluation.run_folder",
 }

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_models.commands.inputs import HTML, write_page
+
 if TYPE_CHECKING:
     from obygaze_features.manifest import Codebook
     from obygaze_models.film.judge import CorrectedRate
@@ -174,6 +176,7 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
     help="Seconds by which boundaries may differ; repeatable.",
 )
 @click.option("--out", type=PATH, required=True, help="Folder of the report.")
+@HTML
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 @force_option
 @json_option
@@ -183,6 +186,7 @@ def evaluate(
     key: str | None,
     collars: tuple[float, ...],
     out: Path,
+    html: Path | None,
     seed: int,
     force: bool,
     as_json: bool,
@@ -200,6 +204,7 @@ def evaluate(
       obygaze film evaluate scored/tt0108160 --truth segments.csv --collar 5 \\
           --out agreement
     """
+    from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import read_manifest
     from obygaze_models.film.measure import evaluate_films
     from obygaze_models.film.measured_report import measured_report
@@ -208,10 +213,12 @@ def evaluate(
     from obygaze_models.report.write import new_folder
 
     check_folder(out, force=force)
+    refuse_existing(html, force=force)
     films = read_films(folders)
     report = measured_report(evaluate_films(films, read_manifest(truth), key=key, collars=collars, seed=seed))
     with new_folder(out, force=force) as folder:
         write_report(report, folder)
+    write_page(report, html, force=force)
     click.echo(to_json(report) if as_json else plain(report), nl=False)
     click.echo(f"report kept in {out}", err=True)
 

@@ -8,13 +8,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from obygaze_features.manifest import Clip
+from obygaze_features.manifest import SEEN_SCORE, Clip
 from obygaze_models.errors import FilmError
 from obygaze_models.film.judge import DRAW, RANDOM
 from obygaze_models.film.record import NO_CONTENT
 from obygaze_models.film.rows import has_flag, is_counted
 from obygaze_models.film.timeline import Timeline
-from obygaze_models.protocol.targets import SEEN_SCORE
 
 UNCERTAIN = "uncertain"
 

@@ -10,14 +10,13 @@ import pandas as pd
 from msgspec import Struct
 
 from obygaze_features.io import json_bytes, write_whole
-from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest
 from obygaze_models.errors import FilmError
 from obygaze_models.film.estimate import difference_estimate
 from obygaze_models.film.record import NO_CONTENT, ModelRecord
 from obygaze_models.film.rows import durations, has_flag, is_counted
 from obygaze_models.film.timeline import RATES, Timeline
 from obygaze_models.film.windows import SLACK_S
-from obygaze_models.protocol.targets import SEEN_SCORE
 
 RATE_FORMAT: Final = "obygaze film rate"
 DRAW: Final = "draw"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -142,6 +143,18 @@ class Timeline:
         written = {name: csv_bytes(table) for name, table in tables.items()}
         return {RECORD: self.record.to_bytes(), **written}
 
+    def to_html(self, path: Path | str, *, force: bool = False, **options: Any) -> None:
+        """Write the film's page; options as of `obygaze_models.film.page.film_page`."""
+        from obygaze_models.film.page import write_film_page  # noqa: PLC0415 - it draws what is read here
+
+        write_film_page([self], path, force=force, **options)
+
+    def export(self, kind: str, path: Path | str, **options: Any) -> None:
+        """Write the film for another tool; kinds and options as of `obygaze_models.film.exchange.export`."""
+        from obygaze_models.film.exchange import write_export  # noqa: PLC0415 - it writes what is read here
+
+        write_export(self, kind, Path(path), **options)
+
     @classmethod
     def read(cls, folder: Path | str) -> "Timeline":
         """Read a folder that `obygaze film score` wrote.
@@ -190,8 +203,13 @@ def read_films(folders: Sequence[Path]) -> list[Timeline]:
     >>> len(om.read_films([Path("scored-films")]))
     6
     """
+    return list(found_films(folders).values())
+
+
+def found_films(folders: Sequence[Path]) -> dict[Path, Timeline]:
+    """Read scored films as `read_films` does, by the folder that each lies in."""
     found: dict[str, Path] = {}
-    films = []
+    films = {}
     for folder in folders:
         places = (
             [folder] if (folder / RECORD).is_file() else sorted(p.parent for p in folder.glob(f"*/{RECORD}"))
@@ -207,7 +225,7 @@ def read_films(folders: Sequence[Path]) -> list[Timeline]:
                     f"film {film.movie} is there twice, in {found[film.movie]} and {place}: give one"
                 )
             found[film.movie] = place
-            films.append(film)
+            films[place] = film
     return films
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import Codebook, Manifest, Task
+from obygaze_features.manifest import SEEN_SCORE, Codebook, Manifest, Task
 from obygaze_features.schema import Text
 from obygaze_models.errors import ProtocolError
 
@@ -37,9 +37,6 @@ class CodebookRecord(TypedDict):
 Kind = Literal["levels", "concept", "ordinal"]
 
 Sides = tuple[tuple[str, ...], tuple[str, ...]]
-
-SEEN_SCORE = "seen_score"
-"""Column of a manifest of judgements: 1 where the annotator saw the model's score, 0 where not."""
 
 NOT_ASKED = -1
 """The label of a clip that is not in a target."""
