@@ -127,7 +127,7 @@ def json_bytes(document: object) -> bytes:
 
 # --- digests
 # ---------------------------------------------------------------------------
-def sha256_of(data: bytes) -> str:
+def sha256_of(data: bytes | memoryview) -> str:
     """Return the SHA-256 of bytes, as 64 hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
@@ -165,7 +165,7 @@ def write_new(path: Path, data: bytes) -> None:
             os.close(descriptor)
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Write every byte, however many calls the system needs."""
     view = memoryview(data)
     while view:
@@ -202,6 +202,11 @@ def sync_tree(root: Path) -> None:
         files += [Path(folder, name) for name in names]
     sync_all(files)
     sync_all(folders)
+
+
+def usable_cores() -> int:
+    """Count the cores that this process may use, which under Slurm are fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # --- locks

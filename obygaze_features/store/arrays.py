@@ -1,10 +1,5 @@
-"""Arrays as they lie on the disk: one clip a chunk in a stage, whole chunks and shards in a sealed store.
+"""Arrays as they lie on the disk in a sealed store, and the bytes of rows."""
 
-In a stage the chunks and their metadata are written here, not by zarr: it never forces a file to the disk,
-and its event loop must not run in a process that forks.
-"""
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +7,7 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BytesCodec, Crc32cCodec, VLenUTF8Codec, ZstdCodec
 
-from obygaze_features.io import json_bytes
-from obygaze_features.store.format import ARRAYS, ZARR_METADATA, block_rows
-from obygaze_features.store.records import GroupSpec
+from obygaze_features.store.format import ARRAYS, block_rows
 
 # fastcrc takes the checksum twice as fast as google-crc32c, which zarr brings along (docs/decisions.md); the
 # numbers are the same, and a store can be read with either.
@@ -90,60 +83,35 @@ def array_layout(
     }
 
 
-def group_metadata(attributes: dict[str, object]) -> bytes:
-    """Write the zarr.json of a group."""
-    return json_bytes({"zarr_format": 3, "node_type": "group", "attributes": attributes})
-
-
-def array_metadata(group: GroupSpec, name: str, n_clips: int) -> bytes:
-    """Write the zarr.json of a staged array: one clip a chunk, unsharded, '.' in the keys of chunks."""
-    fill = ARRAYS[name].fill
-    shape, dtype = group.clip_arrays()[name]
-    return json_bytes(
-        {
-            "zarr_format": 3,
-            "node_type": "array",
-            "shape": [n_clips, *shape],
-            "data_type": dtype.name,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1, *shape]}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
-            "fill_value": "NaN" if isinstance(fill, float) else fill,
-            "codecs": [_BYTES, _CRC32C],
-            "attributes": {},
-            "dimension_names": list(group.dimensions(name)),
-        }
-    )
-
-
-def arrays_metadata(zarr_root: Path, groups: tuple[GroupSpec, ...], n_clips: int) -> dict[Path, bytes]:
-    """Give path -> bytes of the metadata of every staged array, for this number of clips."""
-    return {
-        zarr_root / group.name / name / ZARR_METADATA: array_metadata(group, name, n_clips)
-        for group in groups
-        for name in group.clip_arrays()
-    }
-
-
-def chunk_path(zarr_root: Path, group: str, array: str, row: int) -> Path:
-    """Return where one clip's chunk lies."""
-    return zarr_root / group / array / ".".join(["c", str(row), *["0"] * (len(ARRAYS[array].dims) - 1)])
-
-
-def encode_chunk(data: bytes) -> bytes:
-    """Append the CRC-32C of a row's bytes, as Zarr's crc32c codec does."""
-    return data + crc32c(data).to_bytes(4, "little")
-
-
-def read_row(path: Path) -> bytes | None:
-    """Read a row's bytes back; None if the chunk is missing or its checksum is wrong."""
-    try:
-        chunk = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    data = chunk[:-4]
-    return data if encode_chunk(data) == chunk else None
+def row_view(values: NDArray[Any]) -> memoryview:
+    """Return a row's bytes as they are digested and stored, little-endian, C order; copied only if needed."""
+    plain = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+    return plain.reshape(-1).view(np.uint8).data
 
 
 def row_bytes(values: NDArray[Any]) -> bytes:
     """Return a row's bytes as they are digested and stored: little-endian, C order."""
     return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).tobytes()
+
+
+_PIECE = 1 << 16  # numbers looked at together: they stay in the processor's cache
+
+
+def all_finite(values: NDArray[Any]) -> bool:
+    """Return whether no value is NaN or inf; of float16 by the bits, which is seven times as fast as numpy.
+
+    Examples
+    --------
+    >>> all_finite(np.array([1.0, 65504.0], np.float16)), all_finite(np.array([np.inf], np.float16))
+    (True, False)
+    """
+    if values.dtype.kind != "f":
+        return True
+    if values.dtype.itemsize != 2:
+        return bool(np.isfinite(values).all())
+    bits = np.ascontiguousarray(values).reshape(-1).view(np.uint16)
+    if values.dtype.byteorder == ">":
+        bits = bits.byteswap()
+    return all(
+        int((bits[first : first + _PIECE] & 0x7FFF).max()) < 0x7C00 for first in range(0, len(bits), _PIECE)
+    )

@@ -16,11 +16,17 @@ def encode_line(entry: Mapping[str, object]) -> bytes:
     return b"%b%08x%b%b%b\n" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL)
 
 
-def decode_line(line: bytes) -> dict[str, object] | None:
-    """Read one line without its line break; None if a single bit of it is wrong."""
+def checked_entry(line: bytes) -> bytes | None:
+    """Return the JSON of an entry, of a line without its line break; None if a single bit of it is wrong."""
     start = len(_HEAD) + 8
     text = line[start + len(_MIDDLE) : -len(_TAIL)]
-    if line != b"%b%08x%b%b%b" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL):
+    return text if line == b"%b%08x%b%b%b" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL) else None
+
+
+def decode_line(line: bytes) -> dict[str, object] | None:
+    """Read one line without its line break; None if a single bit of it is wrong."""
+    text = checked_entry(line)
+    if text is None:
         return None
     try:
         entry = json.loads(text)
