@@ -15,10 +15,15 @@ from obygaze_models.evaluation.metrics import prevalence
 from obygaze_models.evaluation.predictions import COLUMNS, Predictions
 from obygaze_models.models.ordinal import Ladder
 from obygaze_models.models.spec import Fitted, ModelSpec
-from obygaze_models.protocol.folds import Split
+from obygaze_models.protocol.folds import MOVIES_ALONE, N_GROUPED, Split
 from obygaze_models.protocol.targets import NOT_ASKED, Target
 
 PROTOCOL = "strict: leave one movie out; all that is chosen is chosen by inner folds of movies"
+
+GROUPED = (
+    f"strict: {N_GROUPED} folds of whole movies, as there are more than {MOVIES_ALONE}; all that is chosen is "
+    "chosen by inner folds of movies"
+)
 
 SEEN = (
     "SEEN MOVIES: blocks of scenes with a gap, each tested by models that know the rest of its movie; all "
@@ -88,7 +93,7 @@ class Fold:
     Attributes
     ----------
     name : str
-        The movie left out, or the block.
+        The movie left out, the fold of movies, or the block.
     split : Split
     around : ndarray of int
         The training rows and, unless movies are seen, the other annotated clips of the same movies: concepts
@@ -218,8 +223,9 @@ def record_of(
     levels = {level for one in (train, *tests) for level in one.levels}
     concerned = [one for one in data.excluded if one.level in levels or train.scale]
     tested = np.any([codes != NOT_ASKED for codes in asked.values()], axis=0)
+    n_movies = len(np.unique(data.movies[tested | (train.of(data.labels) != NOT_ASKED)]))
     return {
-        "protocol": SEEN if seen else PROTOCOL,
+        "protocol": SEEN if seen else GROUPED if n_movies > MOVIES_ALONE else PROTOCOL,
         "codebook": {"name": data.codebook.name, "digest": data.codebook.digest()},
         "train": _target_record(train),
         "tests": [_target_record(one) for one in tests],
