@@ -7,13 +7,23 @@ PIP_ARGS ?=
 DEPENDENCIES ?= pinned
 BIN := .venv/bin
 
-.PHONY: demo test lint types walls docs schema check constraints clean
+.PHONY: demo test test-long smoke lint types walls docs schema check constraints clean
 
 demo: .venv/with-video
 	$(BIN)/obygaze demo
 
+PYTEST := $(BIN)/python -m pytest -W error
+
 test: .venv/with-dev
-	$(BIN)/python -m pytest -W error -n auto --dist loadfile
+	$(PYTEST) -n auto --dist loadfile -m 'not long'
+
+# What is killed, replayed, simulated, or needs a Slurm or a browser.
+test-long: .venv/with-dev
+	$(PYTEST) -n auto --dist load -m long
+
+# Under a minute: what a change breaks first.
+smoke: .venv/with-dev
+	$(PYTEST) -n auto --dist loadfile -m 'not long' tests/manifest tests/protocol tests/test_public_names.py tests/test_walls.py
 
 check: lint types walls test
 
@@ -32,9 +42,9 @@ docs: .venv/with-dev
 	$(BIN)/python docs/assemble.py site/source
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --fresh-env -b html -c docs site/source site/html
 
-# The JSON schema of the store format follows from the code; a test holds them equal.
+# The JSON schemas of docs/ follow from the code; a test holds them equal.
 schema: .venv/with-dev
-	$(BIN)/python -m obygaze_features.store.json_schema > docs/store-format.schema.json
+	$(BIN)/python docs/schemas.py
 
 .venv/with-video: pyproject.toml constraints.txt
 	$(call install,.[video])

@@ -10,12 +10,17 @@ import numpy as np
 from obygaze_features.io import file_sha256
 from obygaze_features.manifest import ManifestError, read_manifest
 from obygaze_features.store import StoreError, open_store, read_stage, seal, verify
-from obygaze_features.store.bagit import digests_bytes, parse_digests, payload_files, tag_files
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.import_sources import hdf5_pieces, read_npy
 from obygaze_features.store.publish import pack
 from obygaze_features.store.store import locate
-from obygaze_features.store.store_files import FolderFiles
+from obygaze_features.store.store_files import (
+    FolderFiles,
+    digests_bytes,
+    parse_digests,
+    payload_files,
+    tag_files,
+)
 from obygaze_features.store.testing import seal_arrays, toy_provenance
 from obygaze_features.store.transfer import download
 from obygaze_models.errors import ModelError

@@ -29,7 +29,9 @@ CONTENTS: dict[str, Entry] = {
     "manifest": Entry(
         "Create and inspect manifests (tables of clips).",
         {
-            "import": Entry("Make a manifest from annotations or videos.", f"{FEATURES}.manifest:import_"),
+            "import": Entry(
+                "Make a manifest from annotations or videos.", f"{FEATURES}.manifest_import:import_"
+            ),
             "inspect": Entry("Check a manifest and show its clips.", f"{FEATURES}.manifest:inspect"),
             "project": Entry("Project free annotations onto clips.", f"{FEATURES}.manifest:project"),
             "agreement": Entry(

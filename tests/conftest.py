@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -147,3 +148,14 @@ def wrap_arrays() -> Callable[..., Dataset]:
 @pytest.fixture(scope="session")
 def make_store() -> Callable[..., Path]:
     return seal_arrays
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Sum up what was skipped, in one line for each reason."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.getreports("skipped")
+        if isinstance(report.longrepr, tuple)
+    )
+    for reason, number in reasons.most_common():
+        terminalreporter.write_line(f"{number} skipped: {reason}")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 HELPERS = {"toy_films.py"}

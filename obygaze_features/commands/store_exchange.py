@@ -140,7 +140,7 @@ def import_(
 
 def _check_group_name(backbone: str) -> None:
     """Refuse a name that no group can have, before any file is read."""
-    from obygaze_features.store.schema import Name, expected, fits
+    from obygaze_features.schema import Name, expected, fits
 
     if not fits(backbone, Name):
         raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")

@@ -15,7 +15,6 @@ from typing import Self
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_clips, pieces
-from obygaze_features.io import usable_cores as usable_cores
 from obygaze_features.video import share_in
 
 ATTEMPTS = 3  # a worker may also die of its machine: only a file that kills three of them is to blame
@@ -127,6 +126,11 @@ class _Attempt:
     tasks: list[DecodeTask]
     future: ProcessFuture[list[DecodedClip]]
     number: int = 1
+
+
+def usable_cores() -> int:
+    """Count the cores that this process may use, which under Slurm are fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _begin(learnt: Path) -> None:

@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from obygaze_features.errors import StoreError
-    from obygaze_features.store.clips_csv import StoredClip
     from obygaze_features.store.format import SPEC_VERSION, STATUSES, ArrayKind
     from obygaze_features.store.group import Group
     from obygaze_features.store.journal import JournalEntry
     from obygaze_features.store.provenance import same_numerics, validate_provenance
-    from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
+    from obygaze_features.store.records import (
+        ArraySpec,
+        ClipFeatures,
+        ClipResult,
+        GroupSpec,
+        PlannedClip,
+        StoredClip,
+    )
     from obygaze_features.store.sealing import seal
     from obygaze_features.store.stage import Stage, read_stage, staging_path
     from obygaze_features.store.store import Store, open_store
@@ -66,7 +72,7 @@ _HOMES = {
     "StageWriter": "store.writer",
     "Store": "store.store",
     "StoreError": "errors",
-    "StoredClip": "store.clips_csv",
+    "StoredClip": "store.records",
     "VerifyReport": "store.verification",
     "open_store": "store.store",
     "read_stage": "store.stage",

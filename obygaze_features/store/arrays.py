@@ -1,5 +1,8 @@
-"""Arrays as they lie on the disk in a sealed store, and the bytes of rows."""
+"""Lay out and read the arrays of a sealed store, in whole chunks and shards; take and check their bytes."""
 
+import math
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -7,7 +10,9 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BytesCodec, Crc32cCodec, VLenUTF8Codec, ZstdCodec
 
+from obygaze_features.errors import StoreError
 from obygaze_features.store.format import ARRAYS, block_rows
+from obygaze_features.store.store_files import StoreFiles, gone
 
 # fastcrc takes the checksum twice as fast as google-crc32c, which zarr brings along (docs/decisions.md); the
 # numbers are the same, and a store can be read with either.
@@ -115,3 +120,82 @@ def all_finite(values: NDArray[Any]) -> bool:
     return all(
         int((bits[first : first + _PIECE] & 0x7FFF).max()) < 0x7C00 for first in range(0, len(bits), _PIECE)
     )
+
+
+# --- reading plain chunks into place
+# Zarr reads any layout, one task per chunk. A whole array of a sealed store is a few files that can be read
+# into place [7,637 vectors of 512: 1.9 ms, zarr 16 ms, np.load 1.4 ms]. Zarr reads shards and compressed
+# chunks.
+# ---------------------------------------------------------------------------
+_CODECS = (
+    [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+    [{"name": "bytes"}, {"name": "crc32c"}],  # of single bytes
+)
+
+LINE = 64
+"""Bytes in a line of the processor's cache."""
+
+
+def plain_chunk(metadata: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """Return the chunk shape of an array that `read_chunks` can read: bytes and CRC-32C; else None."""
+    shape, chunk = tuple(metadata["shape"]), tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"])
+    separator = metadata["chunk_key_encoding"].get("configuration", {}).get("separator", "/")
+    codecs = [{key: value for key, value in codec.items() if value} for codec in metadata["codecs"]]
+    regular = metadata["chunk_grid"]["name"] == "regular" and separator == "/" and chunk[1:] == shape[1:]
+    return chunk if regular and codecs in _CODECS else None
+
+
+def read_chunks(
+    files: StoreFiles, folder: str, chunk: tuple[int, ...], dtype: np.dtype[Any], rows: range
+) -> NDArray[Any]:
+    """Read some rows of an array with this chunk shape; the first of them begins a chunk.
+
+    Raises
+    ------
+    StoreError
+        If a chunk is missing, has another size, or a wrong checksum.
+    """
+    little = dtype.newbyteorder("<")
+    size, *row = chunk
+    # Room for whole chunks: the last one is read into place like the others.
+    whole = _aligned((-(-len(rows) // size) * size, *row), little)
+
+    def read(first: int) -> None:
+        name = "/".join([folder, "c", str(first // size), *["0"] * len(row)])
+        _read_chunk(files, name, whole[first - rows.start : first - rows.start + size])
+
+    if files.readers == 1 or len(rows) <= size:
+        for first in rows[::size]:
+            read(first)
+    else:
+        with ThreadPoolExecutor(files.readers) as threads:  # none outlives the call: the process may fork
+            for _ in threads.map(read, rows[::size]):
+                pass
+    return whole[: len(rows)]
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Make room that begins with a line of the cache: files are copied there up to 1.6 times faster."""
+    size = math.prod(shape) * dtype.itemsize
+    room = np.empty(size + LINE, np.uint8)
+    start = -room.ctypes.data % LINE
+    return room[start : start + size].view(dtype).reshape(shape)
+
+
+def _read_chunk(files: StoreFiles, name: str, whole: NDArray[Any]) -> None:
+    """Fill a contiguous array with a chunk."""
+    data = whole.reshape(-1).view(np.uint8)
+    found = 0
+
+    def check(part: memoryview) -> None:
+        nonlocal found
+        found = crc32c(part, found)
+
+    try:
+        size, checksum = files.fill(name, data.data, check)
+    except FileNotFoundError:
+        raise gone(files, name) from None
+    if size != data.size or checksum != found.to_bytes(4, "little"):
+        raise StoreError(
+            f"{files.where}/{name}: this chunk is damaged; run: obygaze store verify --full {files.where}"
+        )

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from obygaze_features.io import NO_LICENCE, json_bytes
-from obygaze_features.store.clips_csv import COLUMNS, TEXT_COLUMN
 from obygaze_features.store.format import STATUSES, TABLE, TEXTS
+from obygaze_features.store.records import COLUMNS, TEXT_COLUMN
 
 # Licences that the Hugging Face Hub has a name for (its documentation, "Licenses"), by their SPDX names.
 _SAME_NAME = (

@@ -13,10 +13,10 @@ import numpy as np
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import PARTIAL_SUFFIX, alone_in, empty, naming, sync
-from obygaze_features.store.clips_csv import StoredClip
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
-from obygaze_features.store.schema import FILLED_IN
+from obygaze_features.store.provenance import FILLED_IN
+from obygaze_features.store.records import StoredClip
 from obygaze_features.store.store import Store
 
 SPAN = ("start_s", "end_s")

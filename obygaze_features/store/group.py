@@ -12,8 +12,7 @@ import zarr
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.chunks import plain_chunk, read_chunks
-from obygaze_features.store.clips_csv import StoredClip, parse_clips_csv
+from obygaze_features.store.arrays import plain_chunk, read_chunks
 from obygaze_features.store.format import (
     ARRAYS,
     DONE,
@@ -27,6 +26,7 @@ from obygaze_features.store.format import (
     dimensions,
 )
 from obygaze_features.store.labelled import Labels, LazyArray, dataset_of, frame_of, html_table
+from obygaze_features.store.records import StoredClip, parse_clips_csv
 from obygaze_features.store.store_files import StoreFiles, gone, guarded, whole
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.clips_csv import StoredClip
 from obygaze_features.store.format import DONE
+from obygaze_features.store.records import StoredClip
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,20 +9,25 @@ from typing import Any
 from obygaze_features.errors import StoreError
 from obygaze_features.io import alone_in, sha256_of
 from obygaze_features.store.arrays import row_bytes
-from obygaze_features.store.clips_csv import StoredClip
 from obygaze_features.store.format import COMMIT_GROUP, DONE, MERGING_SUFFIX, STATUSES, TABLE, TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
 from obygaze_features.store.journal import is_done
-from obygaze_features.store.provenance import NOT_NUMERICS, differences, same_numerics, validate_licence
+from obygaze_features.store.provenance import (
+    FILLED_IN,
+    NOT_NUMERICS,
+    differences,
+    same_numerics,
+    validate_licence,
+)
 from obygaze_features.store.records import (
     ArraySpec,
     ClipFeatures,
     ClipResult,
     GroupSpec,
     PlannedClip,
+    StoredClip,
     one_line,
 )
-from obygaze_features.store.schema import FILLED_IN
 from obygaze_features.store.sealing import Progress, seal, work_path
 from obygaze_features.store.stage import Stage
 from obygaze_features.store.store import Place, Store, files_of, open_files

@@ -1,8 +1,8 @@
 """Write the chunks and shards of a sealed store from the rows of a stage, each part alone and whole.
 
-A part is one file of the store. It is written under another name, forced to the disk and renamed; then a line
-of `parts.jsonl` says that it is there, with its digest and those of its rows. So sealing resumes part by part,
-and a part whose rows did not change is never written again.
+A part is one file of the store. It is written under another name, forced to the disk and renamed; then a
+line of `parts.jsonl` says that it is there, with its digest and those of its rows. So sealing resumes part by
+part, and a part whose rows did not change is never written again.
 """
 
 import hashlib
@@ -16,15 +16,21 @@ from threading import Lock, local
 import msgspec
 import numpy as np
 
-from obygaze_features.io import PARTIAL_SUFFIX, naming, sha256_of, sync, write_all
+from obygaze_features.io import (
+    PARTIAL_SUFFIX,
+    checked_entry,
+    encode_line,
+    naming,
+    sha256_of,
+    sync,
+    write_all,
+)
 from obygaze_features.store.arrays import crc32c
-from obygaze_features.store.checked_jsonl import checked_entry, encode_line
 from obygaze_features.store.format import ARRAYS, FEATURES, block_rows
 from obygaze_features.store.journal import SHA256_HEX, UNREADABLE, JournalEntry
-from obygaze_features.store.records import GroupSpec
+from obygaze_features.store.records import GroupSpec, StoredClip
 from obygaze_features.store.rows import read_at, rows_path
-from obygaze_features.store.store import Store
-from obygaze_features.store.store_files import listed
+from obygaze_features.store.store_files import FolderFiles, listed
 
 BATCH = 1 << 22
 """Bytes of rows that are read and checked together, but at least one row."""
@@ -178,33 +184,31 @@ class PartsFile:
 class Inheritance:
     """The parts of the store that a stage grows: where its rows are, and which parts can be linked."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self._digests = listed(store.files)
+    def __init__(self, folder: Path, clips: Sequence[StoredClip]) -> None:
+        self._folder, self._clips = folder, clips
+        self._digests = listed(FolderFiles(folder))
 
     def place(self, array: StoredArray, row: int) -> tuple[Path, int]:
         """Return the file and the offset of one of its rows."""
         theirs = self._theirs(array)
-        return self.store.path / theirs.file(row // theirs.block), theirs.offset(row % theirs.block)
+        return self._folder / theirs.file(row // theirs.block), theirs.offset(row % theirs.block)
 
     def equal_part(self, part: Part, rows: str) -> tuple[Path, Sealed] | None:
         """Return the parent's file if it is this part to the byte; None if its rows differ."""
         theirs = self._theirs(part.array)
-        clips = self.store.clips[part.rows.start : part.rows.start + theirs.block]
+        clips = self._clips[part.rows.start : part.rows.start + theirs.block]
         if theirs.block != part.array.block or len(clips) != len(part.rows):
             return None
         if "".join(clip.digests.get(part.array.name, NO_ROW) for clip in clips) != rows:
             return None
-        path = self.store.path / part.file
+        path = self._folder / part.file
         digest = self._digests.get(part.file)
         if digest is None or not path.is_file() or path.stat().st_size != part.size:
             return None
         return path, Sealed(part.file, part.size, digest, rows)
 
     def _theirs(self, array: StoredArray) -> StoredArray:
-        return StoredArray(
-            array.name, array.position, array.row_bytes, array.fill, len(self.store.clips)
-        )
+        return StoredArray(array.name, array.position, array.row_bytes, array.fill, len(self._clips))
 
 
 class PartWriter:
@@ -268,7 +272,7 @@ class PartWriter:
     def _pour(
         self, descriptor: int, part: Part, lines: Sequence[JournalEntry | None], before: Sealed | None
     ) -> tuple[str, list[int]]:
-        """Copy the rows of a part into an open file, checked; return its digest, and the rows that are bad."""
+        """Copy checked rows of a part into an open file; return its digest, and the rows that are bad."""
         array = part.array
         found, checksum, bad = hashlib.sha256(), 0, []
         stride = array.offset(1)
@@ -324,9 +328,11 @@ class PartWriter:
             for (index, _, staged, row), good in zip(rows, whole, strict=True):
                 line = lines[index - first]
                 checksums[index] = crc32c(row)
-                if line is None or not good:
-                    bad.append(index)
-                elif staged and checksums[index] != line.crc32c_of(array.position):
+                if (
+                    line is None
+                    or not good
+                    or (staged and checksums[index] != line.crc32c_of(array.position))
+                ):
                     bad.append(index)
                 elif not staged and sha256_of(row) != line.sha256_of(array.position):
                     bad.append(index)  # of rows that are sealed only the digest is known

@@ -1,31 +1,167 @@
-"""Check the provenance of groups, and whether two groups may be combined."""
+"""Define and check the provenance of groups, and whether two groups may be combined.
+
+The checks, their messages, docs/store-format.schema.json and what is unknown of imported features all follow
+from the classes below.
+"""
 
 import json
 import math
 import re
 from collections.abc import Mapping
 from types import NoneType
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
+from msgspec import UNSET, Meta, Struct, UnsetType
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.store.schema import (
-    FILLED_IN,
-    Corpus,
-    FilledIn,
-    ImportedProvenance,
+from obygaze_features.schema import (
+    Count,
+    Flag,
+    Hex40,
+    Hex64,
     Licence,
+    Mark,
+    Name,
     Object,
-    Provenance,
+    SomeText,
+    Text,
+    Versions,
     check,
     choices,
     expected,
     fields,
     nested,
 )
+from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
+
+Storage = Annotated[
+    dict[str, str],
+    Meta(
+        min_length=1,
+        description="an object",
+        extra_json_schema={
+            "propertyNames": {"enum": list(FEATURE_ARRAYS)},
+            "additionalProperties": {"enum": list(FEATURE_DTYPES)},
+        },
+    ),
+]
+
+
+class Hub(Struct, kw_only=True):
+    """Where the weights are on the Hugging Face Hub."""
+
+    repository: SomeText
+    revision: Hex40
+
+
+class Preset(Struct, kw_only=True):
+    """How frames are prepared."""
+
+    resize: Any
+    crop: Any
+    constants: Any
+    order: Any
+
+
+class Sampling(Struct, kw_only=True):
+    """Which frames are taken, and how many."""
+
+    policy: SomeText
+    n: Count | None
+
+
+class Decoder(Struct, kw_only=True):
+    """Versions of what decoded the videos, and what it does with damaged ones."""
+
+    av: SomeText
+    ffmpeg: SomeText
+    on_damage: SomeText
+
+
+class Compute(Struct, kw_only=True):
+    """How the numbers were computed."""
+
+    dtype: SomeText
+    autocast: Text | None
+    attention: Text | None
+    tf32: Flag
+    device: SomeText
+
+
+class Provenance(Struct, kw_only=True):
+    """Where the features of a group come from; other fields may be added and are kept."""
+
+    name: Name
+    head: Text | None
+    layer: Text | None
+    hub: Hub | None
+    weights_sha256: Hex64 | None
+    architecture: Object
+    preset: Preset
+    sampling: Sampling
+    decoder: Decoder
+    compute: Compute
+    software: Versions
+    commit: Hex40 | None
+    licence: Licence
+    citation: Text
+    contact: Text
+    untrained: Mark | UnsetType = UNSET
+    """The weights are random."""
+    imported: Mark | UnsetType = UNSET
+    """The features were extracted with another tool."""
+
+
+class ImportedSampling(Sampling, kw_only=True):
+    """Which frames were taken, as far as it is known."""
+
+    policy: SomeText | None  # type: ignore[assignment]
+
+
+class ImportedDecoder(Decoder, kw_only=True):
+    """What decoded the videos, as far as it is known."""
+
+    av: SomeText | None  # type: ignore[assignment]
+    ffmpeg: SomeText | None  # type: ignore[assignment]
+    on_damage: SomeText | None  # type: ignore[assignment]
+
+
+class ImportedCompute(Compute, kw_only=True):
+    """How the numbers were computed, as far as it is known."""
+
+    dtype: SomeText | None  # type: ignore[assignment]
+    tf32: Flag | None  # type: ignore[assignment]
+    device: SomeText | None  # type: ignore[assignment]
+
+
+class ImportedProvenance(Provenance, kw_only=True):
+    """The provenance of imported features, in which more fields may be null, which says unknown."""
+
+    sampling: ImportedSampling
+    decoder: ImportedDecoder
+    compute: ImportedCompute
+    software: Versions | None  # type: ignore[assignment]
+
+
+class Corpus(Struct, kw_only=True):
+    """What the clips are; other fields may be added and are kept."""
+
+    name: SomeText
+    manifest_sha256: Hex64 | UnsetType = UNSET
+
+
+class FilledIn(Struct, kw_only=True):
+    """What sealing adds to a provenance: the data type of every array, and the corpus."""
+
+    storage: Storage
+    source: Corpus
+
+
+FILLED_IN: Final = FilledIn.__struct_fields__
+
 
 NOT_NUMERICS: Final = ("hub", "source", "licence", "citation", "contact", "commit")
 """Fields that may differ between groups that mix; the weights' digest stands for the hub's revision."""

@@ -10,10 +10,18 @@ from threading import Lock
 from typing import BinaryIO
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import NO_LICENCE, PARTIAL_SUFFIX, hold, locked, naming, sync
-from obygaze_features.store.checked_jsonl import encode_line, read_lines
+from obygaze_features.io import (
+    NO_LICENCE,
+    PARTIAL_SUFFIX,
+    encode_line,
+    hold,
+    locked,
+    naming,
+    read_lines,
+    sync,
+)
 from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
-from obygaze_features.store.files_http import as_url, asking, connect
+from obygaze_features.store.files_remote import as_url, asking, connect, push_to_hub
 from obygaze_features.store.files_zip import MODE, ROOT, TIME, ZipFiles
 from obygaze_features.store.format import (
     CARD,
@@ -236,8 +244,6 @@ def push(store: Place, destination: Path | str, progress: FileProgress | None = 
     if url.startswith("s3://"):
         return push_to_s3(source, url, progress)
     if url.startswith("hf://"):
-        from obygaze_features.store.files_hub import push_to_hub  # noqa: PLC0415 - imports huggingface_hub
-
         _check_all(source)
         return push_to_hub(source, url)
     raise StoreError(

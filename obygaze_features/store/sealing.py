@@ -19,9 +19,8 @@ from zarr.storage import LocalStore
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import alone_in, sha256_of, sync, sync_tree, usable_cores, write_whole
+from obygaze_features.schema import Hex64, expected, fits
 from obygaze_features.store.arrays import create_array
-from obygaze_features.store.bagit import write_bag
-from obygaze_features.store.clips_csv import StoredClip, clips_csv_bytes
 from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
 from obygaze_features.store.format import (
     ATTRIBUTE,
@@ -43,15 +42,17 @@ from obygaze_features.store.parts import (
     Part,
     PartsFile,
     PartWriter,
+    StoredArray,
     part_rows,
     stored_arrays,
 )
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.records import GroupSpec, one_line
+from obygaze_features.store.records import GroupSpec, StoredClip, clips_csv_bytes, one_line
 from obygaze_features.store.rows import Consumption, may_punch
-from obygaze_features.store.schema import Hex64, expected, fits
 from obygaze_features.store.stage import Stage, read_stage
+from obygaze_features.store.stage_files import parent_clips
 from obygaze_features.store.stage_files import stored_arrays as arrays_of
+from obygaze_features.store.store_files import write_bag
 
 Progress = Callable[[int, int], None]
 VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
@@ -283,18 +284,14 @@ def _seal_parts(
     for part in parts:
         (root / part.file).parent.mkdir(parents=True, exist_ok=True)
     sync_tree(root)  # so that a part is durable with its own folder
-    parent = stage.parent()
-    writer = PartWriter(root, stage.path, done, None if parent is None else Inheritance(parent))
-    consumption = None
+    inheritance = None
+    if stage.grows is not None:
+        inheritance = Inheritance(Path(stage.grows.path), parent_clips(stage.grows))
+    writer = PartWriter(root, stage.path, done, inheritance)
     workers = workers or usable_cores()
     todo = [part for part in parts if _is_to_do(part, settled, done)]
     _refuse_small_disk(root, stage.path, todo, workers, consume=consume)
-    if consume:
-        sizes = {array.name: array.row_bytes for array in arrays}
-        lines = [line for some in settled.lines.values() for line in some]
-        consumption = Consumption(stage.path, sizes, lines)
-        if not (stage.path / CONSUMED).exists():
-            write_whole(stage.path / CONSUMED, f"{root.parent.resolve()}\n")
+    consumption = _consumption(settled, arrays, root.parent) if consume else None
     total = sum(len(part.rows) for part in parts)
     counted, lock = 0, Lock()
 
@@ -318,6 +315,15 @@ def _seal_parts(
             _annul(settled)
         if not bad:
             return
+
+
+def _consumption(settled: _SettledRows, arrays: Sequence[StoredArray], building: Path) -> Consumption:
+    """Mark a stage as one whose rows are being freed, durably, before any is."""
+    stage = settled.stage.path
+    if not (stage / CONSUMED).exists():
+        write_whole(stage / CONSUMED, f"{building.resolve()}\n")
+    lines = [line for some in settled.lines.values() for line in some]
+    return Consumption(stage, {array.name: array.row_bytes for array in arrays}, lines)
 
 
 def _side_by_side(
@@ -359,9 +365,7 @@ def _size(path: Path) -> int:
         return -1
 
 
-def _refuse_small_disk(
-    root: Path, stage: Path, todo: Sequence[Part], workers: int, *, consume: bool
-) -> None:
+def _refuse_small_disk(root: Path, stage: Path, todo: Sequence[Part], workers: int, *, consume: bool) -> None:
     """Refuse to begin what the disk has no room for."""
     needed = sum(part.size for part in todo)
     if consume and may_punch(stage):
@@ -371,7 +375,8 @@ def _refuse_small_disk(
     if disk.f_blocks and free < needed:
         remedy = "make room" if consume else "make room, or seal with --consume, which frees the stage"
         raise StoreError(
-            f"{root.parent}: sealing needs {needed / 1e9:.3g} GB more and {free / 1e9:.3g} GB are free; {remedy}"
+            f"{root.parent}: sealing needs {needed / 1e9:.3g} GB more, "
+            f"and {free / 1e9:.3g} GB are free; {remedy}"
         )
 
 

@@ -6,7 +6,7 @@ A stage may be killed at any moment and resumed. It belongs to one job on one fi
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import locked
@@ -18,14 +18,13 @@ from obygaze_features.store.stage_files import (
     Parent,
     array_names,
     create,
+    parent_clips,
+    parent_of,
     read_files,
     write_plan,
     write_stage,
 )
 from obygaze_features.store.writer import StageWriter
-
-if TYPE_CHECKING:
-    from obygaze_features.store.store import Store
 
 
 def staging_path(destination: Path | str) -> Path:
@@ -79,14 +78,14 @@ class Stage:
         groups: Sequence[GroupSpec],
         corpus: Mapping[str, object],
         *,
-        parent: "Store | None" = None,
+        parent: Path | None = None,
     ) -> Self:
         """Make a stage, or resume the one that is there, adding clips that are new.
 
         Parameters
         ----------
         parent
-            A sealed store that the stage grows: its clips, which must be planned, count as done.
+            Folder of a sealed store that the stage grows: its clips, which must be planned, count as done.
 
         Raises
         ------
@@ -102,7 +101,7 @@ class Stage:
             raise StoreError(f"{path}: a stage needs at least one clip and one group")
         if len({clip.text is None for clip in wanted}) > 1:
             raise StoreError(f"{path}: some rows have a text and others none; a store has one kind of rows")
-        grows = None if parent is None else Parent(str(parent.path.resolve()), parent.fingerprint)
+        grows = None if parent is None else parent_of(parent)
         if not path.is_dir() or not any(path.iterdir()):
             create(path, wanted, kinds, about, grows)
         with locked(path, wait=True):  # another process may be adding clips just now
@@ -197,27 +196,10 @@ class Stage:
             self._settled_version = self._journals.version
         return dict(self._settled)
 
-    def parent(self) -> "Store | None":
-        """Open the store that this stage grows; None if there is none.
-
-        Raises
-        ------
-        StoreError
-            If it is gone, or no longer the store that it was.
-        """
-        from obygaze_features.store.store import open_store  # noqa: PLC0415 - most stages grow nothing
-
-        if self.grows is None:
-            return None
-        store = open_store(self.grows.path)
-        if store.fingerprint != self.grows.fingerprint:
-            raise StoreError(f"{self.path}: grows {self.grows.path}, which is no longer the store that it was")
-        return store
-
     def _inherit(self) -> list[JournalEntry]:
         """Return the lines of the clips that the parent has; the slot is the row in the parent."""
         if self._inherited is None:
-            store = self.parent()
+            clips = () if self.grows is None else parent_clips(self.grows)
             self._inherited = [
                 JournalEntry(
                     row=self.rows[clip.clip_id],
@@ -230,7 +212,7 @@ class Stage:
                     names=self.names,
                     sha256="".join(clip.digests.get(name, "") for name in self.names),
                 )
-                for slot, clip in enumerate(store.clips if store is not None else ())
+                for slot, clip in enumerate(clips)
                 if clip.status != "missing" and clip.clip_id in self.rows
             ]
         return self._inherited
@@ -261,9 +243,7 @@ class Stage:
     def writer(self) -> StageWriter:
         """Begin a journal of one's own; one writer per process, used as a context manager."""
         self._journals.refresh()
-        return StageWriter(
-            self.path, self.rows, self.groups, [*self._inherit(), *self._journals.entries()]
-        )
+        return StageWriter(self.path, self.rows, self.groups, [*self._inherit(), *self._journals.entries()])
 
 
 def read_stage(path: Path | str) -> Stage:

@@ -9,12 +9,28 @@ from typing import Any
 import msgspec
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, json_bytes, locked, sync, sync_tree, write_whole
-from obygaze_features.store.checked_jsonl import checked_entry, encode_line
-from obygaze_features.store.format import JOURNALS, LAYOUT, PLAN, ROWS, STAGE
+from obygaze_features.io import (
+    PARTIAL_SUFFIX,
+    checked_entry,
+    encode_line,
+    json_bytes,
+    locked,
+    sha256_of,
+    sync,
+    sync_tree,
+    write_whole,
+)
+from obygaze_features.store.format import DIGESTS, JOURNALS, LAYOUT, PLAN, ROWS, STAGE, TABLE
 from obygaze_features.store.journal import UNREADABLE
 from obygaze_features.store.provenance import validate_corpus
-from obygaze_features.store.records import ArraySpec, GroupSpec, PlannedClip
+from obygaze_features.store.records import (
+    ArraySpec,
+    GroupSpec,
+    PlannedClip,
+    StoredClip,
+    parse_clips_csv,
+)
+from obygaze_features.store.store_files import FolderFiles, whole
 
 OLD_LAYOUT = "stage.zarr"
 """What stages of the first layout have in place of stage.json."""
@@ -38,6 +54,25 @@ class Parent(msgspec.Struct, frozen=True):
 
     path: str
     fingerprint: str
+
+
+def parent_of(folder: Path) -> Parent:
+    """Return what a stage keeps of the sealed store in a folder."""
+    return Parent(str(folder.resolve()), sha256_of(whole(FolderFiles(folder), DIGESTS)))
+
+
+def parent_clips(parent: Parent) -> tuple[StoredClip, ...]:
+    """Read the clips of the store that a stage grows.
+
+    Raises
+    ------
+    StoreError
+        If it is gone, or no longer the store that it was.
+    """
+    folder = Path(parent.path)
+    if not (folder / DIGESTS).is_file() or parent_of(folder) != parent:
+        raise StoreError(f"{folder}: gone, or no longer the store that a stage was begun to grow (--append)")
+    return parse_clips_csv(whole(FolderFiles(folder), TABLE), f"{folder}/{TABLE}")
 
 
 class _Stage(msgspec.Struct):

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import zarr
+from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.abc.store import Store as ZarrStore
+from zarr.core.buffer import Buffer, BufferPrototype
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.bagit import parse_info
-from obygaze_features.store.chunks import ZarrView
-from obygaze_features.store.clips_csv import StoredClip, parse_clips_csv
-from obygaze_features.store.files_http import as_url, open_url
+from obygaze_features.schema import Name, expected, fits
+from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_zip
 from obygaze_features.store.format import (
     ATTRIBUTE,
@@ -34,8 +36,8 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.group import Group
 from obygaze_features.store.labelled import NO_XARRAY, html_table
-from obygaze_features.store.schema import Name, expected, fits
-from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, whole
+from obygaze_features.store.records import StoredClip, parse_clips_csv
+from obygaze_features.store.store_files import FolderFiles, StoreFiles, gone, guarded, parse_info, whole
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -303,3 +305,94 @@ def open_files(files: StoreFiles) -> Store:
     attributes = check_version(files)
     node = guarded(files.where, lambda: zarr.open_group(ZarrView(files), mode="r", zarr_format=3))
     return guarded(files.where, lambda: Store(files, attributes, node))
+
+
+# --- what zarr sees of it
+# ---------------------------------------------------------------------------
+NOT_THERE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+
+
+class ZarrView(ZarrStore):
+    """Everything below data/features.zarr of a sealed store."""
+
+    supports_writes = False
+    supports_deletes = False
+    supports_listing = True
+
+    def __init__(self, files: StoreFiles) -> None:
+        super().__init__(read_only=True)
+        self._files = files
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ZarrView) and other._files is self._files
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"ZarrView({self._files.where!r})"
+
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """Read a file or a part of it; None for metadata that are not there, an error for a chunk."""
+        name = f"{FEATURES}/{key}"
+        try:
+            data = await asyncio.to_thread(self._files.read, name, *_span(byte_range))
+        except NOT_THERE:
+            if "c" in key.split("/")[2:3]:
+                raise gone(self._files, name) from None
+            return None
+        return prototype.buffer.from_bytes(data)
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        """Read parts of several files."""
+        return await asyncio.gather(*(self.get(key, prototype, span) for key, span in key_ranges))
+
+    async def exists(self, key: str) -> bool:
+        """Whether there is such a file."""
+        try:
+            await asyncio.to_thread(self._files.size, f"{FEATURES}/{key}")
+        except NOT_THERE:
+            return False
+        return True
+
+    async def set(self, _key: str, _value: Buffer) -> None:
+        """Refuse: a sealed store is never written to."""
+        self._check_writable()
+
+    async def delete(self, _key: str) -> None:
+        """Refuse: a sealed store is never written to."""
+        self._check_writable()
+
+    async def list(self) -> AsyncIterator[str]:
+        """List every file."""
+        for name in await asyncio.to_thread(self._files.names):
+            if name.startswith(f"{FEATURES}/"):
+                yield name.removeprefix(f"{FEATURES}/")
+
+    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        """List the files whose names begin so."""
+        async for key in self.list():
+            if key.startswith(prefix):
+                yield key
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        """List what lies directly in a folder."""
+        top = f"{prefix.rstrip('/')}/" if prefix.strip("/") else ""
+        found = {key.removeprefix(top).partition("/")[0] async for key in self.list_prefix(top)}
+        for name in sorted(found):
+            yield name
+
+
+def _span(wanted: ByteRequest | None) -> tuple[int, int | None]:
+    match wanted:
+        case RangeByteRequest():
+            return wanted.start, wanted.end
+        case OffsetByteRequest():
+            return wanted.offset, None
+        case SuffixByteRequest():
+            return -wanted.suffix, None
+        case _:
+            return 0, None

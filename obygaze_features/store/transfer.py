@@ -12,8 +12,6 @@ from typing import BinaryIO
 
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
 from obygaze_features.io import PARTIAL_SUFFIX, alone_in, file_sha256, naming, sync, sync_all, write_whole
-from obygaze_features.store.bagit import parse_info
-from obygaze_features.store.clips_csv import StoredClip, parse_clips_csv
 from obygaze_features.store.format import (
     ARRAYS,
     BAG_INFO,
@@ -27,6 +25,7 @@ from obygaze_features.store.format import (
     TAG_DIGESTS,
     block_rows,
 )
+from obygaze_features.store.records import StoredClip, parse_clips_csv
 from obygaze_features.store.store import Place, check_version, files_of
 from obygaze_features.store.store_files import (
     BLOCK,
@@ -36,6 +35,7 @@ from obygaze_features.store.store_files import (
     chunk_of,
     fetch_bytes,
     listed,
+    parse_info,
 )
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.bagit import REQUIRED_TAGS, parse_digests, parse_info
-from obygaze_features.store.clips_csv import parse_clips_csv
 from obygaze_features.store.files_zip import ZipFiles
 from obygaze_features.store.format import (
     BAG_INFO,
@@ -23,9 +21,17 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
     block_rows,
 )
+from obygaze_features.store.records import parse_clips_csv
 from obygaze_features.store.sealing import Progress
 from obygaze_features.store.store import Place, check_version, files_of
-from obygaze_features.store.store_files import StoreFiles, absent_files, chunk_of
+from obygaze_features.store.store_files import (
+    REQUIRED_TAGS,
+    StoreFiles,
+    absent_files,
+    chunk_of,
+    parse_digests,
+    parse_info,
+)
 from obygaze_features.store.verify_content import Problem, check_content
 
 Depth = Literal["quick", "digests", "full"]

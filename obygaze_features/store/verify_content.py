@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.io import sha256_of
+from obygaze_features.schema import Hex64, Licence, expected, fits
 from obygaze_features.store.arrays import array_layout, row_bytes
 from obygaze_features.store.format import (
     ARRAYS,
@@ -26,7 +27,6 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.group import Group
 from obygaze_features.store.provenance import differences, validate_corpus, validate_provenance
-from obygaze_features.store.schema import Hex64, Licence, expected, fits
 from obygaze_features.store.store import Store, open_files
 from obygaze_features.store.store_files import UNREADABLE, StoreFiles
 

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import hold, naming, sha256_of, sync, write_all
+from obygaze_features.io import encode_line, hold, naming, sha256_of, sync, write_all
 from obygaze_features.store.arrays import all_finite, crc32c, row_view
-from obygaze_features.store.checked_jsonl import encode_line
 from obygaze_features.store.format import COMMIT_GROUP, JOURNALS, ROWS
 from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec

@@ -21,8 +21,8 @@ from obygaze_models.protocol.targets import NOT_ASKED, Target
 PROTOCOL = "strict: leave one movie out; all that is chosen is chosen by inner folds of movies"
 
 GROUPED = (
-    f"strict: {N_GROUPED} folds of whole movies, as there are more than {MOVIES_ALONE}; all that is chosen is "
-    "chosen by inner folds of movies"
+    f"strict: {N_GROUPED} folds of whole movies, as there are more than {MOVIES_ALONE}; "
+    "all that is chosen is chosen by inner folds of movies"
 )
 
 SEEN = (

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import write_whole
-from obygaze_features.store.files_http import as_url, open_url
+from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import MAX_FILE, pack_archive, unpack_archive
 from obygaze_models.persistence.card import PROTOCOL, Card, parse_card

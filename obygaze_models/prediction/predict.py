@@ -13,7 +13,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.io import json_bytes, write_whole
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import Group, Store, same_numerics
-from obygaze_features.store.files_http import as_url
+from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.store import locate
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.dataset import Features, Pool, read_features, unusable

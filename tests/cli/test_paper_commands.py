@@ -68,6 +68,7 @@ def everything(corpus, tmp_path_factory):
     return out
 
 
+@pytest.mark.long
 def test_every_table_leaves_four_formats_and_the_runs_their_predictions(everything):
     names = {path.name for path in everything.iterdir()}
     kept = {

@@ -19,6 +19,7 @@ def planted(n, n_features, *, strength=(1.5, 0.0), n_movies=6, seed=0):
     return X.astype(np.float32), present, movies
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n", "n_features"), [(240, 12), (60, 150)])
 def test_losses_distances_and_planes_are_those_of_refitting_without_each_movie(n, n_features):
     X, present, movies = planted(n, n_features)

@@ -4,6 +4,7 @@ import csv
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from obygaze_features.demo import plan_corpus
 from obygaze_features.demo.corpus import CORRUPT, LONGEST, MISSING, SHORTEST, _write_movie
@@ -96,6 +97,7 @@ def test_a_kept_bottleneck_predicts_the_film_that_nobody_labelled(demo_folder):
     assert np.mean(right) > 0.85
 
 
+@pytest.mark.long
 def test_films_drawn_again_have_the_same_bytes(demo_folder, tree, tmp_path):
     for film in (plan_corpus()[0], next(film for film in plan_corpus() if film.one_file)):
         (tmp_path / film.movie).mkdir(exist_ok=True)
@@ -103,6 +105,7 @@ def test_films_drawn_again_have_the_same_bytes(demo_folder, tree, tmp_path):
         assert tree(tmp_path / film.movie) == tree(demo_folder / "films" / film.movie)
 
 
+@pytest.mark.long
 def test_the_demos_steps_give_the_same_bytes_with_one_worker(demo_folder, obygaze, tree, tmp_path):
     """Import, extraction and evaluation again, in another folder; the films are the first demo's."""
     again = tmp_path / "demo"

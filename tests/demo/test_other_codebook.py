@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 CODEBOOK = """
 name = "violence"
 version = "1"

@@ -58,6 +58,7 @@ def value(run, model, metric, column="pooled"):
     return run.metrics.set_index(["model", "metric"]).loc[(model, metric), column]
 
 
+@pytest.mark.long
 def test_linear_finds_what_is_planted_in_real_annotations(real):
     """Measured once: AP .601, AUC by movie .808."""
     assert value(real, "linear", "average_precision") >= 0.60

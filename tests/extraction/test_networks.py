@@ -39,6 +39,7 @@ def extract(manifest, backbones, store, batch_size):
     return report, open_store(seal(None, store, licence="NOASSERTION"))
 
 
+@pytest.mark.long
 def test_one_pass_for_three_networks_gives_each_what_it_gets_alone(networks, videos, tmp_path):
     report, together = extract(videos, networks, tmp_path / "together", batch_size=3)
     by_itself = []

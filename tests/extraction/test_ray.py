@@ -16,7 +16,10 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 
 pytest.importorskip("ray")
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc"),
+]
 
 # Holds a cluster of two workers until its input ends, by our own code for clusters.
 HOLDER = """

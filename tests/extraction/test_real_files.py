@@ -48,6 +48,7 @@ def test_strict_fails_what_is_damaged(videos, obygaze):
     assert [clip["clip_id"] for clip in document["not_ok"]] == ["corrupted"]
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_and_run_again_gives_the_same_bytes(
     videos, sealed, tmp_path, obygaze, kill_after, tree
 ):

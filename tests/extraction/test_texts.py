@@ -129,6 +129,7 @@ def test_an_estimate_counts_what_will_be_cut(sentence):
     assert estimate_texts(job, []).seconds is None
 
 
+@pytest.mark.long
 def test_killed_and_resumed_it_seals_the_same_store(
     folders, obygaze, kill_after, tree, tmp_path, monkeypatch
 ):

@@ -93,6 +93,7 @@ def test_of_films_alone_the_perceptron_knows_no_more_than_the_movie_prior_and_th
     assert "PCBM-LR left out: no concept is marked in enough movies" in text
 
 
+@pytest.mark.long
 def test_of_a_planted_direction_the_report_says_that_the_perceptron_knows_more(learnt):
     known = table2_strict.film_knowledge([learnt])
     assert known["told_apart"].all()

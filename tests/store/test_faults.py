@@ -187,6 +187,7 @@ def test_a_disk_that_fills_while_a_stage_is_made_or_sealed_leaves_nothing_half(t
         patch.setattr(sys.modules[seal.__module__], "clips_csv_bytes", full)
         with pytest.raises(OSError, match="No space left") as caught:
             seal(None, tmp_path / "toy", licence="MIT")
+    assert "toy.building" in caught.value.filename
     assert sorted(node.name for node in tmp_path.iterdir()) == ["toy.building", "toy.staging"]
     again = seal(None, tmp_path / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
     assert tree(again) == tree(sealed(tmp_path / "other"))

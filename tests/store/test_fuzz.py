@@ -205,6 +205,7 @@ def test_any_npy_or_hdf5_is_read_or_refused(tmp_path, edits):
             assert name in str(error)  # noqa: PT017
 
 
+@pytest.mark.long
 def test_hostile_zips_models_and_lists_of_files_do_no_harm():
     fuzz = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
     command = [sys.executable, str(fuzz), "zip", "model", "names", "--seconds", "6"]

@@ -8,10 +8,9 @@ import pytest
 
 from obygaze_features.io import file_sha256
 from obygaze_features.store import StoreError, open_store, read_stage, verify
-from obygaze_features.store.bagit import digests_bytes, parse_digests, tag_files
 from obygaze_features.store.files_zip import open_zip
 from obygaze_features.store.publish import pack
-from obygaze_features.store.store_files import FolderFiles
+from obygaze_features.store.store_files import FolderFiles, digests_bytes, parse_digests, tag_files
 from obygaze_features.store.transfer import download
 
 from .toy_stores import sealed, staged

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store.files_http import connect
+from obygaze_features.store.files_remote import connect
 from obygaze_features.store.publish import journal_path, push
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles

@@ -23,7 +23,20 @@ from obygaze_features.store import (
 )
 from obygaze_features.store.format import ARRAYS
 
-from .toy_stores import CORPUS, D, F, features, group, plan, provenance, result, sealed, staged, status_of, tree
+from .toy_stores import (
+    CORPUS,
+    D,
+    F,
+    features,
+    group,
+    plan,
+    provenance,
+    result,
+    sealed,
+    staged,
+    status_of,
+    tree,
+)
 
 TOY = group()
 

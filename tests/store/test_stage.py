@@ -6,9 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, StoreError, read_stage, seal
-from obygaze_features.store import journal
-from obygaze_features.store.checked_jsonl import encode_line, read_lines
+from obygaze_features.io import encode_line, read_lines
+from obygaze_features.store import (
+    ClipFeatures,
+    ClipResult,
+    PlannedClip,
+    Stage,
+    StoreError,
+    journal,
+    read_stage,
+    seal,
+)
 
 from .toy_stores import CORPUS, F, features, group, plan, provenance, result, staged, tree
 
@@ -273,7 +281,9 @@ def test_the_draft_of_a_killed_creation_is_swept(stage):
 def test_an_open_stage_reads_only_what_is_new_in_the_journals(stage, monkeypatch):
     ids = clip_ids(stage)
     lines = []
-    monkeypatch.setattr(journal, "read_entry", lambda *said, real=journal.read_entry: lines.append(said) or real(*said))
+    monkeypatch.setattr(
+        journal, "read_entry", lambda *said, real=journal.read_entry: lines.append(said) or real(*said)
+    )
     with stage.writer() as writer:
         for clip in ids[:4]:
             writer.commit([result(clip, [TOY])])
@@ -311,9 +321,16 @@ def test_a_journal_of_another_plan_is_refused(stage):
     (stage.path / "journal" / "0001.jsonl").write_bytes(
         encode_line(
             {
-                "row": 0, "id": "x", "status": "failed", "reason": "", "attempt": 1,
-                "slot": -1, "sha256": "", "crc32c": "", "source": {},
-            }  # fmt: skip
+                "row": 0,
+                "id": "x",
+                "status": "failed",
+                "reason": "",
+                "attempt": 1,
+                "slot": -1,
+                "sha256": "",
+                "crc32c": "",
+                "source": {},
+            }
         )
     )
     with pytest.raises(StoreError, match=r"row 0 is clip tt0000-é in plan.jsonl but x"):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 SURVIVE = Path(__file__).parents[2] / "benchmarks" / "survive.py"
 KINDS = ["seal", "pack", "unpack", "pull", "pull-more", "merge", "import", "export"]
 

@@ -144,7 +144,7 @@ def test_a_changed_digest_manifest_is_refused(site, tmp_path, manifest, message)
 )
 def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name):
     from obygaze_features.io import file_sha256
-    from obygaze_features.store.bagit import digests_bytes, parse_digests
+    from obygaze_features.store.store_files import digests_bytes, parse_digests
 
     site = tmp_path / "site"
     shutil.copytree(root / "toy-1.0.0", site / "toy")

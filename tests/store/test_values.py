@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from obygaze_features.schema import fields
 from obygaze_features.store import (
     ArraySpec,
     ClipResult,
@@ -14,8 +15,7 @@ from obygaze_features.store import (
     validate_provenance,
     verify,
 )
-from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.schema import Provenance, fields
+from obygaze_features.store.provenance import Provenance, validate_licence
 from obygaze_features.store.testing import seal_arrays, toy_group
 
 from .toy_stores import provenance

@@ -70,6 +70,7 @@ def fill(tmp_path):
     return run
 
 
+@pytest.mark.long
 def test_clips_are_decoded_once_and_the_unreadable_are_named(fill, videos, tmp_path):
     cache, entries, decoded = fill(videos)
     assert decoded == 3

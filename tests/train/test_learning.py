@@ -28,6 +28,8 @@ from obygaze_features.train.step import Batch, compute_gradients
 
 from .corpus import PATTERNS, VOCABULARY, caption, picture
 
+pytestmark = pytest.mark.long
+
 FRAMES, WORDS = 2, 8
 
 

@@ -17,6 +17,8 @@ from obygaze_features.train.processes import Processes, choose_device
 
 from .three_steps import VARIANTS, furthest, three_steps
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def two(oracle, clip, corpus, tmp_path_factory):

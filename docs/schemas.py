@@ -1,16 +1,16 @@
 """Generate docs/store-format.schema.json: the JSON and tables of a store as JSON Schema 2020-12.
 
-`python -m obygaze_features.store.json_schema > docs/store-format.schema.json` writes it anew (`make schema`).
+Run it with: python docs/schemas.py (`make schema`)
 """
 
 import json
-import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from obygaze_features.io import json_bytes
-from obygaze_features.store.clips_csv import COLUMNS, DIGEST_PREFIX, TEXT_COLUMN
+from obygaze_features.schema import END, Hex64, Licence, SomeText, Text
 from obygaze_features.store.format import (
     ARRAYS,
     FEATURE_ARRAYS,
@@ -19,17 +19,8 @@ from obygaze_features.store.format import (
     TIME_ARRAYS,
     ArrayKind,
 )
-from obygaze_features.store.schema import (
-    END,
-    Corpus,
-    FilledIn,
-    Hex64,
-    ImportedProvenance,
-    Licence,
-    Provenance,
-    SomeText,
-    Text,
-)
+from obygaze_features.store.provenance import Corpus, FilledIn, ImportedProvenance, Provenance
+from obygaze_features.store.records import COLUMNS, DIGEST_PREFIX, TEXT_COLUMN
 
 Schema = dict[str, Any]
 _SECONDS: Schema = {
@@ -49,8 +40,8 @@ _BYTES: Schema = {
 }
 
 
-def json_schema() -> Schema:
-    """Return the schema; each part is under `$defs` by the name that docs/store-format.md gives it."""
+def store_format() -> Schema:
+    """Return the schema of a store; each part is under `$defs` by its name in docs/store-format.md."""
     kinds = (Provenance, ImportedProvenance, FilledIn, Corpus, Hex64, Licence, SomeText, Text)
     refs, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     extracted, imported, filled_in, corpus, sha256, licence, some_text, text = refs
@@ -226,5 +217,10 @@ def _journal(sha256: Schema) -> Schema:
     }
 
 
+DOCUMENTS = {"store-format.schema.json": store_format}
+"""File beside this one -> what makes its content."""
+
+
 if __name__ == "__main__":
-    sys.stdout.write(json_bytes(json_schema()).decode())
+    for name, document in DOCUMENTS.items():
+        (Path(__file__).parent / name).write_bytes(json_bytes(document()))

@@ -1,7 +1,7 @@
-"""Declare the fields of a group's provenance and of a corpus.
+"""Check JSON objects against msgspec schemas, with messages that name the field and what was expected.
 
-The checks, their messages, docs/store-format.schema.json and what is unknown of imported features all follow
-from the classes below.
+Provenance, model cards and run records each have one schema. Their checks, messages and JSON schemas follow
+from it (docs/schemas.py).
 """
 
 from collections.abc import Mapping
@@ -10,11 +10,10 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct, UnsetType
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 
 END: Final = r"$(?!\n)"
 """The end of a text; `$` alone stands before a last line break too."""
@@ -47,131 +46,7 @@ Versions = Annotated[
     dict[str, Annotated[str, Meta(min_length=1)]],
     Meta(min_length=1, description="an object of name: version, not empty"),
 ]
-Storage = Annotated[
-    dict[str, str],
-    Meta(
-        min_length=1,
-        description="an object",
-        extra_json_schema={
-            "propertyNames": {"enum": list(FEATURE_ARRAYS)},
-            "additionalProperties": {"enum": list(FEATURE_DTYPES)},
-        },
-    ),
-]
 Mark = Annotated[bool, Meta(description="true, or left out", extra_json_schema={"const": True})]
-
-
-class Hub(Struct, kw_only=True):
-    """Where the weights are on the Hugging Face Hub."""
-
-    repository: SomeText
-    revision: Hex40
-
-
-class Preset(Struct, kw_only=True):
-    """How frames are prepared."""
-
-    resize: Any
-    crop: Any
-    constants: Any
-    order: Any
-
-
-class Sampling(Struct, kw_only=True):
-    """Which frames are taken, and how many."""
-
-    policy: SomeText
-    n: Count | None
-
-
-class Decoder(Struct, kw_only=True):
-    """Versions of what decoded the videos, and what it does with damaged ones."""
-
-    av: SomeText
-    ffmpeg: SomeText
-    on_damage: SomeText
-
-
-class Compute(Struct, kw_only=True):
-    """How the numbers were computed."""
-
-    dtype: SomeText
-    autocast: Text | None
-    attention: Text | None
-    tf32: Flag
-    device: SomeText
-
-
-class Provenance(Struct, kw_only=True):
-    """Where the features of a group come from; other fields may be added and are kept."""
-
-    name: Name
-    head: Text | None
-    layer: Text | None
-    hub: Hub | None
-    weights_sha256: Hex64 | None
-    architecture: Object
-    preset: Preset
-    sampling: Sampling
-    decoder: Decoder
-    compute: Compute
-    software: Versions
-    commit: Hex40 | None
-    licence: Licence
-    citation: Text
-    contact: Text
-    untrained: Mark | UnsetType = UNSET
-    """The weights are random."""
-    imported: Mark | UnsetType = UNSET
-    """The features were extracted with another tool."""
-
-
-class ImportedSampling(Sampling, kw_only=True):
-    """Which frames were taken, as far as it is known."""
-
-    policy: SomeText | None  # type: ignore[assignment]
-
-
-class ImportedDecoder(Decoder, kw_only=True):
-    """What decoded the videos, as far as it is known."""
-
-    av: SomeText | None  # type: ignore[assignment]
-    ffmpeg: SomeText | None  # type: ignore[assignment]
-    on_damage: SomeText | None  # type: ignore[assignment]
-
-
-class ImportedCompute(Compute, kw_only=True):
-    """How the numbers were computed, as far as it is known."""
-
-    dtype: SomeText | None  # type: ignore[assignment]
-    tf32: Flag | None  # type: ignore[assignment]
-    device: SomeText | None  # type: ignore[assignment]
-
-
-class ImportedProvenance(Provenance, kw_only=True):
-    """The provenance of imported features, in which more fields may be null, which says unknown."""
-
-    sampling: ImportedSampling
-    decoder: ImportedDecoder
-    compute: ImportedCompute
-    software: Versions | None  # type: ignore[assignment]
-
-
-class Corpus(Struct, kw_only=True):
-    """What the clips are; other fields may be added and are kept."""
-
-    name: SomeText
-    manifest_sha256: Hex64 | UnsetType = UNSET
-
-
-class FilledIn(Struct, kw_only=True):
-    """What sealing adds to a provenance: the data type of every array, and the corpus."""
-
-    storage: Storage
-    source: Corpus
-
-
-FILLED_IN: Final = FilledIn.__struct_fields__
 
 
 def fits(value: object, kind: Any) -> bool:
