@@ -160,10 +160,28 @@ def _shown(value: object) -> str:
 )
 @click.option("--parent", help="Sealed store that this one extends, such as stores/films-1.0.0.")
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips are still to be extracted.")
+@click.option(
+    "--consume",
+    is_flag=True,
+    help="Free the staging folder part by part while sealing, and remove it at the end: needs room for one.",
+)
+@click.option(
+    "--workers", type=click.IntRange(1), help="Number of files to write at a time.  [default: usable cores]"
+)
 def seal(
-    name: Path, licence: str, citation: str, version: str, parent: str | None, allow_missing: bool
+    name: Path,
+    licence: str,
+    citation: str,
+    version: str,
+    parent: str | None,
+    allow_missing: bool,
+    consume: bool,
+    workers: int | None,
 ) -> None:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
+
+    A sealing that was stopped resumes when it is started again. With --consume the store never takes its room
+    twice; a store grows without its staging folder too: obygaze extract --append.
 
     An extended store names its parent, and its version shows what changed: 1.1.0 after 1.0.0 only adds clips
     or backbones, 2.0.0 may change rows.
@@ -175,6 +193,7 @@ def seal(
           --parent stores/films-1.0.0
       obygaze store seal stores/films --licence NOASSERTION \\
           --store-version 1.1.0 --allow-missing
+      obygaze store seal stores/films --licence CC-BY-4.0 --consume    large stores
     """
     from obygaze_features.store import open_store, read_stage, staging_path
     from obygaze_features.store import seal as seal_stage
@@ -192,6 +211,8 @@ def seal(
             citation=citation,
             allow_missing=allow_missing,
             parent=grown_from,
+            consume=consume,
+            workers=workers,
             progress=progress,
         )
     say_sealed(path)

@@ -248,6 +248,14 @@ class PartWriter:
             if found is not None and _link(found[0], target):
                 self._done.add(found[1])
                 return []
+        digest, bad = self._pour_into(part, lines)
+        if not bad:
+            self._done.add(Sealed(part.file, part.size, digest, rows))
+        return bad
+
+    def _pour_into(self, part: Part, lines: Sequence[JournalEntry | None]) -> tuple[str, list[int]]:
+        """Write a part durably, whole or not at all; return its digest, or the rows that are bad."""
+        target = self._root / part.file
         partial = target.with_name(target.name + PARTIAL_SUFFIX)
         try:
             with naming(target):
@@ -255,22 +263,20 @@ class PartWriter:
                 try:
                     with suppress(OSError, AttributeError):  # the file system may have no such call
                         os.posix_fallocate(descriptor, 0, part.size)
-                    digest, bad = self._pour(descriptor, part, lines, before)
-                    if not bad:
-                        os.fsync(descriptor)
+                    digest, bad = self._pour(descriptor, part, lines)
+                    if bad:
+                        return "", bad
+                    os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
-                if bad:
-                    return bad
                 partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
         sync(target.parent)
-        self._done.add(Sealed(part.file, part.size, digest, rows))
-        return []
+        return digest, []
 
     def _pour(
-        self, descriptor: int, part: Part, lines: Sequence[JournalEntry | None], before: Sealed | None
+        self, descriptor: int, part: Part, lines: Sequence[JournalEntry | None]
     ) -> tuple[str, list[int]]:
         """Copy checked rows of a part into an open file; return its digest, and the rows that are bad."""
         array = part.array
@@ -288,7 +294,7 @@ class PartWriter:
         for first in range(0, len(lines), step):
             some = lines[first : first + step]
             filled = room[: len(some) * stride]
-            bad += self._fill(filled, part, first, some, before)
+            bad += self._fill(filled, part, first, some)
             if bad:
                 continue  # the others are still checked
             if not array.sharded:
@@ -309,7 +315,6 @@ class PartWriter:
         part: Part,
         first: int,
         lines: Sequence[JournalEntry | None],
-        before: Sealed | None,
     ) -> list[int]:
         """Read rows into place, with their checksums in a shard; return the indices of those that are bad."""
         array, stride = part.array, part.array.offset(1)
@@ -319,7 +324,7 @@ class PartWriter:
             if line is None:
                 row[:] = array.fill
             else:
-                path, offset, staged = self._place(part, index, line, before)
+                path, offset, staged = self._place(part, index, line)
                 wanted.setdefault(path, []).append((index, offset, staged, row))
         bad = []
         checksums: dict[int, int] = {}
@@ -343,11 +348,9 @@ class PartWriter:
                 room[end : end + CRC_BYTES] = checksum.to_bytes(CRC_BYTES, "little")
         return sorted(bad)
 
-    def _place(
-        self, part: Part, index: int, line: JournalEntry, before: Sealed | None
-    ) -> tuple[Path, int, bool]:
+    def _place(self, part: Part, index: int, line: JournalEntry) -> tuple[Path, int, bool]:
         """Return the file and the offset of a row, and whether they are the stage's."""
-        array = part.array
+        array, before = part.array, self._done.known.get(part.file)
         if before is not None and _row_of(before.rows, index) == line.sha256_of(array.position):
             return self._root / part.file, array.offset(index), False
         if line.writer or self._inheritance is None:
