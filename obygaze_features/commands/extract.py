@@ -127,6 +127,17 @@ class Shard(click.ParamType[tuple[int, int]]):
 @click.option(
     "--store-version", "version", default="1.0.0", show_default=True, help="Version of the sealed store."
 )
+@click.option(
+    "--append",
+    type=click.Path(path_type=Path),
+    metavar="STORE",
+    help="Make the next version of this sealed store, with the clips of MANIFEST that it lacks.",
+)
+@click.option(
+    "--consume",
+    is_flag=True,
+    help="Free the staging folder while sealing, and remove it: the disk holds the features once.",
+)
 @click.option("--no-seal", is_flag=True, help="Do not seal; run 'obygaze store seal' later.")
 @click.option(
     "--dry-run", is_flag=True, help="Print the work to be done and its estimated duration, then stop."
@@ -147,6 +158,7 @@ def extract(
     device: str | None,
     dtype: str | None,
     compiled: bool,
+    append: Path | None,
     **settings: Any,
 ) -> None:
     """Extract the clips of MANIFEST, or the texts of a list, into STORE; resumes where it stopped.
@@ -174,12 +186,15 @@ def extract(
           --dtype bf16
       obygaze extract films.csv stores/films --backbone xclip-lsmdc \\
           --weights pytorch_model.bin.4
+      obygaze extract more.csv stores/films --append stores/films-1.0.0 \\
+          --store-version 1.1.0
       obygaze extract films.csv stores/films --shard 3/8         one of eight jobs
       obygaze extract stills.csv stores/stills --backbone clip        still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
     from obygaze_features.extraction import ExtractError, prepare, stop_on_signals
     from obygaze_features.extraction.extract import reads_texts
+    from obygaze_features.store import open_store
 
     if store.is_file():
         raise click.UsageError(f"the order is MANIFEST STORE: {store} is a file, and a store is a new folder")
@@ -191,6 +206,8 @@ def extract(
         _refuse_options_of_frames(ctx, names)
     named = {option: settings.pop(option) for option in ("weights", "preset", "tokens")}
     recipes = read_recipes(names, n_frames, named, device=device, dtype=dtype, compiled=compiled)
+    if append is not None:
+        settings["append"] = open_store(append).path
     shard = choose_shard(shard)
     work = prepare(
         manifest, store, recipes, n_frames=n_frames, shard=shard, sealing=not no_seal, note=note, **settings

@@ -197,11 +197,13 @@ def seal(
     """
     from obygaze_features.store import open_store, read_stage, staging_path
     from obygaze_features.store import seal as seal_stage
-    from obygaze_features.store.merge import check_growth
+    from obygaze_features.store.growth import check_growth
 
-    grown_from = (
-        None if parent is None else check_growth(open_store(parent), read_stage(staging_path(name)), version)
-    )
+    grown_from = None
+    if staging_path(name).is_dir() and (parent or read_stage(staging_path(name)).grows):
+        stage = read_stage(staging_path(name))
+        before = parent or (stage.grows.path if stage.grows else "")
+        grown_from = check_growth(open_store(before), stage, version)
     with progress_bar("seal", "row") as progress:
         path = seal_stage(
             None,

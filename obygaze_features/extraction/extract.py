@@ -22,7 +22,11 @@ from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_te
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
 from obygaze_features.store import Stage, Store, open_store, read_stage, seal, staging_path
+from obygaze_features.store.format import STATUSES
+from obygaze_features.store.growth import Growth, plan_growth
 from obygaze_features.store.provenance import validate_licence
+from obygaze_features.store.records import StoredClip
+from obygaze_features.store.room import free_at, room_of
 from obygaze_features.store.sealing import versioned
 
 CLIPS_AT_ONCE, TEXTS_AT_ONCE = 8, 64
@@ -52,6 +56,10 @@ class Extraction:
         (i, n): only rows with row % n == i are done. The store of one of several shards is not sealed.
     limit
         The most rows that are done now; None is all.
+    append
+        Folder of a sealed store that gets the clips that it lacks; None makes a store of its own.
+    consume
+        Whether sealing frees the stage as it goes, and removes it.
     note
         Called with each message that is no error.
     """
@@ -67,6 +75,8 @@ class Extraction:
     limit: int | None = None
     retry_failed: bool = False
     sealing: bool = True
+    append: Path | None = None
+    consume: bool = False
     note: Note = warnings.warn
 
     @property
@@ -93,12 +103,48 @@ class Extraction:
         """Estimate the remaining work from a few trial rows; nothing is written."""
         if obstacle := what_forbids_writing(self.stage_path):
             self.note(obstacle)
+        growth = self._growth()
         if self.stage_path.exists():
-            missing = read_stage(self.stage_path).missing(self.shard, retry_failed=self.retry_failed)
+            missing = self._missing(read_stage(self.stage_path))
         else:
             first, step = self.shard
-            missing = [clip.clip_id for clip in self.job.planned_clips()][first::step]
-        return self.costs(missing[: self.limit])
+            clips = self.job.planned_clips() if growth is None else growth.clips
+            done = {clip.clip_id for clip in self._parent_clips() if clip.status != STATUSES[0]}
+            missing = [clip.clip_id for clip in clips[first::step] if clip.clip_id not in done]
+        found = self.costs(missing[: self.limit])
+        if isinstance(found, TextEstimate):
+            return found
+        clips = self.job.planned_clips() if growth is None else growth.clips
+        room = room_of(clips, self.job.groups(), consume=self.consume)
+        found = replace(found, room=room, free=free_at(self.stage_path))
+        if obstacle := found.obstacle():
+            self.note(obstacle)
+        return found
+
+    def _missing(self, stage: Stage) -> list[str]:
+        """List what is to do now; clips of a store that grows are there although the manifest lacks them."""
+        missing = stage.missing(self.shard, retry_failed=self.retry_failed)
+        if self.append is not None:
+            asked = {clip.clip_id for clip in self.job.planned_clips()}
+            missing = [clip for clip in missing if clip in asked]
+        return missing[: self.limit]
+
+    def _parent_clips(self) -> Sequence[StoredClip]:
+        return () if self.append is None else open_store(self.append).clips
+
+    def _growth(self) -> Growth | None:
+        if self.append is None:
+            return None
+        parts = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
+        return plan_growth(open_store(self.append), self.version, *parts)
+
+    def _open_stage(self) -> Stage:
+        growth = self._growth()
+        if growth is None or self.append is None:
+            parts = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
+            return Stage.open(self.stage_path, *parts)
+        parent = open_store(self.append).path
+        return Stage.open(self.stage_path, growth.clips, growth.groups, growth.corpus, parent=parent)
 
     def run(
         self, *, stopped: Callable[[], bool] = lambda: False, watch: Watch = _unwatched
@@ -124,14 +170,14 @@ class Extraction:
         if sealed.exists() and not place.exists():
             raise ExtractError(
                 f"{sealed} is sealed, and its staging folder is gone: nothing can be added to it. "
-                "Extract under another name or --store-version"
+                f"For more clips make its next version: --append {quote(str(sealed))} --store-version 1.1.0"
             )
         if obstacle := what_forbids_writing(place):
             raise ExtractError(obstacle)
-        stage = Stage.open(place, self.job.planned_clips(), self.job.groups(), self.job.corpus_record())
+        stage = self._open_stage()
         for damage in stage.damage():
             self.note(damage)
-        missing = stage.missing(self.shard, retry_failed=self.retry_failed)[: self.limit]
+        missing = self._missing(stage)
         if missing and self.shard[1] == 1 and (others := stage.n_writers()):
             self.note(
                 f"{others} other process(es) are writing to {place} and may process the same {self.unit}s: "
@@ -151,12 +197,24 @@ class Extraction:
             return None
         if self.sealed_path.exists():
             return self.sealed_path
-        if self.licence == NO_LICENCE:
+        licence, citation = self.licence, self.citation
+        if self.append is not None:  # what is not said is the store's that grows
+            said = open_store(self.append).attributes
+            licence = said["licence"] if licence == NO_LICENCE else licence
+            citation = citation or said["citation"]
+        if licence == NO_LICENCE:
             self.note(
                 f"no --licence given: the store is sealed as {NO_LICENCE}. Before you share it: "
                 f"obygaze store seal {quote(str(self.out))} --licence SPDX --store-version 1.0.1"
             )
-        return seal(stage.path, self.out, version=self.version, licence=self.licence, citation=self.citation)
+        return seal(
+            stage.path,
+            self.out,
+            version=self.version,
+            licence=licence,
+            citation=citation,
+            consume=self.consume,
+        )
 
 
 def prepare(
@@ -251,6 +309,8 @@ def extract(
     licence: str = NO_LICENCE,
     citation: str = "",
     version: str = "1.0.0",
+    append: Path | str | None = None,
+    consume: bool = False,
     watch: Watch = _unwatched,
 ) -> Store:
     """Extract the features of clips or texts and seal them into a store; a call that was stopped is resumed.
@@ -288,6 +348,11 @@ def extract(
         What the corpus is called in the store; None is the manifest's name.
     licence
         SPDX expression of the features' licence.
+    append
+        A sealed store in a folder, by its path: the result is its next version, with the clips of the
+        manifest that it lacks. Files whose rows do not change are linked.
+    consume
+        Free the staging folder as the store is sealed, and remove it: needs room for one of them.
     watch
         As `Extraction.run` takes it, to show progress.
 
@@ -322,6 +387,8 @@ def extract(
         licence=licence,
         citation=citation,
         version=version,
+        append=None if append is None else open_store(append).path,
+        consume=consume,
     )
     stage, _ = work.run(watch=watch)
     sealed = work.seal(stage)
@@ -338,7 +405,7 @@ def estimate(
 ) -> Estimate | TextEstimate:
     """Estimate the cost of the remaining work of `extract`; nothing is written.
 
-    The parameters are those of `extract`; up to three clips or sixteen texts are tried.
+    The parameters are those of `extract`; up to eight passes over files, or sixteen texts, are tried.
 
     Examples
     --------

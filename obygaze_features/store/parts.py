@@ -37,6 +37,9 @@ BATCH = 1 << 22
 PIECE = 1 << 20
 """Bytes that are written at a time [4.8 MB of tokens: 1.6 ms, 3.2 at once]."""
 NO_ROW = "-" * SHA256_HEX
+SHORT = 8
+HELD = 20
+"""A twentieth of a store may be written twice at a time while its stage is consumed."""
 CRC_BYTES = 4
 
 
@@ -139,7 +142,7 @@ class Sealed(msgspec.Struct, frozen=True):
     sha256
         Of the file.
     rows
-        The digests of its rows, one after the other; dashes where a row has no features.
+        The SHA-256 of the digests of its rows, then the first 8 digits of each; dashes without features.
     """
 
     file: str
@@ -199,7 +202,7 @@ class Inheritance:
         clips = self._clips[part.rows.start : part.rows.start + theirs.block]
         if theirs.block != part.array.block or len(clips) != len(part.rows):
             return None
-        if "".join(clip.digests.get(part.array.name, NO_ROW) for clip in clips) != rows:
+        if _in_short([clip.digests.get(part.array.name, NO_ROW) for clip in clips]) != rows:
             return None
         path = self._folder / part.file
         digest = self._digests.get(part.file)
@@ -351,7 +354,7 @@ class PartWriter:
     def _place(self, part: Part, index: int, line: JournalEntry) -> tuple[Path, int, bool]:
         """Return the file and the offset of a row, and whether they are the stage's."""
         array, before = part.array, self._done.known.get(part.file)
-        if before is not None and _row_of(before.rows, index) == line.sha256_of(array.position):
+        if before is not None and _may_be(before.rows, index, line.sha256_of(array.position)):
             return self._root / part.file, array.offset(index), False
         if line.writer or self._inheritance is None:
             return rows_path(self._stage, line.writer, array.name), line.slot * array.row_bytes, True
@@ -366,13 +369,27 @@ class PartWriter:
 
 
 def part_rows(part: Part, lines: Sequence[JournalEntry | None]) -> str:
-    """Return what decides the bytes of a part: the digests of its rows."""
+    """Return what decides the bytes of a part: the digests of its rows, in short."""
     position = part.array.position
-    return "".join(NO_ROW if line is None else line.sha256_of(position) for line in lines)
+    return _in_short([NO_ROW if line is None else line.sha256_of(position) for line in lines])
 
 
-def _row_of(rows: str, index: int) -> str:
-    return rows[SHA256_HEX * index : SHA256_HEX * (index + 1)]
+def _in_short(digests: Sequence[str]) -> str:
+    whole = sha256_of("".join(digests).encode())
+    return whole + "".join(digest[:SHORT] for digest in digests)
+
+
+def _may_be(rows: str, index: int, digest: str) -> bool:
+    """Return whether a row of a part may be the one with a digest; its bytes then tell."""
+    start = SHA256_HEX + SHORT * index
+    return rows[start : start + SHORT] == digest[:SHORT]
+
+
+def workers_at_once(parts: Sequence[Part], workers: int) -> int:
+    """Return how many parts may be written at a time where the disk has room for one copy of the rows."""
+    total = sum(part.size for part in parts)
+    largest = max((part.size for part in parts), default=1)
+    return max(1, min(workers, total // (HELD * largest)))
 
 
 def _shard_index(array: StoredArray, n_rows: int) -> bytes:

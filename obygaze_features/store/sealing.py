@@ -45,6 +45,7 @@ from obygaze_features.store.parts import (
     StoredArray,
     part_rows,
     stored_arrays,
+    workers_at_once,
 )
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.records import GroupSpec, StoredClip, clips_csv_bytes, one_line
@@ -289,6 +290,8 @@ def _seal_parts(
         inheritance = Inheritance(Path(stage.grows.path), parent_clips(stage.grows))
     writer = PartWriter(root, stage.path, done, inheritance)
     workers = workers or usable_cores()
+    if consume:
+        workers = workers_at_once(parts, workers)
     todo = [part for part in parts if _is_to_do(part, settled, done)]
     _refuse_small_disk(root, stage.path, todo, workers, consume=consume)
     consumption = _consumption(settled, arrays, root.parent) if consume else None
