@@ -24,7 +24,7 @@ from zarr.storage import LocalStore
 
 from obygaze_features.store import open_store
 from obygaze_features.store.arrays import create_array
-from obygaze_features.store.format import ARRAYS, FEATURES, TOKENS_SHARD
+from obygaze_features.store.format import ARRAYS, FEATURES
 from obygaze_features.store.testing import seal_arrays
 
 TOKENS, WIDTH = 3137, 768
@@ -33,8 +33,8 @@ CLIP = TOKENS * WIDTH * 2
 
 def write(folder: Path, gigabytes: float) -> Path:
     """Seal pooled vectors, then add tokens of about so many GB, all of them the same shard."""
-    shards = max(1, round(gigabytes * 1e9 / CLIP / TOKENS_SHARD))
-    clips = shards * TOKENS_SHARD
+    shards = max(1, round(gigabytes * 1e9 / CLIP / ARRAYS["tokens"].chunk))
+    clips = shards * ARRAYS["tokens"].chunk
     ids = {f"clip-{number:05d}": "m" for number in range(clips)}
     pooled = np.zeros((clips, WIDTH), np.float32)
     store = seal_arrays(folder / f"films-{shards}", ids, {"toy": {"pooled": pooled}}, n_frames=1)
@@ -43,7 +43,7 @@ def write(folder: Path, gigabytes: float) -> Path:
     assert isinstance(node, zarr.Group)
     array = create_array(node, "tokens", (clips, TOKENS, WIDTH), "float16", ARRAYS["tokens"].dims)
     rng = np.random.default_rng(0)
-    array[:TOKENS_SHARD] = rng.standard_normal((TOKENS_SHARD, TOKENS, WIDTH), np.float32)
+    array[: ARRAYS["tokens"].chunk] = rng.standard_normal((ARRAYS["tokens"].chunk, TOKENS, WIDTH), np.float32)
     chunks = store / FEATURES / "toy/tokens/c"
     for number in range(1, shards):
         (chunks / str(number) / "0").mkdir(parents=True)

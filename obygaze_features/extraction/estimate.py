@@ -189,7 +189,9 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     write = len(tasks) * (_CLIP_CPU_S + job.bytes_per_clip() * _TIMES_HASHED * _hashing_s())
     cores = usable_cores()
     busy = decode.cpu + write + (0.0 if on_gpu else infer.cpu)
-    seconds = began + max(decode.cpu / min(workers, cores), infer.wall, busy / cores)
+    # Of a decoder, which works alone: above 1 where it waits for the disk, or others use the cores.
+    slowed = max(1.0, decode.wall / max(decode.cpu, 1e-9))
+    seconds = max(slowed * (began + max(decode.cpu / min(workers, cores), busy / cores)), infer.wall)
     return Estimate(
         clips=len(tasks),
         files=len(paths),
