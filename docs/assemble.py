@@ -29,7 +29,7 @@ BESIDE = {
 NAVIGATION = {
     "In Python": ("python", "gallery/index", "api/obygaze_features/index", "api/obygaze_models/index"),
     "Guide": (
-        *("corpora", "manifests", "codebooks", "decoding", "backbones", "lsmdc", "slurm"),
+        *("corpora", "manifests", "codebooks", "decoding", "backbones", "lsmdc", "slurm", "large"),
         *("stores", "store-format", "sharing", "evaluation", "models", "predict", "leak"),
     ),
     "Audits and tasks": (
