@@ -209,7 +209,7 @@ def of_models(n_sets: int, draw: Draw, metrics: Mapping[str, Metric], title: str
         row = (name, str(n_movies), "serial" if rho else "none")
         for number in range(n_sets):
             rng = np.random.default_rng((number, n_movies, round(10 * rho)))
-            found = summarise(draw(rng, n_movies, kind, rho), metrics).set_index("metric")  # type: ignore[arg-type]
+            found = summarise(draw(rng, n_movies, kind, rho), metrics).set_index("metric")  # type: ignore[arg-type]  # levels too
             for metric in metrics:
                 one, true = found.loc[metric], truth[name, rho].loc[metric]
                 pooled.add(row, metric, one["pooled_low"], true["pooled"], one["pooled_high"])
@@ -306,7 +306,7 @@ def of_the_method(n_sets: int, draw: Draw, metrics: Mapping[str, Metric], title:
         found = []
         for number in range(n_sets):
             rng = np.random.default_rng((number, n_movies, round(10 * rho), 1))
-            found.append(summarise(draw(rng, n_movies, kind, rho), metrics).set_index("metric"))  # type: ignore[arg-type]
+            found.append(summarise(draw(rng, n_movies, kind, rho), metrics).set_index("metric"))  # type: ignore[arg-type]  # levels too
         row = (name, str(n_movies), "serial" if rho else "none")
         for metric in metrics:
             truth = float(np.nanmean([one.loc[metric, "movie_mean"] for one in found]))

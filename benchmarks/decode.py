@@ -25,11 +25,13 @@ import av
 import cv2
 import decord
 import numpy as np
+from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 from tabulate import tabulate
 
-from obygaze_features.video import Frames, VideoError, read_frames, read_windows, sparse, uniform
+from obygaze_features.video import Frames, VideoError, needed, read_frames, read_windows, sparse, uniform
 from obygaze_features.video import index as video_index
+from obygaze_features.video.heads import SKIPS_UNREFERENCED
 from obygaze_features.video.nal import nal_length_size, nal_units
 from obygaze_features.video.pictures import mpeg12_type, vop_type
 from obygaze_features.video.source import opened
@@ -200,31 +202,42 @@ READERS: dict[str, Callable[[Path], None]] = {
 
 
 def limit(path: Path) -> Callable[[], None]:
-    """Give the function that has libavcodec decode exactly the packets that ours feeds, and nothing else."""
+    """Give the function that has libavcodec decode exactly the packets that ours feeds, and give RGB.
+
+    The packets are known and in memory beforehand: without opening, reading and indexing the file. RGB of the
+    wanted frames belongs to it, as every reader has to give it.
+    """
     table = video_index.index_packets(path)
     targets = [i * len(table.shown) // FRAMES for i in range(FRAMES)]
+    wanted = {int(table.shown[target]) for target in targets}
     with opened(path) as source:
-        feed = sparse.Feed(source, table, seeks=False)
-        kept = []
-        wanted = {int(table.shown[target]) for target in targets}
-        for first, last in sparse.runs(sparse.needed_packets(table, targets)):
-            packets = [(number, bytes(packet)) for number, packet in feed.packets(first, last)]
-            kept.append([pair for pair in packets if pair[0] in wanted or not table.spare[pair[0]]])
+        feed = sparse.Feed(source, table, wanted, seeks=False)
+        kept = [
+            [(number, bytes(packet)) for number, packet in feed.needed(first, last)]
+            for first, last in needed.runs(needed.needed_packets(table, targets))
+        ]
         codec, extradata = source.context.name, source.context.extradata
-    others: Any = "NONREF" if table.codec in sparse.SKIPS_UNREFERENCED else "DEFAULT"
+    others: Any = "NONREF" if table.codec in SKIPS_UNREFERENCED else "DEFAULT"
 
     def decode() -> None:
         context = av.CodecContext.create(codec, "r")
         if extradata:
             context.extradata = extradata
         context.thread_count = 1
+        reformatter = VideoReformatter()
+
+        def convert(frames: list[av.VideoFrame]) -> None:
+            for frame in frames:
+                if frame.pts in wanted:
+                    reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
+
         for run in kept:
             for number, data in run:
                 packet = av.Packet(data)
                 packet.pts = number
                 context.skip_frame = "DEFAULT" if number in wanted else others
-                context.decode(packet)
-            context.decode(None)
+                convert(context.decode(packet))
+            convert(context.decode(None))
             context.flush_buffers()
 
     return decode
@@ -235,10 +248,13 @@ def left_out(path: Path, frames: Frames[Any]) -> str:
     table = video_index.index_packets(path)
     if frames.method != "sparse":
         return "-"
-    needed = sparse.needed_packets(table, frames.index.tolist())
-    spare = table.spare | unreferenced(path, table.codec)
-    spare[table.shown[frames.index]] = False
-    return f"{table.size[~needed | spare].sum() / table.size.sum():.0%}"
+    wanted = table.shown[frames.index].tolist()
+    skipped, cuts = needed.left_out(table, wanted)
+    by_itself = unreferenced(path, table.codec)
+    by_itself[wanted] = False
+    outside = ~needed.needed_packets(table, frames.index.tolist())
+    cut = sum(stop - start for ranges in cuts.values() for start, stop in ranges)
+    return f"{(table.size[outside | skipped | by_itself].sum() + cut) / table.size.sum():.0%}"
 
 
 def unreferenced(path: Path, codec: str) -> NDArray[np.bool_]:
@@ -253,7 +269,7 @@ def unreferenced(path: Path, codec: str) -> NDArray[np.bool_]:
                 flags.append(next(slices, False))
             else:
                 kind = vop_type if codec == "mpeg4" else mpeg12_type
-                flags.append(codec in sparse.SKIPS_UNREFERENCED and kind(data) == "B")
+                flags.append(codec in SKIPS_UNREFERENCED and kind(data) == "B")
     return np.array(flags, np.bool_)
 
 

@@ -126,7 +126,7 @@ def guided(name: str, seconds: float) -> None:
 
     warnings.simplefilter("ignore")
     logging.disable()
-    os.fsync = lambda _: None  # type: ignore[assignment]
+    os.fsync = lambda _: None  # type: ignore[assignment]  # no power cut is expected
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve()
         corpus = folder / "corpus"

@@ -29,12 +29,13 @@ from obygaze_features.store.testing import seal_arrays
 
 TOKENS, WIDTH = 3137, 768
 CLIP = TOKENS * WIDTH * 2
+SHARD = ARRAYS["tokens"].chunk
 
 
 def write(folder: Path, gigabytes: float) -> Path:
     """Seal pooled vectors, then add tokens of about so many GB, all of them the same shard."""
-    shards = max(1, round(gigabytes * 1e9 / CLIP / ARRAYS["tokens"].chunk))
-    clips = shards * ARRAYS["tokens"].chunk
+    shards = max(1, round(gigabytes * 1e9 / CLIP / SHARD))
+    clips = shards * SHARD
     ids = {f"clip-{number:05d}": "m" for number in range(clips)}
     pooled = np.zeros((clips, WIDTH), np.float32)
     store = seal_arrays(folder / f"films-{shards}", ids, {"toy": {"pooled": pooled}}, n_frames=1)
@@ -43,7 +44,7 @@ def write(folder: Path, gigabytes: float) -> Path:
     assert isinstance(node, zarr.Group)
     array = create_array(node, "tokens", (clips, TOKENS, WIDTH), "float16", ARRAYS["tokens"].dims)
     rng = np.random.default_rng(0)
-    array[: ARRAYS["tokens"].chunk] = rng.standard_normal((ARRAYS["tokens"].chunk, TOKENS, WIDTH), np.float32)
+    array[:SHARD] = rng.standard_normal((SHARD, TOKENS, WIDTH), np.float32)
     chunks = store / FEATURES / "toy/tokens/c"
     for number in range(1, shards):
         (chunks / str(number) / "0").mkdir(parents=True)

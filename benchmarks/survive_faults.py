@@ -91,12 +91,12 @@ def clock_runs_back() -> None:
 
     class Backwards(datetime):
         @classmethod
-        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
-            return datetime.fromtimestamp(earlier(), tz)  # type: ignore[arg-type]
+        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]  # fewer arguments than the original
+            return datetime.fromtimestamp(earlier(), tz)  # type: ignore[arg-type]  # a time zone, as the caller gives it
 
     time.time = earlier
     time.time_ns = lambda: int(earlier() * 1e9)
-    obygaze_features.store.writer.datetime = Backwards  # type: ignore[attr-defined]
+    obygaze_features.store.writer.datetime = Backwards  # type: ignore[attr-defined]  # the fault that is injected
 
 
 def from_the_future(folder: Path) -> None:

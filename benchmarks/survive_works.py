@@ -22,7 +22,7 @@ COLUMNS = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
 
 @dataclass(frozen=True)
 class Work:
-    """A command line that may be killed at any moment.
+    """A command line that may be killed at any time.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ def serve(inputs: Path, pipe: Connection, *, s3: bool) -> None:
             server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
             server.start()
             places["s3"] = "http://{}:{}".format(*server.get_host_and_port())
-            put = Request(f"{places['s3']}/bucket", headers={"Host": "s3.amazonaws.com"}, method="PUT")  # noqa: S310
+            put = Request(f"{places['s3']}/bucket", headers={"Host": "s3.amazonaws.com"}, method="PUT")  # noqa: S310 - our own server
             urlopen(put).close()  # noqa: S310 - our own server
         pipe.send(places)
         pipe.recv()

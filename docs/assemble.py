@@ -29,7 +29,18 @@ BESIDE = {
 NAVIGATION = {
     "In Python": ("python", "gallery/index", "api/obygaze_features/index", "api/obygaze_models/index"),
     "Guide": (
-        *("corpora", "manifests", "codebooks", "decoding", "backbones", "lsmdc", "slurm", "large"),
+        *(
+            "corpora",
+            "manifests",
+            "codebooks",
+            "decoding",
+            "shots",
+            "backbones",
+            "gpu",
+            "lsmdc",
+            "slurm",
+            "large",
+        ),
         *("stores", "store-format", "sharing", "evaluation", "models", "predict", "leak"),
     ),
     "Audits and tasks": (

@@ -1,4 +1,4 @@
-"""Generate docs/store-format.schema.json: the JSON and tables of a store as JSON Schema 2020-12.
+"""Generate the JSON schemas of docs/ (JSON Schema 2020-12): of stores, model cards and run records.
 
 Run it with: python docs/schemas.py (`make schema`)
 """
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from obygaze_features.io import json_bytes
 from obygaze_features.schema import END, Hex64, Licence, SomeText, Text
@@ -21,6 +22,8 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.provenance import Corpus, FilledIn, ImportedProvenance, Provenance
 from obygaze_features.store.records import COLUMNS, DIGEST_PREFIX, TEXT_COLUMN
+from obygaze_models.evaluation.record import RunDocument
+from obygaze_models.persistence.card import ModelCard
 
 Schema = dict[str, Any]
 _SECONDS: Schema = {
@@ -80,7 +83,42 @@ def store_format() -> Schema:
         "items": sha256,
         "minItems": 1,
     }
-    # Python's `$` stands before a last line break too; JSON Schema's does not.
+    document["$defs"]["attributes"]["properties"]["devices"] = {
+        "type": "object",
+        "additionalProperties": {"type": "integer", "minimum": 1},
+    }
+    return _plain(document)
+
+
+def model_card() -> Schema:
+    """Return the schema of card.json in a model file."""
+    return _document(
+        ModelCard,
+        "The card of a model file, format 3",
+        "The field provenance is what docs/store-format.schema.json has under $defs/provenance.",
+    )
+
+
+def run_record() -> Schema:
+    """Return the schema of run.json in a run's folder."""
+    return _document(RunDocument, "The record of a run", "The JSON document run.json of an evaluation.")
+
+
+def _document(kind: type[Struct], title: str, description: str) -> Schema:
+    (ref,), components = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}")
+    return _plain(
+        {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": title,
+            "description": description,
+            **ref,
+            "$defs": components,
+        }
+    )
+
+
+def _plain(document: Schema) -> Schema:
+    """Write patterns as JSON Schema does: Python's `$` stands before a last line break too."""
     plain: Schema = json.loads(json.dumps(document).replace(json.dumps(END)[1:-1], "$"))
     return plain
 
@@ -197,6 +235,7 @@ def _journal(sha256: Schema) -> Schema:
         "bytes": {"type": "integer", "minimum": 0},
         "duration_s": {"type": "number"},
         "sha256": sha256,
+        "device": {"type": "string", "minLength": 1},
     }
     entry = _object(
         row={"type": "integer", "minimum": 0},
@@ -217,7 +256,11 @@ def _journal(sha256: Schema) -> Schema:
     }
 
 
-DOCUMENTS = {"store-format.schema.json": store_format}
+DOCUMENTS = {
+    "store-format.schema.json": store_format,
+    "model-card.schema.json": model_card,
+    "run-record.schema.json": run_record,
+}
 """File beside this one -> what makes its content."""
 
 

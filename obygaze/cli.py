@@ -52,6 +52,7 @@ CONTENTS: dict[str, Entry] = {
         },
         "  obygaze codebook show obygaze12\n  obygaze codebook init --out mine.toml",
     ),
+    "doctor": Entry("Examine a machine and a store's place before a night.", f"{FEATURES}.doctor:doctor"),
     "frames": Entry("Show or save the frames an extraction would use.", f"{FEATURES}.frames:frames"),
     "extract": Entry("Extract a manifest's clips into a store.", f"{FEATURES}.extract:extract"),
     "train": Entry(
@@ -315,9 +316,9 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("obygaze: stopped", err=True)
         code = 130
-    except SystemExit:
-        # click exits with code 1 when the reader of our output has closed it; our commands never do that.
-        code = 128 + SIGPIPE
+    except SystemExit as left:
+        # click exits with 1 when the reader of our output has closed it; our commands never do that.
+        code = 128 + SIGPIPE if left.code == 1 else left.code
     except obygaze_error() as error:
         code = fail(str(error))
     except OSError as error:

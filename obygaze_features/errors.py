@@ -55,6 +55,10 @@ class VideoError(ObygazeError):
         return self.reason if self.path is None else f"{self.path}: {self.reason}"
 
 
+class ShotError(ObygazeError):
+    """Shots cannot be looked for: a package is missing, or is another one than expected."""
+
+
 class BackboneError(ObygazeError):
     """A backbone cannot be loaded, or was given frames it does not take."""
 

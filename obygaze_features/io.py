@@ -22,6 +22,9 @@ PARTIAL_SUFFIX: Final = ".partial"
 NO_LICENCE: Final = "NOASSERTION"
 """SPDX's word where nobody stated a licence, in every record that is written."""
 
+NO_SUCH_FILE: Final = "there is no such file"
+"""Reason of a failed clip whose video is absent, or lies where this machine does not see it."""
+
 SYNC_THREADS = 16
 
 QUIET_S: Final = 60.0

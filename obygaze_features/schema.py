@@ -4,20 +4,29 @@ Provenance, model cards and run records each have one schema. Their checks, mess
 from it (docs/schemas.py).
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
 from msgspec import Meta, Struct, UnsetType
 
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import ObygazeError, StoreError
 from obygaze_features.io import NO_LICENCE
+
+Schema = Any
+"""A msgspec Struct, or a TypedDict for an object that stays a dict."""
+
+MOST_NAMED = 12
+"""Further wrong fields that a message names."""
 
 END: Final = r"$(?!\n)"
 """The end of a text; `$` alone stands before a last line break too."""
 _WORD = r"\(*[A-Za-z0-9][A-Za-z0-9.+:-]*\)*"
+
+LARGEST: Final = 2**63 - 1
 
 Text = Annotated[str, Meta(description="text")]
 SomeText = Annotated[str, Meta(pattern=r"\S", description="text, not empty")]
@@ -40,7 +49,9 @@ Licence = Annotated[
     ),
 ]
 Flag = Annotated[bool, Meta(description="true or false")]
-Count = Annotated[int, Meta(ge=1, description="a number above 0")]
+Count = Annotated[int, Meta(ge=1, le=LARGEST, description="a whole number above 0")]
+Whole = Annotated[int, Meta(ge=0, le=LARGEST, description="a whole number, 0 or more")]
+Number = Annotated[float, Meta(gt=-1e300, lt=1e300, description="a finite number")]
 Object = Annotated[dict[str, Any], Meta(description="an object")]
 Versions = Annotated[
     dict[str, Annotated[str, Meta(min_length=1)]],
@@ -60,22 +71,48 @@ def fits(value: object, kind: Any) -> bool:
     return True
 
 
+def one_of(*names: str) -> Meta:
+    """Describe a text that is one of some names."""
+    return Meta(
+        pattern=f"^({'|'.join(map(re.escape, names))}){END}",
+        description=f"one of {', '.join(names)}",
+        extra_json_schema={"enum": list(names)},
+    )
+
+
 def expected(kind: Any) -> str:
     """Describe in words what a value of a kind is."""
     if NoneType in choices(kind):
         return f"{expected(next(choice for choice in choices(kind) if choice is not NoneType))} or null"
     if get_origin(kind) is Annotated:
         return next(meta.description or "" for meta in get_args(kind) if isinstance(meta, Meta))
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(map(str, get_args(kind)))}"
+    if get_origin(kind) in (list, tuple):
+        return f"a list; each item {expected(get_args(kind)[0])}"
+    if schema := nested(kind):
+        return f"an object of {', '.join(name for name, _, _ in _own_fields(schema))}"
     return "any value" if kind is Any else "an object"
 
 
 @cache
-def fields(schema: type[Struct]) -> tuple[tuple[str, Any, bool], ...]:
-    """List (dotted name, kind, whether it is required) of every field, those of nested objects included."""
+def _own_fields(schema: Schema) -> tuple[tuple[str, Any, bool], ...]:
+    """List (name, kind, whether it is required) of every field of an object."""
+    optional: frozenset[str] = getattr(schema, "__optional_keys__", frozenset())
     found: list[tuple[str, Any, bool]] = []
     for name, kind in get_type_hints(schema, include_extras=True).items():
         given = tuple(choice for choice in choices(kind) if choice is not UnsetType)
-        found.append((name, Union[given], len(given) == len(choices(kind))))  # noqa: UP007 - made at run time
+        required = len(given) == len(choices(kind)) and name not in optional
+        found.append((name, Union[given], required))  # noqa: UP007 - made at run time
+    return tuple(found)
+
+
+@cache
+def fields(schema: Schema) -> tuple[tuple[str, Any, bool], ...]:
+    """List (dotted name, kind, whether it is required) of every field, those of nested objects included."""
+    found: list[tuple[str, Any, bool]] = []
+    for name, kind, required in _own_fields(schema):
+        found.append((name, kind, required))
         if inner := nested(kind):
             found += [(f"{name}.{dotted}", *rest) for dotted, *rest in fields(inner)]
     return tuple(found)
@@ -86,29 +123,63 @@ def choices(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
-def nested(kind: Any) -> type[Struct] | None:
+def nested(kind: Any) -> Schema | None:
     """Return the schema of a field that is an object with fields of its own."""
-    schemas = (choice for choice in choices(kind) if isinstance(choice, type) and issubclass(choice, Struct))
+    schemas = (
+        choice
+        for choice in choices(kind)
+        if is_typeddict(choice) or (isinstance(choice, type) and issubclass(choice, Struct))
+    )
     return next(schemas, None)
 
 
-def check(found: Mapping[str, Any], schemas: tuple[type[Struct], ...], what: str) -> None:
-    """Refuse an object that is not as schemas say; the message names every wrong field, the first in full."""
-    problems: dict[str, str] = {}
-    for schema in schemas:
-        for dotted, kind, required in fields(schema):
-            parent, _, leaf = dotted.rpartition(".")
-            holder = found.get(parent) if parent else found
-            if parent in problems or holder is None:
-                continue
-            if leaf in holder:
-                value = holder[leaf]
-                # The fields of an object are judged one by one.
-                if not fits(value, Object if nested(kind) and value is not None else kind):
-                    problems[dotted] = f"{dotted!r} should be {expected(kind)}; found {value!r}"
-            elif required:
-                problems[dotted] = f"{dotted!r} is missing; expected {expected(kind)}"
+def check(
+    found: Mapping[str, Any],
+    schemas: tuple[type[Struct], ...],
+    what: str,
+    *,
+    error: type[ObygazeError] = StoreError,
+    page: str = "docs/store-format.md",
+) -> None:
+    """Refuse an object that is not as schemas say; the message names every wrong field, the first in full.
+
+    Parameters
+    ----------
+    found
+        A JSON object.
+    schemas
+        What it should be; one with `forbid_unknown_fields` refuses fields that it does not have.
+    what
+        What messages call it.
+    error
+        The exception to raise.
+    page
+        The page of the documentation that lists the fields.
+    """
+    problems = dict(problem for schema in schemas for problem in _problems(found, schema, "", closed=False))
     if problems:
-        first, *others = problems
-        also = f"; also {', '.join(map(repr, others))} (see docs/store-format.md)" if others else ""
-        raise StoreError(f"{what}: {problems[first]}{also}")
+        (first, words), *others = problems.items()
+        more = [*(repr(name) for name, _ in others[:MOST_NAMED]), *(["..."] if others[MOST_NAMED:] else [])]
+        also = f"; also {', '.join(more)} (see {page})" if others else ""
+        raise error(f"{what}: {first!r} {words}{also}")
+
+
+def _problems(value: object, kind: Any, where: str, *, closed: bool) -> Iterator[tuple[str, str]]:
+    """Yield the dotted name of every field that is wrong, and what is wrong with it."""
+    schema = nested(kind)
+    if schema is not None and isinstance(value, Mapping):
+        closed |= bool(getattr(getattr(schema, "__struct_config__", None), "forbid_unknown_fields", False))
+        prefix = f"{where}." if where else ""
+        if closed:
+            for name in sorted(value.keys() - {name for name, _, _ in _own_fields(schema)}):
+                yield f"{prefix}{name:.80}", "is an unknown field"
+        for name, inner, required in _own_fields(schema):
+            if name in value:
+                yield from _problems(value[name], inner, prefix + name, closed=closed)
+            elif required:
+                yield prefix + name, f"is missing; expected {expected(inner)}"
+    elif get_origin(kind) in (list, tuple) and isinstance(value, list):
+        for place, item in enumerate(value):
+            yield from _problems(item, get_args(kind)[0], f"{where}[{place}]", closed=closed)
+    elif not fits(value, kind):
+        yield where, f"should be {expected(kind)}; found {value!r:.80}"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from obygaze_models.evaluation.run import Run
     from obygaze_models.evaluation.run_folder import read_run, saved, write_run
     from obygaze_models.models import (
+        AttentionPooling,
         ClippedScaler,
         GroupedSelection,
         MLPProbe,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "AttentionPooling",
     "ClippedScaler",
     "ConceptBank",
     "ConceptBottleneck",
@@ -75,6 +77,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AttentionPooling": "models",
     "ClippedScaler": "models",
     "ConceptBank": "concepts",
     "ConceptBottleneck": "concepts",

@@ -1,10 +1,10 @@
-"""Hold BLAS to one thread: the rounding of a product, and so a result's bytes, depend on their number."""
+"""Hold BLAS to one thread: the rounding of a product depends on the number of threads."""
 
 from contextlib import AbstractContextManager
 from functools import cache
 
 import scipy.linalg  # noqa: F401  scipy's BLAS beside numpy's: only loaded libraries are found
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController
 
 
 @cache

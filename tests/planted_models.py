@@ -12,29 +12,9 @@ from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.run import Run
 from obygaze_models.prediction.final import save_models
+from tests.violence import with_concepts
 
-CODEBOOK = """
-name = "violence"
-version = "1"
-[[levels]]
-name = "calm"
-[[levels]]
-name = "unsure"
-label = false
-[[levels]]
-name = "violent"
-[[concepts]]
-name = "Gun"
-visual = true
-[[concepts]]
-name = "Dim light"
-visual = true
-[[concepts]]
-name = "Shouting"
-[tasks.calm_violent]
-negative = ["calm"]
-positive = ["violent"]
-"""
+CODEBOOK = with_concepts(("Gun", "Dim light"), others=("Shouting",))
 D = 8
 GUN, LIGHT = np.eye(D)[0], np.eye(D)[1]
 FILMS = ("f0", "f1", "f2", "f3", "f4", "f5")

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from obygaze_features.backbones.precision import products
 from obygaze_features.backbones.presets import Preset
-from obygaze_features.backbones.runner import products
 from obygaze_features.errors import BackboneError
 
 Target = Callable[[torch.Tensor], torch.Tensor]

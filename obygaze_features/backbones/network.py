@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import nn
 
+from obygaze_features.backbones.activations import fuse_activations
 from obygaze_features.backbones.backbone import Backbone, Output
 from obygaze_features.backbones.checkpoint import ATTENTION
 from obygaze_features.backbones.compute import Compute
@@ -29,7 +30,7 @@ def network_backbone(
     citation: str,
     libraries: tuple[str, ...] = ("torch", "transformers"),
 ) -> Backbone:
-    """Make a backbone of a frozen network.
+    """Make a backbone of a frozen network, whose activations are fused in place.
 
     Parameters
     ----------
@@ -46,6 +47,7 @@ def network_backbone(
     dtypes: dict[str, Any] = {"pooled": "float32", "frames": compute.frames_dtype(), "tokens": "float16"}
     outputs = tuple(Output(array, shape, dtypes[array]) for array, shape in shapes.items())
     size = preset.geometry.size
+    fused = fuse_activations(network)
     return Backbone(
         name=name,
         n_frames=n_frames,
@@ -61,7 +63,7 @@ def network_backbone(
             **weights.record(),
             "architecture": dict(architecture),
             "preset": preset.record(),
-            "compute": compute.record(ATTENTION),
+            "compute": {**compute.record(ATTENTION), **({"activations": fused} if fused else {})},
             "citation": citation,
         },
         libraries=libraries,

@@ -1,8 +1,8 @@
-"""Run a torch network over uint8 clips: upload, normalise, forward; halve the batch when out of memory."""
+"""Run a torch network over uint8 clips: upload, normalise, forward; fewer at once when memory is short."""
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,23 +11,41 @@ from numpy.typing import NDArray
 from torch import nn
 
 from obygaze_features.backbones.backbone import Output
-from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.card_queue import DTYPES, Arrays, Call, CardQueue, Clips
+from obygaze_features.backbones.compute import Compute, card_of, card_record, room_on
+from obygaze_features.backbones.memory import BatchSize, is_out_of_memory
+from obygaze_features.backbones.precision import autocast, products
 from obygaze_features.backbones.presets import Affine
 from obygaze_features.errors import BackboneError
 
-DTYPES = {"float32": torch.float32, "float16": torch.float16}
-CUDA: Any = torch.cuda  # parts of it have no types
-AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The results of some clips.
+
+    Parameters
+    ----------
+    arrays
+        Name -> `[B, ...]`, in the data types of the store.
+    finite
+        Whether all values of a clip are finite, `[B]`.
+    at_once
+        How many clips went through the network with each, `[B]`: fewer than wanted when memory was short.
+    """
+
+    arrays: Arrays
+    finite: NDArray[np.bool_]
+    at_once: NDArray[np.int64]
 
 
 class Runner:
     """A backbone's `encode`: uint8 `[B, F, h, w, 3]` to one array per name, in the data types of the store.
 
-    On CUDA the next clips are uploaded from pinned memory on a stream of their own while the network works on
-    the ones before. What a clip gets depends on how many clips go together only as far as the matrix library
-    does: not at all on a CPU with one at a time, else within 1e-5 of the largest value in float32.
+    Every call of the network has the same number of clips, a last one is filled up: so a clip gets the same
+    bytes in any batch. Results are within 1e-5 of the largest value of those of one clip at a time (float32).
 
-    Its `busy_s` adds up the seconds that the device computed.
+    `start` queues clips on a card and returns at once; a call of the object waits. On a CPU both compute. The
+    network is moved to its device by the first of them, or by `warm_up`.
 
     Parameters
     ----------
@@ -39,6 +57,11 @@ class Runner:
         What the network gives, with the shapes of one clip; checked at every call.
     size
         Height and width of the frames.
+
+    Attributes
+    ----------
+    busy_s
+        Seconds that the device had work.
     """
 
     def __init__(
@@ -57,20 +80,30 @@ class Runner:
         self.outputs = outputs
         self.compute = compute
         self.device = compute.torch_device()
-        self.clips_at_once = compute.first_size()
         self.busy_s = 0.0
-        network = network.to(self.device).eval()
-        self.network: Any = torch.compile(network) if compute.compiled else network
-        channels = (1, 1, 3, 1, 1)
-        self._scale = (
-            torch.tensor(affine.scale, dtype=torch.float64).float().reshape(channels).to(self.device)
-        )
-        self._shift = (
-            torch.tensor(affine.shift, dtype=torch.float64).float().reshape(channels).to(self.device)
-        )
-        self._uploads = CUDA.Stream(self.device) if self.device.type == "cuda" else None
+        self._size = BatchSize(name, compute.first_size(), "clip", self.device)
+        self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
+        self._affine = affine
+        self.network: Any = network.eval()
+        self._scale: Any = None
+        self._shift: Any = None
+        self._queue: CardQueue | None = None
 
-    def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
+    @property
+    def clips_at_once(self) -> int:
+        """Clips in every call of the network at present."""
+        return self._size.now
+
+    @property
+    def card(self) -> str:
+        """Model of the card; `cpu` without one."""
+        return card_of(self.device)
+
+    def card_record(self) -> dict[str, Any]:
+        """Describe the card and its peak memory so far."""
+        return card_record(self.device)
+
+    def __call__(self, batch: NDArray[np.uint8]) -> Arrays:
         """Encode clips, uint8 `[B, F, h, w, 3]`.
 
         Raises
@@ -78,58 +111,123 @@ class Runner:
         BackboneError
             If the frames are of another number, size or type, or not even one clip fits in the memory.
         """
-        if batch.dtype != np.uint8 or batch.shape[1:] != self.shape or len(batch) == 0:
+        return self.start(batch).result().arrays
+
+    def warm_up(self) -> None:
+        """Move the network to its device and call it once, so that no clock measures what happens once.
+
+        Libraries, kernels and workspaces are loaded, a network is compiled; too little memory shows before
+        anything is decoded.
+
+        Raises
+        ------
+        BackboneError
+            If not even one clip fits in the memory, or the network cannot be compiled.
+        """
+        before = self.busy_s
+        try:
+            self(np.zeros((1, *self.shape), np.uint8))
+        except RuntimeError as error:  # such as: no C compiler
+            if not self.compute.compiled:
+                raise
+            reason = str(error).strip().splitlines()[0]
+            raise BackboneError(
+                f"backbone '{self.name}': torch.compile failed ({reason}); it needs a C compiler and "
+                "Python's headers, or leave out --compile"
+            ) from error
+        self.busy_s = before
+
+    def start(self, clips: Clips) -> "Pending":
+        """Begin to encode clips, uint8 `[F, h, w, 3]` each; they may be overwritten once this returns.
+
+        Raises
+        ------
+        BackboneError
+            As a call of the object.
+        """
+        self._check(clips)
+        self._load()
+        calls = []
+        done = 0
+        while done < len(clips):
+            call = self._attempt(clips[done : done + self._size.now])
+            if call is None:
+                continue
+            calls.append(call)
+            done += call.clips
+        return Pending(self, calls)
+
+    def _check(self, clips: Clips) -> None:
+        wrong = [clip for clip in clips if clip.dtype != np.uint8 or clip.shape != self.shape]
+        if wrong or len(clips) == 0:
+            found = f"found {wrong[0].dtype} {list(wrong[0].shape)}" if wrong else "found none"
             raise BackboneError(
                 f"backbone '{self.name}' takes clips of uint8 {list(self.shape)} (frames, height, width, 3); "
-                f"found {batch.dtype} {list(batch.shape[1:])}"
+                f"{found}"
             )
-        parts: list[dict[str, NDArray[Any]]] = []
-        done = 0
-        ahead: torch.Tensor | None = None
-        while done < len(batch):
-            stop = min(done + self.clips_at_once, len(batch))
-            part = None
+
+    def _load(self) -> None:
+        """Move the network to its device, once."""
+        if self._scale is not None:
+            return
+        for last in (False, True):
             try:
-                part, ahead = self._encode(ahead, batch[done:stop], batch[stop : stop + self.clips_at_once])
-            except torch.OutOfMemoryError:
-                ahead = None
-            if part is None:  # outside of the handler, whose traceback would keep the tensors alive
-                self._halve()
-                continue
-            parts.append({name: values[: stop - done] for name, values in part.items()})
-            done = stop
-        return {output.name: np.concatenate([part[output.name] for part in parts]) for output in self.outputs}
+                network = self.network.to(self.device)
+                if self._dtype != torch.float32:
+                    network = network.to(self._dtype)
+                channels = (1, 1, 3, 1, 1)
+                scale, shift = (
+                    torch.tensor(values, dtype=torch.float64).float().reshape(channels).to(self.device)
+                    for values in (self._affine.scale, self._affine.shift)
+                )
+                if self.device.type == "cuda":
+                    self._queue = CardQueue(self.device, self.shape, self.outputs)
+                break
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+            if last:
+                needed = sum(value.numel() * value.element_size() for value in self.network.parameters())
+                raise BackboneError(
+                    f"backbone '{self.name}': its weights, {needed / 1e9:.1f} GB, do not fit in the memory "
+                    f"of {self.device}{room_on(self.device)}"
+                )
+            self._size.failed()
+        self.network = torch.compile(network, dynamic=False) if self.compute.compiled else network
+        self._scale, self._shift = scale, shift
 
-    def _encode(
-        self, uploaded: torch.Tensor | None, clips: NDArray[np.uint8], following: NDArray[np.uint8]
-    ) -> tuple[dict[str, NDArray[Any]], torch.Tensor | None]:
-        """Encode clips, perhaps uploaded already, and upload those that follow meanwhile."""
-        pixels = self._upload(clips) if uploaded is None else uploaded
-        if self._uploads is not None:
-            stream = CUDA.current_stream(self.device)
-            stream.wait_stream(self._uploads)
-            pixels.record_stream(stream)
-        began = self._now()
-        results = self._forward(pixels)
-        ended = self._now()
-        ahead = self._upload(following) if len(following) and self._uploads is not None else None
-        arrays = {name: result.cpu().numpy() for name, result in results.items()}  # waits for the device
-        self.busy_s += ended - began if self._uploads is None else began.elapsed_time(ended) / 1e3
-        return arrays, ahead
+    def _attempt(self, clips: Clips) -> "Call | Computed | None":
+        """Call the network once; None if memory ran out, with everything freed that was held."""
+        at_once = self._size.now
+        try:
+            if self._queue is not None:
+                return self._queue.put(clips, at_once, self._forward)
+            computed = self._compute(clips, at_once)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+        else:
+            self._size.worked()
+            return computed
+        # Outside of the handler, whose traceback would keep the tensors alive.
+        self.lost()
+        return None
 
-    def _upload(self, clips: NDArray[np.uint8]) -> torch.Tensor:
-        if self.compute.compiled and len(clips) < self.clips_at_once:  # one shape, compiled once
-            clips = np.concatenate([clips, np.repeat(clips[-1:], self.clips_at_once - len(clips), axis=0)])
-        clips = np.require(clips, requirements=["C", "W"])  # torch warns of arrays that nobody may write
-        if self._uploads is None:
-            return torch.from_numpy(clips)
-        with torch.cuda.stream(self._uploads):
-            return torch.from_numpy(clips).pin_memory().to(self.device, non_blocking=True)
+    def _compute(self, clips: Clips, at_once: int) -> "Computed":
+        """Call the network on a CPU."""
+        began = time.perf_counter()
+        filled = np.stack([*clips, *[clips[-1]] * (at_once - len(clips))]) if at_once > 1 else clips[0][None]
+        filled = np.require(filled, requirements=["C", "W"])  # torch warns of arrays that nobody may write
+        results = self._forward(torch.from_numpy(filled))
+        arrays = {name: result[: len(clips)].numpy() for name, result in results.items()}
+        finite = [np.isfinite(values).reshape(len(clips), -1).all(axis=1) for values in arrays.values()]
+        return Computed(len(clips), at_once, time.perf_counter() - began, arrays, np.all(finite, axis=0))
 
     def _forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         with torch.inference_mode(), products(tf32=self.compute.tf32), autocast(self.compute, self.device):
             frames = pixels.permute(0, 1, 4, 2, 3).to(torch.float32, memory_format=torch.contiguous_format)
-            results = self.network(frames.mul_(self._scale).add_(self._shift))
+            frames = frames.mul_(self._scale).add_(self._shift)
+            results = self.network(frames.to(self._dtype))
             return {output.name: self._checked(output, results) for output in self.outputs}
 
     def _checked(self, output: Output, results: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -141,38 +239,56 @@ class Runner:
             )
         return result.to(DTYPES[output.dtype])  # beyond float16 becomes infinite, which no store takes
 
-    def _now(self) -> Any:
-        """Read the clock of the device: seconds on a CPU, an event in the stream on CUDA."""
-        if self._uploads is None:
-            return time.perf_counter()
-        event = CUDA.Event(enable_timing=True)
-        event.record(CUDA.current_stream(self.device))
-        return event
+    def arrived(self, busy_s: float) -> None:
+        """Note that the results of a call on the card are there."""
+        self.busy_s += busy_s
+        if self._queue is not None:
+            self._size.worked()
 
-    def _halve(self) -> None:
-        if self.clips_at_once == 1:
-            raise BackboneError(
-                f"backbone '{self.name}': one clip does not fit in the memory of {self.device}"
-            )
-        self.clips_at_once //= 2
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
+    def lost(self) -> None:
+        """Wait for what is under way, and go on with less: memory ran out in a call."""
+        if self._queue is not None:
+            self._queue.drain()
+        self._size.failed()
 
 
-def autocast(compute: Compute, device: torch.device) -> Any:
-    """Let torch compute in half precision where that was asked for."""
-    if compute.precision == "float32":
-        return nullcontext()
-    return torch.autocast(device.type, AUTOCAST[compute.precision])
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """One call of the network on a CPU, which is done as soon as it is begun; otherwise as `Call`."""
+
+    clips: int
+    at_once: int
+    busy_s: float
+    arrays: Arrays
+    finite: NDArray[np.bool_]
+
+    def take(self) -> tuple[Arrays, NDArray[np.bool_]]:
+        """Return the arrays, and whether all values of a clip are finite."""
+        return self.arrays, self.finite
 
 
-@contextmanager
-def products(*, tf32: bool) -> Iterator[None]:
-    """Decide whether float32 products may drop mantissa bits; torch allows convolutions that by default."""
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = matmul.allow_tf32, cudnn.allow_tf32
-    matmul.allow_tf32, cudnn.allow_tf32 = tf32, tf32
-    try:
-        yield
-    finally:
-        matmul.allow_tf32, cudnn.allow_tf32 = before
+class Pending:
+    """Clips that were begun: `result` waits for them."""
+
+    def __init__(self, runner: Runner, calls: Sequence[Call | Computed]) -> None:
+        self._runner = runner
+        self._calls = calls
+
+    def result(self) -> Encoded:
+        """Wait for the results; to be called once."""
+        parts: list[Encoded] = []
+        for call in self._calls:
+            taken = call.take()
+            if isinstance(taken, np.ndarray):  # lost to a lack of memory that showed late
+                self._runner.lost()
+                parts.append(self._runner.start(taken).result())
+                continue
+            self._runner.arrived(call.busy_s)
+            parts.append(Encoded(*taken, np.full(call.clips, call.at_once)))
+        if len(parts) == 1:
+            return parts[0]
+        return Encoded(
+            {name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays},
+            np.concatenate([part.finite for part in parts]),
+            np.concatenate([part.at_once for part in parts]),
+        )

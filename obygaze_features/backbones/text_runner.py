@@ -1,7 +1,7 @@
 """Run a torch network over tokens: batch texts of equal length; halve the batch when out of memory."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.runner import autocast, products
-from obygaze_features.errors import BackboneError
+from obygaze_features.backbones.memory import BatchSize, is_out_of_memory
+from obygaze_features.backbones.precision import autocast, products
 
 
 class TextRunner:
@@ -31,9 +31,9 @@ class TextRunner:
         self.name = name
         self.compute = compute
         self.device = compute.torch_device()
-        self.network: Any = network.to(self.device).eval()
-        on_cpu = self.device.type == "cpu"
-        self.texts_at_once = compute.clips_at_once or (1 if on_cpu else None)
+        dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else None
+        self.network: Any = network.to(device=self.device, dtype=dtype).eval()
+        self._size = BatchSize(name, compute.first_size(), "text", self.device)
 
     def __call__(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
         """Encode texts.
@@ -47,30 +47,30 @@ class TextRunner:
         done = 0
         with _one_thread():
             while done < len(tokens):
-                size = self.texts_at_once or len(tokens)
-                part = None
-                with suppress(torch.OutOfMemoryError):
-                    part = self._encode(tokens[done : done + size])
+                part = self._attempt(tokens[done : done + self._size.now])
                 if part is None:
-                    self._halve(size)
+                    self._size.failed()
                     continue
+                self._size.worked()
                 parts.append(part)
                 done += len(part)
         return np.concatenate(parts)
 
-    def _encode(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
-        with torch.inference_mode(), products(tf32=self.compute.tf32), autocast(self.compute, self.device):
-            vectors = self.network(torch.tensor(tokens, device=self.device))
-        found: NDArray[np.float32] = vectors.float().cpu().numpy()
+    def _attempt(self, tokens: NDArray[np.int64]) -> NDArray[np.float32] | None:
+        """Encode some texts; None if memory ran out."""
+        try:
+            with (
+                torch.inference_mode(),
+                products(tf32=self.compute.tf32),
+                autocast(self.compute, self.device),
+            ):
+                vectors = self.network(torch.tensor(tokens, device=self.device))
+            found: NDArray[np.float32] = vectors.float().cpu().numpy()
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            return None
         return found
-
-    def _halve(self, size: int) -> None:
-        if size == 1:
-            raise BackboneError(
-                f"backbone '{self.name}': one text does not fit in the memory of {self.device}"
-            )
-        self.texts_at_once = size // 2
-        torch.cuda.empty_cache()
 
 
 @contextmanager

@@ -259,8 +259,8 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path:
 
 def _hub_file_if_any(repository: str, name: str, revision: str | None) -> Path | None:
     """Fetch one file, or give None where there is none; not being able to tell is an error."""
-    from huggingface_hub import hf_hub_download  # noqa: PLC0415
-    from huggingface_hub.errors import (  # type: ignore[attr-defined] # noqa: PLC0415
+    from huggingface_hub import hf_hub_download  # noqa: PLC0415 - obygaze[extract]
+    from huggingface_hub.errors import (  # type: ignore[attr-defined]  # noqa: PLC0415 - HTTPError is not exported
         EntryNotFoundError,
         HFValidationError,
         HTTPError,  # of whichever library it speaks with
@@ -281,7 +281,7 @@ def _hub_file_if_any(repository: str, name: str, revision: str | None) -> Path |
 
 
 def _offline() -> bool:
-    from huggingface_hub import is_offline_mode  # noqa: PLC0415
+    from huggingface_hub import is_offline_mode  # noqa: PLC0415 - obygaze[extract]
 
     return is_offline_mode()
 

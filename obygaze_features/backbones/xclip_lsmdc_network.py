@@ -90,7 +90,8 @@ class XClipLsmdc(nn.Module):
         bias = None
         if mask is not None:
             bias = ((1.0 - mask.float()) * MASKED)[:, None, None, :].expand(-1, 1, frames.shape[1], -1)
-        x = frames + self.frame_position_embeddings(positions)
+        places = self.frame_position_embeddings(positions)
+        x = (frames + places).to(places.dtype)  # weights in bfloat16 take nothing else
         related: torch.Tensor = self.temporal(inputs_embeds=x, attention_mask=bias).last_hidden_state
         return related.float() + frames
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from obygaze_features.screen import table
+
 if TYPE_CHECKING:
     from obygaze_features.manifest import Gamma
 
@@ -52,8 +54,6 @@ def agreement(
       obygaze manifest agreement segments.csv
       obygaze manifest agreement segments.csv --window 60 --json
     """
-    from tabulate import tabulate
-
     from obygaze_features.manifest import agreement as compared
     from obygaze_features.manifest import project as projected
     from obygaze_features.manifest import read_manifest, windows
@@ -102,9 +102,7 @@ def agreement(
     compared_on = ["clips", "gamma", "shuffled"]
     without = [f"{name}\nwithout {', '.join(aside)}" for name in compared_on if aside]
     headers = ["movie", "annotators", *compared_on, *without]
-    click.echo(
-        tabulate([*rows, mean_row], headers, tablefmt="simple", disable_numparse=True, stralign="left")
-    )
+    click.echo(table([*rows, mean_row], headers))
     undefined = sum(any(getattr(pair, part).value is None for part in parts) for pair in pairs)
     if undefined:
         click.echo(

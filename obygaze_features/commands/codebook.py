@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features.screen import table
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -172,13 +174,9 @@ def _instances(codebook: "Codebook") -> "Iterator[str]":
 
 def _echo_table(rows: "Sequence[list[str]]", headers: list[str]) -> None:
     """Print a table without its empty columns."""
-    from tabulate import tabulate
-
     kept = [place for place in range(len(headers)) if any(row[place] for row in rows)]
     cells = [[row[place] for place in kept] for row in rows]
-    click.echo(
-        tabulate(cells, [headers[place] for place in kept], tablefmt="simple", disable_numparse=True) + "\n"
-    )
+    click.echo(table(cells, [headers[place] for place in kept]) + "\n")
 
 
 def _echo_json(document: object) -> None:

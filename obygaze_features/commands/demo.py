@@ -9,12 +9,15 @@ from pathlib import Path
 import click
 
 MARK = ".obygaze-demo"
+FINISHED = "Made by 'obygaze demo', which writes its files anew every time.\n"
+STOPPED = "Made by 'obygaze demo', which was stopped: the next one resumes its extraction.\n"
+STAGE = "store.staging"
 WRITTEN = (
     "films",
     "labels.csv",
     "planted.csv",
     "manifest.csv",
-    "store.staging",
+    STAGE,
     "store-1.0.0",
     "run",
     "predictions.csv",
@@ -46,7 +49,8 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     Seven films of abstract shapes, 24 clips each, as real H.264 files. Concepts are planted and determine
     the levels; each film has its own look. One file is corrupt and one is missing, to show how failures
     are reported. Six films are labelled; a model trained on them predicts the seventh. Every step is a
-    separate command, printed before it runs. A second run gives the same bytes.
+    separate command, printed before it runs. A demo that was stopped resumes its extraction; a second run
+    writes everything anew and gives the same bytes.
 
     \b
     Examples:
@@ -76,6 +80,7 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     _run(ctx, "predict", run / "pcbm_lr.model", sealed, "--out", out / "predictions.csv")
     for line in beside_planted(out):
         click.echo(line)
+    (out / MARK).write_text(FINISHED, encoding="utf-8")
     click.echo(
         f"""
 Everything lies in {out}:
@@ -114,16 +119,21 @@ def _typed(words: Sequence[str]) -> str:
 
 
 def _clear(out: Path) -> None:
-    """Remove what an earlier demo wrote, and nothing else; leave a folder alone that is not a demo's."""
-    if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
+    """Remove what an earlier demo wrote, and nothing else; leave a folder alone that is not a demo's.
+
+    The stage of a demo that was stopped stays: its films are written again with the same bytes.
+    """
+    mark = out / MARK
+    if out.exists() and not mark.is_file() and (not out.is_dir() or any(out.iterdir())):
         raise click.UsageError(f"{out} exists and is not an obygaze demo; choose another --out")
+    stopped = mark.is_file() and mark.read_text(encoding="utf-8") == STOPPED
     for name in WRITTEN:
+        if stopped and name == STAGE:
+            continue
         path = out / name
         if path.is_dir():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
     out.mkdir(parents=True, exist_ok=True)
-    (out / MARK).write_text(
-        "Made by 'obygaze demo', which writes its files anew every time.\n", encoding="utf-8"
-    )
+    mark.write_text(STOPPED, encoding="utf-8")

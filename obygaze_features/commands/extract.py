@@ -4,27 +4,50 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
 
-from obygaze_features.commands.extract_output import note, progress, show_estimate, show_outcome
+from obygaze_features.commands.extract_output import (
+    logs_as_notes,
+    note,
+    progress,
+    show_estimate,
+    show_outcome,
+)
 from obygaze_features.commands.store_output import LOCAL
 from obygaze_features.io import NO_LICENCE
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe
 
-PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16", "bfloat16-weights"]] = {
+    "fp32": "float32",
+    "bf16": "bfloat16",
+    "fp16": "float16",
+    "bf16-weights": "bfloat16-weights",
+}
+COMPUTE = {
+    "device": "--device",
+    "dtype": "--dtype",
+    "tf32": "--tf32",
+    "compiled": "--compile",
+    "clips_at_once": "--clips-at-once",
+    "same_device": "--same-device",
+}
+"""Options about how networks run, by the names of the command's parameters."""
 OF_FRAMES = {
     "n_frames": "--n",
     "sampling": "--sampling",
     "preset": "--preset",
     "tokens": "--tokens",
+    "tf32": "--tf32",
     "compiled": "--compile",
+    "same_device": "--same-device",
     "engine": "--engine",
     "workers": "--workers",
+    "gpus": "--gpus",
     "timeout_s": "--timeout",
     "strict": "--strict",
     "hash_sources": "--hash-sources",
@@ -47,6 +70,23 @@ class Shard(click.ParamType[tuple[int, int]]):
         if not (part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
             self.fail(f"'{value}' is not i/n with i from 0 to n-1, as in 0/4", param, ctx)
         return int(part), int(parts)
+
+
+class Numbers(click.ParamType[tuple[int, ...]]):
+    """Numbers of GPUs: `0,1,3`."""
+
+    name = "0,1,..."
+
+    def convert(
+        self, value: str | tuple[int, ...], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Read `0,1,3`."""
+        if isinstance(value, tuple):
+            return value
+        parts = [part.strip() for part in value.split(",")] if value else []
+        if not all(part.isdecimal() for part in parts):
+            self.fail(f"'{value}' is no list of numbers such as 0,1", param, ctx)
+        return tuple(map(int, parts))
 
 
 @click.command()
@@ -83,9 +123,23 @@ class Shard(click.ParamType[tuple[int, int]]):
 @click.option("--tokens", multiple=True, metavar="[NAME=]WHICH", help="Which tokens to store.")
 @click.option("--device", metavar="auto|cpu|cuda[:N]", help="Device to run networks on.  [default: auto]")
 @click.option(
-    "--dtype", type=click.Choice(["fp32", "bf16", "fp16"]), help="Precision of networks.  [default: fp32]"
+    "--dtype",
+    type=click.Choice(list(PRECISIONS)),
+    help="Precision of networks. bf16 and fp16 keep the weights in fp32; bf16-weights does not.  "
+    "[default: fp32]",
 )
+@click.option("--tf32", is_flag=True, help="Let fp32 products on a GPU drop mantissa bits, for speed.")
 @click.option("--compile", "compiled", is_flag=True, help="Compile networks with torch.compile.")
+@click.option(
+    "--clips-at-once",
+    type=click.IntRange(1),
+    help="Clips in each call of a network.  [default: 8 on a GPU, 1 on a CPU]",
+)
+@click.option(
+    "--same-device",
+    is_flag=True,
+    help="Record the model of the GPU, and refuse to continue the store on another.",
+)
 @click.option(
     "--engine",
     type=click.Choice(["local", "ray"]),
@@ -95,6 +149,12 @@ class Shard(click.ParamType[tuple[int, int]]):
 )
 @click.option(
     "--workers", type=click.IntRange(1), help="Number of decoding processes.  [default: the usable cores]"
+)
+@click.option(
+    "--gpus",
+    type=Numbers(),
+    default="",
+    help="GPUs of this machine that share the clips and the cores, a process each, such as 0,1,3.",
 )
 @click.option(
     "--batch-size", type=click.IntRange(1), help="Rows to encode together.  [default: 8 clips or 64 texts]"
@@ -117,8 +177,8 @@ class Shard(click.ParamType[tuple[int, int]]):
 @click.option(
     "--shard",
     type=Shard(),
-    help="Process shard i of n (0-based). Shards never seal the store.  [default: "
-    "all clips, or the shard of a Slurm job array]",
+    help="Process shard i of n (0-based). Shards, and tasks of job arrays, never seal the store.  [default: "
+    "all clips, or the shard of a task of a Slurm job array from 0 to n-1]",
 )
 @click.option("--retry-failed", is_flag=True, help="Retry clips that failed before.")
 @click.option("--corpus", help="Name of the corpus in the store.  [default: the manifest's name]")
@@ -155,9 +215,6 @@ def extract(
     no_seal: bool,
     dry_run: bool,
     as_json: bool,
-    device: str | None,
-    dtype: str | None,
-    compiled: bool,
     append: Path | None,
     **settings: Any,
 ) -> None:
@@ -166,8 +223,9 @@ def extract(
     Finished clips are saved in STORE.staging at once. When every clip is done or failed with a reason,
     the staging folder is sealed as STORE-VERSION, which never changes.
 
-    With several backbones, each clip is decoded once for all. With several GPUs, run one job per GPU (--shard
-    and CUDA_VISIBLE_DEVICES) or use --engine ray. docs/slurm.md has complete job scripts.
+    With several backbones, each clip is decoded once for all. Several GPUs of one machine share the clips
+    with --gpus 0,1; several machines with a job array (--shard) or --engine ray. docs/slurm.md has complete
+    job scripts.
 
     The backbones clip-text and sentence read texts: MANIFEST is then a CSV with text_id and text, or with
     caption_id and caption, or a .txt with one text per line. Texts longer than the backbone's limit are cut
@@ -188,6 +246,7 @@ def extract(
           --weights pytorch_model.bin.4
       obygaze extract more.csv stores/films --append stores/films-1.0.0 \\
           --store-version 1.1.0
+      obygaze extract films.csv stores/films --backbone xclip --gpus 0,1
       obygaze extract films.csv stores/films --shard 3/8         one of eight jobs
       obygaze extract stills.csv stores/stills --backbone clip        still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
@@ -205,21 +264,30 @@ def extract(
     if texts:
         _refuse_options_of_frames(ctx, names)
     named = {option: settings.pop(option) for option in ("weights", "preset", "tokens")}
-    recipes = read_recipes(names, n_frames, named, device=device, dtype=dtype, compiled=compiled)
+    compute = {option: settings.pop(option) for option in COMPUTE}
+    recipes = read_recipes(names, n_frames, named, compute)
     if append is not None:
         settings["append"] = open_store(append).path
     shard = choose_shard(shard)
+    of_array = "SLURM_ARRAY_TASK_ID" in os.environ  # others may still write: a job that waits for them seals
     work = prepare(
-        manifest, store, recipes, n_frames=n_frames, shard=shard, sealing=not no_seal, note=note, **settings
+        manifest,
+        store,
+        recipes,
+        n_frames=n_frames,
+        shard=shard,
+        sealing=not (no_seal or of_array),
+        note=note,
+        **settings,
     )
     if dry_run:
         show_estimate(work.estimate(), as_json=as_json)
         return
-    with stop_on_signals() as stop:
+    with stop_on_signals() as stop, logs_as_notes():
         stage, report = work.run(stopped=stop, watch=progress)
     sealed = None if stop() else work.seal(stage)
     show_outcome(stage, report, sealed, stop, as_json=as_json, unit=work.unit)
-    if shard[1] > 1 and not (stop() or stage.missing(shard)):
+    if (shard[1] > 1 or of_array) and not (stop() or stage.missing(shard)):
         stated = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
         note(
             f"shard {shard[0]}/{shard[1]} is done. "
@@ -257,10 +325,7 @@ def read_recipes(
     names: Sequence[str],
     n_frames: int | None,
     named: Mapping[str, tuple[str, ...]],
-    *,
-    device: str | None,
-    dtype: str | None,
-    compiled: bool,
+    compute: Mapping[str, Any],
 ) -> "tuple[Recipe, ...]":
     """Read from the options how to build each backbone.
 
@@ -268,6 +333,9 @@ def read_recipes(
     ----------
     named
         Option (`weights`, `preset`, `tokens`) -> its values as written, `VALUE` or `NAME=VALUE`.
+    compute
+        Option of `COMPUTE` -> its value, for every backbone that computes with a network; None or False where
+        it was not given.
 
     Raises
     ------
@@ -286,15 +354,19 @@ def read_recipes(
                 if option not in taken[name]:
                     raise click.UsageError(_not_taken(name, option, value, names))
                 options[name][option] = _absolute(value) if option == "weights" else value
-    if device or dtype or compiled:
+    given = {option: value for option, value in compute.items() if value}
+    if given:
         takers = [name for name in names if "compute" in taken[name]]
         if not takers:
-            raise click.UsageError(f"{', '.join(names)}: takes no --device, --dtype or --compile")
+            raise click.UsageError(
+                f"{', '.join(names)}: takes no {', '.join(COMPUTE[option] for option in given)}"
+            )
         from obygaze_features.backbones.compute import Compute
 
-        compute = Compute(device or "auto", PRECISIONS[dtype or "fp32"], compiled=compiled)  # type: ignore[arg-type]
+        if "dtype" in given:
+            given["precision"] = PRECISIONS[given.pop("dtype")]
         for name in takers:
-            options[name]["compute"] = compute
+            options[name]["compute"] = Compute(**given)
     return tuple(Recipe(name, n_frames, options[name]) for name in names)
 
 

@@ -1,6 +1,7 @@
 """What `obygaze extract` shows: progress, what it would cost, and what became of it."""
 
 import json
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from tabulate import tabulate
 
-from obygaze_features.commands.screen import table
 from obygaze_features.io import progress_bar
+from obygaze_features.screen import table
 from obygaze_features.store.format import TABLE
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def show_estimate(what: "Estimate | TextEstimate", *, as_json: bool) -> None:
         with_workers = f" with {what.workers} workers" if what.unit == "clip" else ""
         time = f"about {_duration(what.seconds)}{with_workers}, from {what.tried} {what.unit}s tried now"
     rows = [*facts, ("feature bytes", f"{what.feature_bytes:,}"), ("time", time)]
-    click.echo(tabulate(rows, tablefmt="plain"))
+    click.echo(table(rows))
 
 
 def show_outcome(
@@ -119,6 +119,22 @@ def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def logs_as_notes() -> Iterator[None]:
+    """Print what the library logs, such as a lack of memory on a card, as notes."""
+    logger, handler = logging.getLogger("obygaze_features"), _Notes()
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
 
 
 def note(text: str) -> None:

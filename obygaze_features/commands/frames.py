@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features.io import refuse_existing, whole_file, write_whole
+from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -165,8 +166,6 @@ def save_npz(path: Path, video: Path, taken: "Frames[Kept]") -> None:
 
 def as_table(video: Path, taken: "Frames[Kept]") -> str:
     """Lay out the frames as a plain table, with how they were got above it."""
-    from tabulate import tabulate
-
     how = taken.method + (f" ({taken.why_sequential})" if taken.why_sequential else "")
     turned = f", turned {taken.rotation} degrees clockwise" if taken.rotation else ""
     lines = [
@@ -174,11 +173,10 @@ def as_table(video: Path, taken: "Frames[Kept]") -> str:
         f"status {taken.status}, method {how}, {taken.decoded} frames decoded",
         *(f"note: {note}" for note in taken.notes),
         "",
-        tabulate(
-            {"index": taken.index.tolist(), "time_s": taken.time_s.tolist()},
-            headers="keys",
-            tablefmt="plain",
-            floatfmt=("", ".3f"),
+        table(
+            [(index, f"{time_s:.3f}") for index, time_s in zip(taken.index, taken.time_s, strict=True)],
+            ("index", "time_s"),
+            right=(0, 1),
         ),
     ]
     return "\n".join(lines)

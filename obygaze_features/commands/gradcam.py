@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from obygaze_features.screen import table
+
 if TYPE_CHECKING:
     from obygaze_features.store.saliency_maps import Maps
 
@@ -114,8 +116,6 @@ def _check_network(network: str | None, layer: str | None, weights: str | None, 
 
 
 def _show(maps: "Maps", out: Path, *, as_json: bool) -> None:
-    from tabulate import tabulate
-
     if as_json:
         document = {"maps": str(out), "about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]}
         click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
@@ -124,7 +124,7 @@ def _show(maps: "Maps", out: Path, *, as_json: bool) -> None:
     for group in maps.groups:
         mine = [pair for pair in maps.pairs if pair["group"] == group]
         empty = sum(pair["peak"] == 0 for pair in mine)
-        rows.append((group, len(mine), empty, sum(pair["score"] for pair in mine) / len(mine)))
+        rows.append((group, len(mine), empty, f"{sum(pair['score'] for pair in mine) / len(mine):.4g}"))
     headers = ("group", "n_maps", "n_empty", "mean_score")
-    click.echo(tabulate(rows, headers, tablefmt="simple", floatfmt=".4g"))
+    click.echo(table(rows, headers, right=(1, 2, 3)))
     click.echo(f"{len(maps.pairs)} maps kept in {out}", err=True)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.commands.manifest_import import (
+from obygaze_features.commands.manifest_output import (
     PATH,
     force_option,
     out_option,
     refuse_to_replace,
     write,
 )
-from obygaze_features.commands.screen import table
+from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,22 +1,23 @@
 """`obygaze manifest import`: make manifests from annotations, folders and films."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from obygaze_features.manifest import Codebook, Imported, Manifest
-
-PATH = click.Path(path_type=Path)  # a missing file is the reader's to report, in one line
-
-out_option = click.option(
-    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Manifest to write."
+from obygaze_features.commands.manifest_film import film
+from obygaze_features.commands.manifest_output import (
+    PATH,
+    folder_of,
+    force_option,
+    out_option,
+    refuse_to_replace,
+    write,
 )
-force_option = click.option("--force", is_flag=True, help="Replace an existing manifest.")
+
+if TYPE_CHECKING:
+    pass
+
 videos_option = click.option(
     "--videos",
     type=click.Path(path_type=Path),
@@ -67,7 +68,7 @@ def import_obygaze12_(source: Path, out: Path, videos: Path | None, force: bool)
     from obygaze_features.manifest import import_obygaze12
 
     refuse_to_replace(out, force)
-    write(import_obygaze12(source, _folder_of(out), videos), out)
+    write(import_obygaze12(source, folder_of(out), videos), out)
 
 
 @import_.command("mobygaze")
@@ -89,7 +90,7 @@ def import_mobygaze_(source: Path, out: Path, videos: Path | None, force: bool) 
     from obygaze_features.manifest import import_mobygaze
 
     refuse_to_replace(out, force)
-    write(import_mobygaze(source, _folder_of(out), videos), out)
+    write(import_mobygaze(source, folder_of(out), videos), out)
 
 
 @import_.command("mediaeval15")
@@ -114,7 +115,7 @@ def import_mediaeval15_(source: Path, out: Path, videos: Path | None, force: boo
     from obygaze_features.manifest import import_mediaeval15
 
     refuse_to_replace(out, force)
-    write(import_mediaeval15(source, _folder_of(out), videos), out)
+    write(import_mediaeval15(source, folder_of(out), videos), out)
 
 
 @import_.command("folder")
@@ -163,7 +164,7 @@ def import_folder_(
     fps = None if rate is None else frame_rate(rate)
     labels = find_codebook(codebook)
     refuse_to_replace(out, force, labels)
-    write(import_folder(source, _folder_of(out), spans, labels, fps), out)
+    write(import_folder(source, folder_of(out), spans, labels, fps), out)
 
 
 @import_.command("images")
@@ -184,109 +185,7 @@ def import_images_(source: Path, out: Path, force: bool) -> None:
     from obygaze_features.manifest import import_images
 
     refuse_to_replace(out, force)
-    write(import_images(source, _folder_of(out)), out)
+    write(import_images(source, folder_of(out)), out)
 
 
-def _hop(ctx: click.Context, param: click.Parameter, value: str) -> float | None:
-    """Read seconds; None for `auto`."""
-    if value == "auto":
-        return None
-    try:
-        hop_s = float(value)
-    except ValueError:
-        hop_s = 0.0
-    if not 0.001 <= hop_s < math.inf:
-        raise click.BadParameter(f"seconds or auto is expected, not {value!r}", ctx, param)
-    return hop_s
-
-
-@import_.command("film")
-@click.argument("films", type=PATH, nargs=-1, required=True, metavar="FILM...")
-@click.option(
-    "--window",
-    required=True,
-    type=click.FloatRange(0.001),
-    metavar="SECONDS",
-    help="Length of a window; best close to the clips the model was trained on.",
-)
-@click.option(
-    "--hop",
-    default="auto",
-    show_default=True,
-    callback=_hop,
-    metavar="SECONDS|auto",
-    help="Time between the starts of two windows. auto: a quarter of the window, at least 5 s.",
-)
-@out_option
-@force_option
-def import_film_(films: tuple[Path, ...], window: float, hop: float | None, out: Path, force: bool) -> None:
-    """Import whole films, each cut into windows of equal length that may overlap.
-
-    Makes one clip per window; its id is the film's file name without suffix, and a number. The last window of
-    a film is moved back to end with it; a film shorter than a window is one clip. `obygaze extract` decodes
-    overlapping windows in one pass.
-
-    \b
-    Examples:
-      obygaze manifest import film film.mkv --window 46 --out windows.csv
-      obygaze manifest import film films/*.mkv --window 20 --hop 5 \\
-          --out windows.csv
-    """
-    from obygaze_features.manifest import Film, import_film
-    from obygaze_features.video import probe
-
-    refuse_to_replace(out, force)
-    found = [(path, probe(path)) for path in films]
-    read = [Film(path, video.start_s + video.duration_s, video.damage) for path, video in found]
-    write(import_film(read, _folder_of(out), window, hop), out)
-
-
-def _folder_of(path: Path) -> Path:
-    return path.absolute().parent
-
-
-def refuse_to_replace(out: Path, force: bool, codebook: "Codebook | None" = None) -> None:
-    """Refuse to replace a manifest before any work is done."""
-    from obygaze_features.manifest import BUILTIN, ManifestError, codebook_file, holds_codebook
-
-    beside = codebook_file(out)
-    if beside.exists() and not (codebook and holds_codebook(beside, codebook)):
-        if codebook is None or codebook.name in BUILTIN:
-            raise ManifestError(
-                f"{beside} would be taken for the codebook of {out.name}, and it is another one; "
-                "choose another --out, or remove it"
-            )
-        if not force:
-            raise ManifestError(
-                f"{beside} is there already and is another codebook than {codebook.name!r}; "
-                "choose another --out, or replace it with --force"
-            )
-    if out.exists() and not force:
-        raise ManifestError(f"{out} is there already; choose another --out, or replace it with --force")
-    if not _folder_of(out).is_dir():
-        raise ManifestError(f"{_folder_of(out)}: no such folder to write {out.name} in")
-
-
-def write(imported: "Imported", out: Path) -> None:
-    """Write a manifest; print its size on stdout, and what was left out on stderr."""
-    from obygaze_features.manifest import write_manifest
-
-    written = write_manifest(imported.manifest, out)
-    for notice in imported.notices:
-        click.echo(notice, err=True)
-    clips, movies = _count(written, "clip"), _count(written.movies, "movie")
-    click.echo(f"{out}: {clips} of {movies} ({_levels(written)})")
-
-
-def _count(things: "Sized", noun: str) -> str:
-    return f"{len(things):,} {noun}{'' if len(things) == 1 else 's'}"
-
-
-def _levels(manifest: "Manifest") -> str:
-    from obygaze_features.manifest import statistics
-
-    counts = statistics(manifest)
-    levels = [f"{number:,} {level}" for level, number in counts.clips.items() if number]
-    if counts.unlabelled:
-        levels.append(f"{counts.unlabelled:,} without level")
-    return ", ".join(levels) or "no clips"
+import_.add_command(film)

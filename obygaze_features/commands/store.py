@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.commands.screen import table
 from obygaze_features.commands.store_output import LOCAL, say_sealed
 from obygaze_features.io import progress_bar
+from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from obygaze_features.store import Store
@@ -168,6 +168,9 @@ def _shown(value: object) -> str:
 @click.option(
     "--workers", type=click.IntRange(1), help="Number of files to write at a time.  [default: usable cores]"
 )
+@click.option(
+    "--max-failed", type=click.IntRange(0), metavar="N", help="Refuse if more than N clips have failed."
+)
 def seal(
     name: Path,
     licence: str,
@@ -177,6 +180,7 @@ def seal(
     allow_missing: bool,
     consume: bool,
     workers: int | None,
+    max_failed: int | None,
 ) -> None:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
 
@@ -212,6 +216,7 @@ def seal(
             licence=licence,
             citation=citation,
             allow_missing=allow_missing,
+            max_failed=max_failed,
             parent=grown_from,
             consume=consume,
             workers=workers,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from obygaze_features.commands.screen import table
 from obygaze_features.commands.store_output import LOCAL
+from obygaze_features.screen import table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 
 YES = click.option("--yes", is_flag=True, help="Remove without asking.")

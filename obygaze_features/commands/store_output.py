@@ -1,6 +1,7 @@
 """Share path arguments, progress bars and summaries between the `obygaze store` commands."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,8 +48,10 @@ def fingerprint(path: Path) -> str:
 
 def say_sealed(path: Path) -> None:
     """Print what a newly made store holds."""
-    from obygaze_features.store import open_store
+    from obygaze_features.store import STATUSES, open_store
 
     store = open_store(path)
     names = ", ".join(store.names)
-    click.echo(f"{path}: {len(store.clips)} clips of {names}, fingerprint {store.fingerprint}")
+    statuses = Counter(clip.status for clip in store.clips)
+    counts = ", ".join(f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status])
+    click.echo(f"{path}: {len(store.clips)} clips of {names} ({counts}), fingerprint {store.fingerprint}")

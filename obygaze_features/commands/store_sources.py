@@ -39,10 +39,14 @@ def names_of(manifest: "Manifest", pattern: str) -> dict[str, str]:
                     f"{{{field}}}: expected one of {', '.join(known)}", param_hint="--pattern"
                 )
         if all(known[field] for field in fields):
-            names[clip.clip_id] = _FIELD.sub(lambda field, known=known: known[field[1]], pattern)  # type: ignore[misc]
+            names[clip.clip_id] = _filled(pattern, known)
     if len(manifest) and not names:
         raise click.UsageError(f"no clip of the manifest has a name by {pattern}; choose another --pattern")
     return names
+
+
+def _filled(pattern: str, known: "Mapping[str, str]") -> str:
+    return _FIELD.sub(lambda field: known[field[1]], pattern)
 
 
 def _stem(video: str) -> str:

@@ -137,13 +137,14 @@ def xclip_lsmdc(dry_run: bool, as_json: bool, **options: Any) -> None:
 
 @contextmanager
 def _stop_on_signals() -> Iterator[list[int]]:
-    """Collect the first SIGINT or SIGTERM; a second one acts as it did before."""
+    """Collect SIGINT and SIGTERM; a second SIGINT acts as it did before (schedulers send SIGTERM twice)."""
     caught: list[int] = []
     before = {wanted: signal.getsignal(wanted) for wanted in (signal.SIGINT, signal.SIGTERM)}
 
     def ask(number: int, _: object) -> None:
         caught.append(number)
-        signal.signal(number, before[signal.Signals(number)])
+        if number == signal.SIGINT:
+            signal.signal(number, before[signal.SIGINT])
 
     for wanted in before:
         signal.signal(wanted, ask)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from tabulate import tabulate
 from tqdm import tqdm
 
+from obygaze_features.screen import table
 from obygaze_features.train import Outcome, Watch
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def show_plan(plan: "Plan", *, as_json: bool) -> None:
         )
     if found["films_not_found"]:
         rows.append(("excluded, not found", ", ".join(found["films_not_found"])))
-    click.echo(tabulate(rows, tablefmt="plain"))
+    click.echo(table(rows))
 
 
 def show_outcome(outcome: Outcome, out: Path, *, as_json: bool) -> None:

@@ -6,24 +6,31 @@ three times at most.
 """
 
 import queue
+import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from obygaze_features.errors import BackboneError, ExtractError
-from obygaze_features.extraction.cluster import cluster, ray
-from obygaze_features.extraction.deaths import Ledger, encode_carefully
+from obygaze_features.backbones import backbone_options
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction.cluster import Link, cluster, ray
+from obygaze_features.extraction.deaths import Ledger
 from obygaze_features.extraction.decode import DecodeTask, pieces
-from obygaze_features.extraction.encode import encode_batch, gpu_busy_s, uses_gpu
+from obygaze_features.extraction.encode import uses_gpu
 from obygaze_features.extraction.job import Job
-from obygaze_features.extraction.pool import POLL_S, DecodePool
+from obygaze_features.extraction.nodes import Decoder, Encoded, Encoder, Refusal
+from obygaze_features.extraction.pool import POLL_S
 from obygaze_features.extraction.recording import OnCommit, Recording
 from obygaze_features.extraction.report import RunReport
+from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.store import ClipResult, Stage
-from obygaze_features.store.provenance import differences
+from obygaze_features.store.sights import absent_files
 from obygaze_features.video import decoder_versions
+
+FIRST_NOTE_S, NEXT_NOTES_S = 20.0, 300.0  # without a clip, before it is said what is waited for
 
 
 def run_ray(
@@ -36,6 +43,7 @@ def run_ray(
     timeout_s: float,
     stopped: Callable[[], bool] = lambda: False,
     on_commit: OnCommit = lambda *_: None,
+    note: Callable[[str], object] = warnings.warn,
 ) -> RunReport:
     """Extract some clips into a stage on a Ray cluster; they come back in any order.
 
@@ -45,7 +53,7 @@ def run_ray(
     Parameters
     ----------
     workers
-        Decoders, one core each; None is as many as the cluster has cores.
+        Decoders, one core each; None is as many as the cluster has cores, which is also the most.
     batch_size
         Clips that go through a backbone together. What a clip gets does not depend on it.
     timeout_s
@@ -54,11 +62,14 @@ def run_ray(
         Asked often; once true, nothing more is written and the run ends.
     on_commit
         Called with the report so far and the clips that were just written.
+    note
+        Called with what a person should know while it runs: the nodes at work, a wait for cores.
 
     Raises
     ------
     ExtractError
-        If the job has no recipes, no cluster is to be had, or a node would give other numbers than this one.
+        If the job has no recipes, no cluster is to be had, its head is lost, or a node does not find a video
+        that this process finds, or would give other numbers than this one.
     """
     if len(job.recipes) != len(job.backbones):
         raise ExtractError("the engine 'ray' needs a recipe for every backbone")
@@ -66,19 +77,26 @@ def run_ray(
     with Recording(stage, report, on_commit) as recording:
         if not clip_ids:
             return report
-        with cluster(workers):
-            on_gpu = any(uses_gpu(backbone) for backbone in job.backbones)
-            decoders, report.encoders = _pools(workers, on_gpu=on_gpu)
-            dataset = _pipeline(
-                job,
-                clip_ids,
-                decoders,
-                report.encoders,
-                batch_size=batch_size,
-                timeout_s=timeout_s,
-                on_gpu=on_gpu,
-            )
-            for encoded in _polled(dataset, stopped):
+        tasks = [
+            replace(
+                task, path=task.path and task.path.absolute()
+            )  # workers have a working folder of their own
+            for task in job.tasks(clip_ids)
+        ]
+        absent = absent_files(task.path for task in tasks if task.path)
+        here = [task for task in tasks if task.path not in absent]
+        recording.commit(
+            [ClipResult(task.clip_id, "failed", NO_SUCH_FILE) for task in tasks if task.path in absent]
+        )
+        if not here:
+            return report
+        with cluster(workers, stopped) as link:
+            if link is None:
+                return report
+            pools = _pools(workers, job, note)
+            report.encoders = pools.encoders
+            dataset = _pipeline(job, here, pools, batch_size=batch_size, timeout_s=timeout_s)
+            for encoded in _polled(dataset, stopped, link, note):
                 report.infer_s += encoded.infer_s
                 report.decode_cpu_s += encoded.decode_cpu_s
                 report.n_decoded += encoded.n_decoded
@@ -87,124 +105,53 @@ def run_ray(
                     report.gpu_busy_s = (report.gpu_busy_s or 0.0) + encoded.gpu_busy_s
                 report.waited_s = max(recording.elapsed_s() * report.encoders - report.infer_s, 0.0)
                 recording.commit(encoded.results)
+            if link.lost():
+                raise ExtractError(
+                    f"the Ray cluster at {link.address} was lost: its first node does not answer any more. "
+                    f"{len(clip_ids) - report.clips} clips are left; the same command goes on"
+                )
     return report
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
-    """What an encoder sends back of one batch."""
+class Pools:
+    """How many workers of each kind there are, and whether encoders take a GPU each."""
 
-    results: list[ClipResult]
-    infer_s: float
-    gpu_busy_s: float | None
-    decode_cpu_s: float
-    n_decoded: int
-    remarks: tuple[str, ...]
+    decoders: int
+    encoders: int
+    on_gpu: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a worker will not work: its node would give other numbers. Raised, it would be a page of Ray's."""
-
-    reason: str
-
-
-class Decoder:
-    """Decodes the clips of one file at a time, in a process below this one that can be killed."""
-
-    def __init__(self, timeout_s: float, versions: Mapping[str, Any]) -> None:
-        self.refusal = _refusal(differences(decoder_versions(), versions), "decoder")
-        self.pool = DecodePool(1, timeout_s)
-
-    def __call__(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        """Turn a row with tasks into rows with a decoded clip each, or the reason why there is none."""
-        tasks: list[DecodeTask] = row["tasks"]
-        clips = [self.refusal] if self.refusal else self.pool.decode(tasks, ahead=len(tasks))
-        return [{"clip": clip} for clip in clips]
-
-
-class Encoder:
-    """Holds the backbones, built here, and turns batches of decoded clips into features."""
-
-    def __init__(self, job: Job, provenance: Mapping[str, Any], ledger: Any) -> None:
-        self.ledger = ledger
-        try:
-            self.job = job.with_backbones()
-        except BackboneError as error:
-            self.refusal: Refusal | None = Refusal(f"a node of the cluster cannot build a backbone: {error}")
-            return
-        here = {group.name: group.provenance for group in self.job.groups()}
-        self.refusal = _refusal(differences(here, provenance), "provenance")
-
-    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Turn rows with decoded clips into one row with everything that became of them."""
-        clips = list(batch["clip"])
-        refusals = [self.refusal, *(clip for clip in clips if isinstance(clip, Refusal))]
-        for refusal in refusals:
-            if refusal is not None:
-                return {"encoded": [refusal]}
-        backbones = self.job.backbones
-        busy_before = gpu_busy_s(backbones)
-        started = time.perf_counter()
-        results = encode_carefully(clips, lambda some: encode_batch(backbones, some), self._ask)
-        infer_s = time.perf_counter() - started
-        encoded = Encoded(
-            results,
-            infer_s,
-            None if busy_before is None else (gpu_busy_s(backbones) or 0.0) - busy_before,
-            sum(clip.cpu_s for clip in clips),
-            sum(clip.n_decoded for clip in clips),
-            tuple(remark for clip in clips for remark in clip.remarks),
-        )
-        return {"encoded": [encoded]}
-
-    def _ask(self, method: str, *words: Any) -> Any:
-        return ray.get(getattr(self.ledger, method).remote(*words))
-
-
-def _refusal(fields: list[str], what: str) -> Refusal | None:
-    if not fields:
-        return None
-    return Refusal(
-        f"a node of the cluster has another {what} than the process that leads the run: {', '.join(fields)}; "
-        "give every node the same installation and the same kind of device"
-    )
-
-
-def _pools(workers: int | None, *, on_gpu: bool) -> tuple[int, int]:
+def _pools(workers: int | None, job: Job, note: Callable[[str], object]) -> Pools:
     """Count the decoders and the encoders: one a core, and one a GPU or else one a node."""
-    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-    gpus = int(resources.get("GPU", 0))
+    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray
+    cpus, gpus = (int(resources.get(name, 0)) for name in ("CPU", "GPU"))
+    on_gpu = any(uses_gpu(backbone) for backbone in job.backbones)
+    if not cpus:
+        raise ExtractError("the Ray cluster has no CPU to decode on; start its nodes with --num-cpus")
     if on_gpu and gpus == 0:
         raise ExtractError("the backbones run on a GPU here, but Ray's cluster has none; try --device cpu")
-    nodes = sum(bool(node["Alive"]) for node in ray.nodes())  # type: ignore[no-untyped-call]
-    return workers or max(int(resources.get("CPU", 1)), 1), gpus if on_gpu else nodes
+    if gpus and not on_gpu and any("compute" in backbone_options(recipe.name) for recipe in job.recipes):
+        note(f"the {gpus} GPUs of the cluster are not used: run this command on a node that has one")
+    nodes = sum(bool(node["Alive"]) for node in ray.nodes())  # type: ignore[no-untyped-call]  # Ray
+    pools = Pools(min(workers or cpus, cpus), gpus if on_gpu else nodes, on_gpu)
+    note(f"Ray: {nodes} nodes with {cpus} cores, {pools.decoders} decoders, {pools.encoders} encoders")
+    return pools
 
 
 def _pipeline(
-    job: Job,
-    clip_ids: Sequence[str],
-    decoders: int,
-    encoders: int,
-    *,
-    batch_size: int,
-    timeout_s: float,
-    on_gpu: bool,
+    job: Job, tasks: Sequence[DecodeTask], pools: Pools, *, batch_size: int, timeout_s: float
 ) -> Any:
     """Plan tasks -> decoders -> encoders, a clip (or windows of a film) a block: a dead worker costs few."""
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    tasks = [
-        replace(task, path=task.path and task.path.absolute())  # workers have a working folder of their own
-        for task in job.tasks(clip_ids)
-    ]
-    work = [{"tasks": piece} for piece in pieces(tasks, decoders)]
+    work = [{"tasks": piece} for piece in pieces(tasks, pools.decoders)]
     rows: Any = ray.data.from_items(work, override_num_blocks=len(work))
     # Decoders own the cores and encoders the GPUs: Ray never joins the two into one worker then.
     decoded = rows.flat_map(
         Decoder,
         fn_constructor_args=(timeout_s, decoder_versions()),
-        compute=ray.data.ActorPoolStrategy(size=decoders),
+        compute=ray.data.ActorPoolStrategy(size=pools.decoders),
         num_cpus=1,
     )
     return decoded.map_batches(
@@ -216,35 +163,63 @@ def _pipeline(
         ),
         batch_size=batch_size,
         batch_format="numpy",
-        compute=ray.data.ActorPoolStrategy(size=encoders),
+        compute=ray.data.ActorPoolStrategy(size=pools.encoders),
         num_cpus=0,
-        num_gpus=1 if on_gpu else 0,
+        num_gpus=1 if pools.on_gpu else 0,
     )
 
 
-def _polled(dataset: Any, stopped: Callable[[], bool]) -> Iterator[Encoded]:
-    """Run a pipeline in a thread, so that a wish to stop is noticed while nothing comes."""
-    arrived: queue.SimpleQueue[Encoded | Refusal | Exception | None] = queue.SimpleQueue()
+def _polled(
+    dataset: Any, stopped: Callable[[], bool], link: Link, note: Callable[[str], object]
+) -> Iterator[Encoded]:
+    """Run a pipeline in a thread, so that a wish to stop or a lost cluster is noticed while nothing comes."""
+    arrived: queue.SimpleQueue[Encoded | Exception | None] = queue.SimpleQueue()
 
     def run() -> None:
         try:
             for batch in dataset.iter_batches(batch_size=None, batch_format="numpy", prefetch_batches=0):
                 for encoded in batch["encoded"]:
-                    arrived.put(encoded)
+                    arrived.put(encoded.error() if isinstance(encoded, Refusal) else encoded)
             arrived.put(None)
         except Exception as error:  # noqa: BLE001 - raised again in the main thread
             arrived.put(error)
 
     threading.Thread(target=run, daemon=True).start()
-    while not stopped():
+    said_at, patience = time.monotonic(), FIRST_NOTE_S
+    while not (stopped() or link.lost()):
         try:
             found = arrived.get(timeout=POLL_S)
         except queue.Empty:
+            if time.monotonic() - said_at > patience:
+                note(_what_it_waits_for())
+                said_at, patience = time.monotonic(), NEXT_NOTES_S
             continue
         if found is None:
             return
-        if isinstance(found, Refusal):
-            raise ExtractError(found.reason)
         if isinstance(found, Exception):
-            raise found
+            raise _explained(found)
+        said_at = time.monotonic()
         yield found
+
+
+def _what_it_waits_for() -> str:
+    free: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]  # Ray
+    whole: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray
+    counts = ", ".join(
+        f"{int(free.get(kind, 0))} of {int(whole[kind])} {kind}s" for kind in ("CPU", "GPU") if kind in whole
+    )
+    return f"no clip has come back for a while; free in the Ray cluster: {counts}"
+
+
+def _explained(error: Exception) -> Exception:
+    """Shorten an error of Ray's, which carries the traceback of another machine, to what it is about."""
+    if not isinstance(error, ray.exceptions.RayError):
+        return error
+    text = str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    cause = next((line for line in reversed(lines) if re.match(r"[\w.]*(Error|Exception)\b", line)), lines[0])
+    place = re.search(r"\bip=([\w.:]+)", text)
+    node = f"node {place[1]}" if place else "a node"
+    return ExtractError(
+        f"{node} of the Ray cluster failed: {cause}; every node needs the same installation as this one"
+    )

@@ -1,7 +1,9 @@
 """Encode decoded clips with the backbones; shared by all engines."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +13,55 @@ from obygaze_features.extraction.decode import DecodedClip
 from obygaze_features.store import ClipFeatures, ClipResult
 
 
+class Encoder:
+    """Encodes batches; on a card one batch is under way while the host prepares and writes others.
+
+    Use `push` for each batch and `finish` at the end; together they give every clip once, in order.
+
+    Parameters
+    ----------
+    backbones
+        Those with a method `start` (`Runner`) are begun first, all of them, and waited for later.
+    """
+
+    def __init__(self, backbones: Sequence[Backbone]) -> None:
+        self.backbones = backbones
+        self._ahead = 1 if any(uses_gpu(backbone) for backbone in backbones) else 0
+        self._begun: deque[_Begun] = deque()
+
+    def push(self, batch: Sequence[DecodedClip]) -> list[ClipResult]:
+        """Begin to encode a batch, whose frames may be overwritten then; return what is done of others."""
+        self._begun.append(_Begun(self.backbones, batch))
+        return self._results(self._ahead)
+
+    def finish(self) -> list[ClipResult]:
+        """Wait for everything that was begun."""
+        return self._results(0)
+
+    def _results(self, leave: int) -> list[ClipResult]:
+        results = []
+        while len(self._begun) > leave:
+            results += self._begun.popleft().results()
+        return results
+
+
 def encode_batch(backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> list[ClipResult]:
     """Run every backbone over the readable clips of a batch; a clip with a value not finite has failed."""
-    readable = [clip for clip in batch if clip.status != "failed"]
-    outputs: dict[str, dict[str, NDArray[Any]]] = {}
-    if readable:
-        for backbone in backbones:
-            frames = np.stack([clip.frames[backbone.name].images for clip in readable])
-            outputs[backbone.name] = backbone.encode(frames)
-    position = {clip.clip_id: i for i, clip in enumerate(readable)}
-    return [_result(clip, outputs, position.get(clip.clip_id)) for clip in batch]
+    return _Begun(backbones, batch).results()
+
+
+def warm_up(backbones: Sequence[Backbone]) -> None:
+    """Call each network once that runs on a card or is compiled, before anything is decoded or timed.
+
+    Raises
+    ------
+    BackboneError
+        If one does not fit in the card's memory, or cannot be compiled.
+    """
+    for backbone in backbones:
+        compiled = backbone.provenance.get("compute", {}).get("compiled", False)
+        if (compiled or uses_gpu(backbone)) and hasattr(backbone.encode, "warm_up"):
+            backbone.encode.warm_up()
 
 
 def uses_gpu(backbone: Backbone) -> bool:
@@ -28,25 +69,95 @@ def uses_gpu(backbone: Backbone) -> bool:
     return bool(backbone.provenance.get("compute", {}).get("device", "cpu") != "cpu")
 
 
+def fallback(backbones: Sequence[Backbone]) -> str | None:
+    """Name the networks that run on the CPU only because there is no card, and why; None if none does."""
+    computes = {backbone.name: getattr(backbone.encode, "compute", None) for backbone in backbones}
+    reasons = {name: compute.fallback() for name, compute in computes.items() if compute is not None}
+    names = [name for name, reason in reasons.items() if reason]
+    return f"{', '.join(names)} on cpu: {reasons[names[0]]}" if names else None
+
+
+def clips_at_once(backbones: Sequence[Backbone]) -> int:
+    """Return how many clips go through the backbones at once, at most: a batch should not be smaller."""
+    return max((getattr(backbone.encode, "clips_at_once", 1) for backbone in backbones), default=1)
+
+
 def gpu_busy_s(backbones: Sequence[Backbone]) -> float | None:
-    """Add up the seconds that backbones kept a GPU at work so far; None if none of them uses one."""
+    """Add up the seconds that a GPU had work from backbones so far; None if none of them uses one."""
     busy = [getattr(backbone.encode, "busy_s", 0.0) for backbone in backbones if uses_gpu(backbone)]
     return float(sum(busy)) if busy else None
 
 
-def _result(clip: DecodedClip, outputs: dict[str, dict[str, NDArray[Any]]], row: int | None) -> ClipResult:
-    if row is None:
-        return ClipResult(clip.clip_id, "failed", clip.reason, clip.source)
-    groups = {}
-    for name, arrays in outputs.items():
-        mine = {array: values[row] for array, values in arrays.items()}
-        for array, values in mine.items():
-            if not np.isfinite(values).all():
-                return ClipResult(
-                    clip.clip_id,
-                    "failed",
-                    f"{name} gave values that are not finite in '{array}'",
-                    clip.source,
-                )
-        groups[name] = ClipFeatures(clip.frames[name].time_s, clip.frames[name].frame_index, mine)
-    return ClipResult(clip.clip_id, clip.status, clip.reason, clip.source, groups)
+def gpu_record(backbones: Sequence[Backbone]) -> dict[str, Any]:
+    """Describe the cards in use, with their peak memory, and the clips at once now; empty without a card."""
+    encoders: list[Any] = [backbone.encode for backbone in backbones if uses_gpu(backbone)]
+    records = {each.card: each.card_record() for each in encoders if hasattr(each, "card_record")}
+    return {
+        name: {
+            **record,
+            "clips_at_once": {each.name: each.clips_at_once for each in encoders if each.card == name},
+        }
+        for name, record in records.items()
+    }
+
+
+class _Begun:
+    """A batch that every backbone has begun to encode; of its clips all but the frames is kept."""
+
+    def __init__(self, backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> None:
+        readable = [clip for clip in batch if clip.status != "failed"]
+        self._row = {clip.clip_id: row for row, clip in enumerate(readable)}
+        self._clips = [replace(clip, frames={}) for clip in batch]
+        self._times = [
+            {name: (taken.time_s, taken.frame_index) for name, taken in clip.frames.items()}
+            for clip in readable
+        ]
+        self._pending = [(backbone, _start(backbone, readable)) for backbone in backbones if readable]
+
+    def results(self) -> list[ClipResult]:
+        """Wait for the backbones."""
+        found = {backbone.name: _outcome(backbone, pending) for backbone, pending in self._pending}
+        return [self._result(clip, found) for clip in self._clips]
+
+    def _result(self, clip: DecodedClip, found: Mapping[str, "_Outcome"]) -> ClipResult:
+        row = self._row.get(clip.clip_id)
+        if row is None:
+            return ClipResult(clip.clip_id, "failed", clip.reason, clip.source)
+        groups = {}
+        for name, outcome in found.items():
+            mine = {array: values[row] for array, values in outcome.arrays.items()}
+            if not outcome.finite[row]:
+                array = next(array for array, values in mine.items() if not np.isfinite(values).all())
+                reason = f"{name} gave values that are not finite in '{array}'"
+                return ClipResult(clip.clip_id, "failed", reason, clip.source)
+            groups[name] = ClipFeatures(*self._times[row][name], mine)
+        devices = list(dict.fromkeys(outcome.devices[row] for outcome in found.values() if outcome.devices))
+        source = {**clip.source, "device": ", ".join(devices)} if devices else clip.source
+        return ClipResult(clip.clip_id, clip.status, clip.reason, source, groups)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What one backbone made of a batch; `finite` and `devices` (empty of a CPU) have an entry per clip."""
+
+    arrays: dict[str, NDArray[Any]]
+    finite: NDArray[np.bool_]
+    devices: Sequence[str]
+
+
+def _start(backbone: Backbone, clips: Sequence[DecodedClip]) -> Any:
+    images = [clip.frames[backbone.name].images for clip in clips]
+    start = getattr(backbone.encode, "start", None)  # of a Runner, whose `compute` and `card` are known too
+    return backbone.encode(np.stack(images)) if start is None else start(images)
+
+
+def _outcome(backbone: Backbone, pending: Any) -> _Outcome:
+    if isinstance(pending, dict):
+        finite = [np.isfinite(values).reshape(len(values), -1).all(axis=1) for values in pending.values()]
+        return _Outcome(pending, np.all(finite, axis=0), ())
+    encoded, encode = pending.result(), cast("Any", backbone.encode)
+    wanted, card = encode.compute.first_size(), encode.card
+    devices = [
+        card if n == wanted else f"{card} ({backbone.name}: {n} at once)" for n in encoded.at_once.tolist()
+    ]
+    return _Outcome(encoded.arrays, encoded.finite, devices if uses_gpu(backbone) else ())

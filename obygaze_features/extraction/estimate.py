@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_clips, pieces
-from obygaze_features.extraction.encode import encode_batch, uses_gpu
+from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses_gpu, warm_up
 from obygaze_features.extraction.job import Job
 from obygaze_features.io import usable_cores
 from obygaze_features.store.room import Free, Room
@@ -239,8 +239,9 @@ def _decode(piece: Sequence[DecodeTask]) -> list[DecodedClip]:
 def _encoding(job: Job, clips: Sequence[DecodedClip], *, warm: bool) -> _Spent:
     """Encode decoded clips batch by batch; the first batch ever is done twice."""
     spent = _Spent()
-    for batch in _batches(clips):
+    for batch in _batches(clips, max(BATCH, clips_at_once(job.backbones))):
         if warm:
+            warm_up(job.backbones)  # loading and compiling, which a run does once
             encode_batch(job.backbones, batch)
             warm = False
         with _Clock() as clock:
@@ -249,9 +250,9 @@ def _encoding(job: Job, clips: Sequence[DecodedClip], *, warm: bool) -> _Spent:
     return spent
 
 
-def _batches(clips: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for first in range(0, len(clips), BATCH):
-        yield clips[first : first + BATCH]
+def _batches(clips: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    for first in range(0, len(clips), size):
+        yield clips[first : first + size]
 
 
 def _hashing_s() -> float:

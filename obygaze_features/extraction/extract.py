@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
 from obygaze_features.errors import ExtractError, ManifestError
+from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.estimate import Estimate, estimate_clips
+from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.local import run_local
 from obygaze_features.extraction.pool import usable_cores
@@ -21,13 +23,15 @@ from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
-from obygaze_features.store import Stage, Store, open_store, read_stage, seal, staging_path
+from obygaze_features.store import ClipResult, Stage, Store, open_store, read_stage, seal, staging_path
 from obygaze_features.store.format import STATUSES
 from obygaze_features.store.growth import Growth, plan_growth
+from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.records import StoredClip
 from obygaze_features.store.room import free_at, room_of
 from obygaze_features.store.sealing import versioned
+from obygaze_features.store.sights import HoleGuard
 
 CLIPS_AT_ONCE, TEXTS_AT_ONCE = 8, 64
 VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # given in place of a manifest
@@ -121,9 +125,9 @@ class Extraction:
             self.note(obstacle)
         return found
 
-    def _missing(self, stage: Stage) -> list[str]:
+    def _missing(self, stage: Stage, again: Callable[[JournalEntry], bool] = lambda _: False) -> list[str]:
         """List what is to do now; clips of a store that grows are there although the manifest lacks them."""
-        missing = stage.missing(self.shard, retry_failed=self.retry_failed)
+        missing = stage.missing(self.shard, retry_failed=self.retry_failed, again=again)
         if self.append is not None:
             asked = {clip.clip_id for clip in self.job.planned_clips()}
             missing = [clip for clip in missing if clip in asked]
@@ -177,7 +181,8 @@ class Extraction:
         stage = self._open_stage()
         for damage in stage.damage():
             self.note(damage)
-        missing = self._missing(stage)
+        guard = HoleGuard(stage, self._videos())
+        missing = self._missing(stage, again=lambda entry: guard.again(entry) and not sealed.exists())
         if missing and self.shard[1] == 1 and (others := stage.n_writers()):
             self.note(
                 f"{others} other process(es) are writing to {place} and may process the same {self.unit}s: "
@@ -189,7 +194,23 @@ class Extraction:
                 "such as --store-version 1.1.0"
             )
         with watch(len(missing), self.unit) as on_commit:
-            return stage, self.engine(self.job, stage, missing, stopped=stopped, on_commit=on_commit)
+
+            def committed(report: RunReport, results: list[ClipResult]) -> None:
+                guard.check(results)
+                on_commit(report, results)
+
+            report = self.engine(
+                self.job, stage, missing, stopped=lambda: stopped() or guard.tripped, on_commit=committed
+            )
+        guard.refuse()
+        return stage, report
+
+    def _videos(self) -> dict[str, Path | None]:
+        """Map every clip to its video; empty of texts, which have none."""
+        if isinstance(self.job, TextJob):
+            return {}
+        manifest = self.job.manifest
+        return {clip.clip_id: manifest.video_path(clip) for clip in manifest}
 
     def seal(self, stage: Stage) -> Path | None:
         """Seal the stage if every row is done and this extraction seals; give the store's folder."""
@@ -226,6 +247,7 @@ def prepare(
     sampling: Literal["uniform", "keyframes"] = "uniform",
     engine: Literal["local", "ray"] = "local",
     workers: int | None = None,
+    gpus: Sequence[int] = (),
     batch_size: int | None = None,
     timeout_s: float = 600.0,
     strict: bool = False,
@@ -267,7 +289,19 @@ def prepare(
     recipes = tuple(_recipe(one, frames_of(clips, n_frames)) for one in backbones)
     if engine == "ray" and None in recipes:
         raise ExtractError("the engine 'ray' builds backbones on every node: give their names, or a Recipe")
-    built = tuple(recipe.build() if recipe else one for recipe, one in zip(recipes, backbones, strict=True))
+    for recipe in recipes if engine == "ray" else ():
+        device = "" if recipe is None else getattr(recipe.options.get("compute"), "device", "")
+        if device.startswith("cuda:"):
+            raise ExtractError(
+                f"--device {device} with the engine 'ray': each encoder sees one card alone; "
+                "give --device cuda"
+            )
+    if gpus and (engine == "ray" or None in recipes):
+        raise ExtractError(
+            "--gpus is for the engine local, and for backbones given by their names or a Recipe"
+        )
+    led = on_gpus([recipe for recipe in recipes if recipe], gpus) if gpus else recipes
+    built = tuple(recipe.build() if recipe else one for recipe, one in zip(led, backbones, strict=True))
     job = Job(
         clips,
         corpus,
@@ -283,10 +317,18 @@ def prepare(
             f"the backbones take different frames of a clip ({sampling}: {counts}); "
             "it is decoded once for all of them"
         )
-    how = {"workers": workers, "batch_size": batch_size or CLIPS_AT_ONCE, "timeout_s": timeout_s}
+    if reason := fallback(job.backbones):
+        note(reason)
+    how: dict[str, Any] = {
+        "workers": workers,
+        "batch_size": max(batch_size or CLIPS_AT_ONCE, clips_at_once(job.backbones)),
+        "timeout_s": timeout_s,
+        **({"note": note} if engine == "ray" else {}),
+        **({"gpus": tuple(gpus)} if gpus else {}),
+    }
     return finish(
         job=job,
-        engine=partial(run, **how),
+        engine=partial(run_gpus if gpus else run, **how),
         costs=partial(estimate_clips, job, workers=workers or usable_cores()),
     )
 
@@ -300,6 +342,7 @@ def extract(
     sampling: Literal["uniform", "keyframes"] = "uniform",
     engine: Literal["local", "ray"] = "local",
     workers: int | None = None,
+    gpus: Sequence[int] = (),
     batch_size: int | None = None,
     timeout_s: float = 600.0,
     strict: bool = False,
@@ -334,8 +377,12 @@ def extract(
         `local`, or `ray` for a cluster.
     workers
         Decode processes; None is one a usable core.
+    gpus
+        Numbers of GPUs that share the work, a process and a part of the cores each; empty is one process, on
+        the device of the backbones.
     batch_size
-        Rows encoded together; None is 8 clips or 64 texts. No number depends on it.
+        Rows encoded together; None is 8 clips or 64 texts. No number depends on it; on a card it is at least
+        the clips at once of the backbones, whose calls are filled up to that.
     timeout_s
         The longest that decoding one clip may take, in seconds.
     strict
@@ -378,6 +425,7 @@ def extract(
         sampling=sampling,
         engine=engine,
         workers=workers,
+        gpus=gpus,
         batch_size=batch_size,
         timeout_s=timeout_s,
         strict=strict,

@@ -190,18 +190,18 @@ def array_shard(environment: Mapping[str, str]) -> tuple[int, int] | None:
     Raises
     ------
     ExtractError
-        If the array's indices are not evenly spaced: which shard is whose cannot be told then.
+        If the array's indices are not 0 to n-1: `--array=3` is one task of an array that is run again, and
+        nothing says of how many.
     """
     names = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT")
     if not all(name in environment for name in names):
         return None
     task, count = (int(environment[name]) for name in names)
-    step = int(environment.get("SLURM_ARRAY_TASK_STEP", "1"))
     first = int(environment.get("SLURM_ARRAY_TASK_MIN", "0"))
-    last = int(environment.get("SLURM_ARRAY_TASK_MAX", first + step * (count - 1)))
-    if last - first != step * (count - 1) or (task - first) % step:
+    last = int(environment.get("SLURM_ARRAY_TASK_MAX", first + count - 1))
+    if (first, last) != (0, count - 1):
         raise ExtractError(
             f"task {task} of a job array with {count} tasks from {first} to {last} cannot tell its shard: "
-            "say it, as in --shard 3/8, or number the array from 0 without gaps, as in sbatch --array=0-7"
+            f"give it, as in --shard {task}/8, or number the array from 0 without gaps, as in --array=0-7"
         )
-    return (task - first) // step, count
+    return task, count

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from obygaze_features.extraction.decode import DecodedClip
-from obygaze_features.extraction.encode import encode_batch, gpu_busy_s
+from obygaze_features.extraction.encode import Encoder, gpu_busy_s, gpu_record, warm_up
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import DecodePool, usable_cores
 from obygaze_features.extraction.recording import OnCommit, Recording
 from obygaze_features.extraction.report import RunReport
-from obygaze_features.store import Stage
+from obygaze_features.store import ClipResult, Stage
 
 
 def run_local(
@@ -44,15 +44,17 @@ def run_local(
     """
     workers = workers or usable_cores()
     report = RunReport(engine="local")
+    if clip_ids:
+        warm_up(job.backbones)
     busy_before = gpu_busy_s(job.backbones)
     with Recording(stage, report, on_commit) as recording, DecodePool(workers, timeout_s) as pool:
         decoded = pool.decode(job.tasks(clip_ids), 2 * workers + batch_size, stopped)
-        for batch in _batches(_timed(decoded, report), batch_size):
-            with _clock(report, "infer_s"):
-                results = encode_batch(job.backbones, batch)
+        batches = _batches(_timed(decoded, report), batch_size)
+        for results in _encoded(Encoder(job.backbones), batches, report):
             if busy_before is not None:
                 report.gpu_busy_s = (gpu_busy_s(job.backbones) or 0.0) - busy_before
             recording.commit(results)
+        report.gpus = gpu_record(job.backbones)
     return report
 
 
@@ -68,6 +70,21 @@ def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedCl
             batch, readable = [], 0
     if batch:
         yield batch
+
+
+def _encoded(
+    encoder: Encoder, batches: Iterator[list[DecodedClip]], report: RunReport
+) -> Iterator[list[ClipResult]]:
+    """Encode batches; on a card the results come one batch later."""
+    for batch in batches:
+        with _clock(report, "infer_s"):
+            results = encoder.push(batch)
+        if results:
+            yield results
+    with _clock(report, "infer_s"):
+        results = encoder.finish()
+    if results:
+        yield results
 
 
 def _timed(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedClip]:

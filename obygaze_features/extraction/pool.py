@@ -55,7 +55,7 @@ class DecodePool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._pool.stop()  # type: ignore[no-untyped-call]
+        self._pool.stop()  # type: ignore[no-untyped-call]  # pebble is not typed
         self._pool.join()
         self._learnt.cleanup()
 
@@ -129,8 +129,13 @@ class _Attempt:
 
 
 def usable_cores() -> int:
-    """Count the cores that this process may use, which under Slurm are fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Count the cores that this process may use; of a Slurm task no more than were asked for.
+
+    Slurm binds tasks to their cores only where its site has set that up.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    given = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
+    return min(cores, int(given)) if given.isdecimal() else cores
 
 
 def _begin(learnt: Path) -> None:

@@ -62,5 +62,7 @@ class Recording:
         self.report.write_s += time.perf_counter() - before
         for result in results:
             setattr(self.report, result.status, getattr(self.report, result.status) + 1)
+            if result.groups:
+                self.report.devices[str(result.source.get("device", "cpu"))] += 1
         self.report.wall_s = self.elapsed_s()
         self._on_commit(self.report, results)

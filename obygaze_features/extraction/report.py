@@ -4,7 +4,7 @@ import resource
 import sys
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 REPORTS = "reports"  # folder of a stage, one file a run
 
@@ -28,7 +28,13 @@ class RunReport:
     n_decoded
         Frames that the decoders decoded, most of them only to reach those sampled.
     gpu_busy_s
-        Seconds that the GPUs, all together, were at work; None without one.
+        Seconds in which the GPUs, all together, had work; None without one. A GPU that two processes share
+        has work for both at once.
+    gpus
+        Model of card -> its compute capability, memory, peak memory in use and libraries, and the clips at
+        once of each backbone at the end; empty without one, and with the engine `ray`.
+    devices
+        How many clips were computed on which model of card, or on `cpu`.
     remarks
         What was noted of clips that nothing is wrong with (HDR, bars, repeated key frames), with how many.
     """
@@ -45,6 +51,8 @@ class RunReport:
     decode_cpu_s: float = 0.0
     n_decoded: int = 0
     gpu_busy_s: float | None = None
+    gpus: dict[str, dict[str, Any]] = field(default_factory=dict)
+    devices: Counter[str] = field(default_factory=Counter)
     remarks: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -59,11 +67,11 @@ class RunReport:
         parts = {"decode": waited, "infer": infer, "write": self.write_s}
         return {name: round(100 * seconds / total, 1) for name, seconds in parts.items()}
 
-    def gpu_idle_percent(self) -> float | None:
-        """Return the share of the run in which the GPU was idle; None without one."""
+    def gpu_busy_percent(self) -> float | None:
+        """Return the share of the run in which the GPU had work; None without one."""
         if self.gpu_busy_s is None:
             return None
-        return round(100 * (1 - self.gpu_busy_s / max(self.wall_s * self.encoders, 1e-9)), 1)
+        return round(100 * self.gpu_busy_s / max(self.wall_s * self.encoders, 1e-9), 1)
 
     def record(self) -> dict[str, object]:
         """Return everything as plain values, for `--json`."""
@@ -74,7 +82,8 @@ class RunReport:
             "clips_per_s": round(self.clips / max(self.wall_s, 1e-9), 3),
             "decoded_frames_per_core_s": round(self.n_decoded / max(self.decode_cpu_s, 1e-9), 1),
             "shares_percent": self.shares(),
-            "gpu_idle_percent": self.gpu_idle_percent(),
+            "gpu_busy_percent": self.gpu_busy_percent(),
+            "devices": dict(sorted(self.devices.items())),
             "peak_memory_mb": round(peak_memory_mb(), 1),
         }
 
@@ -86,11 +95,12 @@ class RunReport:
             speed.append(f"{self.n_decoded / max(self.decode_cpu_s, 1e-9):.0f} decoded frames/s per core")
         else:
             del shares["decode"]
-        idle = self.gpu_idle_percent()
+        busy = self.gpu_busy_percent()
+        cards = [f"{name}, peak {card['peak_memory_mb']:,} MB" for name, card in self.gpus.items()]
         facts = [
             ", ".join(speed),
             ", ".join(f"{name} {percent:g} %" for name, percent in shares.items()),
-            *([] if idle is None else [f"GPU idle {idle:g} %"]),
+            *([] if busy is None else [", ".join([f"GPU had work {busy:g} %", *cards])]),
             f"peak memory {peak_memory_mb():.0f} MB",
         ]
         return f"{self.clips} {unit}s in {self.wall_s:.1f} s ({'; '.join(facts)})"

@@ -24,13 +24,17 @@ class Stop:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Turn the first SIGINT or SIGTERM into a wish to stop; a second one acts as it did before."""
+    """Turn SIGINT and SIGTERM into a wish to stop; a second SIGINT acts as it did before.
+
+    A second SIGTERM changes nothing: schedulers send several for one wish, to the script and to all below it.
+    """
     stop = Stop()
     before = {wanted: signal.getsignal(wanted) for wanted in (signal.SIGINT, signal.SIGTERM)}
 
     def ask(number: int, _: FrameType | None) -> None:
-        stop.signal = signal.Signals(number)
-        signal.signal(number, before[stop.signal])
+        stop.signal = stop.signal or signal.Signals(number)
+        if number == signal.SIGINT:
+            signal.signal(number, before[signal.SIGINT])
 
     for wanted in before:
         signal.signal(wanted, ask)

@@ -19,12 +19,17 @@ from .codebook import (
 from .importers import (
     Film,
     Imported,
+    Part,
     import_film,
     import_folder,
     import_images,
     import_mediaeval15,
     import_mobygaze,
     import_obygaze12,
+    read_parts,
+    shots_bytes,
+    shots_file,
+    window_of_model,
 )
 from .manifest import Manifest, codebook_file, holds_codebook, read_manifest, write_manifest
 from .policies import LabelPolicy, apply_policy, policies_of
@@ -48,6 +53,7 @@ __all__ = [
     "Manifest",
     "ManifestError",
     "PairAgreement",
+    "Part",
     "Projection",
     "Scale",
     "Statistics",
@@ -72,8 +78,12 @@ __all__ = [
     "policies_of",
     "project",
     "read_manifest",
+    "read_parts",
     "read_texts",
+    "shots_bytes",
+    "shots_file",
     "statistics",
+    "window_of_model",
     "windows",
     "write_manifest",
 ]

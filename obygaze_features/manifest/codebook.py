@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from obygaze_features.errors import ManifestError
 
@@ -24,6 +24,8 @@ from .codebook_parts import (
 )
 from .codebook_toml import parts_of, record_of, toml_of
 from .table import text_of
+
+Part = TypeVar("Part", Task, Scale)
 
 __all__ = [
     "BUILTIN",
@@ -158,7 +160,7 @@ class Codebook:
         return name
 
     def level_spelled(self, text: str) -> str:
-        """Find a level's name from its name, title or synonym, whatever the case and blanks."""
+        """Find a level's name from its name, title or synonym; case and blanks are ignored."""
         level = self._level_spellings.get(plain(text))
         return level if level is not None else self.level_named(text)
 
@@ -175,7 +177,7 @@ class Codebook:
         return name
 
     def concept_spelled(self, text: str) -> str:
-        """Find a concept's name from its name or synonym, whatever the case and blanks."""
+        """Find a concept's name from its name or synonym; case and blanks are ignored."""
         concept = self._concept_spellings.get(plain(text))
         return concept if concept is not None else self.concept_named(text)
 
@@ -187,10 +189,7 @@ class Codebook:
         ManifestError
             If there is no such task; the message suggests the nearest one.
         """
-        for task in self.tasks:
-            if task.name == name:
-                return task
-        raise self._unknown("task", name, {plain(task.name): task.name for task in self.tasks})
+        return self._find("task", self.tasks, name)
 
     def scale(self, name: str) -> Scale:
         """Find a scale by its name.
@@ -200,10 +199,7 @@ class Codebook:
         ManifestError
             If there is no such scale; the message suggests the nearest one.
         """
-        for scale in self.scales:
-            if scale.name == name:
-                return scale
-        raise self._unknown("scale", name, {plain(scale.name): scale.name for scale in self.scales})
+        return self._find("scale", self.scales, name)
 
     def record(self) -> dict[str, Any]:
         """Return the codebook as plain values, in the keys of its file, without what is empty or default."""
@@ -217,6 +213,12 @@ class Codebook:
         """Hash the record as JSON with sorted keys and without blanks: SHA-256, hexadecimal."""
         canonical = json.dumps(self.record(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
+
+    def _find(self, kind: str, things: Sequence[Part], name: str) -> Part:
+        for thing in things:
+            if thing.name == name:
+                return thing
+        raise self._unknown(kind, name, {plain(thing.name): thing.name for thing in things})
 
     def _unknown(self, kind: str, text: str, known: Mapping[str, str], column: str = "") -> ManifestError:
         hint = suggestion(text, known) or f" (it has no {kind}s)"

@@ -19,7 +19,7 @@ class Level:
     Parameters
     ----------
     name
-        The word that stands in manifests.
+        The name in manifests.
     title
         The name in full, for people; also accepted as a spelling.
     label
@@ -57,7 +57,7 @@ class Concept:
     Parameters
     ----------
     name
-        The word that stands in manifests.
+        The name in manifests.
     group
         Heading that the concept belongs under, if there are several.
     visual

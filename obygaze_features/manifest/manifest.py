@@ -102,7 +102,7 @@ class Manifest:
     def digest(self) -> str:
         """Hash the canonical CSV bytes: SHA-256, hexadecimal.
 
-        They hold the codebook's name; what the codebook says has a digest of its own, `codebook.digest()`.
+        They hold the codebook's name; its content has a digest of its own, `codebook.digest()`.
         """
         return hashlib.sha256(canonical_bytes(self.clips, self.codebook)).hexdigest()
 
@@ -126,7 +126,7 @@ KNOWN_FILES: Mapping[str, tuple[frozenset[str], str]] = {
         "manifest import mediaeval15 {path} --out mediaeval15.csv",
     ),
 }
-"""Tables that are often taken for manifests: what they are, columns that tell, and the command to use."""
+"""Tables often taken for manifests: their kind, the columns that identify them, the command to use."""
 
 
 def read_manifest(path: str | Path) -> Manifest:
@@ -166,7 +166,7 @@ def read_manifest(path: str | Path) -> Manifest:
 def _refuse_known_file(path: Path) -> None:
     """Name the importer of a file that is no manifest yet."""
     header = text_of(path).partition("\n")[0].strip().split(delimiter_of(path))
-    if "clip_id" in header:
+    if set(FIELDS) <= set(header):
         return
     for what, (columns, command) in KNOWN_FILES.items():
         if columns <= set(header):

@@ -1,4 +1,4 @@
-"""Text tables, read with the line and column of whatever is wrong with them."""
+"""Read text tables; errors name the line and column."""
 
 import csv
 import io
@@ -38,7 +38,7 @@ class Table:
 
 
 class Problems:
-    """What is wrong with a file: collected, then the first few told in one line with a count of the rest."""
+    """Collect the problems of a file; the error names the first few and counts the rest."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

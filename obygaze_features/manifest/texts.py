@@ -29,7 +29,7 @@ class TextList:
     rows: tuple[tuple[str, str], ...]
 
     def digest(self) -> str:
-        """Hash the rows as a CSV table of text_id and text, whatever the file looked like: SHA-256."""
+        """Hash the rows as a CSV table of text_id and text, independent of the file's format: SHA-256."""
         lines = (table_line(row) for row in (COLUMNS[0], *self.rows))
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 

@@ -8,26 +8,13 @@ from typing import Any
 
 import numpy as np
 import zarr
+from fastcrc.crc32 import iscsi as crc32c
 from numpy.typing import NDArray
 from zarr.codecs import BytesCodec, Crc32cCodec, VLenUTF8Codec, ZstdCodec
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store.format import ARRAYS, block_rows
 from obygaze_features.store.store_files import PIECE, FolderFiles, StoreFiles, gone
-
-# fastcrc takes the checksum twice as fast as google-crc32c, which zarr brings along (docs/decisions.md); the
-# numbers are the same, and a store can be read with either.
-try:
-    from fastcrc.crc32 import iscsi as _crc32c
-except ImportError:
-    from google_crc32c import extend
-
-    def _crc32c(data: bytes | memoryview, initial: int | None = None) -> int:  # type: ignore[misc]
-        return int(extend(initial or 0, np.frombuffer(data, np.uint8)))
-
-
-crc32c = _crc32c
-"""CRC-32C of bytes, going on from that of those before them: the checksum at the end of every chunk."""
 
 _BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 _CRC32C = {"name": "crc32c"}

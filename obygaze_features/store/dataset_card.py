@@ -88,6 +88,9 @@ def readme(facts: Facts) -> str:
     if about["parent"]:
         lines.append(f"- Grown from the store with fingerprint {about['parent']}")
     lines += [f"- Merged with the store with fingerprint {other}" for other in about.get("merged_with", ())]
+    lines += [
+        f"- {clips} {facts.rows} computed on {name}" for name, clips in about.get("devices", {}).items()
+    ]
     for name, provenance, arrays in facts.groups:
         lines += [
             "",

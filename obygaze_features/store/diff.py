@@ -17,7 +17,7 @@ Contrasts = tuple[tuple[str, str, str], ...]
 """Dotted fields with the values in the first and in the second store, as JSON."""
 
 TOLD = ("status", "reason", "movie", "start_s", "end_s", "source", "text")
-"""What is told of a clip beside its features."""
+"""Fields of a clip that are compared beside its features."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class ArrayDiff:
 
 @dataclass(frozen=True)
 class StoreDiff:
-    """All that differs between two stores; `equal` if nothing does.
+    """The differences between two stores; `equal` if there are none.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
 
 
 def in_words(found: StoreDiff, first: str, second: str, *, most: int = 5) -> list[str]:
-    """Tell a difference, a line for each, naming at most so many clips."""
+    """Describe the differences, one line each, naming at most `most` clips."""
 
     def values(field: str, here: str, there: str) -> str:
         return f"{field} is {clipped(here)} in {first}, {clipped(there)} in {second}"

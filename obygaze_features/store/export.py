@@ -182,7 +182,7 @@ def _bytes(group: Group, arrays: Sequence[str], clips: int) -> int:
 def _new_file(path: Path, size: int) -> Iterator[h5py.File]:
     """Write an HDF5 file that must not exist; it appears when it is whole. Same data, same bytes.
 
-    HDF5 may crash the process when the disk or a quota is full while it writes, so the room is had before.
+    HDF5 may crash the process when the disk or a quota is full, so the space is reserved first.
     """
     work = path.with_name(path.name + PARTIAL_SUFFIX)
     if path.exists():
@@ -206,7 +206,7 @@ def _new_file(path: Path, size: int) -> Iterator[h5py.File]:
 
 
 def _reserve(path: Path, size: int) -> None:
-    """Have so much room given, which a quota or a limit may refuse though the disk has it."""
+    """Reserve disk space; a quota or limit may refuse it although the disk has it."""
     if not hasattr(os, "posix_fallocate"):
         return  # not on every system
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)

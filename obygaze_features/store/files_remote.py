@@ -66,9 +66,16 @@ def open_url(url: str) -> StoreFiles:
 
 
 def connect(url: str) -> "ObjectStore":
-    """Make the client for everything below a URL; no request is sent yet."""
-    from obstore.exceptions import BaseError  # noqa: PLC0415 - obygaze[remote]
-    from obstore.store import HTTPStore, S3Store  # noqa: PLC0415 - obygaze[remote]
+    """Make the client for everything below a URL; no request is sent yet.
+
+    Raises
+    ------
+    StoreError
+        If the URL cannot be one, or obstore is not installed.
+    """
+    with _extra(url):
+        from obstore.exceptions import BaseError  # noqa: PLC0415 - obygaze[remote]
+        from obstore.store import HTTPStore, S3Store  # noqa: PLC0415 - obygaze[remote]
 
     waits: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
     # No limit for a whole file: a shard may take long. `read_timeout` is for a server that says nothing.
@@ -80,6 +87,17 @@ def connect(url: str) -> "ObjectStore":
         return HTTPStore.from_url(url, client_options=client, retry_config=waits)
     except (BaseError, ValueError) as error:
         raise StoreError(f"{url}: {_line(error)}") from None
+
+
+@contextmanager
+def _extra(url: str) -> Iterator[None]:
+    """Name the extra to install where a client's library is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise StoreError(
+            f"{url}: this needs {error.name}; install it with: pip install 'obygaze[remote]'"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -120,7 +138,7 @@ class HttpFiles:
             return result.bytes().to_bytes()
 
     def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
-        """Read the beginning of a file into a buffer; nothing else is held, whatever the server sends."""
+        """Read the beginning of a file into a buffer; nothing else is held in memory."""
         at, rest = 0, b""
         for block in self.stream(name):
             taken = min(len(block), len(buffer) - at)
@@ -285,10 +303,11 @@ class HubFiles:
 def open_hub(url: str) -> HubFiles:
     """Find a store on the Hub and pin the commit that its revision is now."""
     place = place_of(url)
+    with _extra(url):
+        from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
+
     if _PINNED.fullmatch(place.commit):
         return place
-    from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
-
     with asking_hub(url):
         commit = HfApi().dataset_info(place.repository, revision=place.commit or None).sha
     if not commit or not _PINNED.fullmatch(commit):
@@ -346,9 +365,10 @@ def _hub_line(error: BaseException) -> str:
 def push_to_hub(source: FolderFiles, url: str) -> str:
     """Upload a store into a dataset repository, its lists of digests last; return its place, with the commit.
 
-    The library skips what is there already, so that a push that was stopped goes on.
+    The library skips what is there already, so that a stopped push resumes.
     """
-    from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
+    with _extra(url):
+        from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
 
     place = place_of(url)
     if place.commit:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 Status = Literal["ok", "partial", "failed"]
 
 STATUSES: Final = ("missing", "ok", "partial", "failed")
-"""What became of a clip; the index is the code in the `status` arrays."""
+"""Status of a clip; the index is the code in the `status` arrays."""
 
 DONE: Final = ("ok", "partial")
 """The statuses whose rows hold features."""

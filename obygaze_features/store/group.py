@@ -123,13 +123,14 @@ class Group:
         Parameters
         ----------
         manifest
-            A manifest, for the columns `level` and one a concept of its codebook (true where it is marked).
+            A manifest, for the column `level` and one column per concept of its codebook.
 
         Returns
         -------
         DataFrame
             Columns clip, movie, start_s, end_s, then level and concepts, then the features f0, f1, ...
-            (``frame.loc[:, "f0":]``). `attrs["left_out"]` counts the clips without a row, by reason.
+            (``frame.loc[:, "f0":]``). A concept is a nullable boolean: whether it is marked, missing (NA) for
+            clips that nobody annotated. `attrs["left_out"]` counts the clips without a row, by reason.
 
         Raises
         ------
@@ -198,7 +199,7 @@ class Group:
 
     @cached_property
     def text(self) -> tuple[str, ...] | None:
-        """What the rows are the embeddings of, whatever their status; None where they are clips."""
+        """The text of every row, whatever its status; None in a store of clips."""
         return tuple(str(text) for text in self.raw("text")) if "text" in self._arrays else None
 
     @cached_property
@@ -293,7 +294,7 @@ class Group:
             raise gone(self._files, name) from None
 
     def _check_chunk(self, name: str, array: zarr.Array[Any], row: int) -> None:
-        """Refuse metadata whose chunk is larger than the object it is in, likewise."""
+        """Refuse metadata whose chunk is larger than the stored object."""
         block = (array.shards or array.chunks)[0]
         place = "/".join(["c", str(row // block), *["0"] * (array.ndim - 1)])
         needed = math.prod(array.chunks) * np.dtype(array.dtype).itemsize

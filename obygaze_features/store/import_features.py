@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from obygaze_features.store.format import (
     FEATURE_ARRAYS,
     IMPORTING_SUFFIX,
     TIME_ARRAYS,
+    Status,
 )
 from obygaze_features.store.import_sources import Arrays, Piece
 from obygaze_features.store.provenance import unknown_provenance, validate_licence
@@ -223,4 +224,4 @@ def _result(clip: str, piece: Piece, kind: GroupSpec, declared: Declared) -> Cli
                 f"found {what}"
             )
     features = {kind.name: ClipFeatures(times, indices, arrays)}
-    return ClipResult(clip, piece.status, piece.reason, groups=features)  # type: ignore[arg-type]
+    return ClipResult(clip, cast("Status", piece.status), piece.reason, groups=features)

@@ -38,7 +38,7 @@ class Piece:
     load
         Reads its arrays by name; a single array's name does not matter.
     status, reason
-        What became of the clip, if that is known.
+        Status of the clip, if known.
     """
 
     where: str
@@ -166,7 +166,7 @@ def refuse_giants(size: int, where: str) -> None:
 def hdf5_pieces(path: Path) -> Iterator[tuple[dict[str, Piece], dict[str, str]]]:
     """Open an HDF5 file with one group per clip; yield path -> features, and the file's own texts.
 
-    A group that was exported says in its attributes which clip it is, and what became of it.
+    An exported group has its clip and status in its attributes.
 
     Raises
     ------

@@ -26,7 +26,7 @@ from obygaze_features.store.import_sources import (
 )
 
 ID_NAMES = ("clip_id", "clip_ids", "id", "ids")
-"""What the column or the array of ids is called where --ids does not say it."""
+"""Names of the column or array of ids where --ids is not given."""
 
 NO_FEATURES = frozenset(
     {"movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "status", "reason"}
@@ -184,7 +184,7 @@ def _npy(path: Path, ids: str | None) -> Iterator[Found]:
 def _npz(path: Path, ids: str | None) -> Iterator[Found]:
     try:
         with path.open("rb") as opened, np.lib.npyio.NpzFile(opened, allow_pickle=False) as file:
-            for member in file.zip.infolist():  # type: ignore[union-attr]
+            for member in file.zip.infolist() if file.zip else ():
                 _refuse_bomb(member, path)
             arrays = {name: file[name] for name in file.files}
     except StoreError:
@@ -354,10 +354,11 @@ def _row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:
 def _load_npy(path: Path) -> NDArray[Any]:
     """Map a .npy file; nothing is unpickled."""
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+        matrix: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (*NOT_NPY, OSError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise StoreError(f"{path}: not a readable .npy file ({said})") from error
+    return matrix
 
 
 def _texts(values: NDArray[Any], where: object) -> list[str]:

@@ -90,7 +90,7 @@ def frame_of(
     Parameters
     ----------
     clips
-        What became of each of the N clips.
+        Status and origin of each of the N clips.
     where
         What messages call the group.
 
@@ -117,13 +117,19 @@ def frame_of(
         for concept in labels.codebook.concept_names:
             if concept in {*columns, *features}:
                 raise StoreError(f"{where}: the concept {concept!r} has the name of another column")
-            columns[concept] = np.array([concept in clip.concepts for clip in own], dtype=np.bool_)
+            marked = [concept in clip.concepts if _annotated(clip) else None for clip in own]
+            columns[concept] = pd.array(marked, dtype="boolean")
     frame = pd.concat(
         [pd.DataFrame(columns), pd.DataFrame(X[rows], columns=features)],
         axis="columns",
     )
     frame.attrs["left_out"] = dict(sorted(Counter(left_out.values()).items()))
     return frame
+
+
+def _annotated(clip: LabelledClip) -> bool:
+    """Return whether anybody annotated a clip: without a level and without concepts, nothing is known."""
+    return clip.level is not None or bool(clip.concepts)
 
 
 def _left_out(clip: StoredClip, labels: Labels | None) -> str | None:
@@ -145,8 +151,8 @@ def dataset_of(
     """
     try:
         import xarray as xr  # noqa: PLC0415 - optional
-        from xarray.backends import BackendArray  # noqa: PLC0415
-        from xarray.core import indexing  # noqa: PLC0415
+        from xarray.backends import BackendArray  # noqa: PLC0415 - optional
+        from xarray.core import indexing  # noqa: PLC0415 - optional
     except ImportError as error:
         raise StoreError(NO_XARRAY) from error
 

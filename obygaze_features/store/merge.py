@@ -4,11 +4,20 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import alone_in, sha256_of
 from obygaze_features.store.arrays import row_bytes
-from obygaze_features.store.format import COMMIT_GROUP, DONE, MERGING_SUFFIX, STATUSES, TABLE, TIME_ARRAYS
+from obygaze_features.store.format import (
+    COMMIT_GROUP,
+    DONE,
+    MERGING_SUFFIX,
+    STATUSES,
+    TABLE,
+    TIME_ARRAYS,
+    Status,
+)
 from obygaze_features.store.group import Group, rows_of
 from obygaze_features.store.growth import array_specs, joined
 from obygaze_features.store.provenance import (
@@ -176,7 +185,7 @@ def _owners(stores: Sequence[Store]) -> dict[str, tuple[StoredClip, int]]:
 
 
 def _apart(a: StoredClip, b: StoredClip) -> str:
-    """Name what differs between two rows of the same clip; a missing one has but its span and its text."""
+    """Name what differs between two rows of the same clip; a missing one has only its span and text."""
     fields = ["movie", "start_s", "end_s", "text"]
     if _MISSING not in (a.status, b.status):
         fields += ["status", "reason", "source"]
@@ -209,7 +218,7 @@ def _group_spec(groups: Sequence[Group]) -> GroupSpec:
 
 
 def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
-    """Return what all stores say of the corpus; no digest of a manifest holds for clips of several."""
+    """Return the corpus fields common to all stores; a manifest's digest does not hold for several."""
     said = [dict(store.attributes["corpus"]) for store in stores]
     common = {
         key: value
@@ -260,4 +269,5 @@ def _results(store: Store, rows: Sequence[int]) -> Iterator[ClipResult]:
                 )
                 for name in store
             }
-        yield ClipResult(clip.clip_id, clip.status, clip.reason, clip.source, features)  # type: ignore[arg-type]
+        # What is missing is not copied.
+        yield ClipResult(clip.clip_id, cast("Status", clip.status), clip.reason, clip.source, features)

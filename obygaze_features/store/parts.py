@@ -15,6 +15,7 @@ from threading import Lock, local
 
 import msgspec
 import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
 
 from obygaze_features.io import (
     PARTIAL_SUFFIX,
@@ -25,7 +26,6 @@ from obygaze_features.io import (
     sync,
     write_all,
 )
-from obygaze_features.store.arrays import crc32c
 from obygaze_features.store.format import ARRAYS, FEATURES, block_rows
 from obygaze_features.store.journal import SHA256_HEX, UNREADABLE, JournalEntry
 from obygaze_features.store.records import GroupSpec, StoredClip

@@ -66,14 +66,28 @@ class Preset(Struct, kw_only=True):
     order: Any
 
 
-class Sampling(Struct, kw_only=True):
-    """Which frames are taken, and how many."""
+class ImportedSampling(Struct, kw_only=True):
+    """Which frames were taken, as far as it is known, and how many."""
 
-    policy: SomeText
+    policy: SomeText | None
     n: Count | None
 
 
-class Decoder(Struct, kw_only=True):
+class Sampling(ImportedSampling, kw_only=True):
+    """Which frames are taken, and how many."""
+
+    policy: SomeText
+
+
+class ImportedDecoder(Struct, kw_only=True):
+    """What decoded the videos, as far as it is known."""
+
+    av: SomeText | None
+    ffmpeg: SomeText | None
+    on_damage: SomeText | None
+
+
+class Decoder(ImportedDecoder, kw_only=True):
     """Versions of what decoded the videos, and what it does with damaged ones."""
 
     av: SomeText
@@ -81,18 +95,26 @@ class Decoder(Struct, kw_only=True):
     on_damage: SomeText
 
 
-class Compute(Struct, kw_only=True):
+class ImportedCompute(Struct, kw_only=True):
+    """How the numbers were computed, as far as it is known."""
+
+    dtype: SomeText | None
+    autocast: Text | None
+    attention: Text | None
+    tf32: Flag | None
+    device: SomeText | None
+
+
+class Compute(ImportedCompute, kw_only=True):
     """How the numbers were computed."""
 
     dtype: SomeText
-    autocast: Text | None
-    attention: Text | None
     tf32: Flag
     device: SomeText
 
 
-class Provenance(Struct, kw_only=True):
-    """Where the features of a group come from; other fields may be added and are kept."""
+class ImportedProvenance(Struct, kw_only=True):
+    """The provenance of imported features, in which more fields may be null (unknown)."""
 
     name: Name
     head: Text | None
@@ -101,10 +123,10 @@ class Provenance(Struct, kw_only=True):
     weights_sha256: Hex64 | None
     architecture: Object
     preset: Preset
-    sampling: Sampling
-    decoder: Decoder
-    compute: Compute
-    software: Versions
+    sampling: ImportedSampling
+    decoder: ImportedDecoder
+    compute: ImportedCompute
+    software: Versions | None
     commit: Hex40 | None
     licence: Licence
     citation: Text
@@ -115,35 +137,13 @@ class Provenance(Struct, kw_only=True):
     """The features were extracted with another tool."""
 
 
-class ImportedSampling(Sampling, kw_only=True):
-    """Which frames were taken, as far as it is known."""
+class Provenance(ImportedProvenance, kw_only=True):
+    """Where the features of a group come from; other fields may be added and are kept."""
 
-    policy: SomeText | None  # type: ignore[assignment]
-
-
-class ImportedDecoder(Decoder, kw_only=True):
-    """What decoded the videos, as far as it is known."""
-
-    av: SomeText | None  # type: ignore[assignment]
-    ffmpeg: SomeText | None  # type: ignore[assignment]
-    on_damage: SomeText | None  # type: ignore[assignment]
-
-
-class ImportedCompute(Compute, kw_only=True):
-    """How the numbers were computed, as far as it is known."""
-
-    dtype: SomeText | None  # type: ignore[assignment]
-    tf32: Flag | None  # type: ignore[assignment]
-    device: SomeText | None  # type: ignore[assignment]
-
-
-class ImportedProvenance(Provenance, kw_only=True):
-    """The provenance of imported features, in which more fields may be null, which says unknown."""
-
-    sampling: ImportedSampling
-    decoder: ImportedDecoder
-    compute: ImportedCompute
-    software: Versions | None  # type: ignore[assignment]
+    sampling: Sampling
+    decoder: Decoder
+    compute: Compute
+    software: Versions
 
 
 class Corpus(Struct, kw_only=True):
@@ -241,7 +241,7 @@ def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = Fals
 
 
 def validate_corpus(corpus: Mapping[str, object]) -> dict[str, object]:
-    """Check what is said of the corpus (`name`, perhaps `manifest_sha256`, others) and return plain JSON."""
+    """Check the fields of a corpus (`name`, perhaps `manifest_sha256`, others) and return plain JSON."""
     found = plain(corpus, "corpus")
     if not isinstance(found, dict):
         raise StoreError(f"corpus: expected an object, found {type(corpus).__name__}")
@@ -250,7 +250,7 @@ def validate_corpus(corpus: Mapping[str, object]) -> dict[str, object]:
 
 
 def unknown_provenance() -> dict[str, Any]:
-    """Return the provenance of imported features of which nothing was declared: null says unknown.
+    """Return the provenance of imported features without any declaration: null means unknown.
 
     `name` and the marks are left out.
     """

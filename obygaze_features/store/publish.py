@@ -78,7 +78,7 @@ def card_files(
 
 
 def _facts(store: Store, licence: str, citation: str) -> Facts:
-    """Gather what a card tells of a sealed store, under this licence and citation."""
+    """Gather the facts of a sealed store's card, under this licence and citation."""
     statuses = [clip.status for clip in store.clips]
     groups = []
     for name in store:
@@ -180,7 +180,7 @@ def _folder(store: Place) -> FolderFiles:
 
 
 def _order(name: str) -> tuple[int, str]:
-    """Put first what is read first."""
+    """Order the files by when they are read."""
     ranks = {ROOT: 0, TABLE: 2}
     return ranks.get(
         name, 1 if not name.startswith(PAYLOAD) else 3 if name.endswith(ZARR_METADATA) else 4
@@ -279,7 +279,7 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = No
 
 
 def journal_path(source: FolderFiles, url: str) -> Path:
-    """Return where it is noted what is at a URL already: beside the store, which itself never changes."""
+    """Return the journal of a push: beside the store, which itself never changes."""
     name = f"{source.path.name}.pushing-{hashlib.sha256(url.encode()).hexdigest()[:16]}.jsonl"
     return source.path.absolute().with_name(name)
 

@@ -22,7 +22,7 @@ _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # a text may have several lines
 
 
 def one_line(text: str, what: str) -> str:
-    """Return a text that fits a line of a table, or raise a StoreError that says what it was."""
+    """Return a text of one line, or raise a StoreError that names the field."""
     if _CONTROL.search(text):
         raise StoreError(f"{what}: {text!r} should be one line of text without control characters")
     return text
@@ -155,7 +155,7 @@ class ClipFeatures:
 
 @dataclass(frozen=True)
 class ClipResult:
-    """What became of one clip.
+    """The result of one clip.
 
     Attributes
     ----------
@@ -164,7 +164,8 @@ class ClipResult:
     reason
         One line for a person; required unless ok.
     source
-        What is known of the file: bytes, duration_s, sha256; each may be left out.
+        What is known of the file: bytes, duration_s, sha256; and of the run: device, the card that computed
+        the features (left out of a CPU's). Each may be left out.
     groups
         Group name -> features; all groups of the stage, or none when failed.
     """
@@ -195,9 +196,10 @@ def _source(source: Mapping[str, object], where: str) -> dict[str, object]:
             and not isinstance(value, bool)
             and bool(np.isfinite(value)),
             "sha256": fits(value, Hex64),
+            "device": isinstance(value, str) and bool(value),
         }.get(name)
         if good is None:
-            raise StoreError(f"{where}, source: {name!r} is not one of bytes, duration_s, sha256")
+            raise StoreError(f"{where}, source: {name!r} is not one of bytes, duration_s, sha256, device")
         if not good:
             raise StoreError(f"{where}, source: {name} {value!r} is not what it should be")
     return plain

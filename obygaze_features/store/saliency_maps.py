@@ -69,7 +69,7 @@ def with_means(
 
 
 def check_maps_free(path: Path, *, force: bool) -> None:
-    """Refuse to replace maps unless forced, and whatever is not maps always.
+    """Refuse to replace maps unless forced, and always refuse anything else.
 
     Raises
     ------

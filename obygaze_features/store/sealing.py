@@ -50,6 +50,7 @@ from obygaze_features.store.parts import (
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.records import GroupSpec, StoredClip, clips_csv_bytes, one_line
 from obygaze_features.store.rows import Consumption, may_punch
+from obygaze_features.store.sights import refuse_holes
 from obygaze_features.store.stage import Stage, read_stage
 from obygaze_features.store.stage_files import parent_clips
 from obygaze_features.store.stage_files import stored_arrays as arrays_of
@@ -111,6 +112,7 @@ def seal(
     licence: str,
     citation: str = "",
     allow_missing: bool = False,
+    max_failed: int | None = None,
     parent: str | None = None,
     merged_with: Sequence[str] = (),
     consume: bool = False,
@@ -131,6 +133,8 @@ def seal(
         SPDX expression or NOASSERTION.
     allow_missing
         Seal although clips are still to do; their rows get the status missing.
+    max_failed
+        The most clips that may have failed; None is any number.
     parent
         Fingerprint of the store that this one grew from; None is that which the stage grows, if any.
     merged_with
@@ -145,8 +149,9 @@ def seal(
     Raises
     ------
     StoreError
-        If clips are missing, the destination exists, the disk is too small, or bytes differ from what the
-        journal says; these clips are then marked missing, so that extracting again mends them.
+        If clips are missing, too many have failed, a machine finds videos for want of which clips failed, the
+        destination exists, the disk is too small, or bytes differ from what the journal says; these clips
+        are then marked missing, so that extracting again mends them.
     """
     destination = Path(destination)
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
@@ -166,7 +171,9 @@ def seal(
         "parent": parent,
         **({"merged_with": list(merged_with)} if merged_with else {}),
     }
-    settled = _settled_rows(stage, allow_missing=allow_missing)
+    settled = _settled_rows(stage, allow_missing=allow_missing, max_failed=max_failed)
+    if devices := _devices(settled):
+        about["devices"] = devices
     if consume and (n_writers := stage.n_writers()):
         raise StoreError(f"{stage.path}: {n_writers} process(es) write to it now; wait, or stop them")
     _refuse_other_place(stage, building)
@@ -253,7 +260,7 @@ def _refuse_existing(final: Path) -> None:
         )
 
 
-def _settled_rows(stage: Stage, *, allow_missing: bool) -> _SettledRows:
+def _settled_rows(stage: Stage, *, allow_missing: bool, max_failed: int | None) -> _SettledRows:
     lines = {
         row: [line for line in some if is_done(line)] or some[:1] for row, some in stage.settled().items()
     }
@@ -263,9 +270,23 @@ def _settled_rows(stage: Stage, *, allow_missing: bool) -> _SettledRows:
             f"{stage.path}: {len(missing)} of {len(stage.clips)} clips are still to do, "
             f"the first is {missing[0]}; extract again, or allow missing clips (--allow-missing)"
         )
+    if not allow_missing:
+        refuse_holes(stage, lines)
+    failed = sum(entries[0].status == "failed" for entries in lines.values())
+    if max_failed is not None and failed > max_failed:
+        raise StoreError(
+            f"{stage.path}: {failed} clips have failed, and at most {max_failed} may (--max-failed); "
+            "`obygaze extract` with --retry-failed tries them again"
+        )
     return _SettledRows(
         stage, sorted(range(len(stage.clips)), key=lambda row: stage.clips[row].clip_id), lines
     )
+
+
+def _devices(settled: _SettledRows) -> dict[str, int]:
+    """Count the clips that each model of card computed; a CPU's are not counted."""
+    named = [line.source.get("device") for line, *_ in settled.lines.values() if is_done(line)]
+    return dict(sorted(Counter(str(name) for name in named if name is not None).items()))
 
 
 def _seal_parts(

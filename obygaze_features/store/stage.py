@@ -3,7 +3,7 @@
 A stage may be killed at any moment and resumed. It belongs to one job on one file system and is never shared.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Self
@@ -222,8 +222,17 @@ class Stage:
         settled = self.settled()
         return {self.clips[row].clip_id: settled[row][0] for row in sorted(settled)}
 
-    def missing(self, shard: tuple[int, int] = (0, 1), *, retry_failed: bool = False) -> list[str]:
-        """List the clips of shard (i, n) that are still to do, those with row % n == i, in planned order."""
+    def missing(
+        self,
+        shard: tuple[int, int] = (0, 1),
+        *,
+        retry_failed: bool = False,
+        again: Callable[[JournalEntry], bool] = lambda _: False,
+    ) -> list[str]:
+        """List the clips of shard (i, n) that are still to do, those with row % n == i, in planned order.
+
+        Failed clips are among them if `retry_failed`, or where `again` says so of their line.
+        """
         index, count = shard
         if not 0 <= index < count:
             raise StoreError(f"shard {index}/{count}: expected 0 <= i < n")
@@ -232,7 +241,11 @@ class Stage:
             clip.clip_id
             for row, clip in enumerate(self.clips)
             if row % count == index
-            and (row not in settled or (retry_failed and not is_done(settled[row][0])))
+            and (
+                row not in settled
+                or (retry_failed and not is_done(settled[row][0]))
+                or again(settled[row][0])
+            )
         ]
 
     def damage(self) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def locate(place: Path | str) -> StoreFiles:
 
 
 def resolve(path: Path) -> Path:
-    """Find the folder of a sealed store by its name, with or without version; else say what is there."""
+    """Find the folder of a sealed store by its name, with or without version; else describe what is there."""
     if (path / PLAN).is_file():
         raise StoreError(f"{path}: a staging folder, not a store yet; {_what_is_left(path)}")
     if path.name.endswith(PULLING_SUFFIX):
@@ -196,7 +196,7 @@ class Store:
 
     @cached_property
     def clips(self) -> tuple[StoredClip, ...]:
-        """What became of every clip, in the order of the rows."""
+        """Status and origin of every clip, in the order of the rows."""
         return parse_clips_csv(whole(self.files, TABLE), f"{self.where}/{TABLE}")
 
     def __repr__(self) -> str:
@@ -326,7 +326,8 @@ class ZarrView(ZarrStore):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ZarrView) and other._files is self._files
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return id(self._files)
 
     def __repr__(self) -> str:
         return f"ZarrView({self._files.where!r})"

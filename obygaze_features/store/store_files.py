@@ -163,7 +163,7 @@ def whole(files: StoreFiles, name: str) -> bytes:
 
 
 def guarded(where: str, read: Callable[[], T], *, store: str | None = None) -> T:
-    """Read something; whatever damaged bytes make of it becomes a StoreError that says where.
+    """Read something; turn any error of damaged bytes into a StoreError that names the place.
 
     `store` is what to verify, where it is not `where` itself.
     """
@@ -187,7 +187,7 @@ def fetch_bytes(absent: Mapping[str, str]) -> bytes:
 
 
 def absent_files(files: StoreFiles) -> dict[str, str]:
-    """Return name -> URL of the files that a copy was told to leave out; none if it is whole."""
+    """Return name -> URL of the files that a partial copy leaves out; none if it is whole."""
     try:
         data = files.read(FETCH)
     except (FileNotFoundError, IsADirectoryError):

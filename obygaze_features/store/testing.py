@@ -15,7 +15,7 @@ from obygaze_features.store.stage import Stage, staging_path
 
 
 def toy_provenance(name: str, n_frames: int = 2, **changes: object) -> dict[str, object]:
-    """Say of features that they come from nowhere, in all the words that a store demands."""
+    """Make a provenance with all required fields, of features that come from nowhere."""
     unknown = unknown_provenance()
     return {
         "name": name,

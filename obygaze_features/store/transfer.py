@@ -62,7 +62,7 @@ def wanted_files(
     arrays: Collection[str] | None,
     clips: Collection[str] | None,
 ) -> set[str]:
-    """Choose the files that hold some arrays' rows of some clips, and all that describes them.
+    """Choose the files with some arrays' rows of some clips, and all metadata.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ Count = Callable[[str, int, int], None]
 
 
 def download_file(files: StoreFiles, name: str, partial: Path, said: str, count: Count) -> None:
-    """Fill `partial` with a file of the digest `said`; what is in it already is not asked for again.
+    """Fill `partial` with a file of the digest `said`; bytes that it has are not requested again.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def download_file(files: StoreFiles, name: str, partial: Path, said: str, count:
 
 
 def _append(files: StoreFiles, name: str, file: BinaryIO, said: str, count: Count) -> str:
-    """Read what is in a file, append the rest of what it should be; return the digest of all."""
+    """Read a file's present bytes, append the missing ones; return the digest of all."""
     found = hashlib.sha256()
     file.seek(0)
     while block := file.read(BLOCK):
@@ -171,7 +171,7 @@ FileProgress = Callable[[int, int, int], None]
 
 @dataclass(frozen=True)
 class Downloaded:
-    """What a transfer did: files that came, their bytes, files that were here, files left where they are."""
+    """The result of a transfer: files fetched, their bytes, files already here, files left out."""
 
     path: Path
     files: int

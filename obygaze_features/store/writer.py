@@ -9,11 +9,12 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import encode_line, hold, naming, sha256_of, sync, write_all
-from obygaze_features.store.arrays import all_finite, crc32c, row_view
+from obygaze_features.store.arrays import all_finite, row_view
 from obygaze_features.store.format import COMMIT_GROUP, JOURNALS, ROWS
 from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec

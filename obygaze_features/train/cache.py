@@ -246,7 +246,7 @@ class FrameCache:
                 waiting.popleft()
                 yield entry
         finally:
-            pool.stop()  # type: ignore[no-untyped-call]
+            pool.stop()  # type: ignore[no-untyped-call]  # pebble is not typed
             pool.join()
 
 

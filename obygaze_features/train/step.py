@@ -153,7 +153,7 @@ def compute_gradients(
         local = _nothing(size, batch)
     leaves = [processes.gather(value, items).requires_grad_() for value in local]
     loss = contrastive_loss(network, Embeddings(*leaves))
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()  # type: ignore[no-untyped-call]  # torch does not type it
     mine = processes.share(items)
     wanted = [leaf.grad[mine] for leaf in leaves if leaf.grad is not None]
     for number, part in enumerate(chunks):

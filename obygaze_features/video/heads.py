@@ -16,6 +16,7 @@ from obygaze_features.video.nal import (
 )
 from obygaze_features.video.pictures import (
     is_av1_random_access,
+    is_mpeg12_frame,
     is_mpeg12_random_access,
     is_vp9_key,
     mpeg12_type,
@@ -27,6 +28,9 @@ Packet: TypeAlias = "av.Packet[Any]"
 MPEG12 = frozenset({"mpeg1video", "mpeg2video"})
 INTRA_ONLY = frozenset({"dnxhd", "ffv1", "mjpeg", "prores"})
 """Codecs whose flagged key frames need no other (FFV1 has others, where its coder's state goes on)."""
+
+# Sequence, group and picture headers, and some user data; most packets are ten times larger.
+MPEG_HEAD_BYTES = 1024
 
 SKIPS_UNREFERENCED = MPEG12 | {"h264", "mpeg4"}
 """Codecs of which libavcodec leaves out the pictures that no other refers to, exactly, if told so."""
@@ -98,7 +102,9 @@ def _hevc(packet: Packet, length_size: int) -> Head:
 
 
 def _mpeg12(packet: Packet) -> Head:
-    data = bytes(packet)
+    data = bytes(memoryview(packet)[:MPEG_HEAD_BYTES])
+    if packet.size > MPEG_HEAD_BYTES and not is_mpeg12_frame(data):
+        data = bytes(packet)
     return Head(start=is_mpeg12_random_access(data), kind=mpeg12_type(data))
 
 

@@ -12,6 +12,7 @@ from av.bitstream import BitStreamFilterContext
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
+from obygaze_features.video.av1 import FrameReferences
 from obygaze_features.video.completeness import declared_packets, promised_seconds, truncation
 from obygaze_features.video.errors import UNREADABLE
 from obygaze_features.video.heads import MPEG12, READABLE, Head, head_reader
@@ -39,6 +40,7 @@ class Packets:
     discard: list[bool] = field(default_factory=list)
     key: list[bool] = field(default_factory=list)
     heads: list[Head] = field(default_factory=list)
+    references: FrameReferences = field(default_factory=FrameReferences)
     corrupt: bool = False
     changes: bool = False
     declared: int = 0
@@ -126,6 +128,8 @@ def _gather(source: Source, pictures: Pictures | None) -> Packets:
             packets.heads.append(own)
             packets.corrupt |= packet.is_corrupt
             packets.changes |= packet.has_sidedata("new_extradata")
+            if source.codec == "av1":
+                packets.references.add(bytes(packet))
             if pictures is not None:
                 pictures.add(packet)
         if pictures is not None:
@@ -172,6 +176,7 @@ def _table(source: Source, packets: Packets, vops: Pictures | None) -> PacketTab
         rank=rank,
         random_access=random_access,
         spare=_spare(packets.heads),
+        frames=packets.references.table(),
         shown=shown,
         time_s=time_s,
         key=flagged[shown] if ordered else None,

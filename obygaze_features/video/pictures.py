@@ -9,6 +9,8 @@ Bitstream Specification 0.6, 6.2 (uncompressed header); AV1 is the AV1 Bitstream
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.video.av1 import leb128
+
 VOP_START = b"\x00\x00\x01\xb6"
 VOP_TYPES = "IPBS"
 PICTURE_START = b"\x00\x00\x01\x00"
@@ -44,6 +46,15 @@ def mpeg12_type(data: bytes) -> str:
     return PICTURE_TYPES.get(data[start + 5] >> 3 & 7, "")
 
 
+def is_mpeg12_frame(data: bytes) -> bool:
+    """Whether the first bytes of a packet say all: its first picture is a whole frame, not a field."""
+    start = data.find(PICTURE_START)
+    if start < 0 or start + LONGEST_PICTURE_HEADER > len(data):
+        return False
+    extension = data.find(EXTENSION_START, start, start + LONGEST_PICTURE_HEADER)
+    return extension < 0 or data[extension + 6] & 3 == FRAME_STRUCTURE
+
+
 def is_mpeg12_random_access(data: bytes) -> bool:
     """Return whether a packet has a sequence header, which resets all tables, followed by an I-picture."""
     picture = data.find(PICTURE_START)
@@ -72,7 +83,7 @@ def is_av1_random_access(data: bytes) -> bool:
         header = data[position]
         kind, extended, sized = header >> 3 & 15, bool(header & 4), bool(header & 2)
         position += 1 + extended
-        size, position = _leb128(data, position) if sized else (len(data) - position, position)
+        size, position = leb128(data, position) if sized else (len(data) - position, position)
         if kind == OBU_SEQUENCE_HEADER:
             sequence = True
             # reduced_still_picture_header: frames then have no such first bits
@@ -83,20 +94,6 @@ def is_av1_random_access(data: bytes) -> bool:
             return sequence and position < len(data) and data[position] >> 4 == 1
         position += size
     return False
-
-
-def _leb128(data: bytes, position: int) -> tuple[int, int]:
-    """Read a size in groups of 7 bits, the lowest first, and give the position after it."""
-    value = 0
-    for place in range(8):
-        if position >= len(data):
-            break
-        byte = data[position]
-        position += 1
-        value |= (byte & 127) << 7 * place
-        if byte < 128:
-            break
-    return value, position
 
 
 def display_ranks(types: str) -> NDArray[np.int64]:

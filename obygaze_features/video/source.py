@@ -18,6 +18,7 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
 from obygaze_features.errors import VideoError
+from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.video.errors import UNREADABLE
 
 HEAD_BYTES = 1 << 16
@@ -145,7 +146,7 @@ def check_file(path: Path) -> None:
     try:
         status = path.stat()
     except FileNotFoundError:
-        raise VideoError("there is no such file", path) from None
+        raise VideoError(NO_SUCH_FILE, path) from None
     except OSError as error:
         raise VideoError(f"the file cannot be reached ({error.strerror})", path) from None
     if stat.S_ISDIR(status.st_mode):

@@ -1,11 +1,8 @@
 """Pass 2, the fast way: decode only the packets that the wanted frames need.
 
-A frame needs the packets from the last random access that precedes it both in decoding and in display order,
-up to its own: a frame shown before that picture may refer to what lies before it (an open group of pictures).
 The frames are bit-equal to those of sequential decoding; where anything looks otherwise, `NotSafe` is raised.
 """
 
-from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from itertools import chain
 from typing import Any, Literal
@@ -14,9 +11,9 @@ import av
 import numpy as np
 from av import FFmpegError
 from av.video.frame import VideoFrame
-from numpy.typing import NDArray
 
 from obygaze_features.video.heads import SKIPS_UNREFERENCED
+from obygaze_features.video.needed import left_out, needed_packets, runs, without
 from obygaze_features.video.source import Source, Tally
 from obygaze_features.video.table import PacketTable
 
@@ -46,32 +43,6 @@ class Astray(NotSafe):
     """A seek did not lead to a known packet: the same may be read without seeks."""
 
 
-def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:
-    """Mark the packets that these frames need.
-
-    Parameters
-    ----------
-    table
-        The packets of a stream that is safe to decode sparsely.
-    targets
-        Numbers of frames, in display order.
-
-    Returns
-    -------
-    NDArray[np.bool_]
-        Shape [P], in decoding order.
-    """
-    needed = np.zeros(len(table.pts), np.bool_)
-    starts = np.flatnonzero(table.random_access).tolist()
-    for packet in table.shown[list(targets)].tolist():
-        before = bisect_right(starts, packet) - 1
-        while before >= 0 and table.rank[starts[before]] > table.rank[packet]:
-            before -= 1
-        # Before the first one in display order: all there is to start from is the file's beginning.
-        needed[starts[max(before, 0)] : packet + 1] = True
-    return needed
-
-
 def decode_sparse(
     source: Source, table: PacketTable, targets: Collection[int], tally: Tally, *, seeks: bool = True
 ) -> Iterator[tuple[int, VideoFrame]]:
@@ -95,8 +66,8 @@ def decode_sparse(
     NotSafe
         An error, or a frame that is missing, damaged or out of order: decode sequentially.
     """
-    feed = Feed(source, table, seeks=seeks and table.seekable)
     wanted = {int(table.shown[target]): target for target in targets}
+    feed = Feed(source, table, wanted, seeks=seeks and table.seekable)
     for first, last in runs(needed_packets(table, targets)):
         try:
             yield from _decode_run(feed, Run(source, table, wanted, tally), first, last)
@@ -107,18 +78,10 @@ def decode_sparse(
             raise
 
 
-def runs(needed: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the first and last number of every row of neighbours."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], needed, [False]))))
-    return [(int(first), int(end) - 1) for first, end in edges.reshape(-1, 2)]
-
-
 def _decode_run(feed: "Feed", run: "Run", first: int, last: int) -> Iterator[tuple[int, VideoFrame]]:
     table, context = feed.table, feed.source.context
     others: Literal["NONREF", "DEFAULT"] = "NONREF" if table.codec in SKIPS_UNREFERENCED else "DEFAULT"
-    for number, packet in feed.packets(first, last):
-        if table.spare[number] and number not in run.targets:
-            continue
+    for number, packet in feed.needed(first, last):
         packet.pts, packet.dts = number, None
         context.skip_frame = "DEFAULT" if number in run.targets else others
         yield from run.check(context.decode(packet))
@@ -127,14 +90,37 @@ def _decode_run(feed: "Feed", run: "Run", first: int, last: int) -> Iterator[tup
 
 
 class Feed:
-    """The packets of a file with their numbers in the table, read on or sought."""
+    """The packets of a file that some frames need, with their numbers in the table, read on or sought.
 
-    def __init__(self, source: Source, table: PacketTable, *, seeks: bool) -> None:
+    Parameters
+    ----------
+    source
+        The stream, freshly opened.
+    table
+        Its packets.
+    wanted
+        The packets of the wanted frames.
+    seeks
+        Whether to jump over what nobody needs.
+    """
+
+    def __init__(self, source: Source, table: PacketTable, wanted: Collection[int], *, seeks: bool) -> None:
         self.source = source
         self.table = table
+        self._left_out, self._cuts = left_out(table, wanted)
         self._seeks = seeks
         self._packets = source.unpacked() if table.unpacked else source.packets()
         self._next = 0
+
+    def needed(self, first: int, last: int) -> "Iterator[tuple[int, av.Packet[Any]]]":
+        """Yield some packets in decoding order, without all that no wanted frame needs."""
+        for number, packet in self.packets(first, last):
+            if self._left_out[number]:
+                continue
+            if number in self._cuts:
+                yield number, av.Packet(without(bytes(packet), self._cuts[number]))
+            else:
+                yield number, packet
 
     def packets(self, first: int, last: int) -> "Iterator[tuple[int, av.Packet[Any]]]":
         """Yield some packets in decoding order; each must be the one that the table knows."""

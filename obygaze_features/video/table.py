@@ -27,6 +27,9 @@ class PacketTable:
         Shape [P]: decoding can start here and give exact pictures.
     spare
         Shape [P]: no other picture needs this one, so it is not fed to the decoder unless it is wanted.
+    frames
+        Shape [Q, 10]: the coded frames of packets that may hold several, with their references
+        (`FrameReferences.table`): what no wanted frame refers to is left out. No rows where that isn't known.
     shown
         Shape [L]: packets that are shown, in display order (in decoding order unless `ordered`).
     time_s
@@ -54,6 +57,7 @@ class PacketTable:
     rank: NDArray[np.int64]
     random_access: NDArray[np.bool_]
     spare: NDArray[np.bool_]
+    frames: NDArray[np.int32]
     shown: NDArray[np.int64]
     time_s: NDArray[np.float64]
     key: NDArray[np.bool_] | None

@@ -1,4 +1,4 @@
-"""Cronbach's alpha: do raters of the same items agree with their sum (Cronbach, Psychometrika 1951)."""
+"""Compute Cronbach's alpha, the agreement of raters of the same items with their sum (Cronbach 1951)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Captions of images: from a table, or from a text store and a table of whose captions they are."""
+"""Read captions of images from a table, or from a text store with a table that assigns them to images."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Object-gender co-occurrence: b(o, g) = c(o, g) / (c(o, man) + c(o, woman)) (Zhao et al., EMNLP 2017)."""
+"""Count object-gender co-occurrence, b(o, g) = c(o, g) / (c(o, man) + c(o, woman)) (Zhao et al. 2017)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

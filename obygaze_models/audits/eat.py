@@ -1,4 +1,4 @@
-"""The embedding association test (Wolfe et al., FAccT 2023, eq. 1-2; Caliskan et al., Science 2017)."""
+"""Run embedding association tests (Wolfe et al., FAccT 2023, eq. 1-2; Caliskan et al., Science 2017)."""
 
 import math
 from dataclasses import dataclass

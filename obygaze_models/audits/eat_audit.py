@@ -1,4 +1,4 @@
-"""Make embedding association tests of stores: one row per test."""
+"""Run embedding association tests on stores: one row per test."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

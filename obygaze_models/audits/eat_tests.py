@@ -1,4 +1,4 @@
-"""Which embedding association tests to make: those of the paper's tables, or one's own."""
+"""Define embedding association tests: those of the paper's tables, or one's own."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Embeddings of images or texts, read from a store whose provenance names their space."""
+"""Read embeddings of images or texts from a store whose provenance names their space."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

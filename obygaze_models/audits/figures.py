@@ -1,4 +1,4 @@
-"""Figures of the audits: bars by condition, effect sizes one below the other, saliency maps.
+"""Draw the audits' figures: bars by condition, effect sizes in rows, saliency maps.
 
 Made without a screen; the same numbers give the same bytes.
 """
@@ -23,7 +23,7 @@ OURS, GREY, PRINTED = "#4477aa", "#dddddd", "#ee6677"
 
 
 SERIES = ((OURS, ""), ("#ccbb44", "////"), ("#228833", "...."), ("#aa3377", "xxxx"), ("#66ccee", "||||"))
-"""Colour and hatching of each condition: told apart in print without colours too."""
+"""Colour and hatching of each condition, distinct in print without colours too."""
 
 
 def draw(path: Path, size: tuple[float, float], fill: Callable[[Figure, Axes], None]) -> None:

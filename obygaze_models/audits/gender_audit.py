@@ -1,4 +1,4 @@
-"""Gender Scores of captions: of each as it is, or of both genders in its place."""
+"""Compute Gender Scores of captions, as they are or with both genders put in."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The Gender Score: how far the objects of an image revise the prior of a caption (Sabir & Padró, 2023)."""
+"""Compute the Gender Score: how far an image's objects revise a caption's prior (Sabir & Padró, 2023)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which gender a caption names, and what it would read with the other (Sabir & Padró, 2023)."""
+"""Find the gender that a caption names, and swap it for the other (Sabir & Padró, 2023)."""
 
 import re
 from typing import Literal

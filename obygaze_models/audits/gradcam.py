@@ -1,4 +1,4 @@
-"""Grad-CAM of an image's similarity to a text (Selvaraju et al., 2017; Wolfe et al., FAccT 2023, 4.2).
+"""Compute Grad-CAM of an image's similarity to a text (Selvaraju et al. 2017; Wolfe et al. 2023, 4.2).
 
 Maps are enlarged as PyTorch's `interpolate` does without `align_corners`.
 """
@@ -106,7 +106,7 @@ def linear(x: Array) -> Array:
 def enlarge(picture: Array, size: tuple[int, int], kernel: Kernel = cubic) -> Array:
     """Interpolate a map [h, w] to [H, W]; beyond its edges it goes on as at its edges.
 
-    A cubic map may overshoot below 0 between places; who needs it positive cuts it again.
+    A cubic map may overshoot below 0 between places; cut it again where it must be positive.
     """
     rows, columns = (_weights(n, m, kernel) for n, m in zip(picture.shape, size, strict=True))
     enlarged: Array = rows @ picture @ columns.T

@@ -1,4 +1,4 @@
-"""The heads that turn the last activations into an embedding, and their gradients, written out.
+"""Define the heads that turn the last activations into an embedding, with their gradients.
 
 Stored activations and the head's weights are enough for Grad-CAM: neither the network nor autograd is needed.
 """

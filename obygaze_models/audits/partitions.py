@@ -1,4 +1,4 @@
-"""The permutation null of the embedding association test: every partition counted, or some of them drawn."""
+"""Compute the permutation null of the embedding association test: all partitions, or a random sample."""
 
 import math
 from dataclasses import dataclass

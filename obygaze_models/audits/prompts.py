@@ -1,4 +1,4 @@
-"""The words and templates of Wolfe et al., FAccT 2023, section 4, as prompts."""
+"""List the words and templates of Wolfe et al., FAccT 2023, section 4, as prompts."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -71,7 +71,7 @@ def _with_an(template: str) -> str:
 
 
 def prompt_rows(variant: Variant) -> tuple[dict[str, str], ...]:
-    """List every prompt once, for whoever embeds them: text_id, text, and the list that it is of."""
+    """List every prompt once, to be embedded: text_id, text, and its list."""
     return tuple(
         {"text_id": f"{name}-{place:02}", "text": text, "list": name}
         for name in WORDS

@@ -1,4 +1,4 @@
-"""What the audited papers print: Wolfe et al. 2023, Tables 1 and 2; the poster of Sabir and Padró 2023."""
+"""List the printed numbers of the audited papers: Wolfe et al. 2023, Tables 1 and 2; Sabir and Padró 2023."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ class Totals:
     Attributes
     ----------
     cooc, gender_score
-        Gender -> its count; what the second counts is not said.
+        Gender -> its count; the paper does not define the second.
     object_to_man, object_to_woman
         Object -> its co-occurrence ratio, cut to two decimals.
     """

@@ -1,4 +1,4 @@
-"""Regions of interest in a saliency map, and what of the map lies in them."""
+"""Read regions of interest, and measure the share of a saliency map in each."""
 
 from dataclasses import dataclass
 from pathlib import Path

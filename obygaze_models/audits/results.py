@@ -1,4 +1,4 @@
-"""What an audit found, as a report."""
+"""Turn the results of an audit into a report."""
 
 from collections.abc import Mapping, Sequence
 

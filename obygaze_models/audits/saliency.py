@@ -1,4 +1,4 @@
-"""Saliency maps of stored activations; and how much of any maps lies in regions of interest."""
+"""Compute saliency maps of stored activations, and the share of any maps in regions of interest."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

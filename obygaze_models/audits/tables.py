@@ -1,4 +1,4 @@
-"""Strict reading of the small CSV tables that audits stand on."""
+"""Read the small CSV tables that audits take, strictly."""
 
 import csv
 import io
@@ -98,7 +98,7 @@ def number(path: Path, row: Row, column: str, key: str) -> float:
 
 
 def read_items(path: Path) -> dict[str, Row]:
-    """Read what is said of every item: id -> columns. The id stands in the column item_id, or image_id."""
+    """Read a table of items: id -> columns. The id stands in the column item_id, or image_id."""
     header = columns(path)
     key = "image_id" if "image_id" in header and "item_id" not in header else "item_id"
     return {row[key]: row for row in read_rows(path, [key], unique=[key])}

@@ -1,4 +1,4 @@
-"""How often captions name the emotion that a picture is meant to show (Wolfe et al., FAccT 2023, 4.3)."""
+"""Count how often captions name the emotion that a picture is meant to show (Wolfe et al. 2023, 4.3)."""
 
 import json
 from collections import Counter

@@ -6,6 +6,8 @@ from typing import Literal
 
 import click
 
+from obygaze_features.screen import table
+
 PAPER_LABELS = "the paper protocol's folds are those of the released split files: its --policy is released"
 MOVIES_ARE_PAPERS = "--movies is for the paper protocol; strict leaves one movie out anyway"
 ONLY_CONCEPTS = "--against is for --task concept:NAME: the levels of the clips without the concept"
@@ -77,8 +79,6 @@ def folds(
       obygaze folds obygaze12.csv --protocol paper --task concept:Body \\
           --against EN --json
     """
-    from tabulate import tabulate
-
     from obygaze_features.manifest import LabelPolicy
     from obygaze_models.commands.inputs import read_inputs
     from obygaze_models.obygaze12.fold_list import list_folds
@@ -104,8 +104,7 @@ def folds(
         click.echo(json.dumps(listed.document(), indent=1, ensure_ascii=False))
         return
     headers = ["fold", "train", "validation", "test", "test clips\nin training", "test clips\nin validation"]
-    alignment = ["left"] + ["right"] * 5
-    click.echo(tabulate(listed.rows(), headers, tablefmt="simple", disable_numparse=True, colalign=alignment))
+    click.echo(table(listed.rows(), headers, right=range(1, 6)))
     click.echo()
     click.echo(f"task {learnt.name}, test {asked.name}")
     click.echo(f"protocol {protocol}, label policy {listed.record['policy']}")

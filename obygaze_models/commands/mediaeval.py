@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from obygaze_features.screen import table
 from obygaze_features.store.format import FEATURE_ARRAYS
 
 if TYPE_CHECKING:
@@ -254,8 +255,6 @@ def check(ctx: click.Context, runs: Path, truth: Path, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from tabulate import tabulate
-
     from obygaze_models.tasks.mediaeval15.annotations import read_annotations
     from obygaze_models.tasks.mediaeval15.checks import check_runs
 
@@ -269,7 +268,7 @@ def check(ctx: click.Context, runs: Path, truth: Path, as_json: bool) -> None:
             for run in checked.runs
         ]
         headers = ("subtask", "run", "external data", "coverage", "ties")
-        click.echo(tabulate(rows, headers, tablefmt="simple", disable_numparse=True))
+        click.echo(table(rows, headers))
         for finding in checked.findings:
             click.echo(f"{finding.severity}: {finding.about}: {finding.what}", err=True)
         if checked.ok:

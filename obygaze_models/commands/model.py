@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features.screen import table
+
 if TYPE_CHECKING:
     from obygaze_models.persistence.model_file import ModelFile
 
@@ -37,14 +39,13 @@ def inspect(model: str, as_json: bool) -> None:
     if as_json:
         click.echo(json_text(_document(file)))
     else:
-        for name, value in _lines(file):
-            click.echo(f"{name:<12}{value}")
+        click.echo(table(_lines(file)))
     if notice:
         click.echo(notice, err=True)
 
 
 def _document(file: "ModelFile") -> dict[str, object]:
-    from dataclasses import asdict
+    from msgspec.structs import asdict
 
     listed = {**file.arrays, **file.about}
     shapes = {name: {"dtype": str(array.dtype), "shape": list(array.shape)} for name, array in listed.items()}

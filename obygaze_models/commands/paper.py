@@ -57,94 +57,100 @@ def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     return apply
 
 
-@click.command("all")
-@_options("both")
-def all_(**options: Any) -> None:
+def _command(name: str, protocol: str, text: str) -> click.Command:
+    """Make a command that reproduces a part of the paper from stores."""
+
+    @click.command(name, help=text)
+    @_options(protocol)
+    def run(**options: Any) -> None:
+        _run("all_" if name == "all" else name, **options)
+
+    return run
+
+
+all_ = _command(
+    "all",
+    "both",
     """Reproduce all tables and figures of section 4 and its appendices from STOREs, with an index.md.
 
-    The labels of MANIFEST must have the levels, visual concepts and tasks of ObyGaze12. The papers' printed
-    numbers are shown beside ours if its clips are ObyGaze12's. The same command gives the same bytes, with
-    any number of threads.
+The labels of MANIFEST must have the levels, visual concepts and tasks of ObyGaze12. The papers' printed
+numbers are shown beside ours if its clips are ObyGaze12's. The same command gives the same bytes, with
+any number of threads.
 
-    \b
-    Examples:
-      obygaze paper all obygaze12.csv stores/obygaze12-xclip --out paper
-      obygaze paper all films.csv stores/films --protocol strict --policy raw \\
-          --out paper
-    """
-    _run("all_", **options)
+\b
+Examples:
+  obygaze paper all obygaze12.csv stores/obygaze12-xclip --out paper
+  obygaze paper all films.csv stores/films --protocol strict --policy raw \\
+      --out paper
+""",
+)
 
-
-@click.command()
-@_options("strict")
-def table2(**options: Any) -> None:
+table2 = _command(
+    "table2",
+    "strict",
     """Reproduce Table 2 from STOREs: models, bottlenecks and baselines, beside the published numbers.
 
-    With the LSMDC store, also Table 5. Writes CSV, JSON, Markdown, LaTeX and the underlying predictions.
+With the LSMDC store, also Table 5. Writes CSV, JSON, Markdown, LaTeX and the underlying predictions.
 
-    \b
-    Examples:
-      obygaze paper table2 obygaze12.csv stores/obygaze12-xclip --out table2
-      obygaze paper table2 obygaze12.csv stores/xclip stores/vivit \\
-          --protocol paper --out table2-paper
-    """
-    _run("table2", **options)
+\b
+Examples:
+  obygaze paper table2 obygaze12.csv stores/obygaze12-xclip --out table2
+  obygaze paper table2 obygaze12.csv stores/xclip stores/vivit \\
+      --protocol paper --out table2-paper
+""",
+)
 
-
-@click.command()
-@_options("strict")
-def table4(**options: Any) -> None:
+table4 = _command(
+    "table4",
+    "strict",
     """Reproduce Table 4 from STOREs: 90 pairs of films (paper) or each film left out once (strict).
 
-    \b
-    Examples:
-      obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --out table4
-      obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --protocol both \\
-          --out table4
-    """
-    _run("table4", **options)
+\b
+Examples:
+  obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --out table4
+  obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --protocol both \\
+      --out table4
+""",
+)
 
-
-@click.command()
-@_options("strict")
-def figure3(**options: Any) -> None:
+figure3 = _command(
+    "figure3",
+    "strict",
     """Reproduce Figure 3 from STOREs: detection of each concept against clips without it.
 
-    \b
-    Examples:
-      obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip --out figure3
-      obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip \\
-          --protocol paper --out figure3-paper
-    """
-    _run("figure3", **options)
+\b
+Examples:
+  obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip --out figure3
+  obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip \\
+      --protocol paper --out figure3-paper
+""",
+)
 
-
-@click.command()
-@_options("strict")
-def figure5(**options: Any) -> None:
+figure5 = _command(
+    "figure5",
+    "strict",
     """Reproduce Figure 5 from STOREs: the decision tree on concepts, drawn to four levels.
 
-    \b
-    Examples:
-      obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip --out figure5
-      obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip \\
-          --protocol paper --out figure5-paper
-    """
-    _run("figure5", **options)
+\b
+Examples:
+  obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip --out figure5
+  obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip \\
+      --protocol paper --out figure5-paper
+""",
+)
 
-
-@click.command()
-@_options("strict")
-def figure6(**options: Any) -> None:
+figure6 = _command(
+    "figure6",
+    "strict",
     """Reproduce Figure 6 from STOREs: error analysis of the MLP by concept and level.
 
-    \b
-    Examples:
-      obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip --out figure6
-      obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip \\
-          --protocol both --out figure6
-    """
-    _run("figure6", **options)
+\b
+Examples:
+  obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip --out figure6
+  obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip \\
+      --protocol both --out figure6
+""",
+)
 
 
 @click.command()

@@ -1,9 +1,11 @@
 """`obygaze predict` and `obygaze explain`: apply a saved model to the features of stores."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from obygaze_models.prediction.model import Model
@@ -67,14 +69,17 @@ def predict(
 def _table(scored: "Predicted") -> str:
     """Lay out the columns that fit a terminal; the CSV file has all columns."""
     import pandas as pd
-    from tabulate import tabulate
 
-    shown = ["clip_id", "movie", "start_s", "logit", "p", "p_low", "p_high", "called", "unlike", "flags"]
-    rows = [
-        ["" if pd.isna(cell) else f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row]
-        for row in scored.table[shown].astype(object).itertuples(index=False)
-    ]
-    return tabulate(rows, shown, tablefmt="simple", disable_numparse=True)
+    decimals = {"start_s": 2, "logit": 3, "p": 2, "p_low": 2, "p_high": 2, "unlike": 3}
+    shown = ["clip_id", "start_s", "logit", "p", "p_low", "p_high", "called", "unlike", "flags"]
+
+    def cell(name: str, value: Any) -> str:
+        if pd.isna(value):
+            return ""
+        return f"{value:.{decimals[name]}f}" if name in decimals else str(value)
+
+    columns = [[cell(name, value) for value in scored.table[name].astype(object)] for name in shown]
+    return table(list(zip(*columns, strict=True)), shown, right=range(1, len(shown) - 1))
 
 
 def _notices(scored: "Predicted", model: "Model") -> list[str]:

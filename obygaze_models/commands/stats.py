@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features.screen import table
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -112,10 +114,7 @@ def _show(policy: str, counted: "Statistics", n_read: int, printed: "Mapping[str
 
 
 def _echo_table(rows: list[list[str]], headers: list[str]) -> None:
-    from tabulate import tabulate
-
-    alignment = ["left"] + ["right"] * (len(headers) - 1)
-    click.echo(tabulate(rows, headers, tablefmt="simple", disable_numparse=True, colalign=alignment))
+    click.echo(table(rows, headers, right=range(1, len(headers))))
     click.echo()
 
 

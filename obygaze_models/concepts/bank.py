@@ -1,4 +1,4 @@
-"""A CAV for each concept, and clips as their projections on them."""
+"""Fit a CAV per concept, and project clips on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
@@ -21,8 +21,8 @@ from obygaze_models.models.linear import MOST, ClippedScaler
 Values = Literal["standardised", "distance", "decision"]
 
 
-class ConceptBank(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Fit one CAV a concept, and turn clips into their values on all of them.
+class ConceptBank(TransformerMixin, BaseEstimator):
+    """Fit one CAV per concept, and project clips on all of them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The post-hoc concept bottleneck: features to concepts, then concepts to the label."""
+"""Fit the post-hoc concept bottleneck: features to concepts, then concepts to the label."""
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
@@ -25,7 +25,7 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
 
 
-class ConceptBottleneck(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ConceptBottleneck(ClassifierMixin, BaseEstimator):
     """Classify clips by their concept values only (Yuksekgonul et al., ICLR 2023).
 
     With presences of concepts, `fit` learns a `ConceptBank` first. The head is fitted on cross-fitted values:

@@ -1,4 +1,4 @@
-"""The concept activation vector of one concept."""
+"""Fit the concept activation vector of one concept."""
 
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -22,7 +22,7 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
 
 
-class LinearCAV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LinearCAV(ClassifierMixin, BaseEstimator):
     """Fit a linear concept activation vector: a direction and the threshold on it.
 
     It is the normal of a hyperplane that parts clips with the concept from clips without (Kim et al., ICML

@@ -44,7 +44,7 @@ def fit_hyperplanes(
     Raises
     ------
     ConceptError
-        A concept is in all clips or in none, so that nothing can be told apart; the message names it.
+        A concept is in all clips or in none, so that it cannot be learnt; the message names it.
     """
     for name, column in zip(names, present.T, strict=True):
         refuse_constant(name, column)

@@ -1,4 +1,4 @@
-"""Classifier heads on concept values: a linear model or a tree, with additive scores."""
+"""Define classifier heads on concept values: a linear model or a tree, with additive scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def choice(head: HeadName | BaseEstimator) -> Grid | Threshold:
     return Grid(f"estimator__{parameter}", tuple(values))
 
 
-class Head(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Head(ClassifierMixin, BaseEstimator):
     """Score clips by their concept values, and by a residual in the features if there is one.
 
     Parameters

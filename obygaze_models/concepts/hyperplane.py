@@ -1,4 +1,4 @@
-"""Hyperplanes, the common form of all concept activation vectors."""
+"""Define hyperplanes, the common form of all concept activation vectors."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Ridge regression of a concept's presence, and the same without each group in closed form.
+"""Fit ridge regression of a concept's presence; leave each group out in closed form.
 
 Its direction is a regularised discriminant's; its offset is put midway between the two classes' mean
 projections, so that a rare concept is not called absent everywhere.

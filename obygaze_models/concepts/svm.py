@@ -1,4 +1,4 @@
-"""Linear support vector machines, many at once on one Gram matrix.
+"""Fit many linear support vector machines on one Gram matrix.
 
 Concepts x C x folds are problems on subsets of the same clips: inner products are computed once, and each
 problem is solved on its rows and columns of them. No probabilities are fitted: that would refit every problem

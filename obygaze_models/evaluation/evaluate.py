@@ -1,4 +1,4 @@
-"""The strict evaluation: each movie tested by models of the others, whatever the labels and the models."""
+"""Evaluate models strictly: each movie is tested by models trained on the others."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,15 +11,14 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError, ProtocolError
 from obygaze_models.evaluation.levels import LEVEL_METRICS
 from obygaze_models.evaluation.metrics import METRICS
+from obygaze_models.evaluation.record import fold_record, record_of
 from obygaze_models.evaluation.run import (
     CURVES,
     SELECTION,
     Fold,
     Run,
     curves_of,
-    fold_record,
     gather,
-    record_of,
     rows_of,
     selection_of,
     stack,
@@ -133,7 +132,7 @@ def evaluate(
             progress(done + 1, len(todo))
     predictions = gather(blocks, [spec.name for spec in specs], train.n_classes)
     metrics = summarise(predictions, LEVEL_METRICS if train.kind == "ordinal" else METRICS)
-    record = dict(origin or {}) | record_of(
+    record = record_of(
         data,
         train,
         tests,
@@ -141,12 +140,20 @@ def evaluate(
         specs=specs,
         seeds=range(seed, seed + n_seeds),
         folds=[
-            fold_record(fold, learnt, asked, thresholds[fold.name, fold.seed])
-            | {"concepts_left_out": sorted(set(data.labels.concepts) - set(concepts[fold.name]))}
+            fold_record(
+                fold.split,
+                fold.name,
+                fold.seed,
+                learnt,
+                asked,
+                thresholds=thresholds[fold.name, fold.seed],
+                concepts_left_out=sorted(set(data.labels.concepts) - set(concepts[fold.name])),
+            )
             for fold in folds
         ],
         seen=seen,
         left_out=left_out,
+        origin=origin,
     )
     return Run(
         predictions,

@@ -1,9 +1,7 @@
-"""What an evaluation leaves: predictions, metrics, how everything was chosen, and its record."""
+"""Hold the results of an evaluation: predictions, metrics, selection, curves, record."""
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -11,24 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_models.dataset import Dataset
-from obygaze_models.evaluation.metrics import prevalence
 from obygaze_models.evaluation.predictions import COLUMNS, Predictions
 from obygaze_models.models.ordinal import Ladder
-from obygaze_models.models.spec import Fitted, ModelSpec
-from obygaze_models.protocol.folds import MOVIES_ALONE, N_GROUPED, Split
-from obygaze_models.protocol.targets import NOT_ASKED, Target
-
-PROTOCOL = "strict: leave one movie out; all that is chosen is chosen by inner folds of movies"
-
-GROUPED = (
-    f"strict: {N_GROUPED} folds of whole movies, as there are more than {MOVIES_ALONE}; "
-    "all that is chosen is chosen by inner folds of movies"
-)
-
-SEEN = (
-    "SEEN MOVIES: blocks of scenes with a gap, each tested by models that know the rest of its movie; all "
-    "that is chosen is chosen by inner folds of movies"
-)
+from obygaze_models.models.spec import Fitted
+from obygaze_models.protocol.folds import Split
+from obygaze_models.protocol.targets import NOT_ASKED
 
 SELECTION = ("model", "train", "fold", "movie", "seed", "candidate", "inner_loss", "chosen")
 """Columns of `Run.selection`."""
@@ -39,12 +24,12 @@ CURVES = ("model", "train", "fold", "movie", "seed", "inner_fold", "epoch", "tra
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What an evaluation leaves.
+    """The results of an evaluation.
 
     Attributes
     ----------
     predictions : Predictions
-        The source of every number.
+        The source of every metric.
     metrics : DataFrame
         As `summarise` gives them.
     selection : DataFrame
@@ -54,7 +39,7 @@ class Run:
     record : dict
         JSON values: targets, protocol, data, folds, models, versions.
     titles : dict of str to str
-        What people call each model.
+        Title of each model.
 
     Examples
     --------
@@ -186,82 +171,3 @@ def stack(parts: Sequence[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame
     if not filled:
         return pd.DataFrame(columns=list(columns))
     return pd.concat(filled, ignore_index=True)[list(columns)]
-
-
-def fold_record(
-    fold: Fold,
-    learnt: NDArray[np.int64],
-    asked: Mapping[str, NDArray[np.int64]],
-    thresholds: Mapping[str, float],
-) -> dict[str, Any]:
-    """Describe a fold as JSON values."""
-    train, test = fold.split.train, fold.split.test
-    return {
-        "fold": fold.split.fold,
-        "movie": fold.name,
-        "seed": fold.seed,
-        "train_clips": len(train),
-        "train_positives": int((learnt[train] == 1).sum()),
-        "tested": {name: int((codes[test] != NOT_ASKED).sum()) for name, codes in asked.items()},
-        "thresholds": dict(thresholds),
-    }
-
-
-def record_of(
-    data: Dataset,
-    train: Target,
-    tests: Sequence[Target],
-    asked: Mapping[str, NDArray[np.int64]],
-    *,
-    specs: Sequence[ModelSpec],
-    seeds: Sequence[int],
-    folds: list[dict[str, Any]],
-    seen: bool,
-    left_out: Mapping[str, str],
-) -> dict[str, Any]:
-    """Describe an evaluation as JSON values: what was asked, of what, by which models."""
-    levels = {level for one in (train, *tests) for level in one.levels}
-    concerned = [one for one in data.excluded if one.level in levels or train.scale]
-    tested = np.any([codes != NOT_ASKED for codes in asked.values()], axis=0)
-    n_movies = len(np.unique(data.movies[tested | (train.of(data.labels) != NOT_ASKED)]))
-    return {
-        "protocol": SEEN if seen else GROUPED if n_movies > MOVIES_ALONE else PROTOCOL,
-        "codebook": {"name": data.codebook.name, "digest": data.codebook.digest()},
-        "train": _target_record(train),
-        "tests": [_target_record(one) for one in tests],
-        "n_classes": train.n_classes,
-        "seeds": list(seeds),
-        "store": data.store,
-        "backbone": data.backbone,
-        "untrained": data.untrained,
-        "features": data.features,
-        "pool": data.pool,
-        "n_features": int(data.X.shape[1]),
-        "clips": {
-            **data.counts,
-            "other_levels": int((~(tested | (train.of(data.labels) != NOT_ASKED))).sum()),
-            "tested": int(tested.sum()),
-        },
-        "movies_tested": len(np.unique(data.movies[tested])),
-        "prevalence": {
-            name: prevalence(codes[codes != NOT_ASKED]) if train.n_classes == 2 else None
-            for name, codes in asked.items()
-        },
-        "excluded": [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in concerned],
-        "models_left_out": dict(left_out),
-        "folds": folds,
-        "models": {spec.name: spec.settings() for spec in specs},
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("obygaze", "numpy", "scikit-learn")},
-        },
-    }
-
-
-def _target_record(target: Target) -> dict[str, Any]:
-    return {
-        "name": target.name,
-        "title": target.title,
-        "kind": target.kind,
-        "classes": [list(side) for side in target.classes],
-    }

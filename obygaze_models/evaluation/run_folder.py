@@ -17,6 +17,7 @@ from obygaze_models.errors import RunError
 from obygaze_models.evaluation.levels import LEVEL_METRICS
 from obygaze_models.evaluation.metrics import METRICS
 from obygaze_models.evaluation.predictions import Predictions
+from obygaze_models.evaluation.record import check_document
 from obygaze_models.evaluation.run import Run
 from obygaze_models.evaluation.summary import by_seed
 from obygaze_models.protocol.targets import Target
@@ -51,7 +52,7 @@ def read_run(folder: Path) -> SavedRun:
     Raises
     ------
     RunError
-        The folder holds no run.
+        The folder holds no run, or a field of its record is missing or wrong.
     PredictionsError
         Its table of predictions is not one.
 
@@ -72,11 +73,11 @@ def read_run(folder: Path) -> SavedRun:
             raise RunError(f"{folder} is not the folder of a run: it has no {name}{older}")
     path = folder / "run.json"
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))["record"]
-        n_classes = int(record["n_classes"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
         raise RunError(f"{path} is not the JSON document of a run: {error}") from error
-    return SavedRun(str(folder), record, Predictions.read(folder / "predictions.csv", n_classes))
+    record = check_document(found, str(path))
+    return SavedRun(str(folder), record, Predictions.read(folder / "predictions.csv", record["n_classes"]))
 
 
 def saved(run: Run, where: str = "this run") -> SavedRun:

@@ -122,20 +122,20 @@ def _rows(
                 for rows in members
             ]
         )
-        films = t_interval(by_movie, bounds=metric.bounds)
+        over_movies = t_interval(by_movie, bounds=metric.bounds)
         method = t_interval(by_movie, covers="method", bounds=metric.bounds)
         if not metric.method_interval:
             method = replace(method, low=NAN, high=NAN)
         defining = [y[rows] for rows, value in zip(members, by_movie, strict=True) if not np.isnan(value)]
         about = {
-            "movie_mean": films.mean,
-            "movie_low": films.low,
-            "movie_high": films.high,
+            "movie_mean": over_movies.mean,
+            "movie_low": over_movies.low,
+            "movie_high": over_movies.high,
             "method_low": method.low,
             "method_high": method.high,
             "movie_chance": metric.chance(defining) if defining else NAN,
-            "n_movies": films.n_movies,
-            "n_undefined": films.n_undefined,
+            "n_movies": over_movies.n_movies,
+            "n_undefined": over_movies.n_undefined,
             "best_constant": best_constant(metric, y),
         }
         chance = metric.chance([y])
@@ -147,7 +147,7 @@ def _rows(
             each = [within_movie_auc(y, score, movies) for score, _ in seeds]
             yield {
                 "metric": "within_movie_auc",
-                **_pooled(each, films, chance, across_models=False),
+                **_pooled(each, over_movies, chance, across_models=False),
                 **about,
             }
 

@@ -1,5 +1,6 @@
 """Small models on frozen features and their baselines, as scikit-learn estimators."""
 
+from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.baselines import AlwaysNegative, AlwaysPositive, MoviePrior, RandomGuess
 from obygaze_models.models.labels import IMBALANCES, Imbalance
 from obygaze_models.models.linear import ClippedScaler, linear_probe
@@ -12,6 +13,7 @@ __all__ = [
     "IMBALANCES",
     "AlwaysNegative",
     "AlwaysPositive",
+    "AttentionPooling",
     "ClippedScaler",
     "Curve",
     "EarlyStopping",

@@ -1,4 +1,4 @@
-"""Baselines that ignore the features.
+"""Define baselines that ignore the features.
 
 All take the inputs of a probe, and give a score and a threshold as probes do, so that every table holds them.
 Each score is the same for all clips of an unseen movie, or drawn at random: their within-movie AUC is 0.5, in
@@ -21,7 +21,7 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
 
 
-class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Baseline(ClassifierMixin, BaseEstimator):
     """Base class of the baselines: checks, prevalence of the positive class, and a threshold on a score.
 
     Attributes

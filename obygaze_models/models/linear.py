@@ -1,4 +1,4 @@
-"""The linear probe: L2-regularised logistic regression on standardised, clipped features."""
+"""Fit the linear probe: L2-regularised logistic regression on standardised, clipped features."""
 
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -28,7 +28,7 @@ PENALTIES = Grid("logisticregression__C", (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0))
 """Inverse strengths to choose among; of equal losses the strongest penalty is taken."""
 
 
-class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Standardise features and clip them at a number of standard deviations.
 
     Parameters

@@ -1,6 +1,7 @@
-"""The MLP probe: a two-layer perceptron on frozen features, fitted alone or many at once."""
+"""Fit the MLP probe, a two-layer perceptron on frozen features: one, or many at once."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -14,14 +15,65 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.labels import IMBALANCES, Imbalance, encode_labels
-from obygaze_models.models.linear import CLIP, MOST
-from obygaze_models.models.network import Floats
+from obygaze_models.models.linear import CLIP, MOST, moments, standardise
+from obygaze_models.models.network import Floats, Layers, backward, initial, layers, log_loss, logits
 from obygaze_models.models.selection import EarlyStopping
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import Job, Settings, Trained, scores, train_many
 
 
-class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(frozen=True, slots=True)
+class Perceptron:
+    """A two-layer perceptron as a `Network`.
+
+    Attributes
+    ----------
+    n_features, n_hidden, n_outputs : int
+    standardised : bool
+        Whether features are standardised by the moments of the clips trained on.
+    clip : float, optional
+        Deviations at which standardised features are cut off.
+    """
+
+    n_features: int
+    n_hidden: int
+    n_outputs: int
+    standardised: bool
+    clip: float | None
+
+    def moments(self, X: Floats) -> tuple[Floats, Floats]:
+        """Compute the moments of X [N, D]; 0 and 1 where nothing is standardised."""
+        if self.standardised:
+            return moments(X)
+        return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
+
+    def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
+        """Standardise and cut features, where the model does."""
+        return standardise(X, mean, scale, self.clip) if self.standardised else X
+
+    def initial(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
+        """Draw parameters, see `initial`; the clips trained on change nothing."""
+        del X, y
+        return initial(self.n_features, self.n_hidden, rng, self.n_outputs)
+
+    def views(self, parameters: Floats) -> Layers:
+        """Cut a vector into layers, see `layers`."""
+        return layers(parameters, self.n_features, self.n_outputs)
+
+    def logits(self, layer: Layers, X: Floats) -> Floats:
+        """Compute logits, see `logits`."""
+        return logits(layer, X)
+
+    def backward(self, layer: Layers, X: Floats, y: Floats, slope: Layers, weights: Floats) -> Floats:
+        """Compute logits and gradient, see `backward`."""
+        return backward(layer, X, y, slope, weights)
+
+    def loss(self, scores: Floats, y: Floats) -> float:
+        """Compute the mean loss, see `log_loss`."""
+        return log_loss(scores, y, self.n_outputs)
+
+
+class MLPProbe(ClassifierMixin, BaseEstimator):
     """A perceptron with one hidden layer of rectifiers and one logit, trained with Adam on cross-entropy.
 
     With ``X_val, y_val`` the epoch with the lowest loss on them is kept; without, `max_epochs` epochs are run
@@ -29,7 +81,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     movies. Features are standardised inside `fit`, by the moments of the training clips, and cut off at
     `clip` deviations.
 
-    The ``paper`` variant is the published model, with what there is to be said against it: two softmax
+    The ``paper`` variant is the published model, including its known flaws: two softmax
     neurons whose probabilities cross-entropy takes for logits, so that the loss is flat wherever the model is
     sure; features as they are; and the epoch that training ended with, `patience` epochs past the best. It
     takes no `imbalance`: its classes are balanced by the folds drawn.
@@ -179,7 +231,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
         features = features.astype(self.mean_.dtype, copy=False)
         with one_blas_thread():
-            return scores(self._trained(), features, self._settings())
+            return scores(self._trained(), features, self._network(features.shape[1]))
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Compute the probability [N, 2] of each class, the negative one first."""
@@ -193,20 +245,20 @@ class MLPProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[called.astype(np.intp)]
         return labels
 
-    def _settings(self) -> Settings:
+    def _network(self, n_features: int) -> Perceptron:
         paper = self.variant == "paper"
+        return Perceptron(n_features, self.n_hidden, 2 if paper else 1, not paper, self.clip)
+
+    def _settings(self, n_features: int) -> Settings:
         return Settings(
-            n_hidden=self.n_hidden,
-            n_outputs=2 if paper else 1,
+            network=self._network(n_features),
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
             min_epochs=self.min_epochs,
             max_epochs=self.max_epochs,
             patience=self.patience,
-            standardised=not paper,
-            clip=self.clip,
             imbalance=self.imbalance,
-            keep="last" if paper else "best",
+            keep="last" if self.variant == "paper" else "best",
         )
 
     def _trained(self) -> Trained:
@@ -299,7 +351,7 @@ def _fit(
         Job(rows, None if validation is None else validation[place], (int(probe.random_state), 0))
         for place, (probe, rows) in enumerate(zip(probes, train, strict=True))
     ]
-    trained = train_many(X, labels.astype(X.dtype), jobs, first._settings(), progress=count)
+    trained = train_many(X, labels.astype(X.dtype), jobs, first._settings(X.shape[1]), progress=count)
     for probe, model in zip(probes, trained, strict=True):
         probe._take(model)
 

@@ -21,7 +21,7 @@ class Ladder:
     Attributes
     ----------
     steps : tuple of Fitted
-        The k-th tells levels above k from the others.
+        The k-th separates levels above k from the others.
     """
 
     steps: tuple[Fitted, ...]
@@ -66,7 +66,7 @@ def fit_ladder(
     )
 
 
-class MedianLevel(BaseEstimator):  # type: ignore[misc]
+class MedianLevel(BaseEstimator):
     """Score every clip by the median level of the training clips."""
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -81,7 +81,7 @@ class MedianLevel(BaseEstimator):  # type: ignore[misc]
         return np.full(len(np.asarray(X)), self.level_)
 
 
-class RandomLevel(BaseEstimator):  # type: ignore[misc]
+class RandomLevel(BaseEstimator):
     """Score every clip by a level drawn from those of the training clips.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The zoo's own models, in the order of every table."""
+"""List the zoo's own models, in the order of every table."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,12 +14,13 @@ from obygaze_models.models.spec import Kind, ModelSpec, as_spec, find_models
 HOMES = (
     "models.linear",
     "models.mlp",
+    "models.attention",
     "concepts.bottleneck",
     "concepts.cav",
     "models.baselines",
     "models.ordinal",
 )
-"""Modules whose `SPECS` are the zoo's models, in the order of every table; a new model is a line here."""
+"""Modules whose `SPECS` are the zoo's models, in the order of every table; a new model is one line here."""
 
 BUILTIN: Mapping[str, ModelSpec] = {
     spec.name: spec for home in HOMES for spec in import_module(f"obygaze_models.{home}").SPECS
@@ -37,7 +38,7 @@ def models_for(
     *,
     imbalance: Imbalance = "none",
 ) -> list[ModelSpec]:
-    """List the models that were asked for, and the baselines that they must beat.
+    """List the requested models, the ones that stand beside them, and their baselines.
 
     Parameters
     ----------
@@ -69,6 +70,10 @@ def models_for(
             for one in dict.fromkeys(listed)
         ]
     named = {spec.name for spec in specs}
+    for name in dict.fromkeys(name for spec in specs for name in spec.beside):
+        if name not in named:
+            specs.append(BUILTIN[name])
+            named.add(name)
     for spec in specs:
         if sum(spec.name == other.name for other in specs) > 1:
             raise ModelError(f"two models are called {spec.name!r}: give each a name of its own")

@@ -1,4 +1,4 @@
-"""One mechanism of selection: inner folds of movies choose a penalty, a depth, epochs and the threshold."""
+"""Select hyperparameters and the threshold by inner folds of movies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ class Candidate:
     chosen: bool
 
 
-class GroupedSelection(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class GroupedSelection(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Choose what an estimator leaves open by inner folds of movies, and tune its threshold.
 
     Whole movies are held out in `inner_folds` folds. The choice is made on the scores of clips whose movie

@@ -1,4 +1,4 @@
-"""What the zoo knows of a model before it is trained, and where models are found by name."""
+"""Describe a model before it is trained, and find models by name."""
 
 import importlib
 import inspect
@@ -65,6 +65,8 @@ class ModelSpec:
         The kinds of target it is for by default: "levels", "concept", "ordinal".
     control : bool
         Whether it is shown to be beaten, though it looks at features.
+    beside : tuple of str
+        Models of the zoo that stand beside it in every table, asked for or not.
 
     Examples
     --------
@@ -84,6 +86,7 @@ class ModelSpec:
     looks_at_features: bool = True
     kinds: tuple[Kind, ...] = ("levels", "concept", "ordinal")
     control: bool = False
+    beside: tuple[str, ...] = ()
 
     def estimator(self, seed: int) -> Any:
         """Make the estimator, with its selection around it."""

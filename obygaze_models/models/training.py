@@ -1,4 +1,4 @@
-"""Train many two-layer perceptrons at once: Adam over shuffled batches, each stopped early on its own.
+"""Train many small networks at once: Adam over shuffled batches, each stopped early on its own.
 
 Models are trained one after the other, so that what a step touches fits a core's cache, and those that differ
 in their validation clips alone are one training. A model's bytes depend on its own clips and seed alone.
@@ -6,25 +6,49 @@ in their validation clips alone are one training. A model's bytes depend on its 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.labels import Imbalance, balanced_weights, even_rows
-from obygaze_models.models.linear import moments, standardise
-from obygaze_models.models.network import (
-    Adam,
-    Floats,
-    Layers,
-    adam_step,
-    backward,
-    initial,
-    layers,
-    log_loss,
-    logits,
-)
+from obygaze_models.models.network import Adam, Floats, adam_step
+
+
+class Network(Protocol):
+    """What is trained: arithmetic on one flat vector of parameters [P].
+
+    A layer is whatever `views` makes of the parameters, or of their gradient, without copying.
+    """
+
+    def moments(self, X: Floats) -> tuple[Floats, Floats]:
+        """Compute the mean and scale [D] of the features trained on."""
+        ...
+
+    def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
+        """Make of clips' features what the other methods take for X."""
+        ...
+
+    def initial(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
+        """Draw parameters [P], knowing the prepared clips trained on and their labels."""
+        ...
+
+    def views(self, parameters: Floats) -> Any:
+        """Cut a vector [P] into layers, without copying."""
+        ...
+
+    def logits(self, layer: Any, X: Floats) -> Floats:
+        """Compute the logit of each clip [B]."""
+        ...
+
+    def backward(self, layer: Any, X: Floats, y: Floats, slope: Any, weights: Floats) -> Floats:
+        """Compute logits [B], and write the gradient of their mean weighted loss into `slope`."""
+        ...
+
+    def loss(self, scores: Floats, y: Floats) -> float:
+        """Compute the mean loss of logits [B] and labels 0 or 1 [B]."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +57,8 @@ class Settings:
 
     Attributes
     ----------
-    n_outputs : int
-        1: a logit; 2: the paper's two softmax neurons (`obygaze_models.models.network`).
-    standardised : bool
-        Whether features are standardised by the moments of the clips trained on.
-    clip : float, optional
-        Deviations at which standardised features are cut off.
+    network : Network
+        Its arithmetic.
     imbalance : {"none", "weights", "subsample"}
         What is done to the clips trained on, and to no others (`obygaze_models.models.labels`).
     keep : {"best", "last"}
@@ -46,15 +66,12 @@ class Settings:
         with.
     """
 
-    n_hidden: int
-    n_outputs: Literal[1, 2]
+    network: Network
     learning_rate: float
     batch_size: int
     min_epochs: int
     max_epochs: int
     patience: int
-    standardised: bool
-    clip: float | None
     imbalance: Imbalance
     keep: Literal["best", "last"]
 
@@ -107,15 +124,9 @@ class Trained:
     curve: Curve
 
 
-def scores(model: Trained, X: Floats, settings: Settings) -> Floats:
-    """Compute a model's logit of each row of X [N, D]."""
-    layer = layers(model.parameters, X.shape[1], settings.n_outputs)
-    return logits(layer, _prepared(X, model.mean, model.scale, settings))
-
-
-def _prepared(X: Floats, mean: Floats, scale: Floats, settings: Settings) -> Floats:
-    """Standardise and cut features, where the model does."""
-    return standardise(X, mean, scale, settings.clip) if settings.standardised else X
+def scores(model: Trained, X: Floats, network: Network) -> Floats:
+    """Compute a model's logit of each clip of X [N, ...]."""
+    return network.logits(network.views(model.parameters), network.prepare(X, model.mean, model.scale))
 
 
 def train_many(
@@ -126,7 +137,7 @@ def train_many(
     *,
     progress: Callable[[int], None] | None = None,
 ) -> list[Trained]:
-    """Train a model for each job on rows of X [N, D] and y [N] (0. or 1.).
+    """Train a model for each job on rows of X [N, ...] and y [N] (0. or 1.).
 
     A model stops after `patience` epochs without a lower validation loss, not before `min_epochs`. Of equal
     losses the first is the lowest. Without validation rows nothing can be chosen: `max_epochs` epochs are run
@@ -160,7 +171,7 @@ def train_many(
 
 @dataclass(eq=False)
 class _Watcher:
-    """What says when a job's training ends, and which of its epochs is kept."""
+    """Early stopping of one job: when training ends, and which epoch is kept."""
 
     job: Job
     held_out: tuple[Floats, Floats] | None
@@ -170,15 +181,13 @@ class _Watcher:
     losses: list[float] = field(default_factory=list)
     ended: tuple[Floats, Curve] | None = None
 
-    def look(
-        self, parameters: Floats, layer: Layers, train_loss: Sequence[float], settings: Settings
-    ) -> None:
+    def look(self, parameters: Floats, layer: Any, train_loss: Sequence[float], settings: Settings) -> None:
         """Look at the validation clips after an epoch; at the end, take the parameters [P] to keep."""
         epoch = len(train_loss)
         done = epoch >= settings.max_epochs
         if self.held_out is not None:
             X, y = self.held_out
-            loss = log_loss(logits(layer, X), y, settings.n_outputs)
+            loss = settings.network.loss(settings.network.logits(layer, X), y)
             self.losses.append(loss)
             if loss < self.best_loss:
                 self.best_loss, self.kept = loss, epoch
@@ -194,26 +203,24 @@ class _Watcher:
 
 
 def _train(X: Floats, y: Floats, jobs: Sequence[Job], settings: Settings) -> list[Trained]:
-    """Train a model for jobs that differ in nothing but what they watch."""
+    """Train a model for jobs that differ only in their validation rows."""
     job = jobs[0]
     rng, rows = np.random.default_rng(job.seed), job.train
     if settings.imbalance == "subsample":
         # From a stream of its own: the rest is as if the clips drawn were all there are.
         rows = rows[even_rows(y[rows], rng.spawn(1)[0])]
-    own, labels = X[rows], y[rows]
+    own, labels, network = X[rows], y[rows], settings.network
     weights = balanced_weights(labels) if settings.imbalance == "weights" else np.ones_like(labels)
-    mean, scale = np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
-    if settings.standardised:
-        mean, scale = moments(own)
-        own = _prepared(own, mean, scale, settings)
+    mean, scale = network.moments(own)
+    own = network.prepare(own, mean, scale)
     watchers = []
     for one in jobs:
         seen = one.validation
-        held_out = None if seen is None else (_prepared(X[seen], mean, scale, settings), y[seen])
+        held_out = None if seen is None else (network.prepare(X[seen], mean, scale), y[seen])
         watchers.append(_Watcher(one, held_out))
-    parameters: Floats = initial(X.shape[1], settings.n_hidden, rng, settings.n_outputs).astype(X.dtype)
+    parameters: Floats = network.initial(rng, own, labels).astype(X.dtype)
     state, gradient = Adam.start(parameters), np.empty_like(parameters)
-    layer, slope = (layers(vector, X.shape[1], settings.n_outputs) for vector in (parameters, gradient))
+    layer, slope = network.views(parameters), network.views(gradient)
     shuffled, scores = np.empty_like(own), np.empty_like(labels)
     train_loss: list[float] = []
     while any(watcher.ended is None for watcher in watchers):
@@ -222,9 +229,9 @@ def _train(X: Floats, y: Floats, jobs: Sequence[Job], settings: Settings) -> lis
         np.take(own, order, axis=0, out=shuffled, mode="clip")
         for start in range(0, len(order), settings.batch_size):
             batch = slice(start, start + settings.batch_size)
-            scores[batch] = backward(layer, shuffled[batch], targets[batch], slope, shares[batch])
+            scores[batch] = network.backward(layer, shuffled[batch], targets[batch], slope, shares[batch])
             adam_step(parameters, gradient, state, settings.learning_rate)
-        train_loss.append(log_loss(scores, targets, settings.n_outputs))
+        train_loss.append(network.loss(scores, targets))
         for watcher in watchers:
             if watcher.ended is None:
                 watcher.look(parameters, layer, train_loss, settings)

@@ -1,1 +1,1 @@
-"""What is the paper's alone: the folds, tables, figures and printed numbers of Tores et al., CVPR 2024."""
+"""Reproduce Tores et al., CVPR 2024: folds, tables, figures and printed numbers."""

@@ -1,4 +1,4 @@
-"""What the paper's tables and figures are made from, and what every caption says of it."""
+"""Collect the data of the paper's tables and figures, and the notes of their captions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How Figures 3, 5 and 6 are drawn (Tores et al., CVPR 2024, and arXiv 2401.13296)."""
+"""Draw Figures 3, 5 and 6 (Tores et al., CVPR 2024, and arXiv 2401.13296)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -46,12 +46,12 @@ class Bar:
 def draw_figure3(
     concepts: Sequence[str], solid: Sequence[Bar], hatched: Sequence[Bar], notes: Sequence[str], path: Path
 ) -> None:
-    """Draw a pair of bars a concept: solid against EN clips, hatched against all, as printed.
+    """Draw a pair of bars per concept: solid against EN clips, hatched against all, as printed.
 
     Parameters
     ----------
     notes : sequence of str
-        What bars and whiskers show, a line each.
+        The meaning of bars and whiskers, one line each.
     path
         A .pdf, .png or .svg file.
     """
@@ -142,7 +142,7 @@ class Node:
     side : str
         "low" where the parent's concept is at most its threshold, "high" where it is above; "" for the root.
     concept : str
-        What it asks for; "" for a leaf.
+        The concept of its test; "" for a leaf.
     threshold : float
         NaN for a leaf.
     n_train : int
@@ -169,9 +169,9 @@ def threshold_digits(nodes: Sequence[Node], least: int = 2) -> int:
 
 
 def draw_figure5(nodes: Sequence[Node], n_levels: int, title: str, path: Path) -> None:
-    """Draw the first levels of a tree: orange where negatives are most, blue where positives are.
+    """Draw the first levels of a tree: orange nodes have mostly negatives, blue nodes mostly positives.
 
-    The low side is on the left; a dotted line says that the tree goes on.
+    The low side is on the left; a dotted line marks a tree that continues.
     """
     shown = [node for node in nodes if node.depth < n_levels]
     depth = max(node.depth for node in shown)
@@ -240,7 +240,7 @@ def _box(axes: Axes, node: Node, x: float, y: float, digits: int) -> None:
 
 
 def _places(shown: Sequence[Node]) -> dict[int, float]:
-    """Put leaves one beside the other, from 0, and every other node in the middle above its children."""
+    """Place leaves side by side from 0, and every other node above the middle of its children."""
     children: dict[int, list[int]] = {}
     for node in shown:
         children.setdefault(node.parent, []).append(node.number)
@@ -295,7 +295,7 @@ class Effect:
 
 
 def draw_forest(panels: Mapping[str, Sequence[Effect]], path: Path) -> None:
-    """Draw effects and intervals, a panel for each kind of error.
+    """Draw effects and intervals, one panel per kind of error.
 
     All panels have the same rows: that of a factor which a panel does not have is empty.
     """

@@ -1,4 +1,4 @@
-"""Logistic regression of a model's errors on what is in a clip, with intervals and tests over films."""
+"""Regress a model's errors on concepts and levels (logistic), with intervals and tests over movies."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from obygaze_models.evaluation.multiplicity import holm
 Floats = NDArray[np.float64]
 
 PRIOR_SD = 2.5
-"""Deviation of every effect's normal prior: it keeps separable factors finite, hardly moves others."""
+"""SD of the normal prior of every effect; it keeps separable factors finite, and hardly changes others."""
 
 N_STEPS = 30
 

@@ -1,4 +1,4 @@
-"""Figure 2 and the numbers of section 3.4 (Tores et al., CVPR 2024): levels and concepts."""
+"""Reproduce Figure 2 and the numbers of section 3.4 (Tores et al., CVPR 2024): levels and concepts."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -16,10 +16,10 @@ from obygaze_models.report import Block, Picture, Report
 from obygaze_models.report.figure import GREY, WIDTH, save
 
 COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb", "#332288")
-"""One colour a concept; told apart by readers who do not see red or green."""
+"""One colour per concept, distinct for readers who do not see red or green."""
 
 SHADES = {"EN": "#deebf7", "HN": "#9ecae1", "NS": "#4292c6", "S": "#08519c"}
-"""One shade a level, darker from level to level."""
+"""One shade per level, darker from level to level."""
 
 ROOM = 0.035
 """Shares that have room for their number."""
@@ -29,7 +29,7 @@ DARK = 0.5
 
 
 def dataset_report(manifest: Manifest) -> Report:
-    """Redo Figure 2 and the numbers of section 3.4, under the label policies.
+    """Reproduce Figure 2 and the numbers of section 3.4, under the label policies.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Figure 3: how well each concept is told from clips without it, against EN clips and against all."""
+"""Reproduce Figure 3: detection of each concept, against EN clips without it and against all."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -39,7 +39,7 @@ AGAINST = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
-    """Redo Figure 3 under the `paper` protocol: the elected SVM of each concept on fold 9."""
+    """Reproduce Figure 3 under the `paper` protocol: the elected SVM of each concept on fold 9."""
     corpus = results[0].corpus
     folds = [
         fold
@@ -171,7 +171,7 @@ def _paper_rows(one: PaperResults) -> list[dict[str, Any]]:
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Redo Figure 3 under the `strict` protocol: pooled over movies, with intervals and permutation tests."""
+    """Reproduce Figure 3 under `strict`: pooled over movies, with intervals and permutation tests."""
     corpus = results[0].corpus
     targets = results[0].concept_targets
     absent = [

@@ -1,4 +1,4 @@
-"""Figure 5: the tree that tells S from EN by concepts, its first four levels drawn."""
+"""Reproduce Figure 5: the decision tree on concepts for S against EN, its first four levels."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -98,7 +98,7 @@ def _picture(tree: Tree, protocol: str, unit: str, note: str = "") -> Picture:
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
-    """Redo Figure 5 under the `paper` protocol."""
+    """Reproduce Figure 5 under the `paper` protocol."""
     corpus = results[0].corpus
     fold = head_fold(corpus.manifest, TASKS[TASK], TASKS[TASK])
     leaks = (f"{leak_caption([fold])}; its CAVs are fitted on its training clips",)
@@ -131,7 +131,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Redo Figure 5 under the `strict` protocol: one tree of all movies, its depth chosen by inner folds."""
+    """Reproduce Figure 5 under `strict`: one tree of all movies, its depth chosen by inner folds."""
     corpus = results[0].corpus
     drawn = []
     for one in results:

@@ -1,4 +1,4 @@
-"""Figure 6 (4 in 001): which concepts and levels make the model fail."""
+"""Reproduce Figure 6 (4 in arXiv 2401.13296): concepts and levels that make the model fail."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -17,7 +17,7 @@ from obygaze_models.obygaze12.drawing import Effect, draw_forest, draw_weights
 from obygaze_models.obygaze12.error_factors import error_factors
 from obygaze_models.obygaze12.folds import leak_caption
 from obygaze_models.obygaze12.paper_protocol import PaperResults, pair_folds
-from obygaze_models.obygaze12.published import FIGURE6_FILMS, title_of
+from obygaze_models.obygaze12.published import FIGURE6_MOVIES, title_of
 from obygaze_models.obygaze12.strict_protocol import StrictResults
 from obygaze_models.report import Block, Picture, Report, interval, number
 
@@ -41,28 +41,31 @@ def described(data: Dataset, rows: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
-    """Redo Figure 6 under the `paper` protocol: weights of a logistic regression of errors, film by film."""
+    """Reproduce Figure 6 under `paper`: weights of a logistic regression of errors, movie by movie."""
     corpus = results[0].corpus
     folds = pair_folds(corpus.manifest)
     blocks, data, pictures = [], [], []
     for one in results:
         rows = _paper_rows(one)
         data += rows
-        films = {row["movie"]: row for row in rows}
-        shown = [movie for movie in FIGURE6_FILMS if movie in films and not np.isnan(films[movie]["S"])]
+        by_movie = {row["movie"]: row for row in rows}
+        shown = [
+            movie for movie in FIGURE6_MOVIES if movie in by_movie and not np.isnan(by_movie[movie]["S"])
+        ]
         cells = tuple(
             (
-                row["film"],
+                row["title"],
                 f"{row['n_failed']} of {row['n_clips']}",
                 *(_signed(-row[factor]) for factor in FACTORS),
             )
             for row in rows
         )
-        blocks.append(Block(one.source.title, ("film", "failed", *FACTORS), cells, (leak_caption(folds),)))
-        unshown = [title_of(movie) for movie in FIGURE6_FILMS if movie in films and movie not in shown]
+        blocks.append(Block(one.source.title, ("movie", "failed", *FACTORS), cells, (leak_caption(folds),)))
+        unshown = [title_of(movie) for movie in FIGURE6_MOVIES if movie in by_movie and movie not in shown]
         if shown:
             panels = {
-                _wrong(films[movie]): {factor: -films[movie][factor] for factor in FACTORS} for movie in shown
+                _wrong(by_movie[movie]): {factor: -by_movie[movie][factor] for factor in FACTORS}
+                for movie in shown
             }
             caption = f"{TITLE} under the paper protocol, {one.source.title}: {leak_caption(folds)}"
             caption += (
@@ -127,7 +130,7 @@ def _paper_rows(one: PaperResults) -> list[dict[str, Any]]:
             {
                 "features": one.source.title,
                 "movie": movie,
-                "film": title_of(str(movie)),
+                "title": title_of(str(movie)),
                 "fold": int(average["fold"].iloc[0]),
                 "n_clips": len(success),
                 "n_failed": int((~success).sum()),
@@ -138,7 +141,7 @@ def _paper_rows(one: PaperResults) -> list[dict[str, Any]]:
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Redo Figure 6 under the `strict` protocol: all films, false alarms and misses apart, with intervals."""
+    """Reproduce Figure 6 under `strict`: all movies, false alarms and misses apart, with intervals."""
     corpus = results[0].corpus
     blocks, data, pictures = [], [], []
     for one in results:

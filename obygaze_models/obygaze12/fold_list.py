@@ -1,4 +1,4 @@
-"""The folds of either protocol for any target, as a value with its record: what `obygaze folds` prints."""
+"""List the folds of either protocol for any target, with their record (`obygaze folds`)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""The `paper` protocol: the folds of Tores et al. (CVPR 2024), rebuilt from the released split files.
+"""Rebuild the folds of the `paper` protocol (Tores et al., CVPR 2024) from the released split files.
 
-It is there to compare with published numbers, and it leaks: every split file drew its folds independently, so
+It reproduces published numbers, and it leaks: every split file drew its folds independently, so
 a clip that one file tests may be trained on in another. `count_leaks` says how many.
 
 All clips are named by id, in the order of the annotations; the training side of `classifier_folds` has one
@@ -35,7 +35,7 @@ CONCEPT_COLUMN = "fold_en_hn_s"
 
 
 class Negatives(StrEnum):
-    """Clips that a concept's positives, the S and HN clips with it, are told from.
+    """Negatives of a concept, whose positives are the S and HN clips with it.
 
     EN: the EN clips (Figure 3, solid bars).
     ALL: the EN clips, and the S and HN clips without the concept (Figure 3, hatched bars).
@@ -67,7 +67,7 @@ CLEAN = "no test clip is in training or validation"
 
 
 def leak_caption(folds: Sequence[Fold]) -> str:
-    """Say how much of the test sides was seen in training and validation: for the caption of every table."""
+    """Report the share of the test sides seen in training and validation, for the caption of every table."""
     leaks = [count_leaks(fold) for fold in folds]
     if not any(leak.in_training or leak.in_validation for leak in leaks):
         return CLEAN
@@ -159,10 +159,10 @@ def movie_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold, ...]
     from_train = _released(manifest, train, f"fold_movieset_{train.name}")
     from_test = _released(manifest, test, f"fold_movieset_{test.name}")
     movie_of = {fold: clip.movie for clip, fold in from_train + from_test}
-    films = [film for film in sorted(movie_of) if film not in ALWAYS_TRAINED]
+    movies = [movie for movie in sorted(movie_of) if movie not in ALWAYS_TRAINED]
     folds = []
-    for tested in films:
-        for validated in films:
+    for tested in movies:
+        for validated in movies:
             if tested == validated:
                 continue
             folds.append(
@@ -218,7 +218,7 @@ def head_fold(manifest: Manifest, train: Task, test: Task) -> Fold:
 
 
 def concept_labels(manifest: Manifest, concept: str, negatives: Negatives) -> Mapping[str, int]:
-    """Give 1 to each clip in which a concept's CAV must find it, 0 to each in which it must not.
+    """Assign 1 to each clip in which a concept's CAV must find it, 0 to each in which it must not.
 
     Other clips are left out: NS clips always. An EN clip is a negative or nothing, whatever was marked in it.
     """

@@ -1,4 +1,4 @@
-"""The papers' tables and figures, all of them or one: reports, and the predictions behind them.
+"""Reproduce the papers' tables and figures, all or one: reports and their predictions.
 
 Tores et al., CVPR 2024, and arXiv 2401.13296.
 
@@ -57,7 +57,7 @@ MODULES: Mapping[str, Mapping[Protocol, str]] = {
     "table2": {"paper": "table2", "strict": "table2_strict"},
     **{name: {"paper": name, "strict": name} for name in ("table4", "figure3", "figure5", "figure6")},
 }
-"""Where the report of each experiment is made; imported when asked for, as tables need no matplotlib."""
+"""The function that makes each report; imported when used, as tables need no matplotlib."""
 
 NEED_CONCEPTS = ("figure3", "figure5", "figure6")
 
@@ -87,7 +87,7 @@ class Redone:
 
 
 def figure2(manifest: Manifest) -> Report:
-    """Redo Figure 2 and the numbers of section 3.4.
+    """Reproduce Figure 2 and the numbers of section 3.4.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def redo(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Redone:
-    """Redo tables and figures from the features of every backbone of some stores.
+    """Reproduce tables and figures from the features of every backbone of some stores.
 
     Parameters
     ----------
@@ -156,42 +156,42 @@ def redo(
 def table2(
     manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
 ) -> Redone:
-    """Redo Table 2; with a store of LSMDC features it is Table 5 too; `settings` are those of `redo`."""
+    """Reproduce Table 2; with a store of LSMDC features it is Table 5 too; `settings` are those of `redo`."""
     return redo(["table2"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def table4(
     manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
 ) -> Redone:
-    """Redo Table 4, movie by movie; `settings` are those of `redo`."""
+    """Reproduce Table 4, movie by movie; `settings` are those of `redo`."""
     return redo(["table4"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def figure3(
     manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
 ) -> Redone:
-    """Redo Figure 3, how well each concept is told from clips without it; `settings` are those of `redo`."""
+    """Reproduce Figure 3, detection of each concept; `settings` are those of `redo`."""
     return redo(["figure3"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def figure5(
     manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
 ) -> Redone:
-    """Redo Figure 5, the decision tree over concepts; `settings` are those of `redo`."""
+    """Reproduce Figure 5, the decision tree over concepts; `settings` are those of `redo`."""
     return redo(["figure5"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def figure6(
     manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
 ) -> Redone:
-    """Redo Figure 6, which concepts and levels make the perceptron fail; `settings` are those of `redo`."""
+    """Reproduce Figure 6, causes of the perceptron's errors; `settings` are those of `redo`."""
     return redo(["figure6"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def all_(
     manifest: Manifest, stores: Sequence[Store], protocol: Choice = "both", **settings: Unpack[Settings]
 ) -> Redone:
-    """Redo Figure 2 and everything in `MODULES`; `settings` are those of `redo`."""
+    """Reproduce Figure 2 and everything in `MODULES`; `settings` are those of `redo`."""
     rest = redo(list(MODULES), manifest, stores, PROTOCOLS[protocol], **settings)
     return replace(rest, reports=(figure2(manifest), *rest.reports))
 
@@ -247,6 +247,6 @@ def index(
 
 
 def leak_notes(report: Report) -> list[tuple[str, str]]:
-    """List what a report says of leaks, where there are some and where there are none."""
+    """List a report's notes on leaks, with and without leaks."""
     notes = [(block.title, note) for block in report.blocks for note in block.notes]
     return [(title, note) for title, note in notes if "LEAKS" in note or CLEAN in note]

@@ -1,4 +1,4 @@
-"""Every prediction behind the papers' tables and figures, under the `paper` protocol.
+"""Compute every prediction behind the papers' tables and figures under the `paper` protocol.
 
 Models and settings are the original code's; `obygaze_models.obygaze12.folds` has its folds and
 `obygaze_models.obygaze12.settings` the settings of its concept models.
@@ -32,7 +32,7 @@ from obygaze_models.obygaze12.folds import (
     head_fold,
     movie_folds,
 )
-from obygaze_models.obygaze12.published import CELLS, FILM_PAIRS, Cell
+from obygaze_models.obygaze12.published import CELLS, MOVIE_PAIRS, Cell
 from obygaze_models.obygaze12.settings import CAV_C, elect, logistic_head, tree_head
 from obygaze_models.protocol import Fold
 
@@ -41,7 +41,7 @@ Rows = dict[str, NDArray[Any]]
 """The columns of some rows of the table of predictions; a thousand of them cost less than as many tables."""
 
 NEGATIVES = (Negatives.EN, Negatives.ALL)
-"""What Figure 3's solid and hatched bars are told from."""
+"""Negatives of Figure 3's solid and hatched bars."""
 
 
 def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
@@ -51,12 +51,12 @@ def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
 
 def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
     """Make the film pairs of Table 4."""
-    train, test = FILM_PAIRS
+    train, test = MOVIE_PAIRS
     return movie_folds(manifest, TASKS[train], TASKS[test])
 
 
 def positive(data: Dataset) -> NDArray[np.int64]:
-    """Give 1 for S clips, 0 for the others [N]."""
+    """Assign 1 for S clips, 0 for the others [N]."""
     return TASKS["enhn_s"].labels(data.levels)
 
 
@@ -127,7 +127,7 @@ def movie_pairs(
     first: dict[tuple[str, ...], int] = {}
     seeds = [seed_of(seed, first.setdefault(fold.train, place)) for place, fold in enumerate(folds)]
     probes = _probes(data, folds, seeds, progress)
-    task = f"films:{'>'.join(FILM_PAIRS)}"
+    task = f"movies:{'>'.join(MOVIE_PAIRS)}"
     return _gather(
         [
             _tested(data, probe, fold, task=task, number=number, seed=seed)

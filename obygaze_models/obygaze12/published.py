@@ -1,4 +1,4 @@
-"""What the papers print, with where they print it: shown beside ours, never computed with.
+"""List the papers' printed numbers and their places; they are shown, never computed with.
 
 000 is the preprint of Tores et al. (arXiv 2401.13296, version 1), 001 the same paper at CVPR 2024. Their
 Table 2 differs in the two trivial rows alone: 000 prints positive-class F1, 001 support-weighted F1. Figure 3
@@ -24,7 +24,7 @@ CELLS: tuple[Cell, ...] = (
 )
 """The cells of Tables 2 and 5, in the order of print."""
 
-FILM_PAIRS: Cell = ("hn_s", "enhn_s")
+MOVIE_PAIRS: Cell = ("hn_s", "enhn_s")
 """The cell of Table 4 and Figure 6."""
 
 
@@ -37,7 +37,7 @@ class Printed:
     source: str
 
     def __str__(self) -> str:
-        """Write it as it is printed."""
+        """Format the number as printed."""
         return f"{self.mean:.2f}" if self.sd is None else f"{self.mean:.2f} ({self.sd:.2f})"
 
 
@@ -125,7 +125,7 @@ def _harmonic(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-FILMS: Mapping[str, str] = {
+MOVIES: Mapping[str, str] = {
     "tt0119822": "As Good as It Gets",
     "tt1570728": "Crazy, Stupid, Love",
     "tt2267998": "Gone Girl",
@@ -144,7 +144,7 @@ FILMS: Mapping[str, str] = {
 TABLE4: Mapping[str, Printed] = {
     movie: Printed(mean, sd, "000, Table 4")
     for movie, (mean, sd) in zip(
-        FILMS,
+        MOVIES,
         (
             (0.55, 0.09),
             (0.59, 0.05),
@@ -162,7 +162,7 @@ TABLE4: Mapping[str, Printed] = {
 }
 TABLE4_MEAN = Printed(0.53, None, "000, Table 4")
 
-FIGURE6_FILMS = ("tt0119822", "tt0822832", "tt1193138")
+FIGURE6_MOVIES = ("tt0119822", "tt0822832", "tt1193138")
 """The films of Figure 6 of 000; Figure 4 of 001 shows the first and the last."""
 
 
@@ -172,4 +172,4 @@ FIGURE3_HARD = ("Type of shot", "Posture", "Look", "Appearance")
 
 def title_of(movie: str) -> str:
     """Return a film's title, or its id where we don't know it."""
-    return FILMS.get(movie, movie)
+    return MOVIES.get(movie, movie)

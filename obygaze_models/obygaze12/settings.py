@@ -1,4 +1,4 @@
-"""The paper's concept models as data: the settings behind Figure 3 and the PCBM rows of Table 2.
+"""List the settings of the paper's concept models, behind Figure 3 and the PCBM rows of Table 2.
 
 From the original code of Tores et al. (CVPR 2024); the papers print none of them.
 """

@@ -1,4 +1,4 @@
-"""The runs of `evaluate` behind the papers' tables and figures, under the `strict` protocol."""
+"""Run the evaluations behind the papers' tables and figures under the `strict` protocol."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from obygaze_models.models.registry import BUILTIN
 from obygaze_models.models.spec import fit
 from obygaze_models.obygaze12.corpus import VISUAL_CONCEPTS, Corpus
 from obygaze_models.obygaze12.folds import Negatives
-from obygaze_models.obygaze12.published import CELLS, FILM_PAIRS, Cell
+from obygaze_models.obygaze12.published import CELLS, MOVIE_PAIRS, Cell
 from obygaze_models.protocol import Target, concept_target, find_target
 
 Progress = Callable[[int, int], None]
@@ -48,7 +48,7 @@ class StrictResults:
 
     @cached_property
     def concepts(self) -> Mapping[tuple[Negatives, str], Run]:
-        """The CAV of each concept that can be learnt, by what clips with it are told from."""
+        """The CAV of each concept that can be learnt, by its negatives."""
         return {
             (negatives, concept): evaluate(
                 self.source, ["cav"], target, seed=self.seed, origin=self._origin(), progress=self.progress
@@ -75,7 +75,7 @@ class StrictResults:
 
     @property
     def concept_targets(self) -> Mapping[tuple[Negatives, str], Target]:
-        """What is asked of each concept that enough movies have clips with and without."""
+        """The target of each concept that enough movies have clips with and without."""
         codebook = self.source.codebook
         every = {
             (negatives, concept): concept_target(concept, codebook, levels)
@@ -84,7 +84,7 @@ class StrictResults:
         }
         return {one: target for one, target in every.items() if learnable(target, self.source)}
 
-    def pair_rows(self, model: str = "mlp", cell: Cell = FILM_PAIRS) -> pd.DataFrame:
+    def pair_rows(self, model: str = "mlp", cell: Cell = MOVIE_PAIRS) -> pd.DataFrame:
         """Return a model's predictions on a cell, with what each clip is called."""
         predictions = self.runs[cell[0]].predictions
         table = predictions.table.assign(called=predictions.called)

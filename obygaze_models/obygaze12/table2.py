@@ -1,4 +1,4 @@
-"""Table 2 (and 5) under `paper`: S told from EN, and from EN and HN, trained on easy or on hard negatives."""
+"""Reproduce Table 2 (and 5) under `paper`: S against EN, and against EN and HN."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,7 +34,7 @@ METRIC_TITLES: Mapping[str, str] = {
     "f1_pos": "F1 of S",
     "within_movie_auc": "within-movie AUC",
 }
-"""What tables call a metric; in all of them S is the positive class."""
+"""Titles of metrics in tables; S is the positive class."""
 
 CAVS = {"en": "CAVs vs EN", "all": "CAVs vs all"}
 PAPER_PRINTED = (
@@ -52,14 +52,14 @@ def cell_title(cell: Cell) -> str:
 
 
 def model_title(model: str) -> str:
-    """Name a model for people, and what its CAVs were fitted against if its name says so."""
+    """Name a model for people, with the negatives of its CAVs if its name has them."""
     name, _, against = model.partition("|")
     title = BUILTIN[name].title if name in BUILTIN else name.capitalize()
     return f"{title}, {CAVS[against]}" if against else title
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
-    """Redo Table 2 under the `paper` protocol: mean and SD over the eight validation folds."""
+    """Reproduce Table 2 under the `paper` protocol: mean and SD over the eight validation folds."""
     corpus = results[0].corpus
     folds = cell_folds(corpus.manifest)
     rows = [row for cell in CELLS for row in _paper_rows(results, cell, folds[cell])]

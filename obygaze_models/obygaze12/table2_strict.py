@@ -1,4 +1,4 @@
-"""Table 2 (and 5) under `strict`: the zoo's models, and whether they know more than the movie."""
+"""Reproduce Table 2 (and 5) under `strict`, and test whether the models know more than the movie."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,13 +33,13 @@ SHOWN: Mapping[str, bool] = {
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Redo Table 2 under the `strict` protocol: pooled over movies, with intervals, against the baselines."""
+    """Reproduce Table 2 under `strict`: pooled over movies, with intervals, against the baselines."""
     corpus = results[0].corpus
     summary = pd.concat(
         [run.metrics.assign(features=one.source.title) for one in results for run in one.runs.values()],
         ignore_index=True,
     )
-    known = film_knowledge(results)
+    known = movie_knowledge(results)
     first = next(iter(results[0].runs.values()))
     missing = [
         f"{model_title(model)} left out: {why}" for model, why in first.record["models_left_out"].items()
@@ -68,7 +68,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             "protocol": "strict",
             "seed": results[0].seed,
             "models": first.record["models"],
-            "film_knowledge": records(known),
+            "movie_knowledge": records(known),
         },
     )
 
@@ -123,10 +123,10 @@ def _printed(model: str, printed_row: str | None, cell: Cell) -> str:
     return NOTHING
 
 
-def film_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
-    """Compare each perceptron with `MoviePrior`, which knows a clip's movie and nothing else.
+def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
+    """Compare each perceptron with `MoviePrior`, which uses a clip's movie only.
 
-    By movie, AUC, of which the prior has 0.5: what is left is knowledge of clips.
+    By movie, AUC, of which the prior has 0.5: any excess is knowledge of clips.
     """
     rows = []
     for one in results:

@@ -1,4 +1,4 @@
-"""Table 4: films that were not trained on, each by itself."""
+"""Reproduce Table 4: results on each movie that was not trained on."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,19 +11,19 @@ from obygaze_models.evaluation.metrics import f1_pos, f1_weighted
 from obygaze_models.obygaze12.corpus import Corpus
 from obygaze_models.obygaze12.folds import leak_caption
 from obygaze_models.obygaze12.paper_protocol import PaperResults, pair_folds
-from obygaze_models.obygaze12.published import FILM_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
+from obygaze_models.obygaze12.published import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
 from obygaze_models.obygaze12.strict_protocol import StrictResults
 from obygaze_models.obygaze12.table2 import METRIC_TITLES
 from obygaze_models.report import Block, Report, interval, mean_sd, number
 from obygaze_models.report.report import NOTHING
 
 TITLE = "Table 4"
-TASK = ">".join(FILM_PAIRS)
+TASK = ">".join(MOVIE_PAIRS)
 PRINTED_COLUMN = 4
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
-    """Redo Table 4 under the `paper` protocol: mean and SD over each film's nine validation films."""
+    """Reproduce Table 4 under the `paper` protocol: mean and SD over each film's nine validation films."""
     corpus = results[0].corpus
     folds = pair_folds(corpus.manifest)
     blocks, data = [], []
@@ -49,7 +49,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
                 {
                     "features": one.source.title,
                     "movie": movie,
-                    "film": title_of(str(movie)),
+                    "title": title_of(str(movie)),
                     "n_clips": part["n_clips"].iloc[0],
                     "prevalence": p,
                     "n_pairs": len(part),
@@ -74,7 +74,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             )
         )
         weighted, positive = METRIC_TITLES["f1_weighted"], METRIC_TITLES["f1_pos"]
-        headers = ["film", "clips", "prevalence", weighted, positive, f"all positive, {positive}"]
+        headers = ["movie", "clips", "prevalence", weighted, positive, f"all positive, {positive}"]
         if corpus.printed:
             headers.insert(PRINTED_COLUMN, "printed")
         else:
@@ -109,8 +109,8 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 def _printed_note(corpus: Corpus) -> list[str]:
     if not corpus.printed or "X-CLIP" in corpus.printed_rows:
         return []
-    films = "; ".join(f"{title_of(movie)} {printed}" for movie, printed in TABLE4.items())
-    return [f"printed for X-CLIP (000, Table 4): {films}; mean {TABLE4_MEAN}"]
+    rows = "; ".join(f"{title_of(movie)} {printed}" for movie, printed in TABLE4.items())
+    return [f"printed for X-CLIP (000, Table 4): {rows}; mean {TABLE4_MEAN}"]
 
 
 def _pairs(one: PaperResults) -> pd.DataFrame:
@@ -138,7 +138,7 @@ POSITIVE = ("average_precision", "f1_pos")
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Redo Table 4 under the `strict` protocol: each movie once, by models of all the others."""
+    """Reproduce Table 4 under the `strict` protocol: each movie once, by models of all the others."""
     corpus = results[0].corpus
     blocks, data = [], []
     for one in results:
@@ -150,7 +150,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 {
                     "features": one.source.title,
                     "movie": movie,
-                    "film": title_of(str(movie)),
+                    "title": title_of(str(movie)),
                     "n_clips": len(y),
                     "prevalence": float(y.mean()),
                     **{name: METRICS[name](y, score, called) for name in SHOWN},
@@ -160,7 +160,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         data += movies
         rows: list[tuple[str, ...]] = [
             (
-                str(row["film"]),
+                str(row["title"]),
                 str(row["n_clips"]),
                 number(row["prevalence"]),
                 *(number(row[name]) for name in SHOWN),
@@ -168,7 +168,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             )
             for row in movies
         ]
-        metrics = one.runs[FILM_PAIRS[0]].metrics
+        metrics = one.runs[MOVIE_PAIRS[0]].metrics
         mine = metrics[(metrics["model"] == "mlp") & (metrics["task"] == TASK)].set_index("metric")
         means = mine.loc[list(SHOWN), ["movie_mean", "movie_low", "movie_high"]].to_numpy().tolist()
         last = str(TABLE4_MEAN) if printed_for else NOTHING
@@ -176,7 +176,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         chances = mine.loc[list(SHOWN), "movie_chance"].tolist()
         rows.append(("chance level, mean over movies", "", "", *map(number, chances), NOTHING))
         titles = (METRIC_TITLES[name] for name in SHOWN)
-        headers: tuple[str, ...] = ("film", "clips", "prevalence", *titles, "printed")
+        headers: tuple[str, ...] = ("movie", "clips", "prevalence", *titles, "printed")
         if not corpus.printed:
             headers, rows = headers[:-1], [row[:-1] for row in rows]
         blocks.append(

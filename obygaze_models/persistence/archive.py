@@ -1,4 +1,4 @@
-"""The container of a model: a zip of one JSON card and some arrays, stored as they are.
+"""Write and read the container of a model: a zip of one JSON card and uncompressed arrays.
 
 It is also what NumPy calls an npz, so that ``numpy.load`` opens it; we do not open it that way. Nothing in
 the file is believed: what a member must be, to the byte of its header, follows from the card's list of

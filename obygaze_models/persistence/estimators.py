@@ -1,4 +1,4 @@
-"""The zoo's estimators as parameters and arrays, and back: one pair of functions a kind."""
+"""Take the zoo's estimators apart into parameters and arrays, and put them together again."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Estimators that are not the zoo's: kept by their own arrays, or by skops if of scikit-learn's parts."""
+"""Keep estimators of other packages: by their own arrays, or by skops if made of scikit-learn's parts."""
 
 import io
 import json

@@ -1,1 +1,1 @@
-"""Models for use: trained on all films, kept in files, calibrated, and silent where they know nothing."""
+"""Apply models trained on all movies: kept in files, calibrated, silent on clips unlike those trained on."""

@@ -1,4 +1,4 @@
-"""From scores to probabilities: Platt's sigmoid, fitted on out-of-fold scores, with a band from films."""
+"""Turn scores into probabilities: Platt's sigmoid, fitted on out-of-fold scores, a band over movies."""
 
 from dataclasses import dataclass
 from typing import Self

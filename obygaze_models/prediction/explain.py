@@ -1,4 +1,4 @@
-"""One clip's decision in words and numbers, and what would change it."""
+"""Explain the decision on one clip in words and numbers, and what would change it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -6,8 +6,8 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-from tabulate import tabulate
 
+from obygaze_features.screen import table
 from obygaze_features.store import Store
 from obygaze_models.concepts.explanation import Explanation, Step
 from obygaze_models.dataset import unusable
@@ -33,7 +33,7 @@ class Decision:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Explained:
-    """Why a clip got its decision.
+    """The explanation of a clip's decision.
 
     Attributes
     ----------
@@ -42,13 +42,15 @@ class Explained:
     unlike : float or None
         Share of training clips nearer than this one.
     is_unlike, trained_on : bool
+    threshold, threshold_p : float
+        The logit from which on a clip is called positive, and its probability (None if not calibrated).
     decision : Decision
     parts : Explanation or None
         None where the clip is unlike any trained on.
     concept_p : tuple of float
         The probability that each concept is in the clip.
     ends : tuple of (Decision, Decision)
-        The decision with each concept at the 5th, and at the 95th percentile of the training clips' values.
+        The decision with each concept at the 5th and at the 95th percentile of the training clips' values.
     set_to : dict of str to float
         The quantiles that were asked about.
     changed : Decision or None
@@ -62,6 +64,8 @@ class Explained:
     unlike: float | None
     is_unlike: bool
     trained_on: bool
+    threshold: float
+    threshold_p: float | None
     decision: Decision
     parts: Explanation | None
     concept_p: tuple[float, ...]
@@ -107,6 +111,10 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         unlike=None if np.isnan(share) else share,
         is_unlike=far,
         trained_on=clip.movie in model.card.movies,
+        threshold=model.card.threshold,
+        threshold_p=None
+        if model.calibration is None
+        else float(model.calibration.probability(np.array([model.card.threshold]))[0]),
         decision=_decide(model, model.logits(X), known=not far),
         parts=None if far else parts,
         concept_p=() if far else tuple(model.concept_probabilities(X)[0].tolist()),
@@ -151,13 +159,13 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float]:
 
 
 def lines(found: Explained, model: Model) -> list[str]:
-    """Say it in words and a table."""
+    """Describe the decision in words and a table."""
     card, decision = model.card, found.decision
     span = "" if found.start_s is None or found.end_s is None else f", {found.start_s:g} to {found.end_s:g} s"
     said = [f"clip {found.clip_id} of film {found.movie}{span}"]
     if found.trained_on:
         said.append("The model was trained on clips of this film: what it says here is no prediction.")
-    if found.is_unlike:
+    if found.is_unlike or found.parts is None:
         nearer = "" if found.unlike is None else f" ({found.unlike:.1%} of the training clips lie nearer)"
         said.append(
             f"The clip is unlike any that the model was trained on{nearer}: no probability and no "
@@ -165,8 +173,7 @@ def lines(found: Explained, model: Model) -> list[str]:
             f"Its logit would be {decision.logit:.2f}."
         )
         return said
-    said.append(f"{_decided(decision, card)}; logit {decision.logit:.3f}, threshold {card.threshold:.3f}")
-    assert found.parts is not None  # noqa: S101 - for the type checker
+    said += [f"{card.target['name']}: {_called(decision, card)}", *_on_both_scales(found)]
     said += [_leaning(found.parts, 1), _leaning(found.parts, -1)]
     said += [f"  {_step(step)}" for step in found.parts.path]
     said += ["", _concepts_table(found, found.parts), ""]
@@ -178,13 +185,15 @@ def lines(found: Explained, model: Model) -> list[str]:
     )
     if found.changed is not None:
         wanted = ", ".join(f"{name} at quantile {value:g}" for name, value in found.set_to.items())
-        logits = f"logit {decision.logit:.3f} -> {found.changed.logit:.3f}"
-        said += ["", f"With {wanted}: {_decided(found.changed, card)}; {logits}"]
+        said += ["", f"With {wanted}: {_called(found.changed, card)}"]
+        if decision.p is not None and found.changed.p is not None:
+            said.append(f"  probability  {decision.p:.2f} -> {_with_band(found.changed)}")
+        said.append(f"  logit        {decision.logit:.3f} -> {found.changed.logit:.3f}")
     return said
 
 
 def as_json(found: Explained) -> dict[str, object]:
-    """Give it as JSON values."""
+    """Return the explanation as JSON values."""
     return asdict(found)
 
 
@@ -212,14 +221,22 @@ def _decide(model: Model, logits: Any, *, known: bool = True) -> Decision:
     )
 
 
-def _decided(decision: Decision, card: Card) -> str:
+def _called(decision: Decision, card: Card) -> str:
     classes = card.target["classes"]
     side = " or ".join(classes[int(decision.called)]) if len(classes) == 2 else ""
-    called = "called " + ("positive" if decision.called else "negative") + (f" ({side})" if side else "")
-    if decision.p is None:
-        return f"{card.target['name']}: {called}; the model is not calibrated, so there is no probability"
-    band = f"{decision.p_low:.2f} to {decision.p_high:.2f}"
-    return f"{card.target['name']}: p = {decision.p:.2f} ({band}), {called}"
+    return "called " + ("positive" if decision.called else "negative") + (f" ({side})" if side else "")
+
+
+def _on_both_scales(found: Explained) -> list[str]:
+    """State score and threshold as probabilities and as logits."""
+    logit = f"  logit        {found.decision.logit:.3f}; threshold {found.threshold:.3f}"
+    if found.decision.p is None or found.threshold_p is None:
+        return ["  The model is not calibrated, so there is no probability.", logit]
+    return [f"  probability  {_with_band(found.decision)}; threshold {found.threshold_p:.2f}", logit]
+
+
+def _with_band(decision: Decision) -> str:
+    return f"{decision.p:.2f} ({decision.p_low:.2f} to {decision.p_high:.2f})"
 
 
 def _leaning(parts: Explanation, sign: int) -> str:
@@ -251,5 +268,5 @@ def _concepts_table(found: Explained, parts: Explanation) -> str:
             f"{one.contribution:+.3f}",
         ]
         rows.append([*row, *("" if end.p is None else f"{end.p:.2f}" for end in (low, high))])
-    headers = ["concept", "value", "percentile", "p", "contribution", "p at 5 %", "p at 95 %"]
-    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
+    headers = ["concept", "value", "percentile", "p", "contribution", "p at\n5 %", "p at\n95 %"]
+    return table(rows, headers)

@@ -1,12 +1,12 @@
-"""The models that an evaluation is of, each trained once more on the clips of all films, to be kept."""
+"""Train the models of an evaluation once more on the clips of all movies, to be kept."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from obygaze_features.io import NO_LICENCE, refuse_existing
@@ -21,7 +21,7 @@ from obygaze_models.evaluation.run_folder import document
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.selection import GroupedSelection
 from obygaze_models.models.spec import ModelSpec, fit
-from obygaze_models.persistence.card import Card, family
+from obygaze_models.persistence.card import Card, CardTarget, family
 from obygaze_models.persistence.model_file import parts_of
 from obygaze_models.prediction.calibration import Calibration, platt
 from obygaze_models.prediction.model import Model, save_model, vectors
@@ -168,9 +168,9 @@ def train_final(
         title=spec.title,
         kind=kept.kind,
         estimator=type(estimator).__name__,
-        parameters=kept.parameters,
+        parameters=dict(kept.parameters),
         threshold=fitted.threshold,
-        target=_target_json(target),
+        target=CardTarget(**target.record(), concept=target.concept),
         concepts=tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
         features=data.features if spec.reads == "pooled" else spec.reads,
         pool=data.pool if spec.reads == "pooled" else "none",
@@ -215,7 +215,7 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
         title="Concepts",
         kind=kept.kind,
         estimator=type(bank).__name__,
-        parameters=kept.parameters,
+        parameters=dict(kept.parameters),
         concepts=tuple(concepts),
         movies=tuple(sorted(set(data.movies.tolist()))),
         n_clips=len(data),
@@ -251,13 +251,9 @@ def _card(data: Dataset, run: Run, licence: str, citation: str) -> Card:
         estimator="",
         parameters={},
         threshold=0.0,
-        target={
-            "name": "concepts",
-            "title": "Visual concepts",
-            "kind": "concepts",
-            "classes": [],
-            "concept": "",
-        },
+        target=CardTarget(name="concepts", title="Visual concepts", kind="concepts", classes=[], concept=""),
+        concepts=(),
+        calibration={},
         backbone=data.backbone,
         features=data.features,
         pool=data.pool,
@@ -265,7 +261,7 @@ def _card(data: Dataset, run: Run, licence: str, citation: str) -> Card:
         provenance=data.group.provenance,
         provenance_sha256=family(data.group.provenance),
         store=data.store,
-        codebook=dict(record["codebook"]),
+        codebook=record["codebook"],
         protocol=record["protocol"],
         seed=_seed(run),
         movies=(),
@@ -297,7 +293,7 @@ def _seed(run: Run) -> int:
     return int(run.record["seeds"][0])
 
 
-def _metrics(run: Run) -> list[Mapping[str, Any]]:
+def _metrics(run: Run) -> list[dict[str, Any]]:
     found: Any = document(run)["metrics"]
     return list(found)
 
@@ -308,13 +304,3 @@ def _target(record: Mapping[str, Any]) -> Target:
     concept = name.removeprefix("concept:") if kind == "concept" else ""
     scale = name.removeprefix("scale:") if name.startswith("scale:") else ""
     return Target(name, record["title"], kind, classes, concept, scale)
-
-
-def _target_json(target: Target) -> dict[str, Any]:
-    return {
-        "name": target.name,
-        "title": target.title,
-        "kind": target.kind,
-        "classes": [list(side) for side in target.classes],
-        "concept": target.concept,
-    }

@@ -1,4 +1,4 @@
-"""A model ready for use: its estimator, what its scores mean, and how far its training clips reach."""
+"""Hold a model ready for use: estimator, calibration, and distance from the training clips."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How far a clip lies from those a model was trained on, against films left out one at a time."""
+"""Measure the distance of a clip from the training clips, relative to movies left out."""
 
 from dataclasses import dataclass
 from typing import Any, Self

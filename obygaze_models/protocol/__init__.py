@@ -1,4 +1,4 @@
-"""What is learnt from what and tested on what: targets, folds, selection without the test fold."""
+"""Define targets, folds, and selection without the test fold."""
 
 from obygaze_models.protocol.folds import (
     Fold,

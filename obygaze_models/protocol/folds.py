@@ -1,4 +1,4 @@
-"""One fold table keyed by clip; a task is a filter on it, so no two tasks disagree about a clip's side."""
+"""Keep folds in one table by clip; a task filters it, so that all tasks agree on a clip's side."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -198,12 +198,12 @@ def check_split(
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The clip ids of one fold, for those who run a model of their own.
+    """The clip ids of one fold, for evaluating models outside of obygaze.
 
     Attributes
     ----------
     name : int or str
-        Its number, or what is left out.
+        Its number, or the movie or block left out.
     train, validation, test : tuple of str
         In the manifest's order, unless the function that makes the fold says otherwise.
     """

@@ -1,4 +1,4 @@
-"""Seen movies: every movie on both sides of every fold, in blocks of clips that follow each other.
+"""Split movies into blocks of scenes, so that every movie is on both sides of every fold.
 
 What a model knows of a movie helps it on the movie's other clips: these splits show how much, beside those
 that leave movies out. Neighbouring clips look alike, so blocks are contiguous, and the `GAP` clips on either
@@ -21,7 +21,7 @@ clip, .27 at distance 2, .17 at 3 and .07 at 5."""
 def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str], n_blocks: int = N_BLOCKS) -> FoldTable:
     """Cut each movie's clips, in the order given, into blocks of about as many; fold k tests block k.
 
-    The order must be that of the film, as the manifest's is meant to be: nothing here can tell.
+    The order must be that of the film, as in the manifest; it is not checked.
     """
     folds = np.empty(len(clip_ids), dtype=np.int64)
     of = np.asarray(movies)

@@ -1,4 +1,4 @@
-"""Selection inside the training clips: inner folds by movie, and the threshold tuned on their scores.
+"""Split training clips into inner folds of movies, and tune the threshold on their scores.
 
 These functions are handed training clips alone, so that no selection can see the test fold.
 """

@@ -1,14 +1,38 @@
-"""Targets: what a model is asked of a clip. A task of levels, a concept's presence, or the ordered levels."""
+"""Define targets: a task of levels, the presence of a concept, or ordered levels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, TypedDict
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import Codebook, Manifest, Task
+from obygaze_features.schema import Text
 from obygaze_models.errors import ProtocolError
+
+Classes = Annotated[
+    list[Annotated[list[str], Meta(description="a list of levels")]],
+    Meta(description="a list of lists of levels, from low to high"),
+]
+
+
+class TargetRecord(TypedDict):
+    """What a model is asked, in the records of runs and models."""
+
+    name: Text
+    title: Text
+    kind: Text
+    classes: Classes
+
+
+class CodebookRecord(TypedDict):
+    """The codebook of the labels: its name, and the SHA-256 of its content ("" if that is not known)."""
+
+    name: Text
+    digest: Text
+
 
 Kind = Literal["levels", "concept", "ordinal"]
 
@@ -20,7 +44,7 @@ NOT_ASKED = -1
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Labels:
-    """What annotators said of N clips.
+    """The labels of N clips.
 
     Attributes
     ----------
@@ -85,7 +109,7 @@ def labels_of(manifest: Manifest) -> Labels:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a model is asked.
+    """The target of a model.
 
     Attributes
     ----------
@@ -112,6 +136,15 @@ class Target:
     concept: str = ""
     scale: str = ""
     against: tuple[str, ...] = ()
+
+    def record(self) -> TargetRecord:
+        """Return the target as JSON values."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "kind": self.kind,
+            "classes": [list(side) for side in self.classes],
+        }
 
     @property
     def n_classes(self) -> int:
@@ -148,7 +181,7 @@ class Target:
 
 
 def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()) -> Target:
-    """Ask of a clip whether it has a concept, clips without it being of some levels alone.
+    """Target a concept's presence; clips without it are of some levels only.
 
     Raises
     ------
@@ -170,12 +203,12 @@ def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()
 
 
 def task_target(task: Task) -> Target:
-    """Ask of a clip whether its level is one of a task's positive ones."""
+    """Target the positive levels of a task."""
     return Target(task.name, task.title, "levels", (task.negatives, task.positives))
 
 
 def find_target(name: str, codebook: Codebook) -> Target:
-    """Find what is asked by name: a task, ``concept:NAME``, ``levels``, or ``scale:NAME``.
+    """Find a target by name: a task, ``concept:NAME``, ``levels``, or ``scale:NAME``.
 
     Raises
     ------
@@ -208,7 +241,7 @@ def find_target(name: str, codebook: Codebook) -> Target:
 
 
 def _ordered(name: str, levels: tuple[str, ...], scale: str = "") -> Target:
-    """Ask for levels in order; two of them are two classes like any other."""
+    """Target ordered levels; two of them are two classes."""
     classes = tuple((level,) for level in levels)
     kind: Kind = "ordinal" if len(levels) > 2 else "levels"
     return Target(name, " < ".join(levels), kind, classes, scale=scale)

@@ -1,4 +1,4 @@
-"""What people look at: tables with captions and figures, kept in formats for people and programs."""
+"""Write reports: tables with captions and figures, in formats for people and programs."""
 
 from obygaze_features.errors import OutputError
 from obygaze_models.report.report import NOTHING, Block, Picture, Report, cell, interval, mean_sd, number

@@ -1,4 +1,4 @@
-"""Runs and comparisons as people read them."""
+"""Turn runs and comparisons into reports."""
 
 import math
 from collections import Counter
@@ -20,16 +20,16 @@ BY_MOVIE = ("average_precision", "auc", "f1_pos", "quadratic_kappa", "spearman",
 """Metrics that have a table by movie, of those there are."""
 
 NEAR = 0.9
-"""A by-movie AP above which an interval covers less than it says (docs/evaluation.md)."""
+"""A by-movie AP above which an interval covers less than its nominal level (docs/evaluation.md)."""
 
 FEW = 30
-"""Movies below which a comparison is told how few they are."""
+"""Number of movies below which a comparison gets a warning."""
 
 Row = Mapping[Any, Any]
 
 
 def run_report(run: Run) -> Report:
-    """Lay out a run: metrics over all clips, metrics by movie with intervals, and what they stand on.
+    """Lay out a run: metrics over all clips, metrics by movie with intervals, and the data behind them.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def _spread(run: Run, metrics: Mapping[str, Metric]) -> Block:
 
 
 def _notes(run: Run) -> list[str]:
-    """Say how the numbers were made, on how many clips and movies, and what they don't tell."""
+    """Describe how the numbers were computed, on how many clips and movies, and their limits."""
     record: Mapping[str, Any] = run.record
     clips, seeds, excluded = record["clips"], record["seeds"], len(record["excluded"])
     features = f"{record['backbone']}, {record['features']} ({record['pool']})"
@@ -171,7 +171,7 @@ def excluded_summary(excluded: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def comparison_report(found: Comparison) -> Report:
-    """Lay out a comparison: a row a metric, of these models and of the methods.
+    """Lay out a comparison: one row per metric, for these models and for the methods.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How figures look and are saved: the same numbers, the same bytes."""
+"""Set the style of figures and save them: the same numbers give the same bytes."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A report as a value: blocks of tables, the numbers behind them, pictures; and how cells are written."""
+"""Define a report: blocks of tables, their data, pictures, and the format of cells."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ NOTHING = "-"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One table: what it shows, what is to be known of it, and its cells as text."""
+    """One table: title, notes, and cells as text."""
 
     title: str
     headers: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Reports as text and as files: terminal, Markdown, LaTeX, CSV, JSON. The same report, the same bytes."""
+"""Write reports: terminal, Markdown, LaTeX, CSV, JSON. The same report gives the same bytes."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from obygaze_features.io import csv_line, file_sha256, json_bytes, whole_folder,
 from obygaze_models.report.report import NOTHING, Block, Report
 
 WIDTH = 80
-"""Characters a line of a terminal."""
+"""Characters per line of a terminal."""
 
 COLUMN = 60
 """Characters of a table that fits one column of a page of two."""
@@ -81,7 +81,7 @@ def _wrapped(notes: Sequence[str], width: int) -> list[str]:
 def tables(block: Block, width: int = WIDTH) -> list[str]:
     """Lay out a block as tables at most `width` wide, if one column beside the first ones is no wider.
 
-    A table too wide is cut into several that repeat the columns by which rows are told apart.
+    A table too wide is cut into several that repeat the columns that name the rows.
     """
     kept = _columns_that_name(block)
     columns = zip(block.headers, *block.rows, strict=True)

@@ -1,1 +1,1 @@
-"""Benchmark tasks of neighbouring papers, on the same stores; a package each."""
+"""Run benchmark tasks of neighbouring papers on the same stores, one package per task."""

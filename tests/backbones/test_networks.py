@@ -99,14 +99,14 @@ def test_clip_sees_a_real_picture_as_its_own_processor_does(checkpoints, shared_
 def test_a_clip_gets_the_same_in_any_batch(checkpoints, clips, name):
     backbone = load_backbone(name, weights=str(checkpoints[name]))
     clips = clips[:, : backbone.n_frames]
-    together = load_backbone(name, weights=str(checkpoints[name]), compute=Compute(clips_at_once=2)).encode(
-        clips
-    )
+    two = load_backbone(name, weights=str(checkpoints[name]), compute=Compute(device="cpu", clips_at_once=2))
+    together, filled_up = two.encode(clips), two.encode(clips[1:2])
     apart = backbone.encode(clips)
     alone = backbone.encode(clips[1:2])
     for output in backbone.outputs:
         tolerance = TOLERANCE if output.dtype == "float32" else 1e-3
         assert np.array_equal(alone[output.name][0], apart[output.name][1])  # one at a time: the same bytes
+        assert np.array_equal(filled_up[output.name][0], together[output.name][1])  # nor on the batch
         close(together[output.name].astype(np.float32), apart[output.name].astype(np.float32), tolerance)
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ def test_a_kept_model_scores_the_clips_of_other_stores(obygaze, shelf):
 def test_predictions_are_printed_as_a_table_or_as_one_json_document(obygaze, shelf):
     code, out, _ = obygaze("predict", shelf.paths["linear"], shelf.folder / "more")
     assert code == 0
-    headings = "clip_id movie start_s logit p p_low p_high called unlike flags"
+    headings = "clip_id start_s logit p p_low p_high called unlike flags"
     assert out.splitlines()[0].split() == headings.split()
     assert len(out.splitlines()) == 61
     code, out, _ = obygaze("predict", shelf.paths["pcbm_dt"], shelf.folder / "more", "--json")
@@ -89,7 +90,9 @@ def test_a_decision_is_explained_in_words_and_as_json(obygaze, shelf):
     code, out, _ = obygaze(*command, "--set", "Gun=0.95", "--set", "Dim light=0.05")
     assert code == 0
     assert out.splitlines()[0] == "clip g0-14 of film g0, 8 to 12 s"
-    assert "With Gun at quantile 0.95, Dim light at quantile 0.05: calm_violent: p = " in out
+    said = " ".join(out.split())
+    assert re.search(r"calm_violent: called \w+ \(\w+\) probability 0\.\d\d \(.*\); threshold 0\.\d\d", said)
+    assert "With Gun at quantile 0.95, Dim light at quantile 0.05: called " in out
     code, out, _ = obygaze(*command, "--set", "Gun=0.95", "--json")
     found = json.loads(out)
     assert code == 0
@@ -97,13 +100,14 @@ def test_a_decision_is_explained_in_words_and_as_json(obygaze, shelf):
     total = parts["base"] + sum(one["contribution"] for one in parts["contributions"])
     assert total == pytest.approx(found["decision"]["logit"], abs=1e-9)
     assert found["set_to"] == {"Gun": 0.95}
+    assert found["decision"]["called"] == (found["decision"]["p"] >= found["threshold_p"])
 
 
 @pytest.mark.parametrize("name", ["linear", "mlp", "pcbm_lr", "pcbm_dt", "cav", "bank"])
 def test_a_card_is_printed(obygaze, shelf, name):
     code, out, _ = obygaze("model", "inspect", shelf.paths[name])
     assert code == 0
-    lines = dict(line.split(maxsplit=1) for line in out.splitlines())
+    lines = dict(line.split(maxsplit=1) for line in out.splitlines() if not line.startswith(" "))
     assert lines["codebook"].startswith("violence ")
     assert lines["reads"] == "descriptors, pooled (as stored), 8 features"
     code, out, _ = obygaze("model", "inspect", shelf.paths[name], "--json")

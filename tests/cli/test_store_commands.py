@@ -51,7 +51,7 @@ def test_seal_says_where_the_store_is(staged, run):
     code, out, _ = run("seal", "stores/films", "--licence", "CC-BY-4.0", "--citation", "Us, 2026")
     store = open_store(staged / "films-1.0.0")
     assert code == 0
-    assert out == f"stores/films-1.0.0: 3 clips of toy, fingerprint {store.fingerprint}\n"
+    assert out == f"stores/films-1.0.0: 3 clips of toy (2 ok, 1 failed), fingerprint {store.fingerprint}\n"
     assert store.attributes["citation"] == "Us, 2026"
 
 

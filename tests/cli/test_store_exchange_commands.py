@@ -70,7 +70,7 @@ def test_merge_says_where_the_store_is_or_what_forbids_it(here, run):
     code, out, _ = run("merge", "a", "b", "--out", "films", "--store-version", "1.1.0")
     store = open_store("films")
     assert code == 0
-    assert out == f"films-1.1.0: 3 clips of toy, fingerprint {store.fingerprint}\n"
+    assert out == f"films-1.1.0: 3 clips of toy (3 ok), fingerprint {store.fingerprint}\n"
     assert store.attributes["parent"] == open_store("a").fingerprint
     make(here / "d", CLIPS[2:], commit="1" * 40)
     code, _, err = run("merge", "a", "d", "--out", "other")
@@ -109,7 +109,7 @@ def test_the_original_codes_folders_of_pth_come_in(here, run):
     assert code == 0, err
     assert "left out: 1 that belong to no clip of the manifest: stray" in err
     store = open_store("lab")
-    assert out == f"lab-1.0.0: 3 clips of xclip, fingerprint {store.fingerprint}\n"
+    assert out == f"lab-1.0.0: 3 clips of xclip (3 ok), fingerprint {store.fingerprint}\n"
     for clip in CLIPS:
         assert store["xclip"].read(clip, "pooled").tobytes() == values(clip).tobytes()
     assert store["xclip"].provenance["imported"] is True

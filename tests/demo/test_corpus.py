@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from obygaze_features.commands import demo
 from obygaze_features.demo import plan_corpus
 from obygaze_features.demo.corpus import CORRUPT, LONGEST, MISSING, SHORTEST, _write_movie
 from obygaze_features.demo.drawing import CUES, HEIGHT, RATE, WIDTH, Look, draw_clip
@@ -121,3 +122,18 @@ def test_the_demos_steps_give_the_same_bytes_with_one_worker(demo_folder, obygaz
     for name in ("store-1.0.0", "run"):
         assert tree(again / name) == tree(demo_folder / name)
     assert (again / "manifest.csv").read_bytes() == (demo_folder / "manifest.csv").read_bytes()
+
+
+@pytest.mark.parametrize(("mark", "kept"), [(demo.STOPPED, True), (demo.FINISHED, False)])
+def test_the_stage_stays_where_the_demo_was_stopped(tmp_path, mark, kept):
+    (tmp_path / demo.MARK).write_text(mark, encoding="utf-8")
+    for name in (demo.STAGE, "films", "store-1.0.0"):
+        (tmp_path / name).mkdir()
+    demo._clear(tmp_path)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == ({demo.MARK, demo.STAGE} if kept else {demo.MARK})
+    assert (tmp_path / demo.MARK).read_text(encoding="utf-8") == demo.STOPPED
+
+
+def test_a_demo_that_ended_says_so(demo_folder):
+    assert (demo_folder / demo.MARK).read_text(encoding="utf-8") == demo.FINISHED

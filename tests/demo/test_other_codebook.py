@@ -9,29 +9,11 @@ import sys
 
 import pytest
 
+from tests.violence import GUN, LEVELS, TASK
+
 pytestmark = pytest.mark.long
 
-CODEBOOK = """
-name = "violence"
-version = "1"
-[[levels]]
-name = "calm"
-[[levels]]
-name = "unsure"
-label = false
-[[levels]]
-name = "violent"
-[[concepts]]
-name = "Gun"
-visual = true
-synonyms = ["gun", "pistol"]
-[[concepts]]
-name = "Shout"
-visual = true
-[tasks.calm_violent]
-negative = ["calm"]
-positive = ["violent"]
-"""
+CODEBOOK = LEVELS + GUN + '[[concepts]]\nname = "Shout"\nvisual = true\n' + TASK
 
 FOREIGN = re.compile(
     r"\b(EN|HN|NS|S|hn_s|en_s|enhn_s|ObyGaze12|obygaze12|Body|Posture|Clothing|objectif\w*|Tores)\b"

@@ -10,9 +10,10 @@ import termios
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from obygaze.cli import Fitted, table_of_contents
-from obygaze_features.commands.screen import table
+from obygaze_features.screen import table
 
 COLUMNS = 80
 COMMANDS = (
@@ -28,6 +29,23 @@ COMMANDS = (
     "explain demo/run/pcbm_lr.model demo/store --clip tt9000007-003",
 )
 """What README.md shows, on the demo's films."""
+
+TABLES = (
+    "codebook show",
+    "codebook show obygaze12",
+    "manifest inspect demo/manifest.csv",
+    "manifest stats demo/manifest.csv",
+    "folds demo/manifest.csv --task hn_s",
+    "frames demo/films/tt9000001.mp4 --n 4",
+    "store ls demo",
+    "store inspect demo/store",
+    "model inspect demo/run/pcbm_lr.model",
+    "predict demo/run/pcbm_lr.model demo/store",
+    "explain demo/run/pcbm_lr.model demo/store --clip tt9000007-003 --set Body=0.9",
+    "compare demo/run demo/run --model linear --against mlp",
+    "extract demo/manifest.csv demo/again --dry-run",
+)
+"""What prints tables. Prose is wrapped where it is printed, and would tear a table's rows."""
 
 
 def in_terminal(words, folder):
@@ -56,6 +74,20 @@ def test_no_line_is_wider_than_the_terminal(demo_folder, command):
     assert len(lines) > 1
     # A path of the machine that is longer than a line is one word, and stays whole.
     assert [line for line in lines if len(line) > COLUMNS and " " in line.strip()] == []
+
+
+@pytest.mark.parametrize("command", TABLES, ids=lambda command: " ".join(command.split()[:2]))
+def test_no_row_of_a_table_is_torn(demo_folder, monkeypatch, command):
+    monkeypatch.chdir(demo_folder.parent)
+    done = CliRunner().invoke(table_of_contents(), command.split(), prog_name="obygaze")
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    rules = [place for place, line in enumerate(lines) if re.fullmatch(r"-+( +-+)*", line)]
+    for rule in rules:
+        end = next((place for place in range(rule, len(lines)) if not lines[place]), len(lines))
+        assert max(map(len, lines[rule - 1 : end])) <= COLUMNS
+    if not rules:
+        assert max(map(len, lines)) <= COLUMNS
 
 
 def helps(command, context):

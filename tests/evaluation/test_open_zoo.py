@@ -26,6 +26,7 @@ from obygaze_models.evaluation.run_folder import saved, to_json, write_run
 from obygaze_models.report import markdown, plain
 from obygaze_models.report.evaluation import comparison_report, run_report
 from obygaze_models.report.write import latex, write_report
+from tests.violence import VIOLENCE
 
 OBYGAZE12 = builtin_codebook("obygaze12")
 
@@ -122,25 +123,6 @@ def test_the_same_clips_under_another_codebook_have_the_same_numbers_to_the_bit(
             one.metrics.drop(columns="task"), two.metrics.drop(columns="task"), check_exact=True
         )
 
-
-VIOLENCE = """
-name = "violence"
-version = "1"
-[[levels]]
-name = "calm"
-[[levels]]
-name = "unsure"
-label = false
-[[levels]]
-name = "violent"
-[[concepts]]
-name = "Gun"
-visual = true
-synonyms = ["gun", "pistol"]
-[tasks.calm_violent]
-negative = ["calm"]
-positive = ["violent"]
-"""
 
 OF_OBYGAZE12 = re.compile(
     r"\b(EN|HN|NS|S|en_s|hn_s|enhn_s|obygaze|obygaze12|objectif\w*|"

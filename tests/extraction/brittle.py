@@ -14,7 +14,7 @@ def brittle(n_frames: int = 4):
 
 def prepare(frame):
     if frame.shape[1] == 62:
-        with open(os.environ["BRITTLE_CRASHES"], "a", encoding="utf-8") as crashes:  # noqa: PTH123
+        with open(os.environ["BRITTLE_CRASHES"], "a", encoding="utf-8") as crashes:  # noqa: PTH123 - the standard library alone
             crashes.write("x")
         os.kill(os.getpid(), signal.SIGSEGV)
     time.sleep(0.02)  # so that there is a middle to be disturbed in
@@ -23,7 +23,7 @@ def prepare(frame):
 
 def encode(batch):
     if any(clip.min() > 250 for clip in batch):
-        with open(os.environ["BRITTLE_CRASHES"], "a", encoding="utf-8") as crashes:  # noqa: PTH123
+        with open(os.environ["BRITTLE_CRASHES"], "a", encoding="utf-8") as crashes:  # noqa: PTH123 - the standard library alone
             crashes.write(str(len(batch)))
         os.kill(os.getpid(), signal.SIGKILL)
     return descriptors().encode(batch)

@@ -1,6 +1,7 @@
 """What the command makes of its options: recipes of backbones, shares of clips, notes."""
 
 import json
+import logging
 import os
 import sys
 from types import ModuleType
@@ -10,13 +11,17 @@ import numpy as np
 import pytest
 
 from obygaze_features.backbones import BACKBONES, BackboneError
-from obygaze_features.commands.extract import choose_shard, read_recipes
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.commands.extract import COMPUTE, choose_shard, read_recipes
+from obygaze_features.commands.extract_output import logs_as_notes
 from obygaze_features.demo.corpus import write_video
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction import Recipe, prepare
 from obygaze_features.extraction.extract import what_forbids_writing
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 
 NONE = {"weights": (), "preset": (), "tokens": ()}
-PLAIN = {"device": None, "dtype": None, "compiled": False}
+PLAIN = dict.fromkeys(COMPUTE)
 
 
 def network(n_frames=None, *, weights="hub/default", preset="a", compute=None):
@@ -34,13 +39,13 @@ def toys(monkeypatch):
 
 
 def test_nothing_asked_for_is_nothing_handed_on():
-    (recipe,) = read_recipes(["descriptors"], None, NONE, **PLAIN)
+    (recipe,) = read_recipes(["descriptors"], None, NONE, PLAIN)
     assert (recipe.name, recipe.n_frames, recipe.options) == ("descriptors", None, {})
 
 
 def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
     named = NONE | {"preset": ("a",), "weights": ("one=random:1", "two=random:2")}
-    one, two = read_recipes(["one", "two"], 32, named, **PLAIN)
+    one, two = read_recipes(["one", "two"], 32, named, PLAIN)
     assert one.options == {"preset": "a", "weights": "random:1"}
     assert two.options == {"preset": "a", "weights": "random:2"}
 
@@ -48,18 +53,24 @@ def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
 def test_weights_that_are_a_path_are_found_from_elsewhere_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a=b.bin").touch()
-    (recipe,) = read_recipes(["one"], None, NONE | {"weights": ("a=b.bin",)}, **PLAIN)
+    (recipe,) = read_recipes(["one"], None, NONE | {"weights": ("a=b.bin",)}, PLAIN)
     assert recipe.options == {"weights": str(tmp_path / "a=b.bin")}
-    (recipe,) = read_recipes(["one"], None, NONE | {"weights": ("lab/model@main",)}, **PLAIN)
+    (recipe,) = read_recipes(["one"], None, NONE | {"weights": ("lab/model@main",)}, PLAIN)
     assert recipe.options == {"weights": "lab/model@main"}
 
 
 def test_device_and_precision_go_to_those_that_compute():
-    way = {"device": "cpu", "dtype": "bf16", "compiled": True}
-    descriptors, one = read_recipes(["descriptors", "one"], None, NONE, **way)
+    way = PLAIN | {
+        "device": "cpu",
+        "dtype": "bf16-weights",
+        "tf32": True,
+        "compiled": True,
+        "clips_at_once": 3,
+    }
+    descriptors, one = read_recipes(["descriptors", "one"], None, NONE, way)
     assert descriptors.options == {}
     compute = one.options["compute"]
-    assert (compute.device, compute.precision, compute.compiled) == ("cpu", "bfloat16", True)
+    assert compute == Compute("cpu", "bfloat16-weights", tf32=True, compiled=True, clips_at_once=3)
 
 
 @pytest.mark.parametrize(
@@ -68,17 +79,17 @@ def test_device_and_precision_go_to_those_that_compute():
         (["descriptors"], {"weights": ("random:0",)}, {}, "backbone 'descriptors' takes no --weights$"),
         (["descriptors", "one"], {"weights": ("random:0",)}, {}, "--weights one=random:0"),
         (["one"], {"tokens": ("all",)}, {}, "backbone 'one' takes no --tokens"),
-        (["descriptors"], {}, {"dtype": "bf16"}, "takes no --device, --dtype or --compile"),
+        (["descriptors"], {}, {"dtype": "bf16"}, "takes no --dtype$"),
     ],
 )
 def test_an_option_that_a_backbone_does_not_take_is_a_usage_error(names, named, way, words):
     with pytest.raises(click.UsageError, match=words):
-        read_recipes(names, None, NONE | named, **(PLAIN | way))
+        read_recipes(names, None, NONE | named, PLAIN | way)
 
 
 def test_an_unknown_backbone_is_named():
     with pytest.raises(BackboneError, match="no backbone is called 'three'"):
-        read_recipes(["three"], None, NONE, **PLAIN)
+        read_recipes(["three"], None, NONE, PLAIN)
 
 
 def test_a_place_that_cannot_be_written_is_known_before_the_work(tmp_path, monkeypatch):
@@ -137,3 +148,18 @@ def test_a_job_array_does_its_shares_and_one_job_seals(tmp_path, obygaze, monkey
     sealed = obygaze(tmp_path, "store", "seal", "films", "--licence", "CC0-1.0")
     assert sealed.returncode == 0, sealed.stderr
     assert (tmp_path / "films-1.0.0").is_dir()
+
+
+def test_a_card_by_number_means_nothing_to_the_encoders_of_a_cluster(tmp_path):
+    pytest.importorskip("ray")
+    manifest = Manifest((Clip("a", "m", "a.mp4"),), tmp_path)
+    recipe = Recipe("one", None, {"compute": Compute(device="cuda:1")})
+    with pytest.raises(ExtractError, match="--device cuda:1 with the engine 'ray'"):
+        prepare(manifest, tmp_path / "s", [recipe], engine="ray")
+
+
+def test_what_the_library_logs_is_a_note_while_the_command_runs(capsys):
+    with logs_as_notes():
+        logging.getLogger("obygaze_features.backbones.memory").warning("xclip: out of %s", "memory")
+    assert capsys.readouterr().err == "obygaze: note: xclip: out of memory\n"
+    assert not logging.getLogger("obygaze_features").handlers

@@ -17,11 +17,11 @@ def test_shares_are_those_of_one_encoder():
     assert report.shares() == {"decode": 75.0, "infer": 25.0, "write": 10.0}
 
 
-def test_gpus_are_idle_when_they_have_nothing_to_do():
-    assert RunReport(wall_s=10.0).gpu_idle_percent() is None
+def test_gpus_have_work_or_none():
+    assert RunReport(wall_s=10.0).gpu_busy_percent() is None
     report = RunReport(wall_s=10.0, encoders=2, gpu_busy_s=5.0)
-    assert report.gpu_idle_percent() == 75.0
-    assert "GPU idle 75 %" in report.sentence()
+    assert report.gpu_busy_percent() == 25.0
+    assert "GPU had work 25 %" in report.sentence()
 
 
 class BusyGPU:

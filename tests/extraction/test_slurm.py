@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.extraction import ExtractError, array_shard
+from obygaze_features.extraction import ExtractError, array_shard, stop_on_signals, usable_cores
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "slurm"
 
@@ -20,25 +20,41 @@ def array(task: int, first: int, last: int, count: int, step: int = 1) -> dict[s
 
 @pytest.mark.parametrize(
     ("variables", "shard"),
-    [
-        ({}, None),
-        ({"SLURM_JOB_ID": "7"}, None),
-        (array(3, 0, 7, 8), (3, 8)),
-        (array(8, 1, 8, 8), (7, 8)),
-        (array(4, 0, 6, 4, step=2), (2, 4)),
-    ],
+    [({}, None), ({"SLURM_JOB_ID": "7"}, None), (array(3, 0, 7, 8), (3, 8)), (array(0, 0, 0, 1), (0, 1))],
 )
 def test_a_task_of_an_array_knows_its_share(variables, shard):
     assert array_shard(variables) == shard
 
 
-def test_every_task_has_another_share():
-    assert {array_shard(array(task, 10, 14, 5)) for task in range(10, 15)} == {(i, 5) for i in range(5)}
+@pytest.mark.parametrize(
+    "variables",
+    [array(3, 3, 3, 1), array(5, 3, 5, 2), array(4, 3, 4, 2), array(8, 1, 8, 8), array(4, 0, 6, 4, step=2)],
+    ids=["--array=3", "--array=3,5", "--array=3,4", "--array=1-8", "--array=0-6:2"],
+)
+def test_some_tasks_of_an_array_cannot_tell_their_share(variables):
+    with pytest.raises(ExtractError, match="--shard"):
+        array_shard(variables)
 
 
-def test_an_array_with_gaps_is_refused():
-    with pytest.raises(ExtractError, match="--shard 3/8"):
-        array_shard(array(5, 3, 5, 2))
+def test_a_task_has_the_cores_that_it_asked_for(monkeypatch):
+    monkeypatch.delenv("SLURM_CPUS_ON_NODE", raising=False)
+    monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
+    every = usable_cores()
+    monkeypatch.setenv("SLURM_CPUS_ON_NODE", "1")
+    assert usable_cores() == 1
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "4096")
+    assert usable_cores() == every
+
+
+def test_a_scheduler_may_ask_twice_but_a_second_ctrl_c_is_meant():
+    with stop_on_signals() as stop:
+        for _ in range(3):
+            signal.raise_signal(signal.SIGTERM)
+        assert (stop(), stop.exit_code) == (True, 143)
+        signal.raise_signal(signal.SIGINT)
+        assert stop.exit_code == 143
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sbatch")), ids=lambda path: path.name)
@@ -54,36 +70,118 @@ def stand_in(folder: Path, name: str, body: str) -> None:
     path.chmod(0o755)
 
 
+STOPS = "trap 'exit 143' TERM; touch ready; for i in {1..400}; do sleep 0.05; done"
+FINISHES = "trap 'exit 0' TERM; touch ready; for i in {1..400}; do sleep 0.05; done"
+
+
+class Site:
+    """A folder with stand-ins for `obygaze` and Slurm's commands, in which a script is run."""
+
+    def __init__(
+        self, folder: Path, obygaze: str = "exit 0", scontrol: str = "exit 0", limit: str = "4:00:00"
+    ):
+        self.folder = folder
+        stand_in(folder, "obygaze", f'echo "$@" > arguments; {obygaze}')
+        stand_in(folder, "scontrol", f'echo "$@" > asked; {scontrol}')
+        stand_in(folder, "squeue", f"echo {limit}")
+
+    def run(self, *signals: signal.Signals, **variables: str) -> tuple[int, str]:
+        """Run the array's script and signal it once the command is ready; give its code and what it said."""
+        task = {"SLURM_JOB_ID": "11", "SLURM_ARRAY_JOB_ID": "9", "SLURM_ARRAY_TASK_ID": "2"}
+        path = {"PATH": f"{self.folder}:{os.environ['PATH']}"}
+        with subprocess.Popen(
+            ["bash", SCRIPTS / "array.sbatch", "films.csv", "my store"],
+            cwd=self.folder,
+            env=os.environ | task | path | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as running:
+            for each in signals:
+                deadline = time.monotonic() + 60
+                while not (self.folder / "ready").exists():
+                    assert time.monotonic() < deadline
+                    time.sleep(0.01)
+                running.send_signal(each)
+                time.sleep(0.3)  # bash loses one of two that come at once; Slurm's are minutes apart
+            said, _ = running.communicate(timeout=60)
+        return running.returncode, said
+
+    @property
+    def asked(self) -> str:
+        """What Slurm was asked for."""
+        path = self.folder / "asked"
+        return path.read_text(encoding="utf-8").strip() if path.exists() else ""
+
+
 @pytest.mark.parametrize(
-    ("command", "stop", "code", "requeued"),
+    ("command", "signals", "code", "asked"),
     [
-        ("exit 0", False, 0, ""),
-        ("exit 3", False, 0, ""),
-        ("exit 1", False, 1, ""),
-        (
-            "trap 'exit 143' TERM; touch ready; for i in {1..200}; do sleep 0.05; done",
-            True,
-            0,
-            "requeue 9_2\n",
-        ),
-        ("trap 'exit 0' TERM; touch ready; for i in {1..200}; do sleep 0.05; done", True, 0, ""),
+        ("exit 0", [], 0, ""),
+        ("exit 3", [], 0, ""),
+        ("exit 2", [], 2, ""),
+        ("exit 1", [], 1, "requeue 9_2"),
+        ("kill -9 $$", [], 137, "requeue 9_2"),
+        (STOPS, [signal.SIGUSR1], 143, "requeue 9_2"),
+        (FINISHES, [signal.SIGUSR1], 0, ""),
+        (STOPS, [signal.SIGTERM], 143, ""),
+        (STOPS, [signal.SIGUSR1, signal.SIGTERM], 143, "requeue 9_2"),
     ],
-    ids=["done", "some failed", "error", "stopped", "done while being stopped"],
+    ids=[
+        "done",
+        "some failed",
+        "wrong usage",
+        "error",
+        "killed",
+        "time limit",
+        "done while being stopped",
+        "scancel",
+        "the end of the time after its signal",
+    ],
 )
-def test_the_array_script_asks_for_another_turn_when_it_was_stopped(tmp_path, command, stop, code, requeued):
-    stand_in(tmp_path, "obygaze", f'echo "$@" > arguments; {command}')
-    stand_in(tmp_path, "scontrol", 'echo "$@" > asked')
-    variables = {"SLURM_ARRAY_JOB_ID": "9", "SLURM_ARRAY_TASK_ID": "2"}
-    environment = os.environ | variables | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    with subprocess.Popen(
-        ["bash", SCRIPTS / "array.sbatch", "films.csv", "my store"], cwd=tmp_path, env=environment
-    ) as running:
-        if stop:
-            deadline = time.monotonic() + 20
-            while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            running.send_signal(signal.SIGTERM)
-        assert running.wait(timeout=30) == code
-    assert (tmp_path / "arguments").read_text(encoding="utf-8") == "extract films.csv my store\n"
-    asked = tmp_path / "asked"
-    assert (asked.read_text(encoding="utf-8") if asked.exists() else "") == requeued
+def test_the_array_script_asks_for_another_turn_unless_it_was_cancelled(
+    tmp_path, command, signals, code, asked
+):
+    site = Site(tmp_path, command)
+    assert site.run(*signals)[0] == code
+    assert site.asked == asked
+    assert (tmp_path / "arguments").read_text(encoding="utf-8") == "extract films.csv my store --shard 2/8\n"
+
+
+def test_turns_are_counted_and_the_last_one_fails(tmp_path):
+    site = Site(tmp_path, "exit 1")
+    code, said = site.run(SLURM_RESTART_COUNT="2", TURNS="3")
+    assert (code, site.asked) == (1, "")
+    assert "turn 3 of 3: not queued again" in said
+
+
+def test_a_refused_requeue_fails_and_says_what_to_submit(tmp_path):
+    code, said = Site(tmp_path, STOPS, scontrol="exit 1").run(signal.SIGUSR1)
+    assert code == 143
+    assert "Slurm refused another turn: submit the same again, with --array=2" in said
+
+
+@pytest.mark.parametrize(
+    ("limit", "refused"),
+    [
+        *[("4:00", True), ("9:59", True), ("10:00", False), ("1:00:00", False), ("2-00:00:00", False)],
+        *[("UNLIMITED", False), ("", False)],
+    ],
+)
+def test_a_time_limit_that_is_too_short_is_refused(tmp_path, limit, refused):
+    code, said = Site(tmp_path, limit=limit).run()
+    assert code == (2 if refused else 0)
+    assert ("is too short" in said) == refused
+
+
+def test_a_job_without_obygaze_says_where_its_lines_go(tmp_path):
+    site = Site(tmp_path)
+    (tmp_path / "obygaze").unlink()
+    code, said = site.run(PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert code == 127
+    assert "marked place of this script" in said
+
+
+def test_each_turn_begins_with_a_line_of_its_own(tmp_path):
+    _, said = Site(tmp_path).run(SLURM_RESTART_COUNT="1", SLURMD_NODENAME="n7", SHARDS="4")
+    assert "(n7): share 2 of 4, turn 2 of 20" in said.splitlines()[0]

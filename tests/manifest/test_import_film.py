@@ -1,5 +1,7 @@
 """Films become windows of one length that cover them; what is odd about a film is said."""
 
+import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze.cli import table_of_contents
-from obygaze_features.manifest import Film, ManifestError, import_film, read_manifest
+from obygaze_features.manifest import (
+    Film,
+    ManifestError,
+    Part,
+    import_film,
+    read_manifest,
+    read_parts,
+    window_of_model,
+)
 from obygaze_features.manifest.importers import automatic_hop
+from obygaze_features.store.testing import seal_arrays
 
 ROOT = Path("/corpus")
 
@@ -79,3 +90,143 @@ def test_the_command_reads_the_length_of_real_films(shared_data, tmp_path):
     assert [(clip.start_s, clip.end_s) for clip in clips[:2]] == [(0.0, 4.0), (4.0, 8.0)]
     assert clips[-1].end_s == pytest.approx(10.0, abs=0.1)
     assert "windows of 4 s every 4 s" in result.output
+
+
+def model_file(path: Path, **card: object) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("card.json", json.dumps(card))
+    return path
+
+
+def table(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def run(*words: object) -> tuple[int, str]:
+    result = CliRunner().invoke(table_of_contents(), ["manifest", "import", "film", *map(str, words)])
+    return result.exit_code, f"{result.output}{result.exception or ''}"
+
+
+@pytest.fixture
+def wrestling(shared_data) -> Path:
+    return shared_data / "videos" / "arm_wrestling.mp4"
+
+
+def test_the_window_of_a_model_is_the_length_of_its_training_clips(tmp_path):
+    assert window_of_model(model_file(tmp_path / "a.model", clip_s=46.25)) == 46.25
+    for card in ({}, {"clip_s": "46"}, {"clip_s": -1}, {"clip_s": True}):
+        with pytest.raises(ManifestError, match="does not say how long the clips were"):
+            window_of_model(model_file(tmp_path / "b.model", **card))
+    with pytest.raises(ManifestError, match="not a model file"):
+        window_of_model(table(tmp_path / "c.model", "no zip"))
+    with pytest.raises(ManifestError, match="cannot be read: No such file"):
+        window_of_model(tmp_path / "none.model")
+
+
+def test_a_window_is_taken_from_a_model_or_from_the_spans_of_a_store(wrestling, tmp_path):
+    out = tmp_path / "windows.csv"
+    model = model_file(tmp_path / "a.model", clip_s=4.0)
+    code, said = run(wrestling, "--model", model, "--shots", "none", "--out", out)
+    assert code == 0
+    assert "windows of 4 s every 4 s" in said
+    spans = {"x": (0.0, 3.0), "y": (1.0, 6.0), "z": (2.0, 8.0)}
+    rows = {"pooled": np.zeros((3, 2), np.float32)}
+    store = seal_arrays(tmp_path / "s", dict.fromkeys(spans, "m"), {"d": rows}, spans=spans)
+    code, said = run(
+        wrestling, "--window", "train", "--store", store, "--shots", "none", "--out", out, "--force"
+    )
+    assert code == 0
+    assert "windows of 5 s every 5 s" in said
+    whole = seal_arrays(tmp_path / "w", dict.fromkeys(spans, "m"), {"d": rows})
+    code, said = run(wrestling, "--store", whole, "--shots", "none", "--out", out, "--force")
+    assert code != 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "give --window SECONDS, or --model MODEL or --store STORE"),
+        (("--window", "train"), "give --window SECONDS, or --model MODEL or --store STORE"),
+        (("--window", "4", "--model", "a.model"), "give no seconds with them"),
+        (("--window", "4", "--scenes", "a.csv"), "--scenes takes the place of --window"),
+        (("--window", "four"), "seconds or train is expected, not 'four'"),
+        (("--window", "4", "--hop", "none"), "seconds or auto is expected, not 'none'"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(wrestling, tmp_path, words, said):
+    code, output = run(wrestling, *words, "--out", tmp_path / "a.csv")
+    assert code == 2
+    assert said in " ".join(output.split())
+
+
+def test_scenes_become_clips(wrestling, tmp_path):
+    scenes = table(tmp_path / "scenes.csv", "start_s;end_s;who\n0:00;3,5;A\n3,5;0:08;B\n")
+    out = tmp_path / "scenes-of-film.csv"
+    code, said = run(wrestling, "--scenes", scenes, "--shots", "none", "--out", out)
+    assert code == 0
+    clips = read_manifest(out).clips
+    assert [(clip.clip_id, clip.start_s, clip.end_s) for clip in clips] == [
+        ("arm_wrestling-0001", 0.0, 3.5),
+        ("arm_wrestling-0002", 3.5, 8.0),
+    ]
+    assert "2 scenes; 2.0 s lie outside of scenes" in said
+    with pytest.raises(ManifestError, match="is the list of another cut"):
+        import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [Part(9.5, 11.0)]})
+    notices = import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [Part(8.0, 12.0)]}).notices
+    assert "its last scene ends at 12 s, the film at 9.0 s (another cut?)" in notices[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("start_s,end_s\n2,1\n", "line 2, column start_s: from '2' to '1': expected times in seconds"),
+        ("start_s,end_s\n0,2\n1,3\n", "line 3, column start_s: 1 s: the row before ends at 2 s"),
+        ("start_s,end_s\nx,2\n", "line 2, column start_s"),
+        ("start_s,end_s,flags\n0,2,loud\n", "column flags: 'loud': expected black, credits, bars"),
+        ("start_s\n0\n", "end_s"),
+        ("movie,start_s,end_s\nother,0,2\n", "no row of movie 'a'"),
+    ],
+)
+def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, text, said):
+    with pytest.raises(ManifestError) as caught:
+        read_parts(table(tmp_path / "parts.csv", text), ["a"])
+    assert said in str(caught.value)
+
+
+def test_parts_of_several_films_are_told_apart_and_of_others_left_out(tmp_path):
+    path = table(tmp_path / "p.csv", "movie,start_s,end_s,flags\nb,0,1,\na,0,2,bars;black\nc,0,9,\n")
+    assert read_parts(path, ["a", "b"]) == {"a": [Part(0, 2, ("bars", "black"))], "b": [Part(0, 1)]}
+    with pytest.raises(ManifestError, match="movie"):
+        read_parts(table(tmp_path / "q.csv", "start_s,end_s\n0,1\n"), ["a", "b"])
+
+
+def test_shots_are_written_beside_the_manifest_in_the_same_bytes_twice(wrestling, tmp_path):
+    out, beside = tmp_path / "windows.csv", tmp_path / "windows.shots.csv"
+    code, said = run(wrestling, "--window", "4", "--out", out)
+    assert code == 0
+    assert f"{beside}: 2 shots (own)" in said
+    header, *rows = beside.read_text().splitlines()
+    assert header == "movie,start_s,end_s,detector,flags"
+    assert rows[0].startswith("arm_wrestling,0.0,")
+    first = beside.read_bytes()
+    code, said = run(wrestling, "--window", "4", "--out", tmp_path / "other.csv")
+    assert (tmp_path / "other.shots.csv").read_bytes() == first
+    out.unlink()
+    code, said = run(wrestling, "--window", "4", "--out", out)
+    assert code == 1
+    assert "windows.shots.csv exists already" in said
+
+
+def test_shots_from_a_table_are_written_with_its_name(wrestling, tmp_path):
+    shots = table(tmp_path / "cuts.csv", "start_s,end_s\n0,4\n4,10\n")
+    code, said = run(wrestling, "--window", "4", "--shots", shots, "--out", tmp_path / "w.csv")
+    assert code == 0
+    assert (tmp_path / "w.shots.csv").read_text().splitlines()[1:] == [
+        "arm_wrestling,0.0,4.0,cuts.csv,",
+        "arm_wrestling,4.0,10.0,cuts.csv,",
+    ]
+    code, said = run(wrestling, "--window", "4", "--shots", "mine", "--out", tmp_path / "x.csv")
+    assert code == 1
+    assert "mine" in said
+    assert not (tmp_path / "x.csv").exists()

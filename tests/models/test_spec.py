@@ -192,7 +192,7 @@ def test_a_skorch_estimator_is_evaluated(data):
 class NeedsMovies(LogisticRegression):
     """Weigh movies alike; request them by scikit-learn's metadata routing."""
 
-    __metadata_request__fit = {"groups": True}  # noqa: RUF012
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012 - as scikit-learn writes it
 
     def fit(self, X, y, groups=None):
         if groups is None:

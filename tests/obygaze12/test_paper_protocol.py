@@ -152,7 +152,7 @@ def test_table_4_has_ten_films_of_nine_pairs_each_and_no_leak(narrow):
     report = table4.paper_report([narrow])
     assert report.data["n_pairs"].tolist() == [9] * 10
     assert report.blocks[0].notes[0].startswith("90 film pairs; no test clip is in training or validation")
-    assert report.data.set_index("film").loc["Pulp Fiction", "printed"] == 0.29
+    assert report.data.set_index("title").loc["Pulp Fiction", "printed"] == 0.29
     assert report.blocks[0].rows[-1][4] == "0.53"
 
 

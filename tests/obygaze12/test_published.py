@@ -5,7 +5,7 @@ import pytest
 from obygaze_models.obygaze12.published import (
     BOTTLENECKS,
     CELLS,
-    FILMS,
+    MOVIES,
     PROBES,
     TABLE4,
     TABLE4_MEAN,
@@ -68,7 +68,7 @@ def test_every_printed_row_fills_every_cell_and_says_where_it_is_printed():
 
 def test_table_4s_films_average_to_its_last_row():
     assert len(TABLE4) == 10
-    assert len(FILMS) == 12
+    assert len(MOVIES) == 12
     mean = sum(printed.mean for printed in TABLE4.values()) / 10
     assert f"{mean:.2f}" == str(TABLE4_MEAN)
-    assert FILMS[next(movie for movie, printed in TABLE4.items() if printed.mean == 0.29)] == "Pulp Fiction"
+    assert MOVIES[next(movie for movie, printed in TABLE4.items() if printed.mean == 0.29)] == "Pulp Fiction"

@@ -85,7 +85,7 @@ def learnt():
 
 
 def test_of_films_alone_the_perceptron_knows_no_more_than_the_movie_prior_and_the_report_says_so(film_only):
-    known = table2_strict.film_knowledge([film_only])
+    known = table2_strict.movie_knowledge([film_only])
     assert not known["told_apart"].any()
     assert known["difference"].abs().max() < 0.15
     text = markdown(table2_strict.strict_report([film_only]))
@@ -95,7 +95,7 @@ def test_of_films_alone_the_perceptron_knows_no_more_than_the_movie_prior_and_th
 
 @pytest.mark.long
 def test_of_a_planted_direction_the_report_says_that_the_perceptron_knows_more(learnt):
-    known = table2_strict.film_knowledge([learnt])
+    known = table2_strict.movie_knowledge([learnt])
     assert known["told_apart"].all()
     text = markdown(table2_strict.strict_report([learnt]))
     assert "NOT told apart" not in text

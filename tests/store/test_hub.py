@@ -26,7 +26,7 @@ COMMIT = "a" * 40
 
 
 class HubHandler(Handler):
-    def do_GET(self):  # noqa: N802
+    def do_GET(self):  # noqa: N802 - the name that http.server calls
         path = urlsplit(self.path).path
         self.server.asked.append((self.command, path, ""))
         if path.startswith("/api/datasets/lab/films"):
@@ -39,7 +39,7 @@ class HubHandler(Handler):
         data = file.read_bytes()
         self.answer(data, 200, {"ETag": f'"{hashlib.sha256(data).hexdigest()}"', "X-Repo-Commit": COMMIT})
 
-    def do_POST(self):  # noqa: N802
+    def do_POST(self):  # noqa: N802 - the name that http.server calls
         path = urlsplit(self.path).path
         body = self.body()
         self.server.asked.append(("POST", path, ""))

@@ -67,16 +67,27 @@ def test_a_manifest_adds_levels_and_concepts(store, manifest):
     assert frame["level"].isna()["a-0"]
     concepts = list(builtin_codebook("obygaze12").concept_names)
     assert frame.columns[3 : 4 + len(concepts)].tolist() == ["level", *concepts]
-    assert frame[concepts].dtypes.eq(bool).all()
+    assert frame[concepts].dtypes.eq("boolean").all()
     marked = frame.loc["a-1", concepts]
     assert sorted(marked[marked.astype(bool)].index) == ["Body", "Look"]
+
+
+def test_of_a_clip_that_nobody_annotated_no_concept_is_known(store, manifest):
+    frame = store["net"].to_frame(manifest).set_index("clip")
+    concepts = list(builtin_codebook("obygaze12").concept_names)
+    assert frame.loc["a-0", concepts].isna().all()
+    assert frame.loc["a-1", concepts].notna().all()
+    unmarked = Manifest((Clip("a-0", "a", level="EN"), Clip("a-1", "a", concepts=("Body",))), Path())
+    frame = store["net"].to_frame(unmarked).set_index("clip")
+    assert frame[concepts].notna().all(axis=None)
+    assert not frame.loc["a-0", concepts].any()
 
 
 def test_a_concept_must_not_hide_a_column(store, manifest):
     class Hiding:
         by_id = manifest.by_id
 
-        class codebook:  # noqa: N801
+        class codebook:  # noqa: N801 - the name of an attribute
             concept_names = ("f1",)
 
     with pytest.raises(StoreError, match="group net: the concept 'f1' has the name of another column"):

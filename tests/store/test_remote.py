@@ -3,12 +3,15 @@
 import contextlib
 import functools
 import http.server
+import importlib.abc
+import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from obygaze_features.errors import ObygazeError
 from obygaze_features.store import StoreError, open_store, verify
 from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.publish import pack
@@ -34,6 +37,37 @@ def root(tmp_path_factory):
 def site(root):
     with serving(root) as site:
         yield site
+
+
+@pytest.mark.parametrize(
+    ("url", "library"),
+    [
+        ("https://lab.example/films-1.0.0", "obstore"),
+        ("https://lab.example/films-1.0.0.zip", "obstore"),
+        ("s3://lab/films-1.0.0", "obstore"),
+        ("hf://datasets/lab/films", "huggingface_hub"),
+    ],
+)
+def test_without_the_extra_the_command_to_install_it_is_named(monkeypatch, url, library):
+    for name in [name for name in sys.modules if name.partition(".")[0] == library]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Missing(library), *sys.meta_path])
+    with pytest.raises(ObygazeError) as refused:
+        open_store(url)
+    command = "pip install 'obygaze[remote]'"
+    assert str(refused.value).startswith(f"{url.removesuffix('.zip').rpartition('/')[0]}")
+    assert str(refused.value).endswith(f"this needs {library}; install it with: {command}")
+
+
+class Missing(importlib.abc.MetaPathFinder):
+    """Finds that a library is not installed."""
+
+    def __init__(self, library):
+        self.library = library
+
+    def find_spec(self, name, _path=None, _target=None):
+        if name.partition(".")[0] == self.library:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=self.library)
 
 
 @pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0/", "toy-1.0.0.zip"])

@@ -42,7 +42,10 @@ def test_a_missing_field_of_provenance_is_named(field):
             {"compute": {**provenance()["compute"], "tf32": 1}},
             "'compute.tf32' should be true or false; found 1",
         ),
-        ({"sampling": {"policy": "uniform", "n": 0}}, "'sampling.n' should be a number above 0 or null"),
+        (
+            {"sampling": {"policy": "uniform", "n": 0}},
+            "'sampling.n' should be a whole number above 0 or null",
+        ),
         ({"licence": "you may"}, "'licence' should be an SPDX"),
         ({"untrained": False}, "'untrained' should be true, or left out; found False"),
         ({"source": {}}, "'source' is filled in at sealing"),

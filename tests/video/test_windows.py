@@ -152,7 +152,7 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
     read = index_room._read_index
     share_in(tmp_path)
     try:
-        for name in ("hevc_cra.ts", "asp.avi", "h264.avi"):
+        for name in ("hevc_cra.ts", "asp.avi", "h264.avi", "av1.mkv"):
             path = films[name]
             direct = read(path)
             index_room._index.cache_clear()
@@ -164,7 +164,17 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
             assert file_digest(path) == digest
             monkeypatch.setattr(index_room, "_read_index", read)
             for table in (first, again):
-                for column in ("pts", "size", "rank", "random_access", "spare", "shown", "time_s", "key"):
+                for column in (
+                    "pts",
+                    "size",
+                    "rank",
+                    "random_access",
+                    "spare",
+                    "frames",
+                    "shown",
+                    "time_s",
+                    "key",
+                ):
                     assert np.array_equal(
                         getattr(table, column), getattr(direct, column), equal_nan=False
                     ) or (getattr(direct, column) is None and getattr(table, column) is None)

@@ -1,15 +1,17 @@
 """Import manifests from published annotations, or from a folder of videos or images."""
 
-from .film import Film, automatic_hop, import_film
+from .film import Film, automatic_hop, import_film, window_of_model
 from .folder import import_folder, import_images
 from .imported import Imported
 from .mediaeval15 import import_mediaeval15
 from .mobygaze import import_mobygaze
 from .obygaze12 import import_obygaze12
+from .parts import Part, read_parts, shots_bytes, shots_file
 
 __all__ = [
     "Film",
     "Imported",
+    "Part",
     "automatic_hop",
     "import_film",
     "import_folder",
@@ -17,4 +19,8 @@ __all__ = [
     "import_mediaeval15",
     "import_mobygaze",
     "import_obygaze12",
+    "read_parts",
+    "shots_bytes",
+    "shots_file",
+    "window_of_model",
 ]

@@ -1,7 +1,9 @@
 """Import whole films, cut into windows."""
 
+import json
 import math
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +13,17 @@ from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.paths import stored_path
 
 from .imported import Imported, counted
+from .parts import Part
 
 LEAST_HOP_S = 5.0
 """Shortest automatic hop: what annotators agree on is not finer (median segment of MObyGaze 27 s)."""
+
+OVERHANG_S = 1.0
+"""Seconds by which a list of scenes may run over its film without a word."""
+
+# The card in a model file, by the zoo's format 3.
+MODEL_CARD = "card.json"
+MOST_CARD_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +44,25 @@ class Film:
     end_s: float
     damage: str = ""
 
+    @property
+    def movie(self) -> str:
+        """Name of the movie: that of its file without suffix."""
+        return self.path.stem
+
 
 def automatic_hop(window_s: float) -> float:
     """Return the hop for a window length: a quarter of it, at least 5 s, at most the window."""
     return min(max(window_s / 4, LEAST_HOP_S), window_s)
 
 
-def import_film(films: Sequence[Film], root: Path, window_s: float, hop_s: float | None = None) -> Imported:
-    """Make a clip of every window of some films, in the order of time.
+def import_film(
+    films: Sequence[Film],
+    root: Path,
+    window_s: float | None = None,
+    hop_s: float | None = None,
+    scenes: Mapping[str, Sequence[Part]] | None = None,
+) -> Imported:
+    """Make a clip of every window of some films, or of every scene, in the order of time.
 
     Parameters
     ----------
@@ -53,6 +74,8 @@ def import_film(films: Sequence[Film], root: Path, window_s: float, hop_s: float
         Length of a window in seconds: given, or that of the clips that a model was trained on.
     hop_s
         Seconds from the start of a window to that of the next; None is `automatic_hop`.
+    scenes
+        Movie -> its scenes, which become clips in place of windows.
 
     Notes
     -----
@@ -64,17 +87,16 @@ def import_film(films: Sequence[Film], root: Path, window_s: float, hop_s: float
     Raises
     ------
     ManifestError
-        If a length is not positive, two films would have the same name, or a film has no times.
+        If a length is not positive, two films would have the same name, a film has no times, or a scene
+        begins after its film ends.
     """
-    hop_s = automatic_hop(window_s) if hop_s is None else hop_s
-    for name, seconds in (("window", window_s), ("hop", hop_s)):
-        if not 0.001 <= seconds < math.inf:
-            raise ManifestError(f"{name} {seconds:g}: expected a number of seconds, at least 0.001")
+    if scenes is None:
+        window_s, hop_s = _lengths(window_s, hop_s)
     clips: list[Clip] = []
     notices: list[str] = []
     named: dict[str, Path] = {}
     for film in films:
-        movie = film.path.stem
+        movie = film.movie
         if movie in named:
             raise ManifestError(
                 f"{named[movie]} and {film.path}: both would be movie {movie!r}; rename one, or leave one out"
@@ -82,26 +104,89 @@ def import_film(films: Sequence[Film], root: Path, window_s: float, hop_s: float
         named[movie] = film.path
         if not math.isfinite(film.end_s):
             raise ManifestError(f"{film.path}: the file does not say when its pictures are shown")
-        video = stored_path(film.path, root)
-        spans = list(_spans(film.end_s, window_s, hop_s))
-        try:
-            clips += [
-                Clip(f"{movie}-{number:04d}", movie, video, start_s, end_s)
-                for number, (start_s, end_s) in enumerate(spans, start=1)
-            ]
-        except ManifestError as error:
-            raise ManifestError(f"file {str(film.path)!r}: {error}; rename it", error.column) from None
-        if film.end_s < window_s:
+        if scenes is None:
+            spans = list(_spans(film.end_s, window_s or 0.0, hop_s or 0.0))
+        else:
+            spans = _scenes(film, scenes.get(movie, ()), notices)
+        clips += _clips(film, stored_path(film.path, root), spans)
+        if window_s is not None and film.end_s < window_s:
             notices.append(f"{film.path.name} is shorter ({film.end_s:.1f} s) than a window: it is one clip")
         if film.damage:
             notices.append(f"{film.path.name}: {film.damage}")
-    notices.append(
-        f"{counted(len(films), 'film')}: windows of {window_s:g} s every {hop_s:g} s, "
-        "the last one of a film moved back to end with it"
-    )
-    if hop_s > window_s:
-        notices.append(f"left out {hop_s - window_s:g} s between windows: the hop is longer than the window")
+    if window_s is not None and hop_s is not None:
+        notices.append(
+            f"{counted(len(films), 'film')}: windows of {window_s:g} s every {hop_s:g} s, "
+            "the last one of a film moved back to end with it"
+        )
+        if hop_s > window_s:
+            notices.append(
+                f"left out {hop_s - window_s:g} s between windows: the hop is longer than the window"
+            )
     return Imported(Manifest(tuple(clips), root), tuple(notices))
+
+
+def _clips(film: Film, video: str, spans: Sequence[tuple[float, float]]) -> list[Clip]:
+    """Make the clips of a film, numbered."""
+    try:
+        return [
+            Clip(f"{film.movie}-{number:04d}", film.movie, video, start_s, end_s)
+            for number, (start_s, end_s) in enumerate(spans, start=1)
+        ]
+    except ManifestError as error:
+        raise ManifestError(f"file {str(film.path)!r}: {error}; rename it", error.column) from None
+
+
+def window_of_model(path: Path) -> float:
+    """Read from a model file the median length in seconds of the clips that it was trained on.
+
+    Raises
+    ------
+    ManifestError
+        If it is no model file, or does not say.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(MODEL_CARD) as member:
+            card = json.loads(member.read(MOST_CARD_BYTES))
+    except OSError as error:
+        raise ManifestError(f"{path}: the model cannot be read: {error.strerror or error}") from None
+    except (zipfile.BadZipFile, KeyError, ValueError, RuntimeError, NotImplementedError, RecursionError):
+        raise ManifestError(f"{path}: this is not a model file of obygaze") from None
+    clip_s = card.get("clip_s") if isinstance(card, dict) else None
+    if not isinstance(clip_s, int | float) or isinstance(clip_s, bool) or not 0 < clip_s < math.inf:
+        raise ManifestError(
+            f"{path}: the model does not say how long the clips were that it was trained on; "
+            "give --store STORE that they lie in, or --window SECONDS"
+        )
+    return float(clip_s)
+
+
+def _lengths(window_s: float | None, hop_s: float | None) -> tuple[float, float]:
+    """Return both lengths of windows, checked."""
+    window_s = 0.0 if window_s is None else window_s
+    hop_s = automatic_hop(window_s) if hop_s is None else hop_s
+    for name, seconds in (("window", window_s), ("hop", hop_s)):
+        if not 0.001 <= seconds < math.inf:
+            raise ManifestError(f"{name} {seconds:g}: expected a number of seconds, at least 0.001")
+    return window_s, hop_s
+
+
+def _scenes(film: Film, scenes: Sequence[Part], notices: list[str]) -> list[tuple[float, float]]:
+    """Return the spans of a film's scenes; what does not fit the film is refused or said."""
+    if late := [scene for scene in scenes if scene.start_s >= film.end_s]:
+        raise ManifestError(
+            f"{film.path}: a scene begins at {late[0].start_s:g} s, and the film ends at {film.end_s:g} s; "
+            "is the list of another cut?"
+        )
+    if scenes and scenes[-1].end_s > film.end_s + OVERHANG_S:
+        notices.append(
+            f"{film.path.name}: its last scene ends at {scenes[-1].end_s:g} s, "
+            f"the film at {film.end_s:.1f} s (another cut?)"
+        )
+    left_out = film.end_s - sum(min(scene.end_s, film.end_s) - scene.start_s for scene in scenes)
+    notices.append(
+        f"{film.path.name}: {counted(len(scenes), 'scene')}; {max(left_out, 0.0):.1f} s lie outside of scenes"
+    )
+    return [(scene.start_s, scene.end_s) for scene in scenes]
 
 
 def _spans(end_s: float, window_s: float, hop_s: float) -> Iterator[tuple[float, float]]:

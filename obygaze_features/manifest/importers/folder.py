@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import CODEBOOK_COLUMN, Clip
+from obygaze_features.manifest.clip import CODEBOOK_COLUMN, FIELDS, Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.paths import absolute, stored_path
@@ -150,7 +150,8 @@ def list_files(source: Path, suffixes: frozenset[str], kind: str) -> Listing:
     """
     if not source.is_dir():
         found = "is a file" if source.exists() else "does not exist"
-        raise ManifestError(f"{source}: {found}, and a folder of {kind}s was expected")
+        hint = f"; a table of spans is given with --spans {source}" if source.suffix.lower() == ".csv" else ""
+        raise ManifestError(f"{source}: {found}, and a folder of {kind}s was expected{hint}")
     wanted: list[PurePosixPath] = []
     hidden = linked = 0
     others: dict[str, int] = {}
@@ -274,6 +275,7 @@ def _spans(
         read = (f"{text!r} as {name} ({counted(n, 'row')})" for (text, name), n in sorted(respelled.items()))
         notices.append(f"read {', '.join(read)}")
     missing = [path for path in sorted(named) if not path.is_file()]
+    _refuse_manifest(spans, source, table.rows, all_missing=len(missing) == len(named))
     if missing:
         shown = ", ".join(str(path) for path in missing[:3]) + (", ..." if len(missing) > 3 else "")
         notices.append(
@@ -284,6 +286,16 @@ def _spans(
     if unnamed:
         notices.append(f"left out {counted(unnamed, 'video')} that {spans.name} does not name")
     return collected.clips, notices
+
+
+def _refuse_manifest(spans: Path, source: Path, rows: Sequence[Row], *, all_missing: bool) -> None:
+    """Refuse a manifest in place of a table of spans: its videos are relative to the file."""
+    first = next(row.cells["video"] for row in rows if row.cells["video"])
+    if all_missing and set(FIELDS) <= rows[0].cells.keys() and absolute(spans.parent / first).is_file():
+        raise ManifestError(
+            f"{spans}: is a manifest already ({first} is relative to it, and there is no {source / first}): "
+            "give it to 'obygaze extract' as it is, or name the videos of spans relative to the folder"
+        )
 
 
 def _respelled(row: Row, clip: Clip | None, codebook: Codebook) -> list[tuple[str, str]]:

@@ -125,7 +125,7 @@ def _clip(row: Row, problems: Problems, codebook: Codebook, root: Path, videos: 
 
 
 def _with_folds(clips: list[Clip], codebook: Codebook, folder: Path) -> tuple[list[Clip], list[str]]:
-    """Add a column for each split file that is there, and say which are not."""
+    """Add a column for each split file that exists, and name the missing ones."""
     notices = []
     by_id = {clip.clip_id: clip for clip in clips}
     for split in SPLIT_FILES:

@@ -1,4 +1,4 @@
-"""MediaEval 2015 Affective Impact of Movies (Sjöberg et al. 2015): violence and induced affect of clips."""
+"""Run MediaEval 2015 Affective Impact of Movies (Sjöberg et al. 2015): violence and induced affect."""
 
 from obygaze_models.errors import TaskError
 from obygaze_models.tasks.mediaeval15.accuracy import accuracy, confusion

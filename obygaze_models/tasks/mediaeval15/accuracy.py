@@ -1,4 +1,4 @@
-"""Global accuracy of one axis, and what chance gives: the numbers to read a result against."""
+"""Compute the global accuracy of one axis, and its chance level."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What is known of each clip: its movie, its side of the split, its three labels."""
+"""Read the annotations of each clip: movie, side of the split, three labels."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What would make a folder of runs invalid, or their numbers mislead."""
+"""Check a folder of runs for what makes it invalid or its numbers misleading."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

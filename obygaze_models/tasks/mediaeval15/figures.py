@@ -1,4 +1,4 @@
-"""Precision against recall, and confusion matrices, of runs of the MediaEval 2015 task."""
+"""Draw precision-recall curves and confusion matrices of runs of the MediaEval 2015 task."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""From absolute scores and pivot judgements to the three classes of each axis (Sjöberg et al. 2015, 4)."""
+"""Turn absolute scores and pivot judgements into the three classes of each axis (Sjöberg et al. 2015, 4)."""
 
 import math
 from collections.abc import Mapping, Sequence

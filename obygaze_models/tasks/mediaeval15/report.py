@@ -1,4 +1,4 @@
-"""Scored runs as tables and figures."""
+"""Turn scored runs into tables and figures."""
 
 from collections.abc import Mapping
 from pathlib import Path

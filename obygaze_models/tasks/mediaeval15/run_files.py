@@ -1,4 +1,4 @@
-"""Run files: TREC's six columns for violence, a CSV for affect, and beside each a record as JSON."""
+"""Write and read run files: TREC's six columns for violence, a CSV for affect, a JSON record beside each."""
 
 import json
 import math

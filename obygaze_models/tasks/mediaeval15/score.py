@@ -1,4 +1,4 @@
-"""A report of runs: the official measure of each, by-products, chance, and what was published."""
+"""Score runs: official measures, further measures, chance levels, and published results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

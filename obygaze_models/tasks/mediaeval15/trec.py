@@ -1,4 +1,4 @@
-"""A ranking's measures exactly as the tool trec_eval computes them, ties and all.
+"""Compute a ranking's measures exactly as trec_eval does, ties included.
 
 Clips are ranked by score, the highest first. Tied clips are ranked by their ids, the *last* in byte order
 first: with tied scores a measure depends on how files are named.

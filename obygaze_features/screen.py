@@ -1,7 +1,7 @@
 """Lay out tables that fit the terminal."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import zip_longest
 
 GAP = "  "
@@ -14,10 +14,16 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((80, 24)).columns
 
 
-def table(rows: Sequence[Sequence[object]], headers: Sequence[str] = (), width: int | None = None) -> str:
+def table(
+    rows: Sequence[Sequence[object]],
+    headers: Sequence[str] = (),
+    width: int | None = None,
+    *,
+    right: Collection[int] = (),
+) -> str:
     """Lay out a table within a width, by default the terminal's; long cells wrap.
 
-    The first column, which names the row, is wrapped last.
+    The first column, which names the row, is wrapped last. Columns `right` are aligned at their right ends.
     """
     cells = [[str(cell) for cell in row] for row in rows]
     columns = list(zip(*([list(headers), *cells] if headers else cells), strict=True))
@@ -29,14 +35,19 @@ def table(rows: Sequence[Sequence[object]], headers: Sequence[str] = (), width: 
             if widths[widest] <= NARROWEST:
                 break
             widths[widest] -= 1
-    lines = [_line(headers, widths), _line(["-" * n for n in widths], widths)] if headers else []
-    return "\n".join([*lines, *(_line(row, widths) for row in cells)])
+    rules = ["-" * n for n in widths]
+    lines = [_line(headers, widths, right), _line(rules, widths, right)] if headers else []
+    return "\n".join([*lines, *(_line(row, widths, right) for row in cells)])
 
 
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+def _line(row: Sequence[str], widths: Sequence[int], right: Collection[int]) -> str:
     """Lay out a row, in as many lines as its longest cell needs."""
-    parts = zip_longest(*map(_wrapped, row, widths), fillvalue="")
-    return "\n".join(GAP.join(map(str.ljust, line, widths)).rstrip() for line in parts)
+    aligned = [str.rjust if place in right else str.ljust for place in range(len(widths))]
+    lines = zip_longest(*map(_wrapped, row, widths), fillvalue="")
+    laid_out = (
+        [align(part, room) for align, part, room in zip(aligned, line, widths, strict=True)] for line in lines
+    )
+    return "\n".join(GAP.join(line).rstrip() for line in laid_out)
 
 
 def _wrapped(cell: str, width: int) -> list[str]:

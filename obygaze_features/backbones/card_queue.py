@@ -1,0 +1,163 @@
+"""Keep a CUDA card busy: clips go up, are computed and come down on three streams, from kept pinned memory.
+
+Pageable memory makes every copy wait for the host, and memory pinned anew for each copy costs more than the
+copy. Two slots per network are enough: the host fills one while the card works on the other.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from obygaze_features.backbones.backbone import Output
+from obygaze_features.backbones.memory import is_out_of_memory
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16}
+SLOTS = 2
+CUDA: Any = torch.cuda  # parts of it have no types
+
+Arrays = dict[str, NDArray[Any]]
+Clips = Sequence[NDArray[np.uint8]] | NDArray[np.uint8]
+Forward = Callable[[torch.Tensor], dict[str, torch.Tensor]]
+
+
+class Slot:
+    """Pinned memory for the clips of one call and for its results."""
+
+    def __init__(self, at_once: int, shape: tuple[int, ...], outputs: Sequence[Output]) -> None:
+        self.at_once = at_once
+        self.clips = torch.empty((at_once, *shape), dtype=torch.uint8).pin_memory()
+        self.arrays = {
+            output.name: torch.empty((at_once, *output.shape), dtype=DTYPES[output.dtype]).pin_memory()
+            for output in outputs
+        }
+        self.finite = torch.empty(at_once, dtype=torch.bool).pin_memory()
+
+
+class Call:
+    """One call of the network, under way on the card or done.
+
+    Attributes
+    ----------
+    clips
+        How many of the call's clips are asked for; the rest only fill it up.
+    at_once
+        Clips in the call.
+    busy_s
+        Seconds that the card had work from it, once it is done.
+    """
+
+    def __init__(self, slot: Slot, clips: int) -> None:
+        self.clips = clips
+        self.at_once = slot.at_once
+        self.busy_s = 0.0
+        self._slot: Slot | None = slot
+        self._events: tuple[Any, Any, Any] | None = None
+        self._taken: tuple[Arrays, NDArray[np.bool_]] | None = None
+        self._lost = np.empty(0, np.uint8)
+
+    def queued(self, began: Any, ended: Any, arrived: Any) -> None:
+        """Note the events of the call: its work began and ended, and its results arrived."""
+        self._events = began, ended, arrived
+
+    def take(self) -> tuple[Arrays, NDArray[np.bool_]] | NDArray[np.uint8]:
+        """Wait for the results and copy them out of the slot, which is free then.
+
+        Returns
+        -------
+        tuple
+            The arrays, [clips, ...] each, and whether all values of a clip are finite, [clips]. If the card
+            ran out of memory meanwhile, as it may say only now: the clips, to be computed again.
+        """
+        if self._slot is not None and self._events is not None:
+            slot, (began, ended, arrived) = self._slot, self._events
+            try:
+                arrived.synchronize()
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+                self._lost = slot.clips[: self.clips].numpy().copy()
+            else:
+                self.busy_s = began.elapsed_time(ended) / 1e3
+                arrays = {name: values[: self.clips].numpy().copy() for name, values in slot.arrays.items()}
+                self._taken = arrays, slot.finite[: self.clips].numpy().copy()
+            self._slot = self._events = None
+        return self._lost if self._taken is None else self._taken
+
+
+class CardQueue:
+    """The streams and slots of one network on one card."""
+
+    def __init__(self, device: torch.device, shape: tuple[int, ...], outputs: Sequence[Output]) -> None:
+        self.device = device
+        self.shape = shape
+        self.outputs = outputs
+        self._up, self._down = CUDA.Stream(device), CUDA.Stream(device)
+        self._free: list[Slot] = []
+        self._waiting: deque[tuple[Call, Slot]] = deque()
+
+    def put(self, clips: Clips, at_once: int, forward: Forward) -> Call:
+        """Queue one call of the network on clips, filled up to `at_once` by repeating the last; do not wait.
+
+        One shape in every call means the same kernels, hence the same bytes for a clip in any batch.
+        """
+        slot = self._slot(at_once)
+        call = Call(slot, len(clips))
+        try:
+            self._queue(slot, call, clips, forward)
+        except BaseException:
+            # Copies from and to the slot may be under way: it is not used again before they have ended.
+            CUDA.synchronize(self.device)
+            self._free.append(slot)
+            raise
+        self._waiting.append((call, slot))
+        return call
+
+    def _queue(self, slot: Slot, call: Call, clips: Clips, forward: Forward) -> None:
+        target = slot.clips.numpy()
+        for place, clip in enumerate(clips):
+            target[place] = clip
+        target[len(clips) :] = target[len(clips) - 1]
+        compute = CUDA.current_stream(self.device)
+        with CUDA.stream(self._up):
+            pixels = slot.clips.to(self.device, non_blocking=True)
+        compute.wait_stream(self._up)
+        pixels.record_stream(compute)
+        began, ended, arrived = (
+            CUDA.Event(enable_timing=True),
+            CUDA.Event(enable_timing=True),
+            CUDA.Event(blocking=True),  # waiting does not take a core from the decoders
+        )
+        began.record(compute)
+        results = forward(pixels)
+        flags = [result.flatten(1).isfinite().all(dim=1) for result in results.values()]
+        finite = torch.stack(flags).all(dim=0)
+        ended.record(compute)
+        self._down.wait_stream(compute)
+        with CUDA.stream(self._down):
+            there = [(slot.finite, finite), *((slot.arrays[name], value) for name, value in results.items())]
+            for here, value in there:
+                here.copy_(value, non_blocking=True)
+                value.record_stream(self._down)
+            arrived.record(self._down)
+        call.queued(began, ended, arrived)
+
+    def drain(self) -> None:
+        """Wait for everything under way, so that its memory on the card is free."""
+        while self._waiting:
+            self._take_oldest()
+
+    def _slot(self, at_once: int) -> Slot:
+        if len(self._waiting) == SLOTS:
+            self._take_oldest()
+        self._free = [slot for slot in self._free if slot.at_once == at_once]
+        return self._free.pop() if self._free else Slot(at_once, self.shape, self.outputs)
+
+    def _take_oldest(self) -> None:
+        call, slot = self._waiting[0]
+        call.take()
+        self._waiting.popleft()
+        self._free.append(slot)

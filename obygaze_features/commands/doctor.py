@@ -1,0 +1,43 @@
+"""`obygaze doctor`: what on this machine would end an extraction hours after its start."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+STYLES = {"ok": {"fg": "green"}, "note": {"fg": "yellow"}, "fault": {"fg": "red", "bold": True}}
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
+    """Examine this machine and, at PATH, the place of a store, before a long extraction.
+
+    Prints one line per finding: versions and extras, GPUs and their memory, codecs, weights in the cache,
+    cores and Slurm's variables; at PATH also fsync, locks, free space and inodes. Run it on the node that is
+    to extract, such as with srun.
+
+    \b
+    Exit codes: 0 nothing is in the way, 3 an extraction would fail (a line begins with 'fault').
+
+    \b
+    Examples:
+      obygaze doctor
+      obygaze doctor stores/films
+      srun --gres=gpu:1 obygaze doctor /scratch/stores/films --json
+    """
+    from obygaze_features.extraction.doctor import examine
+
+    found = examine(path)
+    faults = sum(finding.level == "fault" for finding in found)
+    if as_json:
+        click.echo(json.dumps({"faults": faults, "findings": [asdict(finding) for finding in found]}))
+    else:
+        width = max(len(finding.about) for finding in found)
+        for finding in found:
+            level = click.style(f"{finding.level:5}", **STYLES[finding.level])  # type: ignore[arg-type]
+            click.echo(f"{level}  {finding.about:{width}}  {finding.text}")
+    ctx.exit(3 if faults else 0)

@@ -1,0 +1,181 @@
+"""`obygaze manifest import film`: cut whole films into windows or scenes, and find their shots."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from obygaze_features.commands.manifest_output import (
+    PATH,
+    folder_of,
+    force_option,
+    out_option,
+    refuse_to_replace,
+    write,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from obygaze_features.manifest import Film, Part
+
+DETECTORS = ("own", "transnet", "scenedetect")
+
+
+def _seconds_or(word: str, value: str | None, ctx: click.Context, param: click.Parameter) -> float | None:
+    """Read seconds; None for the word, and where nothing is given."""
+    if value in (None, word):
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0.001 <= seconds < math.inf:
+        raise click.BadParameter(f"seconds or {word} is expected, not {value!r}", ctx, param)
+    return seconds
+
+
+def _hop(ctx: click.Context, param: click.Parameter, value: str) -> float | None:
+    return _seconds_or("auto", value, ctx, param)
+
+
+def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
+    return "train" if value == "train" else _seconds_or("train", value, ctx, param)
+
+
+@click.command("film")
+@click.argument("films", type=PATH, nargs=-1, required=True, metavar="FILM...")
+@click.option(
+    "--window",
+    callback=_window,
+    metavar="train|SECONDS",
+    help="Length of a window. train: median length of the clips the model was trained on.",
+)
+@click.option(
+    "--hop",
+    default="auto",
+    show_default=True,
+    callback=_hop,
+    metavar="auto|SECONDS",
+    help="Time between the starts of two windows. auto: a quarter of the window, at least 5 s.",
+)
+@click.option("--model", type=PATH, help="Model whose training clips give --window train.")
+@click.option("--store", type=PATH, help="Store of training clips that gives --window train.")
+@click.option("--scenes", type=PATH, metavar="FILE.csv", help="Cut into these scenes in place of windows.")
+@click.option(
+    "--shots",
+    default="own",
+    show_default=True,
+    metavar="own|transnet|scenedetect|none|FILE.csv",
+    help="How shots are found, or a table of them. Every frame of the film is decoded once for this.",
+)
+@out_option
+@force_option
+def film(
+    films: tuple[Path, ...],
+    window: float | str | None,
+    hop: float | None,
+    model: Path | None,
+    store: Path | None,
+    scenes: Path | None,
+    shots: str,
+    out: Path,
+    force: bool,
+) -> None:
+    """Import whole films, each cut into windows of equal length that may overlap, or into scenes.
+
+    Makes one clip per window; its id is the film's file name without suffix, and a number. The last window of
+    a film is moved back to end with it; a film shorter than a window is one clip. `obygaze extract` decodes
+    overlapping windows in one pass.
+
+    Shots are written beside the manifest (films.shots.csv for films.csv): columns movie, start_s, end_s,
+    detector, flags (black, credits, bars).
+
+    Tables of scenes and shots have the columns start_s and end_s, and movie if there are several films.
+
+    \b
+    Examples:
+      obygaze manifest import film film.mkv --window 46 --out windows.csv
+      obygaze manifest import film films/*.mkv --window train \\
+          --model pcbm.model --out windows.csv
+      obygaze manifest import film film.mkv --scenes scenes.csv --shots none \\
+          --out scenes-of-film.csv
+      obygaze manifest import film films/*.mkv --window 20 --hop 5 \\
+          --shots transnet --out windows.csv
+    """
+    from obygaze_features.io import refuse_existing, write_whole
+    from obygaze_features.manifest import Film, import_film, read_parts, shots_bytes, shots_file
+    from obygaze_features.video import probe
+
+    refuse_to_replace(out, force)
+    beside = shots_file(out)
+    refuse_existing(beside if shots != "none" else None, force=force)
+    window_s = _window_s(window, model, store, scenes)
+    found = [(path, probe(path)) for path in films]
+    read = [Film(path, video.start_s + video.duration_s, video.damage) for path, video in found]
+    movies = [one.movie for one in read]
+    imported = import_film(
+        read, folder_of(out), window_s, hop, read_parts(scenes, movies) if scenes else None
+    )
+    if shots in DETECTORS:
+        table = shots_bytes({one.movie: _parts(one, shots) for one in read}, shots)
+    elif shots != "none":
+        table = shots_bytes(read_parts(Path(shots), movies), Path(shots).name)
+    write(imported, out)
+    if shots != "none":
+        write_whole(beside, table)
+        click.echo(f"{beside}: {table.count(bytes([10])) - 1:,} shots ({Path(shots).name})")
+
+
+def _window_s(
+    window: float | str | None, model: Path | None, store: Path | None, scenes: Path | None
+) -> float | None:
+    """Return the length of windows; None for scenes."""
+    from obygaze_features.manifest import window_of_model
+
+    if scenes is not None:
+        if window is not None or model is not None or store is not None:
+            raise click.UsageError("--scenes takes the place of --window, --model and --store")
+        return None
+    if isinstance(window, float):
+        if model is not None or store is not None:
+            raise click.UsageError("--model and --store are for --window train: give no seconds with them")
+        return window
+    if (model is None) == (store is None):
+        raise click.UsageError(
+            "give --window SECONDS, or --model MODEL or --store STORE (--window train), or --scenes FILE.csv"
+        )
+    return window_of_model(model) if model is not None else _window_of_store(store or Path())
+
+
+def _window_of_store(path: Path) -> float:
+    """Compute the median length of a store's clips, spans or whole files, to the millisecond."""
+    import numpy as np
+
+    from obygaze_features.manifest import ManifestError
+    from obygaze_features.store import open_store
+
+    lengths: list[float] = []
+    clips = [clip for clip in open_store(path).clips if clip.status != "failed"]
+    for clip in clips:
+        if clip.start_s is not None and clip.end_s is not None:
+            lengths.append(clip.end_s - clip.start_s)
+        elif isinstance(seconds := clip.source.get("duration_s"), int | float):
+            lengths.append(float(seconds))
+    if not lengths or len(lengths) < len(clips):
+        raise ManifestError(
+            f"{path}: the store does not say the length of {len(clips) - len(lengths):,} of {len(clips):,} "
+            "clips; give --window SECONDS"
+        )
+    return round(float(np.median(lengths)), 3)
+
+
+def _parts(one: "Film", detector: str) -> "Sequence[Part]":
+    """Find the shots of a film, with a progress bar."""
+    from obygaze_features.io import progress_bar
+    from obygaze_features.manifest import Part
+    from obygaze_features.video import find_shots
+
+    with progress_bar(f"shots of {one.movie}", "frame", scaled=True) as show:
+        return [Part(shot.start_s, shot.end_s, shot.flags) for shot in find_shots(one.path, detector, show)]

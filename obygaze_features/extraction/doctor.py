@@ -1,0 +1,248 @@
+"""Examine a machine, and the place of a store, for what would end an extraction hours after its start."""
+
+import contextlib
+import importlib.metadata
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction.job import array_shard
+from obygaze_features.extraction.place import GB, Finding, Level, examine_place
+from obygaze_features.extraction.pool import usable_cores
+from obygaze_features.store.sights import host_name
+
+LEAST_GPU_BYTES = 2 * GB  # free: the smallest network with one clip
+EXTRAS = ("video", "extract", "ray", "remote")
+NEEDED = ("", "video")  # without torch, `descriptors` still runs
+CODECS = ("h264", "hevc", "vp9", "av1", "vp8", "mpeg4", "mpeg2video", "mpeg1video")
+
+
+def examine(path: Path | str | None = None) -> list[Finding]:
+    """Examine this machine, and the folder in which a store is to be made.
+
+    Parameters
+    ----------
+    path
+        Folder or store to be; None examines the machine alone. A small folder is made there and removed.
+
+    Returns
+    -------
+    list of Finding
+        In a fixed order; nothing is raised for what is found.
+
+    Examples
+    --------
+    >>> from obygaze_features.extraction.doctor import examine
+    >>> [finding.about for finding in examine()][:2]
+    ['host', 'obygaze']
+    """
+    found = [Finding("host", "ok", _host())]
+    found += versions()
+    found += devices(os.environ)
+    found += codecs()
+    found += weights(os.environ)
+    found += cores(os.environ)
+    if path is not None:
+        found += examine_place(Path(path))
+    return found
+
+
+def _host() -> str:
+    system = os.uname() if hasattr(os, "uname") else None
+    return host_name() + (f", {system.sysname} {system.release} {system.machine}" if system else "")
+
+
+# --- what is installed
+# ---------------------------------------------------------------------------
+def versions() -> list[Finding]:
+    """Compare what is installed with the bounds that obygaze declares."""
+    version = importlib.metadata.version("obygaze")
+    found = [Finding("obygaze", "ok", version)]
+    declared = [Requirement(words) for words in importlib.metadata.requires("obygaze") or []]
+    shown: set[str] = {"obygaze"}
+    for extra in ("", *EXTRAS):
+        own = [each for each in declared if each.name not in shown and _of(each, extra)]
+        found += _bounds(own, extra)
+        shown |= {each.name for each in own}
+    return found
+
+
+def _of(requirement: Requirement, extra: str) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+
+
+def _bounds(some: list[Requirement], extra: str) -> list[Finding]:
+    about = f"extra {extra}" if extra else "base install"
+    there, absent, outside = [], [], []
+    for each in some:
+        try:
+            version = importlib.metadata.version(each.name)
+        except importlib.metadata.PackageNotFoundError:
+            absent.append(each.name)
+            continue
+        there.append(f"{each.name} {version}")
+        if not each.specifier.contains(version, prereleases=True):
+            outside.append(f"{each.name} {version} (needed: {each.specifier})")
+    install = f"pip install 'obygaze[{extra}]'" if extra else "pip install --upgrade obygaze"
+    if outside:
+        return [Finding(about, "fault", f"outside of their bounds: {', '.join(outside)}; {install}")]
+    if absent:
+        level: Level = "fault" if extra in NEEDED else "note"
+        return [Finding(about, level, f"not installed: {', '.join(absent)}; {install}")]
+    return [Finding(about, "ok", ", ".join(there))]
+
+
+# --- what computes
+# ---------------------------------------------------------------------------
+def devices(environment: Mapping[str, str]) -> list[Finding]:
+    """List the GPUs that torch sees, with their memory."""
+    try:
+        import torch  # noqa: PLC0415 - seconds, and an extra
+    except ImportError:
+        return [Finding("gpu", "note", "no torch: networks cannot run, `descriptors` can")]
+    promised = environment.get("SLURM_GPUS_ON_NODE", "0") not in ("", "0") or bool(_cards())
+    n = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not n:
+        if promised:
+            why = (
+                "this torch was built without CUDA" if torch.version.cuda is None else "its driver is too old"
+            )
+            return [
+                Finding(
+                    "gpu", "fault", f"the machine has GPUs and torch {torch.__version__} sees none: {why}"
+                )
+            ]
+        return [Finding("gpu", "note", "none: networks run on the CPU, some hundred times slower")]
+    found = []
+    for number in range(n):
+        card = torch.cuda.get_device_properties(number)
+        free, total = torch.cuda.mem_get_info(number)
+        text = f"cuda:{number} {card.name}, {free / GB:.1f} of {total / GB:.1f} GB free"
+        level: Level = "ok"
+        if free < LEAST_GPU_BYTES:
+            level, text = (
+                "fault",
+                f"{text}: others use it; choose another with CUDA_VISIBLE_DEVICES or --device",
+            )
+        elif card.major < 8:
+            level, text = (
+                "note",
+                f"{text}, compute capability {card.major}.{card.minor}: no fast bf16 or TF32",
+            )
+        found.append(Finding("gpu", level, text))
+    return found
+
+
+def _cards() -> list[str]:
+    """List the GPUs that the driver knows, with or without torch."""
+    with contextlib.suppress(OSError):
+        return [path.name for path in Path("/proc/driver/nvidia/gpus").iterdir()]
+    return []
+
+
+def codecs() -> list[Finding]:
+    """List the codecs that the bundled FFmpeg decodes."""
+    try:
+        import av  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        return [Finding("codecs", "fault", f"PyAV cannot be imported ({error}): no video can be decoded")]
+    absent = [name for name in CODECS if not _decodes(av, name)]
+    numbers = ".".join(map(str, av.library_versions["libavcodec"]))
+    if "h264" in absent:
+        return [Finding("codecs", "fault", f"libavcodec {numbers} decodes no H.264; install PyAV from PyPI")]
+    if absent:
+        return [Finding("codecs", "note", f"libavcodec {numbers} does not decode {', '.join(absent)}")]
+    return [Finding("codecs", "ok", f"libavcodec {numbers} decodes {', '.join(CODECS)}")]
+
+
+def _decodes(av: object, name: str) -> bool:
+    try:
+        av.Codec(name, "r")  # type: ignore[attr-defined]
+    except Exception:  # noqa: BLE001 - its class moved between versions of PyAV
+        return False
+    return True
+
+
+def weights(environment: Mapping[str, str], cache: Path | None = None) -> list[Finding]:
+    """List the weights in the hub's cache (None: where the hub keeps it), with the commit that pins a run."""
+    from obygaze_features.backbones.weights import HUB  # noqa: PLC0415 - heavy
+
+    try:
+        from huggingface_hub import scan_cache_dir  # noqa: PLC0415 - an extra
+        from huggingface_hub.errors import CacheNotFound  # noqa: PLC0415
+    except ImportError:
+        return []
+    try:
+        cached = {repository.repo_id: repository.revisions for repository in scan_cache_dir(cache).repos}
+    except CacheNotFound:
+        cached = {}
+    offline = environment.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON")
+    found = []
+    for repository in dict.fromkeys(HUB.values()):
+        names = [name for name, where in HUB.items() if where == repository]
+        revisions = cached.get(repository, ())
+        whole = [each for each in revisions if any(_is_tensors(file) for file in each.files)]
+        about = f"{' and '.join(names)}: {repository}"
+        if whole:
+            newest = max(whole, key=lambda each: ("main" in each.refs, each.last_modified))
+            pin = f"pin it with --weights {names[0]}={repository}@{newest.commit_hash}"
+            held = (
+                "pinned, for HF_HUB_OFFLINE is set"
+                if offline
+                else f"not pinned: {pin}, or set HF_HUB_OFFLINE=1"
+            )
+            found.append(Finding("weights", "ok" if offline else "note", f"{about} is in the cache, {held}"))
+        elif revisions:
+            text = f"{about} is in the cache without its tensors: obygaze weights fetch {names[0]}"
+            found.append(Finding("weights", "fault", text))
+        else:
+            text = f"{about} is not in the cache: obygaze weights fetch {names[0]}"
+            found.append(Finding("weights", "note", text))
+    return found
+
+
+def _is_tensors(file: Any) -> bool:
+    named = file.file_name.endswith((".safetensors", ".bin"))
+    return bool(named and file.file_path.exists() and file.size_on_disk)
+
+
+def cores(environment: Mapping[str, str]) -> list[Finding]:
+    """Count the usable cores, and read what Slurm says of this job."""
+    n = usable_cores()
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else n
+    text = f"{n} usable of {os.cpu_count()}"
+    level: Level = "ok" if n > 1 else "note"
+    asked = environment.get("SLURM_CPUS_PER_TASK", "")
+    if asked.isdecimal() and bound < int(asked):
+        level, text = (
+            "note",
+            f"{text}: bound to {bound}, although --cpus-per-task={asked}; use srun --cpu-bind=none",
+        )
+    elif n == 1:
+        text += ": decoding takes long with one"
+    found = [Finding("cores", level, text)]
+    if "SLURM_JOB_ID" not in environment:
+        return found
+    said = [f"job {environment['SLURM_JOB_ID']} on {environment.get('SLURM_JOB_NODELIST', '?')}"]
+    level = "ok"
+    try:
+        shard = array_shard(environment)
+        said += [f"shard {shard[0]}/{shard[1]} of an array"] if shard else []
+    except ExtractError as error:
+        level, said = "note", [*said, str(error)]
+    if limit := _time_limit(environment["SLURM_JOB_ID"]):
+        said.append(f"time left {limit}")
+    return [*found, Finding("slurm", level, "; ".join(said))]
+
+
+def _time_limit(job: str) -> str:
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        words = ["squeue", "--noheader", "--job", job, "--format", "%L"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=20)  # noqa: S603
+        return done.stdout.strip().splitlines()[0] if done.stdout.strip() else ""
+    return ""

@@ -1,0 +1,140 @@
+"""What runs on the nodes of a Ray cluster: decoders, and encoders that hold the networks.
+
+A node at fault sends back a `Refusal` rather than results.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from obygaze_features.errors import BackboneError, ExtractError
+from obygaze_features.extraction.cluster import ray
+from obygaze_features.extraction.deaths import encode_carefully
+from obygaze_features.extraction.decode import DecodedClip, DecodeTask
+from obygaze_features.extraction.encode import encode_batch, gpu_busy_s
+from obygaze_features.extraction.job import Job
+from obygaze_features.extraction.pool import DecodePool
+from obygaze_features.store import ClipResult
+from obygaze_features.store.provenance import clipped, contrasts
+from obygaze_features.store.sights import LOST, absent_files, host_name
+from obygaze_features.video import decoder_versions
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What an encoder sends back of one batch."""
+
+    results: list[ClipResult]
+    infer_s: float
+    gpu_busy_s: float | None
+    decode_cpu_s: float
+    n_decoded: int
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a worker will not work. Raised, it would be a page of Ray's.
+
+    Parameters
+    ----------
+    path
+        The video that its node does not find; None if the node would give other numbers.
+    """
+
+    reason: str
+    path: Path | None = None
+
+    def error(self) -> ExtractError:
+        """Say what is wrong, asking once more for a video where the run is led."""
+        if self.path is None:
+            return ExtractError(self.reason)
+        if absent_files([self.path]):
+            return ExtractError(
+                f"{self.path} was there when the run began and is not any more: {self.reason}"
+            )
+        return ExtractError(
+            f"{self.reason}, and {host_name()}, which leads the run, does: mount it on every node, or leave "
+            "that node out. The same command goes on"
+        )
+
+
+class Decoder:
+    """Decodes the clips of one file at a time, in a process below this one that can be killed.
+
+    The leading process finds every video that it sends here, so a node that does not find one is at fault.
+    """
+
+    def __init__(self, timeout_s: float, versions: Mapping[str, Any]) -> None:
+        self.refusal = _refusal(decoder_versions(), versions, "decoder")
+        self.pool = DecodePool(1, timeout_s)
+
+    def __call__(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        """Turn a row with tasks into rows with a decoded clip each, or the reason why there is none."""
+        tasks: list[DecodeTask] = row["tasks"]
+        if self.refusal:
+            return [{"clip": self.refusal}]
+        clips: list[DecodedClip | Refusal] = []
+        for clip in self.pool.decode(tasks, ahead=len(tasks)):
+            if clip.status == "failed" and clip.reason in LOST:
+                path = next(task.path for task in tasks if task.clip_id == clip.clip_id)
+                clips.append(Refusal(f"node {_node()} does not find {path}", path))
+            else:
+                clips.append(clip)
+        return [{"clip": clip} for clip in clips]
+
+
+class Encoder:
+    """Holds the backbones, built here, and turns batches of decoded clips into features."""
+
+    def __init__(self, job: Job, provenance: Mapping[str, Any], ledger: Any) -> None:
+        self.ledger = ledger
+        try:
+            self.job = job.with_backbones()
+        except BackboneError as error:
+            self.refusal: Refusal | None = Refusal(f"node {_node()} cannot build a backbone: {error}")
+            return
+        here = {group.name: group.provenance for group in self.job.groups()}
+        self.refusal = _refusal(here, provenance, "provenance")
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Turn rows with decoded clips into one row with everything that became of them."""
+        clips = list(batch["clip"])
+        refusals = [self.refusal, *(clip for clip in clips if isinstance(clip, Refusal))]
+        for refusal in refusals:
+            if refusal is not None:
+                return {"encoded": [refusal]}
+        backbones = self.job.backbones
+        busy_before = gpu_busy_s(backbones)
+        started = time.perf_counter()
+        results = encode_carefully(clips, lambda some: encode_batch(backbones, some), self._ask)
+        infer_s = time.perf_counter() - started
+        encoded = Encoded(
+            results,
+            infer_s,
+            None if busy_before is None else (gpu_busy_s(backbones) or 0.0) - busy_before,
+            sum(clip.cpu_s for clip in clips),
+            sum(clip.n_decoded for clip in clips),
+            tuple(remark for clip in clips for remark in clip.remarks),
+        )
+        return {"encoded": [encoded]}
+
+    def _ask(self, method: str, *words: Any) -> Any:
+        return ray.get(getattr(self.ledger, method).remote(*words))
+
+
+def _node() -> str:
+    return f"{host_name()} ({ray.util.get_node_ip_address()})"  # type: ignore[no-untyped-call]
+
+
+def _refusal(there: object, leading: object, what: str) -> Refusal | None:
+    fields = contrasts(there, leading)
+    if not fields:
+        return None
+    told = "; ".join(f"{field} is {clipped(a)} there and {clipped(b)} here" for field, a, b in fields[:3])
+    return Refusal(
+        f"node {_node()} has another {what} than the process that leads the run: {told}; "
+        "give every node the same installation and the same kind of device"
+    )

@@ -1,0 +1,234 @@
+"""Compare which videos the machines of one extraction find, so that no store is sealed with holes.
+
+A machine that has lost a mount reports every video as absent, which a single process cannot tell from videos
+that do not exist. Each run therefore looks for its videos first and leaves the result in the stage, where
+the other machines and the sealing read it.
+"""
+
+import errno
+import json
+import os
+import re
+import socket
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from obygaze_features.errors import StoreError
+from obygaze_features.io import NO_SUCH_FILE, write_whole
+from obygaze_features.store.journal import JournalEntry
+from obygaze_features.store.records import ClipResult
+from obygaze_features.store.stage import Stage
+
+SIGHTS: Final = "sights"
+"""Folder of a stage: one file for each machine that extracted into it."""
+
+LOST: Final = (
+    NO_SUCH_FILE,
+    *(
+        words.format(os.strerror(number))
+        for number in (errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.EHOSTDOWN)
+        for words in ("the file cannot be reached ({})", "the file cannot be read: {}")
+    ),
+)
+"""Reasons of failed clips that a lost mount gives as well as an absent file."""
+
+
+def host_name() -> str:
+    """Return the name of this machine; under Slurm that of the node, as `scontrol show node` takes it."""
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What one machine found of the videos of a plan when its last run began.
+
+    Parameters
+    ----------
+    host
+        Name of the machine.
+    manifest_sha256
+        Digest of the manifest that named the videos; sights of other manifests say nothing of these.
+    n_clips
+        Rows of the plan at that time.
+    absent
+        Rows whose video was not there.
+    """
+
+    host: str
+    manifest_sha256: str
+    n_clips: int
+    absent: frozenset[int]
+
+    @classmethod
+    def take(cls, stage: Stage, videos: Mapping[str, Path | None]) -> Self:
+        """Look for the videos of all clips and leave the result in the stage for other machines.
+
+        Parameters
+        ----------
+        videos
+            Clip id -> its video; None where the manifest names none.
+
+        Raises
+        ------
+        StoreError
+            If no video at all is there, or another machine finds videos that are absent here.
+        """
+        gone = absent_files(path for path in videos.values() if path is not None)
+        absent = frozenset(stage.rows[clip] for clip, path in videos.items() if path in gone)
+        sight = cls(host_name(), str(stage.corpus.get("manifest_sha256")), len(stage.clips), absent)
+        sight._record(stage.path)
+        if absent and len(absent) == sum(path is not None for path in videos.values()):
+            raise StoreError(
+                f"{sight.host} finds none of the videos of {len(absent)} clips, such as {min(gone)}: "
+                "is their file system mounted there? Nothing was extracted"
+            )
+        sight.refuse_blindness(stage, videos)
+        return sight
+
+    def refuse_blindness(self, stage: Stage, videos: Mapping[str, Path | None]) -> None:
+        """Raise a StoreError if another machine finds videos that are absent here."""
+        for other in read_sights(stage) if self.absent else []:
+            unseen = sorted(row for row in self.absent if other.finds(row))
+            if unseen:
+                raise StoreError(
+                    f"{self.host} does not find the videos of {len(unseen)} clips, such as "
+                    f"{videos[stage.clips[unseen[0]].clip_id]}, and {other.host} does: mount them on "
+                    f"{self.host} or leave it out. If they were removed everywhere, delete "
+                    f"{stage.path / SIGHTS / _file_name(other.host)}"
+                )
+
+    def finds(self, row: int) -> bool:
+        """Check whether the video of a row was there."""
+        return row < self.n_clips and row not in self.absent
+
+    def _record(self, stage_path: Path) -> None:
+        folder = stage_path / SIGHTS
+        folder.mkdir(exist_ok=True)
+        record = {
+            "host": self.host,
+            "manifest_sha256": self.manifest_sha256,
+            "n_clips": self.n_clips,
+            "absent": sorted(self.absent),
+        }
+        write_whole(folder / _file_name(self.host), json.dumps(record) + "\n")
+
+
+class HoleGuard:
+    """Notices, while clips are written, that videos which this machine found are out of reach since.
+
+    Parameters
+    ----------
+    videos
+        Clip id -> its video; empty where rows are no videos, and nothing is guarded then.
+
+    Raises
+    ------
+    StoreError
+        As `Sight.take` does.
+    """
+
+    def __init__(self, stage: Stage, videos: Mapping[str, Path | None]) -> None:
+        self._stage = stage
+        self._videos = videos
+        self._sight = Sight.take(stage, videos) if videos else None
+        self._hole: ClipResult | None = None
+
+    @property
+    def tripped(self) -> bool:
+        """Whether to stop the run."""
+        return self._hole is not None
+
+    def again(self, entry: JournalEntry) -> bool:
+        """Whether a clip failed for want of a video that is there now."""
+        return self._sight is not None and is_lost(entry) and self._sight.finds(entry.row)
+
+    def check(self, results: Iterable[ClipResult]) -> None:
+        """Look at clips that were just written."""
+        for result in results:
+            if self._sight and is_lost(result) and self._sight.finds(self._stage.rows[result.clip_id]):
+                self._hole = self._hole or result
+
+    def refuse(self) -> None:
+        """Raise a StoreError at the end of a run that met a hole, or whose machine alone misses videos."""
+        if self._hole is not None and self._sight is not None:
+            raise StoreError(
+                f"clip {self._hole.clip_id}: {self._videos[self._hole.clip_id]} was there on "
+                f"{self._sight.host} when the run began and is not any more ({self._hole.reason}): is its "
+                "file system still mounted? The same command goes on, and tries such clips again"
+            )
+        if self._sight is not None:
+            self._sight.refuse_blindness(self._stage, self._videos)
+
+
+def absent_files(paths: Iterable[Path]) -> frozenset[Path]:
+    """Return the paths at which nothing is; listing folders costs less than asking for each file."""
+    by_folder: dict[Path, list[Path]] = defaultdict(list)
+    for path in dict.fromkeys(paths):
+        by_folder[path.parent].append(path)
+    gone: set[Path] = set()
+    for folder, wanted in by_folder.items():
+        listed: set[str] = set()
+        if len(wanted) > 1:
+            with suppress(OSError), os.scandir(folder) as entries:
+                listed = {entry.name for entry in entries if not entry.is_symlink()}
+        # A link may lead nowhere, and a listing may show another Unicode form of a name: ask for the file.
+        gone.update(path for path in wanted if path.name not in listed and not _is_there(path))
+    return frozenset(gone)
+
+
+def read_sights(stage: Stage) -> list[Sight]:
+    """Read what machines found under the stage's present manifest, sorted by name."""
+    sights = []
+    for path in sorted((stage.path / SIGHTS).glob("*.json")):
+        with suppress(OSError, ValueError, KeyError, TypeError):  # torn, or of another release
+            record = json.loads(path.read_bytes())
+            sight = Sight(
+                str(record["host"]),
+                str(record["manifest_sha256"]),
+                int(record["n_clips"]),
+                frozenset(int(row) for row in record["absent"]),
+            )
+            if sight.manifest_sha256 == str(stage.corpus.get("manifest_sha256")):
+                sights.append(sight)
+    return sights
+
+
+def is_lost(entry: JournalEntry | ClipResult) -> bool:
+    """Check whether a clip failed for a reason that a lost mount gives as well."""
+    return entry.status == "failed" and entry.reason in LOST
+
+
+def refuse_holes(stage: Stage, settled: Mapping[int, Sequence[JournalEntry]]) -> None:
+    """Refuse to seal clips that failed for want of a video that some machine finds.
+
+    Raises
+    ------
+    StoreError
+        Naming such a clip and the machine.
+    """
+    lost = [row for row, entries in settled.items() if is_lost(entries[0])]
+    for sight in read_sights(stage) if lost else []:
+        holes = sorted(row for row in lost if sight.finds(row))
+        if holes:
+            clip = stage.clips[holes[0]].clip_id
+            raise StoreError(
+                f"{stage.path}: {len(holes)} clips, such as {clip}, failed because a machine did not find "
+                f"their videos, and {sight.host} finds them: extract again there, which does only these; "
+                "or seal them as failed with --allow-missing"
+            )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError:
+        return False
+    return True
+
+
+def _file_name(host: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]", "_", host) + ".json"

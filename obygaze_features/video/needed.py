@@ -1,0 +1,114 @@
+"""Which packets wanted frames need, and which parts of them: the plan of sparse decoding.
+
+A frame needs the packets from the last random access that precedes it both in decoding and in display order,
+up to its own: a frame shown before that picture may refer to what lies before it (an open group of pictures).
+Of these, pictures to which no other refers are left out; where every reference is known (AV1), all that
+the wanted frames do not lead to.
+"""
+
+from bisect import bisect_right
+from collections.abc import Collection
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.video.table import PacketTable
+
+
+def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:
+    """Mark the packets that these frames need.
+
+    Parameters
+    ----------
+    table
+        The packets of a stream that is safe to decode sparsely.
+    targets
+        Numbers of frames, in display order.
+
+    Returns
+    -------
+    NDArray[np.bool_]
+        Shape [P], in decoding order.
+    """
+    needed = np.zeros(len(table.pts), np.bool_)
+    starts = np.flatnonzero(table.random_access).tolist()
+    for packet in table.shown[list(targets)].tolist():
+        before = bisect_right(starts, packet) - 1
+        while before >= 0 and table.rank[starts[before]] > table.rank[packet]:
+            before -= 1
+        # Before the first one in display order: all there is to start from is the file's beginning.
+        needed[starts[max(before, 0)] : packet + 1] = True
+    return needed
+
+
+def needed_frames(table: PacketTable, wanted: Collection[int]) -> NDArray[np.bool_]:
+    """Mark the coded frames that are shown by some packets, and those that they refer to.
+
+    Parameters
+    ----------
+    table
+        The packets of a stream whose references are known.
+    wanted
+        Numbers of packets; what a packet shows is its last frame.
+
+    Returns
+    -------
+    NDArray[np.bool_]
+        Shape [Q], in decoding order.
+    """
+    packet, references = table.frames[:, 0], table.frames[:, 3:]
+    last = np.searchsorted(packet, list(wanted), side="right") - 1
+    needed = np.zeros(len(packet), np.bool_)
+    waiting = set(last.tolist())
+    while waiting:
+        number = waiting.pop()
+        needed[number] = True
+        waiting |= {one for one in references[number].tolist() if one >= 0 and not needed[one]}
+    return needed
+
+
+def left_out(
+    table: PacketTable, wanted: Collection[int]
+) -> tuple[NDArray[np.bool_], dict[int, list[tuple[int, int]]]]:
+    """Find what is not decoded for some packets, though it lies in their runs.
+
+    Parameters
+    ----------
+    table
+        The packets of a stream that is safe to decode sparsely.
+    wanted
+        Numbers of packets.
+
+    Returns
+    -------
+    NDArray[np.bool_]
+        Shape [P]: packets that are left out.
+    dict
+        Of packets that hold frames of both kinds, the bytes to cut out: first, and after the last.
+    """
+    numbers = list(wanted)
+    if not len(table.frames):
+        spare = table.spare.copy()
+        spare[numbers] = False
+        return spare, {}
+    needed = needed_frames(table, numbers)
+    unneeded = np.ones(len(table.pts), np.bool_)
+    unneeded[table.frames[needed, 0]] = False
+    cuts: dict[int, list[tuple[int, int]]] = {}
+    for packet, start, stop in table.frames[~needed, :3].tolist():
+        if not unneeded[packet]:
+            cuts.setdefault(packet, []).append((start, stop))
+    return unneeded, cuts
+
+
+def without(data: bytes, ranges: list[tuple[int, int]]) -> bytes:
+    """Cut ranges of bytes, in order, out of a packet."""
+    edges = [0, *chain.from_iterable(ranges), len(data)]
+    return b"".join(data[first:last] for first, last in zip(edges[::2], edges[1::2], strict=True))
+
+
+def runs(needed: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return the first and last number of every row of neighbours."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], needed, [False]))))
+    return [(int(first), int(end) - 1) for first, end in edges.reshape(-1, 2)]

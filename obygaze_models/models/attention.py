@@ -1,0 +1,363 @@
+"""Models that read a clip's frames: attention pooling, its controls, mean and maximum over frames."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+
+from obygaze_models.blas import one_blas_thread
+from obygaze_models.models.attention_network import AttentionNetwork, Pooled
+from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.linear import CLIP, MOST, PENALTIES, ClippedScaler
+from obygaze_models.models.network import Floats
+from obygaze_models.models.selection import EarlyStopping
+from obygaze_models.models.spec import ModelSpec
+from obygaze_models.models.training import Job, Settings, Trained, scores, train_many
+
+Disturb = Literal["none", "exchange", "shuffle"]
+
+
+class AttentionPooling(ClassifierMixin, BaseEstimator):
+    """Weigh a clip's frames by gated attention (Ilse et al. 2018), and decide by their weighted evidence.
+
+    What a frame adds to the logit is its weight times its evidence; `weights` and `evidence` give both. A
+    weight is not an explanation by itself: docs/when.md. Frames are standardised by the moments of all frames
+    trained on, and cut off at `clip` deviations. A frame of NaN is absent: its weight is 0.
+
+    Parameters
+    ----------
+    n_hidden : int
+        Hidden units of the attention, L.
+    attention : {"gated", "uniform"}
+        Learnt weights, or equal ones: what the weights add is the difference.
+    timed : bool
+        Whether a frame's place in its clip is added to its features.
+    disturb : {"none", "exchange", "shuffle"}
+        What is done to the clips trained on, for controls: "exchange" deals the frames anew among the clips
+        of the same movie and label; "shuffle" puts each clip's frames in random order, so that time says
+        nothing.
+    learning_rate : float
+        Adam's step size.
+    batch_size : int
+        Clips a step; an epoch's last batch may be smaller.
+    min_epochs, max_epochs : int
+        Fewest and most epochs. `max_epochs` wins where it is the smaller.
+    patience : int
+        Epochs without a lower validation loss after which training stops.
+    clip : float, optional
+        Deviations at which standardised features are cut off; None for no limit.
+    random_state : int
+        Seed of the initialisation, of the order of clips and of what is disturbed: the same seed gives the
+        same bytes, whatever the number of threads.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+        The negative and the positive label.
+    n_features_in_ : int
+        D, of each frame.
+    parameters_ : ndarray, shape [P]
+        `obygaze_models.models.attention_network` cuts them into layers.
+    mean_, scale_ : ndarray, shape [D]
+        Moments by which frames are standardised.
+    threshold_ : float
+        The logit from which on a clip is called positive: 0.
+    n_epochs_ : int
+        Epochs that made the kept parameters.
+    curve_ : Curve
+        Losses epoch by epoch.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> frames, y = data.read("frames"), data.levels == "S"
+    >>> model = om.AttentionPooling(max_epochs=3).fit(frames, y)
+    >>> model.weights(frames).sum(axis=1).round(5)[:2].tolist()
+    [1.0, 1.0]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_hidden": [Interval(Integral, 1, None, closed="left")],
+        "attention": [StrOptions({"gated", "uniform"})],
+        "timed": ["boolean"],
+        "disturb": [StrOptions({"none", "exchange", "shuffle"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "min_epochs": [Interval(Integral, 1, None, closed="left")],
+        "max_epochs": [Interval(Integral, 1, None, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left")],
+        "clip": [Interval(Real, 0, MOST, closed="right"), None],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_hidden: int = 16,
+        *,
+        attention: Literal["gated", "uniform"] = "gated",
+        timed: bool = False,
+        disturb: Disturb = "none",
+        learning_rate: float = 3e-3,
+        batch_size: int = 32,
+        min_epochs: int = 5,
+        max_epochs: int = 60,
+        patience: int = 5,
+        clip: float | None = CLIP,
+        random_state: int = 0,
+    ) -> None:
+        self.n_hidden = n_hidden
+        self.attention = attention
+        self.timed = timed
+        self.disturb = disturb
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.min_epochs = min_epochs
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.clip = clip
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Tags:
+        """Two classes only, and clips of several frames."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Train on clips' frames X [N, F, D] and labels y [N].
+
+        Parameters
+        ----------
+        X : array-like, shape [N, F, D]
+            float32 or float64, and computed in that precision; other floats in float32.
+        y : array-like, shape [N]
+            Two labels; the second in sorted order is the positive one.
+        groups : array-like, shape [N], optional
+            The movie of each clip, within which frames are exchanged.
+        X_val, y_val : array-like, shapes [M, F, D] and [M], optional
+            Clips to choose the epoch on, of movies that are not in X.
+
+        Raises
+        ------
+        ValueError
+            X has no frames, a clip has no present frame, or one of X_val and y_val is missing.
+        """
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val go together: give both or neither")
+        self._validate_params()
+        frames = _check_frames(X)
+        check_consistent_length(frames, y)
+        classes, labels = encode_labels(y, type(self).__name__)
+        self.n_features_in_ = frames.shape[2]
+        frames = self._disturbed(frames, labels, groups)
+        train, validation = np.arange(len(labels)), None
+        if X_val is not None:
+            held_out = self._check(X_val, frames.dtype)
+            frames = np.concatenate([frames, held_out])
+            labels = np.concatenate([labels, (np.asarray(y_val) == classes[1]).astype(np.int64)])
+            validation = np.arange(len(train), len(labels))
+        job = Job(train, validation, (int(self.random_state), 0))
+        (model,) = train_many(frames, labels.astype(frames.dtype), [job], self._settings())
+        self.parameters_, self.mean_, self.scale_ = model.parameters, model.mean, model.scale
+        self.threshold_, self.curve_, self.n_epochs_ = 0.0, model.curve, model.curve.kept
+        self.classes_ = classes
+        return self
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Compute the logit [N] of each clip of X [N, F, D]."""
+        check_is_fitted(self)
+        trained = Trained(self.parameters_, self.mean_, self.scale_, self.curve_)
+        with one_blas_thread():
+            return scores(trained, self._check(X, self.mean_.dtype), self._network())
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Compute the probability [N, 2] of each class, the negative one first."""
+        positive: Floats = expit(self.decision_function(X))
+        return np.stack([1 - positive, positive], axis=1)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Call positive each clip of X [N, F, D] whose logit reaches the threshold."""
+        called = self.decision_function(X).astype(np.float64) >= self.threshold_
+        labels: NDArray[Any] = self.classes_[called.astype(np.intp)]
+        return labels
+
+    def weights(self, X: ArrayLike) -> Floats:
+        """Compute the attention weight of each frame of X [N, F, D]: [N, F], each clip's add up to 1."""
+        return self._pool(X).weights
+
+    def evidence(self, X: ArrayLike) -> Floats:
+        """Compute what each frame of X [N, F, D] says for the positive class, whatever its weight: [N, F].
+
+        Weighted by `weights` and summed, with the model's bias, it is the logit.
+        """
+        return self._pool(X).evidence
+
+    def _pool(self, X: ArrayLike) -> Pooled:
+        check_is_fitted(self)
+        network = self._network()
+        with one_blas_thread():
+            ready = network.prepare(self._check(X, self.mean_.dtype), self.mean_, self.scale_)
+            return network.pool(network.views(self.parameters_), ready)
+
+    def _check(self, X: ArrayLike, dtype: Any) -> Floats:
+        frames = _check_frames(X).astype(dtype, copy=False)
+        if frames.shape[2] != self.n_features_in_:
+            raise ValueError(
+                f"X has {frames.shape[2]} features a frame; {type(self).__name__} was fitted with "
+                f"{self.n_features_in_}"
+            )
+        return frames
+
+    def _network(self) -> AttentionNetwork:
+        n_hidden = self.n_hidden if self.attention == "gated" else 0
+        return AttentionNetwork(self.n_features_in_, n_hidden, self.timed, self.clip)
+
+    def _settings(self) -> Settings:
+        return Settings(
+            network=self._network(),
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            min_epochs=self.min_epochs,
+            max_epochs=self.max_epochs,
+            patience=self.patience,
+            imbalance="none",
+            keep="best",
+        )
+
+    def _disturbed(self, frames: Floats, y: NDArray[np.int64], groups: ArrayLike | None) -> Floats:
+        """Exchange or shuffle frames [N, F, D], for controls."""
+        if self.disturb == "none":
+            return frames
+        rng = np.random.default_rng((int(self.random_state), 1))
+        if self.disturb == "shuffle":
+            order = rng.permuted(np.tile(np.arange(frames.shape[1]), (len(frames), 1)), axis=1)
+            return np.take_along_axis(frames, order[..., None], axis=1)
+        if groups is None:
+            raise ValueError("frames are exchanged within movies: give groups")
+        movies, dealt = np.asarray(groups), frames.copy()
+        for movie in np.unique(movies):
+            for label in (0, 1):
+                rows = np.flatnonzero((movies == movie) & (y == label))
+                for place in range(frames.shape[1]):
+                    dealt[rows, place] = frames[rng.permutation(rows), place]
+        return dealt
+
+
+def _check_frames(X: ArrayLike) -> Floats:
+    """Take clips' frames [N, F, D] as floats of at least 32 bits.
+
+    Raises
+    ------
+    ValueError
+        They have another number of dimensions, are infinite, or a clip has no present frame.
+    """
+    frames = check_array(
+        X, dtype=(np.float64, np.float32), ensure_2d=False, allow_nd=True, ensure_all_finite="allow-nan"
+    )
+    if frames.ndim != 3 or 0 in frames.shape:
+        raise ValueError(f"expected clips' frames [N, F, D]; found an array of shape {list(frames.shape)}")
+    absent = np.isnan(frames)
+    whole = absent.all(axis=2)
+    if (absent.any(axis=2) & ~whole).any():
+        raise ValueError("a frame is absent (NaN) in all of its features or in none")
+    if whole.all(axis=1).any():
+        raise ValueError(f"clip {int(np.flatnonzero(whole.all(axis=1))[0])} has no frame that is present")
+    return frames  # type: ignore[no-any-return]  # check_array is untyped
+
+
+class FramePool(TransformerMixin, BaseEstimator):
+    """Reduce a clip's frames to one vector.
+
+    Parameters
+    ----------
+    pool : {"mean", "max"}
+        Over the frames that are present.
+    """
+
+    def __init__(self, pool: Literal["mean", "max"] = "mean") -> None:
+        self.pool = pool
+
+    def __sklearn_tags__(self) -> Tags:
+        """Clips of several frames."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Look at the shape of X [N, F, D]; y is not used."""
+        del y
+        self.n_features_in_ = _check_frames(X).shape[2]
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Reduce X [N, F, D] to [N, D]."""
+        frames = _check_frames(X)
+        reduce = np.nanmean if self.pool == "mean" else np.nanmax
+        pooled: Floats = reduce(frames, axis=1)
+        return pooled
+
+
+def make_frames_probe(pool: Literal["mean", "max"]) -> Pipeline:
+    """Make the linear probe on the mean or the maximum over frames, unfitted."""
+    head = LogisticRegression(C=0.01, tol=1e-6, max_iter=10_000)
+    return make_pipeline(FramePool(pool), ClippedScaler(), head)
+
+
+CONTROLS = ("mean_frames", "max_frames", "attention_uniform", "attention_exchanged")
+"""What stands beside attention in every table: what the weights, and a clip's own frames, add to it."""
+
+
+def _spec(name: str, title: str, **settings: Any) -> ModelSpec:
+    disturbed = settings.get("disturb", "none") != "none" or settings.get("attention") == "uniform"
+    beside: tuple[str, ...] = () if disturbed else CONTROLS
+    return ModelSpec(
+        name,
+        title,
+        lambda seed: AttentionPooling(**settings, random_state=seed),
+        choose=EarlyStopping(),
+        reads="frames",
+        uses=("groups",) if settings.get("disturb") == "exchange" else (),
+        kinds=(),
+        control=disturbed,
+        beside=(*beside, "attention_shuffled") if settings.get("timed") and not disturbed else beside,
+    )
+
+
+SPECS = (
+    _spec("attention", "Attention"),
+    _spec("attention_time", "Attention and time", timed=True),
+    _spec("attention_uniform", "Equal weights", attention="uniform"),
+    _spec("attention_exchanged", "Attention, trained on exchanged frames", disturb="exchange"),
+    _spec("attention_shuffled", "Attention and time, trained in random order", timed=True, disturb="shuffle"),
+    *(
+        ModelSpec(
+            f"{pool}_frames",
+            f"Logistic regression, {title} of frames",
+            lambda _, pool=pool: make_frames_probe(pool),  # type: ignore[misc]  # bound in the loop
+            choose=PENALTIES,
+            reads="frames",
+            kinds=(),
+        )
+        for pool, title in (("mean", "mean"), ("max", "maximum"))
+    ),
+)

@@ -1,0 +1,53 @@
+"""Activations in one kernel give the values of those in several."""
+
+import copy
+
+import pytest
+import torch
+from transformers import CLIPVisionConfig, CLIPVisionModel, VivitConfig, VivitModel
+
+from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones.activations import fuse_activations
+
+SMALL = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 2}
+
+
+def vivit():
+    config = VivitConfig(**SMALL, image_size=32, num_frames=4)
+    return VivitModel(config, add_pooling_layer=False), torch.rand(2, 4, 3, 32, 32)
+
+
+def clip():
+    return CLIPVisionModel(CLIPVisionConfig(**SMALL, image_size=32, patch_size=8)), torch.rand(4, 3, 32, 32)
+
+
+@pytest.mark.parametrize(
+    ("make", "done"),
+    [
+        (vivit, {"gelu_fast": "gelu_pytorch_tanh"}),
+        (clip, {"quick_gelu": "silu, with its factor in the weights"}),
+    ],
+)
+@torch.inference_mode()
+def test_the_values_are_as_near_to_float64_as_before(make, done):
+    torch.manual_seed(0)
+    network, pixels = make()
+    network = network.eval()
+    for weight in network.parameters():
+        weight.mul_(2)  # activations beyond the straight parts of the curves
+    exact = copy.deepcopy(network).double()(pixel_values=pixels.double()).last_hidden_state
+    before = network(pixel_values=pixels).last_hidden_state
+    assert fuse_activations(network) == done
+    after = network(pixel_values=pixels).last_hidden_state
+    scale = exact.abs().max()
+    assert (before - exact).abs().max() <= 1e-5 * scale
+    assert (after - exact).abs().max() <= 1e-5 * scale
+    assert (after - before).abs().max() <= 1e-5 * scale
+    assert fuse_activations(network) == {}  # nothing is folded twice
+
+
+def test_the_record_says_so(checkpoints):
+    compute = load_backbone("vivit", weights=str(checkpoints["vivit"])).provenance["compute"]
+    assert compute["activations"] == {"gelu_fast": "gelu_pytorch_tanh"}
+    siglip = load_backbone("clip", weights=str(checkpoints["siglip"])).provenance["compute"]
+    assert "activations" not in siglip  # its activation is one kernel already

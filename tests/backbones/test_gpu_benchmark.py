@@ -1,0 +1,50 @@
+"""The code of benchmarks/gpu.py runs, with tiny networks on a CPU; what it measures needs a card."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", ["0,2", "3,5", "6", "7"])
+def test_every_part_prints_and_keeps_its_rows(part, tmp_path):
+    command = [
+        sys.executable,
+        "gpu.py",
+        "--tiny",
+        "--device",
+        "cpu",
+        "--only",
+        part,
+        "--out",
+        tmp_path / "rows",
+    ]
+    paths = os.pathsep.join([str(BENCHMARKS.parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(
+        command, cwd=BENCHMARKS, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [json.loads(line) for line in (tmp_path / "rows").read_text(encoding="utf-8").splitlines()]
+    told = {"0": "card", "2": "check", "3": "model", "5": "runner", "6": "end to end", "7": "check"}
+    assert {told[number] for number in part.split(",")} <= {row["part"] for row in rows}
+    assert not [row for row in rows if row.get("verdict") == "FAILED"]
+
+
+def test_without_a_card_it_says_that_it_is_not_run():
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA device")
+    command = [sys.executable, "gpu.py"]
+    environment = {**os.environ, "PYTHONPATH": str(BENCHMARKS.parent)}
+    done = subprocess.run(
+        command, cwd=BENCHMARKS, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("not run: no CUDA device")

@@ -1,0 +1,375 @@
+"""The runner on a card: the CPU path's bits, whatever streams, batches and memory do.
+
+Everything runs on the pretended card; under the marker `gpu` the same properties run on a real one.
+"""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from obygaze_features.backbones import BackboneError, Output, memory
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.presets import IMAGENET
+from obygaze_features.backbones.runner import Runner
+
+from .pretended_card import NAME, Card
+
+F, SIZE = 3, 4
+OUTPUTS = (Output("frames", (F, 3)), Output("tokens", (F, 5), "float16"), Output("pooled", (3,)))
+DRIVER = getattr(torch, "AcceleratorError", RuntimeError)
+KINDS = {
+    "allocator": (torch.OutOfMemoryError, "CUDA out of memory. Tried to allocate 20.00 MiB."),
+    "driver": (DRIVER, "CUDA error: out of memory"),
+    "runtime": (RuntimeError, "CUDA error: out of memory"),
+    "cublas": (RuntimeError, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    "cudnn": (RuntimeError, "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+}
+PLACES = ("weights", "pin", "upload", "wait", "event", "forward", "download", "synchronize")
+quick = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+
+
+class Network(nn.Module):
+    """Row by row, so that no number of clips changes a bit."""
+
+    def __init__(self, card=None):
+        super().__init__()
+        self.card = card
+        self.sizes = []
+        weight = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
+        self.weight = nn.Parameter(weight, requires_grad=False)
+
+    def forward(self, pixels):
+        if self.card is not None:
+            self.card.call("forward")
+        self.sizes.append(len(pixels))
+        frames = pixels.as_subclass(torch.Tensor).mean(dim=(3, 4))
+        tokens = torch.stack([row @ self.weight for row in frames])
+        return {"frames": frames, "tokens": tokens, "pooled": frames.mean(dim=1)}
+
+
+def runner(device, card=None, **compute):
+    way = Compute(device=device, **compute)
+    return Runner("net", Network(card), IMAGENET, OUTPUTS, n_frames=F, size=SIZE, compute=way)
+
+
+def out_of_memory(kind):
+    error, words = KINDS[kind]
+    return error(words)
+
+
+def clips(n):
+    return np.random.default_rng(n).integers(0, 256, (n, F, SIZE, SIZE, 3), dtype=np.uint8)
+
+
+def on_a_cpu(batches):
+    run = runner("cpu")
+    return [run(batch) for batch in batches]
+
+
+def on_the_card(batches, card, *, ahead=0, **compute):
+    """Encode batches, each taken `ahead` batches later, as an engine does; overwrite what was begun."""
+    with pytest.MonkeyPatch.context() as patch:
+        card.install(patch)
+        patch.setattr(memory, "PAUSE_S", 0.0)
+        if compute.get("compiled"):
+            patch.setattr(torch, "compile", lambda network, **_: network)
+        run = runner("cuda", card, **compute)
+        found, waiting = [], []
+        for batch in batches:
+            mine = batch.copy()
+            waiting.append(run.start(list(mine)))
+            mine[:] = 0
+            if len(waiting) > ahead:
+                found.append(waiting.pop(0).result())
+        found += [each.result() for each in waiting]
+        return run, found
+
+
+def same(found, expected):
+    for here, there in zip(found, expected, strict=True):
+        for output in OUTPUTS:
+            values = here.arrays[output.name]
+            assert values.dtype == np.dtype(output.dtype)
+            assert np.array_equal(values, there[output.name]), output.name
+        assert here.finite.all()
+
+
+@quick
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    at_once=st.integers(1, 16),
+    late=st.booleans(),
+    compiled=st.booleans(),
+    ahead=st.integers(0, 3),
+)
+def test_any_batches_on_any_streams_give_the_bits_of_a_cpu(sizes, at_once, late, compiled, ahead):
+    batches = [clips(n) for n in sizes]
+    card = Card(late=late)
+    run, found = on_the_card(batches, card, ahead=ahead, clips_at_once=at_once, compiled=compiled)
+    same(found, on_a_cpu(batches))
+    parts = sum(-(-n // at_once) for n in sizes)
+    assert run.network.sizes == [at_once] * parts  # always filled up: one shape, one choice of kernels
+    assert all((each.at_once == at_once).all() for each in found)
+    assert card.unrecorded == 0
+    assert len(card.uploads) == 0
+    assert run.busy_s == parts  # the pretended card takes a second for each call
+    assert card.calls.count("pin") <= 2 * (1 + len(OUTPUTS) + 1)  # two slots, pinned once
+
+
+@quick
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=3),
+    at_once=st.integers(1, 16),
+    late=st.booleans(),
+    ahead=st.integers(0, 2),
+    failing=st.sets(st.integers(1, 120), max_size=6),
+    kind=st.sampled_from(sorted(KINDS)),
+    places=st.sets(st.sampled_from(PLACES), min_size=1),
+)
+def test_out_of_memory_of_any_kind_anywhere_changes_no_bit(
+    sizes, at_once, late, ahead, failing, kind, places
+):
+    batches = [clips(n) for n in sizes]
+    hits = []
+
+    def fails(place, number):
+        if place in places and number in failing:
+            hits.append(place)
+            return out_of_memory(kind)
+        return None
+
+    card = Card(late=late, fails=fails)
+    refused = ""
+    try:
+        run, found = on_the_card(batches, card, ahead=ahead, clips_at_once=at_once)
+    except BackboneError as error:
+        refused = str(error)
+    if refused:
+        assert "not fit in the memory" in refused
+        assert len(hits) >= 2  # one failure alone never ends a run
+        return
+    same(found, on_a_cpu(batches))
+    assert bool(hits) == bool(card.alive_at_release)  # what the allocator keeps is given back first
+    assert set(run.network.sizes) <= {max(at_once >> k, 1) for k in range(5)}
+    assert run.clips_at_once >= at_once >> (len(hits) // 2)
+    assert all(n == 0 for n in card.alive_at_release), "memory was kept while it was short"
+
+
+@pytest.mark.parametrize("place", [place for place in PLACES if place != "weights"])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("times", [1, 2])
+def test_one_failure_is_waited_out_and_two_halve(place, kind, times):
+    hits = []
+
+    def fails(what, _number):
+        if what == place and len(hits) < times:
+            hits.append(what)
+            return out_of_memory(kind)
+        return None
+
+    batches = [clips(10)]
+    run, found = on_the_card(batches, Card(fails=fails), clips_at_once=4)
+    same(found, on_a_cpu(batches))
+    if place == "synchronize":  # two calls that were lost, each computed again at once
+        times = 1
+    assert run.clips_at_once == 4 // times
+    assert (found[0].at_once.min() == 2) == (times == 2)  # which clips got fewer is known
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_memory_that_never_suffices_ends_in_one_sentence(place):
+    card = Card(fails=lambda what, _number: out_of_memory("driver") if what == place else None)
+    with pytest.raises(BackboneError, match="not fit in the memory of cuda"):
+        on_the_card([clips(9)] * 3, card, ahead=1, clips_at_once=4)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_weights_that_do_not_fit_are_one_sentence(kind):
+    def fails(place, _number):
+        return out_of_memory(kind) if place == "weights" else None
+
+    words = (
+        r"its weights, 0\.0 GB, do not fit in the memory of cuda \(NVIDIA Pretended: 10\.0 of 16\.0 GB free"
+    )
+    with pytest.raises(BackboneError, match=words):
+        on_the_card([clips(1)], Card(fails=fails))
+
+
+def test_one_clip_that_does_not_fit_is_one_sentence():
+    def fails(place, _number):
+        return out_of_memory("cublas") if place == "forward" else None
+
+    with pytest.raises(
+        BackboneError, match=r"one clip does not fit in the memory of cuda \(NVIDIA Pretended"
+    ):
+        on_the_card([clips(2)], Card(fails=fails), clips_at_once=4)
+
+
+@pytest.fixture(scope="module")
+def real_card():
+    """A real CUDA device; these tests are the only ones that need it."""
+    if reason := Compute().fallback():
+        pytest.skip(reason)
+    return torch.device("cuda")
+
+
+@pytest.mark.gpu
+@quick
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    at_once=st.integers(1, 16),
+    ahead=st.integers(0, 3),
+)
+@pytest.mark.usefixtures("real_card")
+def test_on_a_real_card_any_batches_give_the_same_bits(sizes, at_once, ahead):
+    batches = [clips(n) for n in sizes]
+    expected = runner("cuda", clips_at_once=at_once)
+    run, waiting, found = runner("cuda", clips_at_once=at_once), [], []
+    for batch in batches:
+        waiting.append(run.start(list(batch)))
+        if len(waiting) > ahead:
+            found.append(waiting.pop(0).result())
+    found += [each.result() for each in waiting]
+    one_by_one = [[expected(clip[None]) for clip in batch] for batch in batches]
+    for here, there in zip(found, one_by_one, strict=True):
+        for output in OUTPUTS:
+            wanted = np.concatenate([each[output.name] for each in there])
+            assert np.array_equal(here.arrays[output.name], wanted)
+    for here, there in zip(found, on_a_cpu(batches), strict=True):
+        assert np.abs(here.arrays["frames"] - there["frames"]).max() <= 1e-5 * np.abs(there["frames"]).max()
+
+
+@pytest.mark.gpu
+def test_on_a_real_card_out_of_memory_halves_and_changes_nothing(real_card, monkeypatch):
+    monkeypatch.setattr(memory, "PAUSE_S", 0.0)
+
+    class Greedy(Network):
+        """Takes 1 GB for every clip."""
+
+        def forward(self, pixels):
+            room = torch.empty((len(pixels), 1 << 28), device=pixels.device)
+            room[:, 0] = 0
+            return super().forward(pixels + room[:, :1, None, None, None])
+
+    total = torch.cuda.mem_get_info(real_card)[1]
+    torch.cuda.set_per_process_memory_fraction(min(3.5e9 / total, 1.0), real_card)
+    try:
+        way = Compute(device="cuda", clips_at_once=8)
+        run = Runner("net", Greedy(), IMAGENET, OUTPUTS, n_frames=F, size=SIZE, compute=way)
+        found = run.start(clips(5)).result()
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, real_card)
+    assert run.clips_at_once == 2
+    assert found.at_once.tolist() == [2] * 5
+    (there,) = on_a_cpu([clips(5)])
+    assert np.abs(found.arrays["frames"] - there["frames"]).max() <= 1e-5 * np.abs(there["frames"]).max()
+
+
+@pytest.mark.parametrize("place", ["forward", "synchronize"])
+def test_another_error_of_the_card_is_not_taken_for_a_lack_of_memory(place):
+    def fails(what, _number):
+        return RuntimeError("CUDA error: an illegal memory access was encountered") if what == place else None
+
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        on_the_card([clips(2)], Card(fails=fails))
+
+
+def test_what_compiling_wraps_is_recognised():
+    wrapped = RuntimeError("backend='inductor' raised:")
+    wrapped.__cause__ = out_of_memory("allocator")
+    assert memory.is_out_of_memory(wrapped)
+    assert memory.is_out_of_memory(MemoryError())
+    assert not memory.is_out_of_memory(ValueError("out of memory"))
+
+
+def test_the_next_batch_is_queued_before_the_last_one_is_waited_for():
+    card = Card()
+    on_the_card([clips(4)] * 3, card, ahead=1, clips_at_once=4)
+    order = [call for call in card.calls if call in ("upload", "synchronize")]
+    assert order == ["upload", "upload", "synchronize", "upload", "synchronize", "synchronize"]
+
+
+def test_warming_up_moves_and_calls_the_network_before_the_clock_runs(monkeypatch):
+    card = Card()
+    card.install(monkeypatch)
+    run = runner("cuda", card)
+    assert card.calls == []  # a process that only plans holds nothing on the card
+    run.warm_up()
+    assert card.calls[0] == "weights"
+    assert run.network.sizes == [8]
+    assert run.busy_s == 0
+    assert (run.card, run.card_record()["peak_memory_mb"]) == (NAME, 3000)
+
+
+def test_values_that_are_not_finite_are_seen_by_the_card(monkeypatch):
+    card = Card()
+    card.install(monkeypatch)
+    network = Network(card)
+    network.weight.data[0, 0] = 1e9  # beyond float16
+    way = Compute(device="cuda")
+    run = Runner("net", network, IMAGENET, OUTPUTS, n_frames=F, size=SIZE, compute=way)
+    assert not run.start(clips(3)).result().finite.any()
+
+
+@pytest.mark.parametrize(
+    ("capability", "kernels", "precision", "words"),
+    [
+        (
+            (6, 1),
+            ["sm_75", "sm_90"],
+            "float32",
+            r"capability 6\.1\): torch .* has no kernels for it, only sm_75",
+        ),
+        ((9, 0), ["sm_75", "sm_86"], "float32", "no kernels for it"),
+        ((7, 5), ["sm_75"], "bfloat16", "has no bfloat16, which begins with 8.0: use --dtype fp16 or fp32"),
+        ((7, 0), [], "bfloat16-weights", "has no bfloat16"),
+        ((8, 9), ["sm_80", "sm_90"], "bfloat16", None),
+        ((12, 0), ["sm_90", "compute_90"], "float32", None),
+        ((9, 0), ["sm_90a"], "float32", None),
+        ((7, 5), ["sm_75"], "float16", None),
+    ],
+)
+def test_old_cards_are_named_with_the_remedy(monkeypatch, capability, kernels, precision, words):
+    Card().install(monkeypatch)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device=None: capability)
+    monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: kernels)
+    compute = Compute(device="cuda", precision=precision)
+    if words is None:
+        assert compute.torch_device().type == "cuda"
+        return
+    with pytest.raises(BackboneError, match=words):
+        compute.torch_device()
+
+
+def test_the_recipe_names_the_kind_of_device_and_the_model_only_if_asked(monkeypatch):
+    Card().install(monkeypatch)
+    record = Compute().record("sdpa")
+    assert (record["device"], record["clips_at_once"]) == ("cuda", 8)
+    assert Compute(same_device=True).record("sdpa")["device"] == NAME
+
+
+@pytest.mark.parametrize(
+    ("cuda", "warned", "words"),
+    [
+        (None, None, "was built without CUDA"),
+        ("13.0", "CUDA initialization: The NVIDIA driver on your system is too old", "driver on your system"),
+        ("13.0", None, "no CUDA device is visible to this process"),
+    ],
+)
+def test_why_there_is_no_card_is_said(monkeypatch, cuda, warned, words):
+    def is_available():
+        if warned:
+            import warnings
+
+            warnings.warn(warned, stacklevel=1)
+        return False
+
+    monkeypatch.setattr(torch.cuda, "is_available", is_available)
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    assert words in Compute().fallback()
+    assert Compute(device="cpu").fallback() is None
+    with pytest.raises(BackboneError, match=words):
+        Compute(device="cuda").torch_device()

@@ -1,0 +1,16 @@
+"""A lab's own backbone whose clips take a while and cost nothing, so that runs can be disturbed."""
+
+import os
+import time
+from dataclasses import replace
+
+from obygaze_features.backbones.descriptors import descriptors
+
+
+def nap(n_frames: int = 4):
+    return replace(descriptors(n_frames), name="nap", prepare=prepare)
+
+
+def prepare(frame):
+    time.sleep(float(os.environ.get("NAP_S", "0")))
+    return descriptors().prepare(frame)

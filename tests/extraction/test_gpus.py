@@ -1,0 +1,145 @@
+"""One process for each GPU: the bytes of one process, whoever dies. The GPUs are pretended."""
+
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from obygaze_features.backbones import load_backbone
+from obygaze_features.demo.corpus import write_video
+from obygaze_features.errors import BackboneError
+from obygaze_features.extraction import ExtractError, Job, Recipe, RunReport, gpus, run_local
+from obygaze_features.extraction.gpus import added, on_gpus, run_gpus
+from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.store import Stage, seal, staging_path
+
+CLIPS = 10
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory) -> Job:
+    """Ten clips, one of them an empty file."""
+    folder = tmp_path_factory.mktemp("films")
+    clips = [Clip(f"tt1-{i}", "tt1", f"{i}.mp4") for i in range(CLIPS)]
+    for i in range(CLIPS - 1):
+        write_video(
+            folder / f"{i}.mp4", (np.full((48, 64, 3), 9 * i + t, np.uint8) for t in range(12 + i)), 24
+        )
+    (folder / f"{CLIPS - 1}.mp4").touch()
+    recipe = Recipe("descriptors", 4)
+    return Job(Manifest(tuple(clips), folder), "films", (recipe.build(),), recipes=(recipe,))
+
+
+def begin(job: Job, place) -> Stage:
+    return Stage.open(staging_path(place), job.planned_clips(), job.groups(), job.corpus_record())
+
+
+SETTINGS = {"workers": 2, "batch_size": 1, "timeout_s": 60.0}
+
+
+@pytest.fixture(scope="module")
+def alone(job, tmp_path_factory):
+    """The store of one process."""
+    place = tmp_path_factory.mktemp("alone") / "films"
+    stage = begin(job, place)
+    run_local(job, stage, stage.missing(), **SETTINGS)
+    return seal(stage.path, place, licence="CC0-1.0")
+
+
+@pytest.mark.long
+def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(job, alone, tmp_path, tree):
+    stage = begin(job, tmp_path / "films")
+    killed, shown = [], []
+
+    def kill_once(report, _) -> None:
+        shown.append(report.clips)
+        for child in [] if killed else multiprocessing.active_children():
+            os.kill(child.pid, signal.SIGKILL)
+            killed.append(child.pid)
+
+    report = run_gpus(job, stage, stage.missing(), gpus=(0, 1), on_commit=kill_once, **SETTINGS)
+    assert len(killed) == 2
+    assert stage.missing() == []
+    assert report.encoders == 2
+    assert shown == sorted(shown)
+    assert tree(seal(stage.path, tmp_path / "films", licence="CC0-1.0")) == tree(alone)
+
+
+@pytest.mark.long
+def test_a_process_that_dies_again_and_again_ends_the_run_by_name(job, tmp_path, monkeypatch):
+    monkeypatch.setattr(gpus, "ATTEMPTS", 1)
+    stage = begin(job, tmp_path / "films")
+
+    def kill(*_: object) -> None:
+        for child in multiprocessing.active_children():
+            os.kill(child.pid, signal.SIGKILL)
+
+    with pytest.raises(
+        ExtractError, match=r"the process of GPU 3 died 1 times \(signal 9\); \d+ of its clips"
+    ):
+        run_gpus(job, stage, stage.missing(), gpus=(3,), on_commit=kill, **SETTINGS)
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.long
+def test_a_wish_to_stop_reaches_every_process(job, tmp_path):
+    stage = begin(job, tmp_path / "films")
+    seen: list[object] = []
+    run_gpus(
+        job,
+        stage,
+        stage.missing(),
+        gpus=(0, 1),
+        stopped=lambda: bool(seen),
+        on_commit=lambda _, results: seen.extend(results),
+        **SETTINGS,
+    )
+    assert 1 <= len(stage.status()) <= CLIPS
+    assert len(seen) == len(stage.status())
+
+
+@pytest.mark.long
+def test_a_card_that_would_give_other_numbers_is_refused(job, tmp_path):
+    stage = begin(job, tmp_path / "films")
+    other = replace(job, backbones=(load_backbone("descriptors", 4),), recipes=(Recipe("descriptors", 5),))
+    with pytest.raises(ExtractError, match="GPU 0: gives other numbers"):
+        run_gpus(other, stage, stage.missing(), gpus=(0,), **SETTINGS)
+
+
+def test_a_gpu_is_named_as_cuda_counts_it(monkeypatch):
+    monkeypatch.delenv(gpus.VISIBLE, raising=False)
+    assert gpus._name(1) == "1"
+    monkeypatch.setenv(gpus.VISIBLE, "4, GPU-5a")
+    assert [gpus._name(number) for number in (0, 1)] == ["4", "GPU-5a"]
+
+
+def test_what_cannot_be_shared_among_gpus_is_refused(monkeypatch):
+    with pytest.raises(ExtractError, match="descriptors: runs on no GPU"):
+        on_gpus([Recipe("descriptors")], (0, 1))
+    pytest.importorskip("torch")
+    from obygaze_features.backbones.compute import Compute
+
+    with pytest.raises(ExtractError, match="named twice"):
+        on_gpus([Recipe("xclip")], (1, 1))
+    monkeypatch.setattr("obygaze_features.backbones.compute.no_cuda", lambda: None)
+    monkeypatch.setattr(Compute, "_check_card", lambda *_: None)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    with pytest.raises(BackboneError, match="cuda:2"):
+        on_gpus([Recipe("xclip")], (0, 2))
+    with pytest.raises(ExtractError, match="--device cuda:1 and --gpus"):
+        on_gpus([Recipe("xclip", options={"compute": Compute("cuda:1")})], (0, 1))
+    moved = on_gpus([Recipe("xclip"), Recipe("descriptors")], (1, 0))
+    assert moved[0].options["compute"].device == "cuda:1"
+    assert moved[1] == Recipe("descriptors")
+
+
+def test_reports_add_up():
+    one = RunReport(ok=2, failed=1, wall_s=3.0, infer_s=1.0, gpu_busy_s=2.0, remarks=Counter(hdr=1))
+    other = RunReport(ok=1, wall_s=5.0, infer_s=0.5, remarks=Counter(hdr=2, bars=1))
+    both = added([one, other])
+    assert (both.clips, both.wall_s, both.infer_s, both.gpu_busy_s) == (4, 5.0, 1.5, 2.0)
+    assert both.remarks == {"hdr": 3, "bars": 1}

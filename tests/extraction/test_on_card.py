@@ -1,0 +1,201 @@
+"""Extraction on the pretended card: look-ahead, mixed cards in one stage, and no silent CPU."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from obygaze_features.backbones import Backbone, load_backbone, memory
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.presets import IMAGENET
+from obygaze_features.backbones.runner import Runner
+from obygaze_features.errors import StoreError
+from obygaze_features.extraction import Job
+from obygaze_features.extraction.decode import DecodedClip, Prepared
+from obygaze_features.extraction.encode import (
+    Encoder,
+    clips_at_once,
+    encode_batch,
+    fallback,
+    gpu_record,
+    uses_gpu,
+    warm_up,
+)
+from obygaze_features.extraction.extract import prepare
+from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.store import Stage, open_store, seal, verify
+
+from ..backbones.pretended_card import Card  # noqa: TID252 - tests are no package
+from ..backbones.test_runner_on_card import (  # noqa: TID252
+    OUTPUTS,
+    F,
+    Network,
+    clips,
+    out_of_memory,
+)
+
+N = 10
+IDS = [f"tt1-{i}" for i in range(N)]
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    monkeypatch.setattr(memory, "PAUSE_S", 0.0)
+
+
+@pytest.fixture
+def card(monkeypatch):
+    card = Card()
+    card.install(monkeypatch)
+    return card
+
+
+def backbone(card=None, *, network=None, name="net", **compute):
+    way = Compute(device="cuda" if card else "cpu", **compute)
+    net = network or Network(card)
+    encode = Runner(name, net, IMAGENET, OUTPUTS, n_frames=F, size=4, compute=way)
+    about = load_backbone("descriptors", F).provenance
+    return Backbone(name, F, np.array, encode, OUTPUTS, {**about, "compute": way.record("sdpa")})
+
+
+def decoded(names=("net",)):
+    times = np.arange(F, dtype=np.int64)
+    pixels = clips(N)
+    found = [
+        DecodedClip(
+            clip_id, "ok", frames={name: Prepared(pixels[i].copy(), times, times / 24) for name in names}
+        )
+        for i, clip_id in enumerate(IDS)
+    ]
+    found[3] = DecodedClip(IDS[3], "failed", "cut off")
+    return found
+
+
+def encode_all(backbones, batches, *, spoil=False):
+    encoder = Encoder(backbones)
+    results = []
+    for batch in batches:
+        results.append(encoder.push(batch))
+        for clip in batch if spoil else ():
+            for taken in clip.frames.values():
+                taken.images[:] = 0  # as a slot of shared memory that is used again
+    return [*results, encoder.finish()]
+
+
+def batches_of(size, names=("net",)):
+    found = decoded(names)
+    return [found[first : first + size] for first in range(0, N, size)]
+
+
+def test_networks_and_batches_overlap_and_give_what_one_by_one_gives_on_a_cpu(card):
+    names = ("net", "other")
+    both = [backbone(card, name=name, clips_at_once=4) for name in names]
+    found = encode_all(both, batches_of(4, names), spoil=True)
+    assert [len(each) for each in found] == [0, 4, 4, 2]  # one batch later than it was begun
+    order = [call for call in card.calls if call in ("upload", "synchronize")]
+    assert order[:6] == ["upload"] * 4 + ["synchronize"] * 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.cuda, "is_available", lambda: False)
+        expected = encode_batch([backbone(name=name) for name in names], decoded(names))
+    flat = [result for each in found for result in each]
+    assert [result.clip_id for result in flat] == IDS
+    assert (flat[3].status, flat[3].reason) == ("failed", "cut off")
+    for here, there in zip(flat, expected, strict=True):
+        for name, features in there.groups.items():
+            for array, values in features.arrays.items():
+                assert np.array_equal(here.groups[name].arrays[array], values)
+    assert flat[0].source == {"device": "NVIDIA Pretended"}
+    assert expected[0].source == {}
+
+
+def test_on_a_cpu_results_come_at_once():
+    assert [len(each) for each in encode_all([backbone()], batches_of(4))] == [4, 4, 2, 0]
+
+
+def test_a_clip_that_is_not_finite_has_failed_and_names_the_array(card):
+    network = Network(card)
+    network.weight.data[0, 0] = 1e9
+    (first, *_) = encode_batch([backbone(card, network=network)], decoded())
+    assert (first.status, first.reason) == ("failed", "net gave values that are not finite in 'tokens'")
+
+
+def stage_of(tmp_path, some):
+    job = Job(Manifest(tuple(Clip(i, "tt1", f"{i}.mp4") for i in IDS), tmp_path), "films", (some,))
+    return Stage.open(tmp_path / "s.staging", job.planned_clips(), job.groups(), job.corpus_record())
+
+
+def commit(stage, some, batch):
+    with stage.writer() as writer:
+        writer.commit(encode_batch([some], batch))
+
+
+def test_another_card_finishes_a_stage_and_the_store_counts_the_cards(card, monkeypatch, tmp_path):
+    batch = decoded()
+    for name, part in (("NVIDIA H200", batch[:7]), ("NVIDIA A100", batch[7:9])):
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None, name=name: name)
+        some = backbone(card)
+        commit(stage_of(tmp_path, some), some, part)
+    shortage = []
+
+    def fails(what, _number):
+        if what == "forward" and len(shortage) < 2:
+            shortage.append(what)
+            return out_of_memory("cublas")
+        return None
+
+    card.fails = fails
+    some = backbone(card)
+    commit(stage_of(tmp_path, some), some, batch[9:])
+    sealed = seal(tmp_path / "s.staging", tmp_path / "s", licence="CC0-1.0")
+    assert open_store(sealed).attributes["devices"] == {
+        "NVIDIA A100": 2,
+        "NVIDIA A100 (net: 4 at once)": 1,
+        "NVIDIA H200": 6,
+    }
+    assert verify(sealed, "full").ok
+    assert "- 6 clips computed on NVIDIA H200" in (sealed / "README.md").read_text(encoding="utf-8")
+    assert open_store(sealed)["net"].provenance["compute"]["device"] == "cuda"
+
+
+def test_same_device_refuses_another_card_and_any_recipe_refuses_the_cpu(card, monkeypatch, tmp_path):
+    stage_of(tmp_path, backbone(card, same_device=True))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None: "NVIDIA A100")
+    with pytest.raises(StoreError, match='device is "NVIDIA Pretended", not "NVIDIA A100"'):
+        stage_of(tmp_path, backbone(card, same_device=True))
+    with pytest.raises(StoreError, match='device is "NVIDIA Pretended", not "cpu"'):
+        stage_of(tmp_path, backbone())
+
+
+def test_a_card_is_warmed_up_and_described(card):
+    some = backbone(card, clips_at_once=16)
+    warm_up([some])
+    assert some.encode.network.sizes == [16]
+    assert uses_gpu(some)
+    assert clips_at_once([some]) == 16
+    about = gpu_record([some])["NVIDIA Pretended"]
+    assert (about["peak_memory_mb"], about["clips_at_once"]) == (3000, {"net": 16})
+    assert gpu_record([backbone()]) == {}
+
+
+def test_that_auto_means_the_cpu_is_said_before_the_work(tmp_path, checkpoint):
+    manifest = Manifest((Clip("a", "m", "a.mp4"),), tmp_path)
+    said = []
+    some = load_backbone("clip", 1, weights=checkpoint, compute=Compute(device="auto"))
+    if some.encode.device.type == "cuda":
+        pytest.skip("there is a CUDA device")
+    prepare(manifest, tmp_path / "s", [some], note=said.append)
+    assert len(said) == 1
+    assert said[0].startswith("clip on cpu: no CUDA device")
+    asked = replace(some, encode=load_backbone("clip", 1, weights=checkpoint, compute=Compute("cpu")).encode)
+    assert fallback([asked]) is None
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    from obygaze_features.backbones.testing import tiny_checkpoint
+
+    return str(tiny_checkpoint("clip", tmp_path_factory.mktemp("clip")))

@@ -1,0 +1,338 @@
+"""A real Ray cluster of three nodes on loopback: nodes that die, miss videos, are busy or absent."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from obygaze_features.demo.corpus import write_video
+from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.store import read_stage
+
+pytest.importorskip("ray")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not Path("/proc/self/stat").exists(), reason="several nodes on one machine need Linux"
+    ),
+]
+CLIPS = 24
+NAP_S = 0.1
+
+HOLDER = """
+import sys, ray
+ray.init(log_to_driver=False)
+@ray.remote(num_cpus=1)
+class Held:
+    def ready(self): return True
+held = [Held.remote() for _ in range(int(ray.cluster_resources()["CPU"]))]
+ray.get([each.ready.remote() for each in held])
+print("held", flush=True)
+sys.stdin.read()
+"""
+JOINED = "import ray, sys; ray.init(log_to_driver=False); print(sum(n['Alive'] for n in ray.nodes()))"
+
+
+class Nodes:
+    """Raylets on 127.0.0.1, 127.0.0.2, ...: the first is the head."""
+
+    def __init__(self, environment: dict[str, str], folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("", 0))
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.environment = environment | {"RAY_ADDRESS": self.address}
+        self.folder = folder
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, host: int, hidden: Path | None = None) -> None:
+        """Start a node with one core; `hidden` is a folder that it finds empty."""
+        words = ["ray", "start", "--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats"]
+        words += ["--block", f"--node-ip-address=127.0.0.{host}", f"--temp-dir={self.folder}"]
+        if self.running:
+            words += [f"--address={self.address}"]
+        else:
+            words += ["--head", f"--port={self.address.rpartition(':')[2]}", "--include-dashboard=false"]
+        command = f"exec {sys.executable} -m ray.scripts.scripts {' '.join(words[1:])}"
+        if hidden is not None:
+            command = f"mount -t tmpfs none {hidden} && {command}"
+        shell = ["unshare", "-m"] if hidden is not None else []
+        with (self.folder / f"{name}.log").open("wb") as log:
+            self.running[name] = subprocess.Popen(
+                [*shell, "bash", "-c", command],
+                env={key: word for key, word in self.environment.items() if key != "RAY_ADDRESS"},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.wait(len(self.running))
+
+    def wait(self, nodes: int) -> None:
+        deadline = time.monotonic() + 300
+        host, _, port = self.address.rpartition(":")
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                socket.create_connection((host, int(port)), timeout=1).close()
+                done = subprocess.run(
+                    [sys.executable, "-c", JOINED],
+                    env=self.environment,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                if done.stdout.strip() == str(nodes):
+                    return
+            time.sleep(0.5)
+        pytest.skip(f"{nodes} Ray nodes did not come up on this machine within five minutes")
+
+    def kill(self, name: str) -> None:
+        """Kill a node as a power cut would: its agents, its raylet and all workers at once."""
+        process = self.running.pop(name)
+        for pid in [*below(process.pid), process.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+
+    def leave(self, name: str) -> None:
+        """Let a node go as an administrator would, and wait until the head knows."""
+        process = self.running.pop(name)
+        process.terminate()
+        process.wait(timeout=300)
+        self.wait(len(self.running))
+
+    def stop(self) -> None:
+        for name in list(self.running):
+            self.kill(name)
+
+
+def below(pid: int) -> list[int]:
+    """List the processes below one."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            words = entry.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            children.setdefault(int(words[1]), []).append(int(entry.parent.name))
+    found, waiting = [], [pid]
+    while waiting:
+        some = children.get(waiting.pop(), [])
+        found += some
+        waiting += some
+    return found
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory) -> Path:
+    """24 clips in the folders tt1 to tt3, one that is nowhere, and one whose file is empty."""
+    folder = tmp_path_factory.mktemp("films")
+    clips = []
+    for i in range(CLIPS):
+        movie = f"tt{1 + i % 3}"
+        (folder / movie).mkdir(exist_ok=True)
+        frames = (np.full((48, 64, 3), (7 * i + t) % 256, np.uint8) for t in range(12 + i))
+        write_video(folder / movie / f"clip-{i:02d}.mp4", frames, 24)
+        clips.append(Clip(f"{movie}-{i:03d}", movie, f"{movie}/clip-{i:02d}.mp4"))
+    (folder / "tt1" / "empty.mp4").touch()
+    clips += [Clip("tt1-900", "tt1", "tt1/empty.mp4"), Clip("tt1-901", "tt1", "tt1/absent.mp4")]
+    write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory) -> dict[str, str]:
+    """An environment with the backbone `nap` installed."""
+    site = tmp_path_factory.mktemp("site")
+    shutil.copy(Path(__file__).with_name("nap.py"), site)
+    about = site / "nap-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: nap\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text("[obygaze.backbones]\nnap = nap:nap\n", encoding="utf-8")
+    others = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "SLURM"))}
+    paths = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5e" * 32}
+    # Three nodes share the memory of one machine here, and each would think that the others fill it.
+    quiet = {"RAY_memory_monitor_refresh_ms": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    return others | token | quiet | {"PYTHONPATH": paths, "NAP_S": str(NAP_S)}
+
+
+@pytest.fixture(scope="module")
+def local(films, environment, tmp_path_factory) -> Path:
+    """What the local engine makes."""
+    folder = tmp_path_factory.mktemp("local")
+    done = subprocess.run(
+        command(films, "--engine", "local", "--workers", "2"),
+        cwd=folder,
+        env=environment | {"NAP_S": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    return folder / "films-1.0.0"
+
+
+@pytest.fixture(scope="module")
+def nodes(environment) -> Iterator[Nodes]:
+    """Three nodes of one core each."""
+    folder = Path(tempfile.mkdtemp(prefix="oby", dir="/tmp"))  # sockets need a short path
+    cluster = Nodes(environment, folder)
+    try:
+        for host, name in enumerate(("head", "second", "third"), 1):
+            cluster.start(name, host)
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def command(films: Path, *more: str) -> list[str]:
+    words = [sys.executable, "-m", "obygaze", "extract", str(films / "films.csv"), "films"]
+    return [*words, "--backbone", "nap", "--corpus", "films", "--licence", "CC0-1.0", *more]
+
+
+@contextlib.contextmanager
+def started(films: Path, folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """Run the Ray engine, with its messages in `said`."""
+    with (folder / "said").open("w", encoding="utf-8") as said:
+        process = subprocess.Popen(
+            command(films, "--engine", "ray", "--batch-size", "2"),
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+def said(folder: Path) -> str:
+    return (folder / "said").read_text(encoding="utf-8")
+
+
+def wait_for_words(folder: Path, words: str, running: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 300
+    while words not in said(folder):
+        assert running.poll() is None, said(folder)
+        assert time.monotonic() < deadline, said(folder)
+        time.sleep(0.1)
+
+
+def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, local, nodes, tmp_path, tree):
+    if os.geteuid() or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("hiding a folder from one node needs root and mount namespaces")
+    nodes.leave("third")
+    nodes.start("blind", 4, hidden=films / "tt3")
+    with started(films, tmp_path, nodes.environment) as running:
+        assert running.wait(timeout=300) == 1, said(tmp_path)
+    assert re.search(r"error: node \S+ \(127.0.0.4\) does not find .*/tt3/clip-\d+.mp4, and", said(tmp_path))
+    assert "Traceback" not in said(tmp_path)
+    assert not (tmp_path / "films-1.0.0").exists()
+    entries = read_stage(tmp_path / "films.staging").status().values()
+    assert {entry.clip_id for entry in entries if "no such file" in entry.reason} == {"tt1-901"}
+    nodes.leave("blind")
+    nodes.start("third", 3)
+    with started(films, tmp_path, nodes.environment) as running:
+        assert running.wait(timeout=300) == 3, said(tmp_path)
+    assert tree(tmp_path / "films-1.0.0") == tree(local)
+
+
+def test_a_node_killed_in_the_middle_costs_nothing(films, local, nodes, tmp_path, tree, wait_for_journal):
+    with started(films, tmp_path, nodes.environment) as running:
+        wait_for_journal(tmp_path / "films.staging", 3, running)
+        nodes.kill("third")
+        assert running.wait(timeout=300) == 3, said(tmp_path)
+    assert "3 nodes with 3 cores, 3 decoders, 3 encoders" in said(tmp_path)
+    nodes.wait(2)  # the head takes a while to notice
+    assert tree(tmp_path / "films-1.0.0") == tree(local)
+
+
+def test_a_cluster_whose_cores_are_held_by_others_is_said_and_the_wait_can_be_stopped(films, nodes, tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER],
+        env=nodes.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with started(films, tmp_path, nodes.environment) as running:
+            wait_for_words(tmp_path, "free in the Ray cluster: 0 of ", running)
+            running.terminate()
+            assert running.wait(timeout=300) == 143, said(tmp_path)
+        holder.stdin.close()
+        holder.wait(timeout=300)
+    assert "stopped; 25 clips are left" in said(tmp_path)
+    assert "Traceback" not in said(tmp_path)
+
+
+def test_a_lost_head_is_said_and_the_run_can_be_finished_elsewhere(
+    films, local, nodes, environment, tmp_path, tree, wait_for_journal
+):
+    with started(films, tmp_path, nodes.environment) as running:
+        wait_for_journal(tmp_path / "films.staging", 3, running)
+        nodes.kill("head")
+        assert running.wait(timeout=300) == 1, said(tmp_path)
+    assert re.search(r"error: the Ray cluster at \S+ was lost: .* \d+ clips are left", said(tmp_path))
+    done = subprocess.run(
+        command(films), cwd=tmp_path, env=environment | {"NAP_S": "0"}, capture_output=True, check=False
+    )
+    assert done.returncode == 3
+    assert tree(tmp_path / "films-1.0.0") == tree(local)
+
+
+def test_an_address_at_which_nobody_answers_is_refused_at_once(films, environment, tmp_path):
+    for address, words in (("127.0.0.1:9", "nobody answers there"), ("ray://127.0.0.1:9", "clients outside")):
+        with started(films, tmp_path, environment | {"RAY_ADDRESS": address}) as running:
+            assert running.wait(timeout=300) == 1
+        assert re.search(f"error: RAY_ADDRESS={address}: .*{words}", said(tmp_path))
+
+
+def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_stopped(
+    films, environment, tmp_path
+):
+    folders = [tmp_path / "patient", tmp_path / "stopped"]
+    for folder in folders:
+        folder.mkdir()
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        here = environment | {"RAY_ADDRESS": f"127.0.0.1:{mute.getsockname()[1]}"}
+        with started(films, folders[0], here) as patient, started(films, folders[1], here) as stopped:
+            wait_for_journal_file(folders[1], stopped)
+            stopped.terminate()
+            assert stopped.wait(timeout=300) == 143, said(folders[1])
+            assert patient.wait(timeout=300) == 1, said(folders[0])
+    assert "did not let this process in within" in said(folders[0])
+    assert "obygaze: stopped" in said(folders[1])
+    assert "Traceback" not in said(folders[0]) + said(folders[1])
+
+
+def test_everything_is_said_within_a_minute():
+    from obygaze_features.extraction import cluster, distributed
+
+    assert cluster.ANSWER_S + cluster.JOIN_S <= 60
+    assert cluster.LOST_S + cluster.ANSWER_S + 2 <= 60  # the last answer, and the attempt that fails
+    assert distributed.FIRST_NOTE_S <= 60
+
+
+def wait_for_journal_file(folder: Path, running: subprocess.Popen[str]) -> None:
+    """Wait until the stage is begun: the signal handlers are in place before."""
+    deadline = time.monotonic() + 300
+    while not list(folder.glob("films.staging/journal/*.jsonl")):
+        assert running.poll() is None, said(folder)
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -1,0 +1,255 @@
+"""Codebook files are read, checked and written; what is wrong is named by file and key."""
+
+import pickle
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from obygaze_features.manifest import (
+    Codebook,
+    Concept,
+    Instance,
+    Level,
+    ManifestError,
+    Scale,
+    Task,
+    builtin_codebook,
+    find_codebook,
+    load_codebook,
+)
+from obygaze_features.manifest.codebook import POLICIES
+from obygaze_features.manifest.codebook_parts import plain
+from obygaze_features.manifest.codebook_toml import parts_of
+from tests.violence import VIOLENCE
+
+OBYGAZE12 = builtin_codebook("obygaze12")
+
+
+def loaded(folder, text):
+    path = folder / "mine.codebook.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_codebook(path)
+
+
+def test_a_codebook_file_is_read(tmp_path):
+    codebook = loaded(tmp_path, VIOLENCE)
+    assert codebook == Codebook(
+        "violence",
+        "1",
+        (Level("calm"), Level("unsure", label=False), Level("violent")),
+        (Concept("Gun", synonyms=("gun", "pistol")),),
+        (Task("calm_violent", ("calm",), ("violent",)),),
+    )
+    assert codebook.labels == ("calm", "violent")
+    assert find_codebook(str(tmp_path / "mine.codebook.toml")) == codebook
+    assert pickle.loads(pickle.dumps(codebook)) == codebook  # noqa: S301 - workers get manifests so
+
+
+def test_names_alone_may_stand_for_levels_and_concepts(tmp_path):
+    short = loaded(tmp_path, 'name = "a"\nversion = "1"\nlevels = ["no", "yes"]\nconcepts = ["Gun"]\n')
+    assert short == Codebook("a", "1", (Level("no"), Level("yes")), (Concept("Gun"),))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ('name = "violence"', 'name = "violence', "not TOML: .*line 1"),
+        ('version = "1"\n', "", "version: is missing"),
+        ('version = "1"', "version = 1", 'version: expected a text in quotes, such as "1", found 1'),
+        ('name = "violence"', 'name = "a/b"', "name: 'a/b' holds a slash"),
+        ('name = "violence"', 'name = "a\\u0007"', "name: .* cannot be printed"),
+        ('name = "violence"', 'name = ""', "name: is empty"),
+        (
+            'name = "violence"',
+            'name = "obygaze12"',
+            "name: 'obygaze12' is a built-in codebook, and this one differs",
+        ),
+        ('name = "calm"', 'nam = "calm"', r"levels number 1: nam: unknown key \(did you mean 'name'"),
+        ('name = "calm"', 'name = " calm"', "levels: name: ' calm' begins or ends with a space"),
+        ('name = "calm"', 'name = "a;b"', "levels: name: 'a;b' holds .* a semicolon"),
+        ('name = "calm"', 'name = "violent"', "levels: 'violent' is there twice"),
+        (
+            'name = "calm"',
+            'name = "calm"\nsynonyms = ["Violent"]',
+            "levels: 'violent' could be 'calm' or 'violent'",
+        ),
+        ('name = "calm"', 'name = "calm"\nposition = 1', "levels: position: give it for all levels"),
+        ("label = false", 'label = "no"', "levels number 2: label: expected true or false, found 'no'"),
+        ("visual = true", "visuel = true", r"concepts number 1: visuel: unknown key \(did you mean 'visual'"),
+        (
+            '["gun", "pistol"]',
+            '"gun"',
+            r"concepts number 1: synonyms: expected a list of texts, .* found 'gun'",
+        ),
+        ('["gun", "pistol"]', '[""]', "concepts: Gun: synonyms: is empty"),
+        (
+            'negative = ["calm"]',
+            'negative = ["clam"]',
+            r"tasks.calm_violent: negative: unknown level 'clam' .did you mean",
+        ),
+        ('negative = ["calm"]', 'negative = ["violent"]', "tasks.calm_violent: the level 'violent' is both"),
+        (
+            'negative = ["calm"]',
+            'negative = ["unsure"]',
+            "tasks.calm_violent: negative: the level 'unsure' has label",
+        ),
+        ('negative = ["calm"]', 'negative = ["calm", "calm"]', "negative: 'calm' is there twice"),
+        ('negative = ["calm"]', "negative = []", "tasks.calm_violent: negative: names no level"),
+        (
+            'negative = ["calm"]',
+            'negatives = ["calm"]',
+            r"tasks.calm_violent: negatives: unknown key .did you mean 'neg",
+        ),
+        ("[tasks.calm_violent]", "[tasks.levels]", "tasks.levels: no name for a task"),
+        ("[tasks.calm_violent]", '[tasks."concept:Gun"]', "tasks.concept:Gun: no name for a task"),
+        ("[tasks.calm_violent]", "[[tasks]]", "tasks: expected tables that begin with .tasks.NAME., found"),
+        ("[[concepts]]", "[concepts]", "concepts: expected tables that begin with ..concepts.., found"),
+        (
+            'version = "1"',
+            'version = "1"\npolicies = ["papers"]',
+            "policies: unknown label policy 'papers' .did you",
+        ),
+        (
+            "[[concepts]]",
+            '[[scales]]\nname = "level"\nlevels = ["a", "b"]\n[[concepts]]',
+            "scales: level: every manifest",
+        ),
+        (
+            "[[concepts]]",
+            '[[scales]]\nname = "x"\nlevels = ["a"]\n[[concepts]]',
+            "scales: x: levels: at least two",
+        ),
+        (
+            "[[concepts]]",
+            '[[scales]]\nname = "x"\nlevels = ["a", "b"]\ncuts = [1, 2]\n[[concepts]]',
+            "scales: x: cuts: 2 levels need 1, found 2",
+        ),
+        (
+            "[[concepts]]",
+            '[[scales]]\nname = "x"\nlevels = ["a", "b", "c"]\ncuts = [2, 1]\n[[concepts]]',
+            "scales: x: cuts: must rise",
+        ),
+        (
+            "[[concepts]]",
+            '[[scales]]\nname = "x"\nlevels = ["a", "b"]\ncuts = [nan]\n[[concepts]]',
+            "scales number 1: cuts: expected a list of numbers",
+        ),
+    ],
+)
+def test_what_is_no_codebook_is_refused_with_file_and_key(tmp_path, old, new, what):
+    assert old in VIOLENCE
+    with pytest.raises(ManifestError, match=what) as caught:
+        loaded(tmp_path, VIOLENCE.replace(old, new, 1))
+    assert str(caught.value).startswith(f"{tmp_path / 'mine.codebook.toml'}: ")
+    assert "\n" not in str(caught.value)
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_damaged_file_is_a_codebook_or_refused(data):
+    at = data.draw(st.integers(0, len(VIOLENCE)))
+    until = data.draw(st.integers(at, min(len(VIOLENCE), at + 12)))
+    put = data.draw(
+        st.sampled_from(["", '"', "[", "]]", "=", "1", "1e999", "9" * 400, "9" * 5000, "[" * 3000, "nan"])
+    )
+    with suppress(ManifestError):
+        Codebook(**parts_of(VIOLENCE[:at] + put + VIOLENCE[until:]))
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "9" * 400, "9" * 5000, "true", '"1"'])
+def test_a_position_that_is_no_finite_number_is_refused(tmp_path, number):
+    text = VIOLENCE.replace('name = "calm"', f'name = "calm"\nposition = {number}', 1)
+    with pytest.raises(
+        ManifestError, match=r"levels number 1: position: expected a number|not TOML"
+    ) as caught:
+        loaded(tmp_path, text)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_codebook_without_levels_is_refused(tmp_path):
+    with pytest.raises(ManifestError, match="codebook 'a': levels: there are none"):
+        loaded(tmp_path, 'name = "a"\nversion = "1"\n')
+    with pytest.raises(ManifestError, match="codebook 'a': levels: there are none"):
+        Codebook("a", "1", ())
+
+
+def test_what_is_neither_a_file_nor_built_in_is_said(tmp_path):
+    with pytest.raises(
+        ManifestError, match=r"nowhere: neither a file nor a built-in codebook .expected one of oby"
+    ):
+        find_codebook("nowhere")
+    with pytest.raises(FileNotFoundError):
+        find_codebook(str(tmp_path / "nowhere.toml"))
+    with pytest.raises(ManifestError, match="neither a file nor"):
+        find_codebook(str(tmp_path))
+
+
+def test_a_copy_of_a_built_in_codebook_is_that_codebook(tmp_path):
+    assert loaded(tmp_path, OBYGAZE12.to_toml()) == OBYGAZE12
+
+
+def test_the_digest_sees_every_word_and_no_comment(tmp_path):
+    codebook = loaded(tmp_path, VIOLENCE)
+    assert loaded(tmp_path, "# remark\n" + VIOLENCE).digest() == codebook.digest()
+    others = [
+        replace(codebook, version="2"),
+        replace(codebook, concepts=(Concept("Gun", synonyms=("gun",)),)),
+        replace(codebook, levels=codebook.levels[::-1]),
+        replace(codebook, tasks=()),
+        replace(codebook, policies=("paper",)),
+    ]
+    assert len({one.digest() for one in (codebook, *others)}) == len(others) + 1
+
+
+texts = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=8).map(str.strip)
+words = texts.filter(lambda text: text and not set(text) & set("/\\;:") and text[0] not in ".-").filter(
+    lambda text: text != "levels"
+)
+
+
+@st.composite
+def named(draw, at_least=0):
+    """Draw names, each with synonyms, so that no spelling stands for two."""
+    spellings = draw(st.lists(words, unique_by=plain, min_size=at_least, max_size=6))
+    cut = draw(st.integers(at_least, len(spellings)))
+    rest = tuple(spellings[cut:])
+    return [(name, rest if place == 0 else ()) for place, name in enumerate(spellings[:cut])]
+
+
+@st.composite
+def codebooks(draw):
+    levels = tuple(Level(name, label=draw(st.booleans()), synonyms=other) for name, other in draw(named(1)))
+    labels = [level.name for level in levels if level.label]
+    tasks = ()
+    if len(labels) > 1:
+        cut = draw(st.integers(1, len(labels) - 1))
+        tasks = (Task(draw(words), tuple(labels[:cut]), tuple(labels[cut:])),)
+    concepts = tuple(
+        Concept(
+            name,
+            draw(texts),
+            draw(st.booleans()),
+            other,
+            (Instance(draw(words), (draw(texts),)),),
+            draw(texts),
+        )
+        for name, other in draw(named())
+    )
+    cuts = tuple(sorted(draw(st.sets(st.floats(-1e9, 1e9), min_size=1, max_size=3))))
+    scales = (Scale("tension", tuple(Level(f"l{number}") for number in range(len(cuts) + 1)), cuts),)
+    policies = tuple(draw(st.sets(st.sampled_from(POLICIES))))
+    return Codebook(
+        draw(words), draw(words), levels, concepts, tasks, policies, scales, (draw(texts),), draw(texts)
+    )
+
+
+@given(codebooks())
+@settings(max_examples=60, deadline=None)
+def test_what_is_written_is_read_back_as_equal(codebook):
+    again = Codebook(**parts_of(codebook.to_toml()))
+    assert again == codebook
+    assert again.to_toml() == codebook.to_toml()
+    assert again.digest() == codebook.digest()

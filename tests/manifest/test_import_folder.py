@@ -1,0 +1,246 @@
+"""Folders of videos and images become clips, whole or cut into spans; what does not fit is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from obygaze_features.manifest import (
+    Clip,
+    ManifestError,
+    import_folder,
+    import_images,
+    read_manifest,
+    write_manifest,
+)
+from obygaze_features.manifest.rows import frame_rate, time_code
+
+
+@pytest.fixture
+def films(tmp_path):
+    folder = tmp_path / "films"
+    videos = ["one.mp4", "two/a.MKV", "two/deep/b.avi"]
+    for name in (*videos, ".hidden.mp4", "two/.cache/c.mp4", "two/notes.txt", "README"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
+
+
+def test_every_video_below_a_folder_becomes_a_clip(films, tmp_path):
+    imported = import_folder(films, tmp_path)
+    assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
+        ("one", "one", "films/one.mp4"),
+        ("two-a", "two", "films/two/a.MKV"),
+        ("two-deep-b", "two", "films/two/deep/b.avi"),
+    ]
+    assert imported.notices == (
+        "left out 2 files that are no video by name: 1 without suffix, 1 .txt",
+        "left out 2 hidden files or folders",
+    )
+
+
+@pytest.mark.parametrize("twin", ["one.mkv", "two-a.mp4"])
+def test_files_that_would_share_an_id_are_both_named(films, tmp_path, twin):
+    (films / twin).touch()
+    with pytest.raises(ManifestError, match=r"films/.* and .*films/.*: both would be clip"):
+        import_folder(films, tmp_path)
+
+
+def test_a_name_that_is_no_clip_id_is_refused_with_the_file(films, tmp_path):
+    (films / "bad\nname.mp4").touch()
+    with pytest.raises(ManifestError, match="cannot be printed; rename it") as caught:
+        import_folder(films, tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_videos_and_what_is_no_folder_are_refused(films, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ManifestError, match="no video below this folder"):
+        import_folder(tmp_path / "empty", tmp_path)
+    with pytest.raises(ManifestError, match="is a file"):
+        import_folder(films / "one.mp4", tmp_path)
+    with pytest.raises(ManifestError, match="does not exist"):
+        import_folder(tmp_path / "nowhere", tmp_path)
+
+
+def test_a_table_of_no_spans_is_refused(films, tmp_path):
+    (tmp_path / "spans.csv").write_text("video,start_s,end_s\n", encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"spans.csv: names no clip"):
+        import_folder(films, tmp_path, tmp_path / "spans.csv")
+
+
+def test_a_manifest_in_place_of_spans_is_refused_with_what_to_do(films, tmp_path):
+    manifest = tmp_path / "films.csv"
+    write_manifest(import_folder(films, tmp_path).manifest, manifest)
+    with pytest.raises(ManifestError, match=r"films.csv: is a manifest already .*'obygaze extract' as it is"):
+        import_folder(films, tmp_path, manifest)
+    with pytest.raises(ManifestError, match=r"films.csv: is a file, .*with --spans .*films.csv"):
+        import_folder(manifest, tmp_path)
+
+
+@pytest.mark.parametrize("header", ["video,start_s,end_s", "clip_id,video,start_s,end_s,level"])
+def test_spans_in_place_of_a_manifest_are_refused_with_the_command(tmp_path, header):
+    (tmp_path / "spans.csv").write_text(f"{header}\n", encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"is a table of spans, .*import folder FOLDER --spans "):
+        read_manifest(tmp_path / "spans.csv")
+
+
+def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_path):
+    spans = tmp_path / "spans.csv"
+    spans.write_text(
+        "video,start_s,end_s,clip_id,movie,level,concepts,note\n"
+        "two/a.MKV,0,12.5,,,Sure,Clothes;Look,x\n"
+        "two/a.MKV,12.5,20,scene-2,film,,,\n"
+        "gone.mp4,,,,,HN,,\n",
+        encoding="utf-8",
+    )
+    imported = import_folder(films, tmp_path, spans)
+    assert imported.manifest.clips == (
+        Clip(
+            "two-a-0.0-12.5",
+            "two",
+            "films/two/a.MKV",
+            0,
+            12.5,
+            "S",
+            ("Look", "Clothing"),
+            "",
+            {"note": "x"},
+        ),
+        Clip("scene-2", "film", "films/two/a.MKV", 12.5, 20, extras={"note": ""}),
+        Clip("gone", "gone", "films/gone.mp4", level="HN", extras={"note": ""}),
+    )
+    assert imported.notices[-3:] == (
+        "read 'Clothes' as Clothing (1 row), 'Sure' as S (1 row)",
+        f"1 of 2 named videos is missing on disk: {films / 'gone.mp4'}",
+        "left out 2 videos that spans.csv does not name",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "rate", "expected"),
+    [
+        ("90.5", None, 90.5),
+        ("01:30.5", None, 90.5),
+        ("90:00", None, 5400),
+        ("1:02:03.25", None, 3723.25),
+        ("00:01:30:12", "24", 90.5),
+        ("01:00:00:00", "23.976", 3603.6),  # counts 24 a second, and a second lasts 1.001 s
+        ("00:10:00;00", "29.97", 17982 * 1001 / 30000),  # drop frame: 18 numbers are left out by then
+        ("01:00:00;00", "59.94", 215784 * 1001 / 60000),
+        ("", None, None),
+    ],
+)
+def test_times_are_read_as_film_people_write_them(text, rate, expected):
+    assert time_code(text, rate and frame_rate(rate)) == (expected and pytest.approx(expected, abs=1e-12))
+
+
+@pytest.mark.parametrize(
+    ("text", "rate", "message"),
+    [
+        ("00:01:30:12", None, "'00:01:30:12' ends in frames; give their rate, as in --rate 25"),
+        ("00:01:30:25", "25", "is no time code hh:mm:ss:ff at 25 frames per second"),
+        ("00:75:00", None, "'00:75:00' is no time: expected seconds, hh:mm:ss.ms"),
+        ("1:2:3:4:5", "25", "is no time"),
+    ],
+)
+def test_times_that_are_none_are_refused(text, rate, message):
+    with pytest.raises(ManifestError, match=message):
+        time_code(text, rate and frame_rate(rate))
+
+
+@pytest.mark.parametrize("text", ["0", "x", "1/0", "nan", "5000"])
+def test_a_rate_is_a_number_of_frames_per_second(text):
+    with pytest.raises(ManifestError, match=f"rate '{text}': expected frames per second"):
+        frame_rate(text)
+
+
+def test_spans_of_excel_have_semicolons_decimal_commas_and_time_codes(films, tmp_path):
+    spans = tmp_path / "spans.csv"
+    spans.write_text(
+        "video;start_s;end_s;level;concepts\r\n"
+        'one.mp4;0,5;00:01:30,5;S;"Body;Look"\r\n'
+        "one.mp4;00:02:00:12;00:02:30:00;EN;\r\n",
+        encoding="utf-8-sig",
+    )
+    clips = import_folder(films, tmp_path, spans, rate=frame_rate("24")).manifest.clips
+    assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.5, 90.5), (120.5, 150.0)]
+    assert set(clips[0].concepts) == {"Body", "Look"}
+    assert clips[0].clip_id == "one-0.5-90.5"
+
+
+def test_spans_may_name_videos_by_absolute_paths(films, tmp_path):
+    spans = tmp_path / "spans.csv"
+    spans.write_text(f"video,start_s,end_s\n{films / 'two' / 'a.MKV'},1,2\n", encoding="utf-8")
+    imported = import_folder(films, tmp_path, spans)
+    assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
+        ("a-1.0-2.0", "a", "films/two/a.MKV")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ("one.mp4,3,2", "line 3, column end_s: .*2.0 is not after start_s 3.0"),
+        ("one.mp4,x,2", "line 3, column start_s: 'x' is not a finite number"),
+        ("one.mp4,1,", "line 3, column end_s: .*give both ends"),
+        (",1,2", "line 3, column video: is empty"),
+        (".,1,2", "line 3"),
+        ("one.mp4,0,1", "line 3, column clip_id: clip 'one-0.0-1.0' is already on line 2"),
+    ],
+)
+def test_a_wrong_span_is_refused_with_its_line(films, tmp_path, row, what):
+    spans = tmp_path / "spans.csv"
+    spans.write_text(f"video,start_s,end_s\none.mp4,0,1\n{row}\n", encoding="utf-8")
+    with pytest.raises(ManifestError, match=what):
+        import_folder(films, tmp_path, spans)
+
+
+def test_the_same_folder_gives_the_same_bytes(films, tmp_path):
+    digests = {import_folder(films, Path(tmp_path)).manifest.digest() for _ in range(2)}
+    assert len(digests) == 1
+
+
+# A folder of images
+
+
+@pytest.fixture
+def stills(tmp_path):
+    folder = tmp_path / "stills"
+    for name in ("one.png", "two/a.JPG", "two/deep/b.webp", "c.tiff", "film.mp4", "notes.txt", ".d.png"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
+
+
+def test_every_image_below_a_folder_becomes_a_clip_without_a_span(stills, tmp_path):
+    imported = import_images(stills, tmp_path)
+    assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
+        ("c", "stills", "stills/c.tiff"),
+        ("one", "stills", "stills/one.png"),
+        ("two-a", "two", "stills/two/a.JPG"),
+        ("two-deep-b", "two", "stills/two/deep/b.webp"),
+    ]
+    assert all(clip.duration_s is None for clip in imported.manifest)
+    assert imported.notices == (
+        "left out 2 files that are no image by name: 1 .mp4, 1 .txt",
+        "left out 1 hidden file or folder",
+    )
+
+
+def test_a_folder_of_videos_leaves_images_out_and_counts_them(stills, tmp_path):
+    imported = import_folder(stills, tmp_path)
+    assert [clip.clip_id for clip in imported.manifest] == ["film"]
+    assert "5 files that are no video by name" in imported.notices[0]
+
+
+def test_images_that_would_share_an_id_are_both_named(stills, tmp_path):
+    (stills / "one.jpg").touch()
+    with pytest.raises(ManifestError, match=r"one\.jpg and .*one\.png: both would be clip 'one'"):
+        import_images(stills, tmp_path)
+
+
+def test_a_folder_without_images_and_what_is_no_folder_are_refused(films, tmp_path):
+    with pytest.raises(ManifestError, match=r"no image below this folder \(looked for \.bmp"):
+        import_images(films, tmp_path)
+    with pytest.raises(ManifestError, match="does not exist, and a folder of images was expected"):
+        import_images(tmp_path / "nowhere", tmp_path)

@@ -1,0 +1,165 @@
+"""Attention over frames: the arithmetic equals PyTorch's, and what is planted in time is found."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import average_precision_score
+from threadpoolctl import threadpool_limits
+
+import obygaze_models as om
+from obygaze_models.models.attention import SPECS, AttentionPooling, make_frames_probe
+from obygaze_models.models.attention_network import DECAY, AttentionNetwork
+from obygaze_models.models.registry import BUILTIN, models_for
+
+from .planted_frames import planted_frames
+
+ABSENT = np.nan
+
+
+# --- against PyTorch
+# ---------------------------------------------------------------------------
+@pytest.fixture
+def clips():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(6, 9, 5))
+    X[1, 4:] = ABSENT
+    X[2, 1:] = ABSENT
+    return X, (np.arange(6) % 2).astype(np.float64)
+
+
+@pytest.mark.parametrize(("n_hidden", "timed"), [(4, False), (4, True), (0, False)])
+def test_logits_loss_and_gradient_equal_autograd(clips, n_hidden, timed):
+    torch = pytest.importorskip("torch")
+    X, y = clips
+    network = AttentionNetwork(5, n_hidden, timed, 5.0)
+    ready = network.prepare(X, *network.moments(X))
+    parameters = network.initial(np.random.default_rng(0), ready, y)
+    weights = np.linspace(0.5, 2, 6)
+    gradient = np.full_like(parameters, np.nan)
+    scores = network.backward(network.views(parameters), ready, y, network.views(gradient), weights)
+
+    twin = torch.from_numpy(parameters.copy()).requires_grad_()
+    n_inputs, n_columns = network.n_inputs, 2 * n_hidden + 1
+    projection = twin[: n_inputs * n_columns].reshape(n_inputs, n_columns)
+    gate_bias = twin[n_inputs * n_columns :][: 2 * n_hidden]
+    attention, bias = twin[n_inputs * n_columns + 2 * n_hidden : -1], twin[-1]
+    frames, absent = torch.from_numpy(ready[..., :-1]), torch.from_numpy(ready[..., -1] == 1)
+    half = frames @ projection[:, :-1] + gate_bias
+    score = (torch.tanh(half[..., :n_hidden]) * torch.sigmoid(half[..., n_hidden:])) @ attention
+    share = torch.softmax(score.masked_fill(absent, -torch.inf), dim=1)
+    logits = (share * (frames @ projection[:, -1])).sum(dim=1) + bias
+    losses = torch.nn.functional.binary_cross_entropy_with_logits(
+        logits, torch.from_numpy(y), reduction="none"
+    )
+    ((losses * torch.from_numpy(weights)).mean() + DECAY / 2 * (projection**2).sum()).backward()
+
+    np.testing.assert_allclose(scores, logits.detach().numpy(), rtol=1e-10)
+    np.testing.assert_allclose(gradient, twin.grad.numpy(), rtol=1e-6, atol=1e-12)
+    assert network.loss(scores, y) == pytest.approx(losses.mean().item(), rel=1e-10)
+
+
+# --- what is planted
+# ---------------------------------------------------------------------------
+def test_an_event_of_three_frames_is_found_where_the_mean_knows_nothing():
+    X, y, movies, event = planted_frames()
+    train, val, test = movies < 8, (movies == 8) | (movies == 9), movies >= 10
+    held_out = {"X_val": X[val], "y_val": y[val]}
+    model = AttentionPooling().fit(X[train], y[train], **held_out)
+    equal = AttentionPooling(attention="uniform").fit(X[train], y[train], **held_out)
+    mean = make_frames_probe("mean").fit(X[train], y[train])
+    share = y[test].mean()
+    assert average_precision_score(y[test], model.decision_function(X[test])) >= 0.9
+    for blind in (equal, mean):
+        found = average_precision_score(y[test], blind.decision_function(X[test]))
+        assert found == pytest.approx(share, abs=0.03)
+    positive = test & (y == 1)
+    first = model.weights(X[positive]).argmax(axis=1)
+    assert event[positive, first].mean() >= 0.9
+
+
+def test_a_logit_is_the_weighted_evidence_of_the_frames_and_a_bias():
+    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
+    model = AttentionPooling(max_epochs=3).fit(X, y)
+    bias = model.parameters_[-1]
+    added = (model.weights(X) * model.evidence(X)).sum(axis=1) + bias
+    np.testing.assert_allclose(added, model.decision_function(X), rtol=1e-5, atol=1e-6)
+
+
+# --- frames that are absent
+# ---------------------------------------------------------------------------
+def test_an_absent_frame_has_no_weight_and_changes_nothing():
+    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
+    X = X.astype(np.float64)
+    longer = np.concatenate([X, np.full((len(X), 4, X.shape[2]), ABSENT)], axis=1)
+    short, long = (AttentionPooling(max_epochs=3).fit(given, y) for given in (X, longer))
+    np.testing.assert_allclose(long.decision_function(longer), short.decision_function(X), rtol=1e-9)
+    assert (long.weights(longer)[:, -4:] == 0).all()
+    np.testing.assert_allclose(
+        make_frames_probe("mean").fit(longer, y).decision_function(longer),
+        make_frames_probe("mean").fit(X, y).decision_function(X),
+        rtol=1e-9,
+    )
+
+
+def test_a_clip_of_one_frame_has_its_whole_weight():
+    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
+    model = AttentionPooling(max_epochs=2).fit(X[:, :1], y)
+    np.testing.assert_array_equal(model.weights(X[:, :1]), 1)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X: X[:, 0], r"expected clips' frames \[N, F, D\]"),
+        (lambda X: np.where(np.arange(len(X))[:, None, None] == 3, np.nan, X), "clip 3 has no frame"),
+        (lambda X: np.where(np.arange(X.shape[2]) == 0, np.nan, X), "in all of its features or in none"),
+    ],
+    ids=["vectors", "empty clip", "half a frame"],
+)
+def test_what_are_no_frames_is_refused(spoil, message):
+    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
+    with pytest.raises(ValueError, match=message):
+        AttentionPooling(max_epochs=1).fit(spoil(X), y)
+
+
+# --- determinism and controls
+# ---------------------------------------------------------------------------
+def test_the_same_seed_gives_the_same_bytes_whatever_the_threads():
+    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
+    made = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            model = AttentionPooling(max_epochs=3, random_state=4).fit(X, y)
+            made.append((model.parameters_.tobytes(), model.decision_function(X).tobytes()))
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("disturb", ["exchange", "shuffle"])
+def test_a_control_is_trained_on_frames_that_were_moved_and_on_no_others(disturb):
+    X, y, movies, _ = planted_frames(n_movies=3, n_per_movie=20)
+    model = AttentionPooling(disturb=disturb)
+    moved = model._disturbed(X, y, movies)
+    assert not np.array_equal(moved, X)
+    if disturb == "shuffle":
+        np.testing.assert_array_equal(np.sort(moved, axis=1), np.sort(X, axis=1))
+    for movie in np.unique(movies):
+        for label in (0, 1):
+            rows = (movies == movie) & (y == label)
+            np.testing.assert_array_equal(
+                np.sort(moved[rows].reshape(-1, X.shape[2]), axis=0),
+                np.sort(X[rows].reshape(-1, X.shape[2]), axis=0),
+            )
+
+
+def test_in_every_table_controls_stand_beside_attention():
+    named = [spec.name for spec in models_for("levels", ["attention"]) if spec.looks_at_features]
+    assert named == ["attention", "mean_frames", "max_frames", "attention_uniform", "attention_exchanged"]
+    timed = [spec.name for spec in models_for("levels", ["attention_time"])]
+    assert "attention_shuffled" in timed
+    assert not {spec.name for spec in SPECS} & {spec.name for spec in models_for("levels", None)}
+
+
+def test_it_can_be_cloned_and_is_in_the_zoo():
+    assert clone(AttentionPooling(n_hidden=3)).n_hidden == 3
+    assert BUILTIN["attention"].reads == "frames"
+    assert om.AttentionPooling is AttentionPooling

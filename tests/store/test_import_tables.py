@@ -1,0 +1,163 @@
+"""One table for all clips, in every format, comes in bit for bit or is refused by name."""
+
+import json
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+from obygaze_features.store import PlannedClip, StoreError, open_store
+from obygaze_features.store.export import export_anndata, export_hdf5
+from obygaze_features.store.import_sources import files_below, hdf5_pieces, match, read_npy
+from obygaze_features.store.import_tables import table_pieces
+
+from .lab_features import D, imported, row
+from .toy_stores import sealed
+
+IDS = ["b", "a", "c"]
+MATRIX = np.stack([row(clip) for clip in IDS])
+
+
+def write_csv(path, delimiter=",", decimal="."):
+    lines = [delimiter.join(["clip_id", "movie", *(f"f{n}" for n in range(D))])]
+    for clip, values in zip(IDS, MATRIX, strict=True):
+        cells = [repr(float(value)).replace(".", decimal) for value in values]
+        lines.append(delimiter.join([clip, "m", *cells]))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8-sig")
+
+
+def write_parquet(path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {f"f{n}": MATRIX[:, n] for n in range(D)}
+    parquet.write_table(pa.table({"clip_id": IDS, **columns}), path)
+
+
+def write_parquet_lists(path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    lists = pa.array(list(MATRIX), pa.list_(pa.float32()))
+    parquet.write_table(pa.table({"name": IDS, "embedding": lists, "movie": ["m"] * 3}), path)
+
+
+def write_hdf5(path):
+    with h5py.File(path, "w") as file:
+        file["features"] = MATRIX
+        file["ids"] = IDS
+
+
+TABLES = {
+    "a.csv": (write_csv, None),
+    "semicolons.csv": (lambda path: write_csv(path, ";", ","), "clip_id"),
+    "a.tsv": (lambda path: write_csv(path, "\t"), None),
+    "a.parquet": (write_parquet, None),
+    "lists.parquet": (write_parquet_lists, "name"),
+    "a.npz": (lambda path: np.savez(path, features=MATRIX, ids=np.array(IDS)), None),
+    "a.h5": (write_hdf5, None),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_of_every_kind_comes_in_bit_for_bit(tmp_path, name):
+    write, ids = TABLES[name]
+    write(tmp_path / name)
+    with table_pieces(tmp_path / name, ids) as (found, _):
+        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).pieces)
+    for clip in "abc":
+        assert store["lab"].read(clip, "pooled").tobytes() == row(clip).tobytes()
+
+
+@pytest.mark.parametrize("form", ["lines", "column", "npy"])
+def test_a_matrix_needs_the_ids_of_its_rows(tmp_path, form):
+    np.save(tmp_path / "all.npy", MATRIX)
+    with (
+        pytest.raises(StoreError, match=r"all\.npy: a matrix does not say whose its rows are; give --ids"),
+        table_pieces(tmp_path / "all.npy", None),
+    ):
+        pass
+    ids = tmp_path / ("ids.npy" if form == "npy" else "ids.txt")
+    if form == "npy":
+        np.save(ids, np.array(IDS))
+    else:
+        lines = [f"{clip};m" for clip in ("clip_id", *IDS)] if form == "column" else IDS
+        ids.write_text("\n".join(lines), encoding="utf-8")
+    with table_pieces(tmp_path / "all.npy", str(ids)) as (found, _):
+        assert {clip: piece.load()[""].tobytes() for clip, piece in found.items()} == {
+            clip: row(clip).tobytes() for clip in "abc"
+        }
+
+
+def test_arrays_named_as_the_formats_come_in_together(tmp_path):
+    frames = np.stack([row(clip, (2, D)) for clip in IDS])
+    np.savez(tmp_path / "a.npz", pooled=MATRIX, frames=frames, ids=np.array(IDS), fps=np.zeros((3, 1)))
+    with table_pieces(tmp_path / "a.npz", None) as (found, _):
+        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).pieces)
+    assert store["lab"].read("a", "frames").tobytes() == row("a", (2, D)).tobytes()
+    assert store["lab"].read("a", "pooled").tobytes() == row("a").tobytes()
+
+
+@pytest.mark.parametrize("kind", ["h5", "h5ad"])
+def test_our_own_exports_come_back_as_a_table(tmp_path, kind):
+    source = open_store(sealed(tmp_path, 9, name="source"))
+    (export_hdf5 if kind == "h5" else export_anndata)(source, "toy", tmp_path / f"a.{kind}")
+    clips = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in source.clips]
+    with table_pieces(tmp_path / f"a.{kind}", None) as (found, said):
+        matched = match(found, {clip.clip_id: clip.clip_id for clip in clips})
+        known = json.loads(said["provenance"])
+        store = imported(tmp_path, matched.pieces, known=known, clips=clips, allow_missing=True)
+    assert said["backbone"] == "toy"
+    usable = [clip.clip_id for clip in source.clips if clip.digests]
+    assert usable
+    for clip in source.clips:
+        back = store.clips[store["lab"].clip_ids.index(clip.clip_id)]
+        if clip.clip_id in usable:
+            assert (back.status, back.reason) == (clip.status, clip.reason)
+            assert store["lab"].read(clip.clip_id, "pooled").tobytes() == (
+                source["toy"].read(clip.clip_id, "pooled").tobytes()
+            )
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "ids", "message"),
+    [
+        ("a.csv", lambda p: p.write_text("clip_id,f0,f1\na,1,x\n"), None, r"line 2, column 'f1': 'x' is no"),
+        ("a.csv", lambda p: p.write_text("clip_id,f0\na,1,2\n"), None, r"line 2: another number of cells"),
+        ("a.csv", lambda p: p.write_text("name,f0\na,1\n"), None, r"no column or array of ids .* found name"),
+        ("a.csv", lambda p: p.write_text("clip_id,f0\na,1\na,2\n"), None, r"id 'a' is there twice"),
+        ("a.csv", lambda p: p.write_text(""), None, r"a\.csv: empty"),
+        ("a.csv", lambda p: p.write_text("clip_id,f0\na,1\n"), "nope", r"--ids nope: no such file, nor a co"),
+        ("a.npz", lambda p: np.savez(p, x=MATRIX, ids=np.array(IDS[:2])), None, r"x: 3 rows and 2 ids"),
+        ("a.npz", lambda p: np.savez(p, x=MATRIX, y=MATRIX, ids=np.array(IDS)), None, r"one array .* x, y"),
+        ("a.npz", lambda p: np.savez(p, x=MATRIX, ids=np.array(IDS, object)), None, r"np\.asarray\(ids, str"),
+        ("a.npz", lambda p: p.write_bytes(b"PK\3\4nothing"), None, r"not readable as \.npz"),
+        ("a.h5", lambda p: p.write_bytes(b"nothing"), None, r"a\.h5: not readable as HDF5"),
+        ("a.parquet", lambda p: p.write_bytes(b"nothing"), None, r"not readable as Parquet|needs pyarrow"),
+        ("a.mat", lambda p: p.write_bytes(b""), None, r"--from table reads \.csv, \.tsv, \.parquet"),
+    ],
+)  # fmt: skip
+def test_a_table_that_cannot_be_used_is_refused_by_name(tmp_path, name, make, ids, message):
+    make(tmp_path / name)
+    with pytest.raises(StoreError, match=message), table_pieces(tmp_path / name, ids):
+        pass
+
+
+def test_parquet_without_pyarrow_is_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "a.parquet").touch()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with (
+        pytest.raises(StoreError, match=r"Parquet needs pyarrow \(pip install pyarrow\); or save a CSV"),
+        table_pieces(tmp_path / "a.parquet", None),
+    ):
+        pass
+
+
+def test_a_matrix_given_as_a_folder_of_files_points_to_the_table(tmp_path):
+    np.save(tmp_path / "all.npy", MATRIX)
+    with pytest.raises(StoreError, match=r"all\.npy: is a file; .* --from table --ids FILE"):
+        files_below(tmp_path / "all.npy", ".npy", read_npy)
+    write_hdf5(tmp_path / "a.h5")
+    with pytest.raises(StoreError, match=r"--from table"), hdf5_pieces(tmp_path / "a.h5"):
+        pass

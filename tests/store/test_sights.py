@@ -1,0 +1,204 @@
+"""Machines that miss videos which others find: the run stops, and nothing is sealed with holes."""
+
+from pathlib import Path
+
+import pytest
+
+from obygaze_features.errors import StoreError
+from obygaze_features.extraction import ExtractError
+from obygaze_features.extraction import extract as extract_clips
+from obygaze_features.extraction.extract import prepare
+from obygaze_features.io import NO_SUCH_FILE
+from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.store import ClipResult, seal
+from obygaze_features.store.sights import LOST, absent_files
+
+pytestmark = pytest.mark.usefixtures("no_slurm")
+
+
+@pytest.fixture
+def no_slurm(monkeypatch):
+    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Manifest:
+    """Four clips in two folders; the files need no frames here."""
+    clips = []
+    for i in range(4):
+        video = Path(f"tt{i // 2}") / f"clip-{i}.mp4"
+        (tmp_path / "films" / video).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "films" / video).write_bytes(b"a video")
+        clips.append(Clip(f"tt{i // 2}-{i}", f"tt{i // 2}", str(video)))
+    return Manifest(tuple(clips), tmp_path / "films")
+
+
+class Node:
+    """A machine that extracts a corpus: it fails clips whose video is absent, and the others as bad."""
+
+    def __init__(self, name, corpus, store, monkeypatch) -> None:
+        self.name, self.corpus, self.store, self.monkeypatch = name, corpus, store, monkeypatch
+        self.done: list[str] = []
+
+    def run(self, shard=(0, 1), during=lambda: None):
+        self.monkeypatch.setenv("SLURMD_NODENAME", self.name)
+        work = prepare(self.corpus, self.store, ["descriptors"], n_frames=1, shard=shard, note=print)
+        self.done = []
+
+        def engine(job, stage, missing, *, stopped, on_commit):
+            with stage.writer() as writer:
+                for task in job.tasks(missing):
+                    during()
+                    reason = "garbage" if task.path.exists() else NO_SUCH_FILE
+                    results = [ClipResult(task.clip_id, "failed", reason)]
+                    writer.commit(results)
+                    self.done.append(task.clip_id)
+                    on_commit(None, results)
+                    if stopped():
+                        break
+
+        object.__setattr__(work, "engine", engine)
+        return work.run()[0]
+
+
+@pytest.fixture
+def nodes(corpus, tmp_path, monkeypatch):
+    return lambda name: Node(name, corpus, tmp_path / "store", monkeypatch)
+
+
+def hide(corpus: Manifest, movie: str = "tt1") -> None:
+    (corpus.root / movie).rename(corpus.root / "away")
+
+
+def show(corpus: Manifest, movie: str = "tt1") -> None:
+    (corpus.root / "away").rename(corpus.root / movie)
+
+
+def test_a_machine_that_misses_what_another_finds_does_nothing_and_names_both(nodes, corpus):
+    nodes("n1").run((0, 2))
+    hide(corpus)
+    blind = nodes("n2")
+    with pytest.raises(StoreError, match=r"n2 does not find the videos of 2 clips, such as .*, and n1 does"):
+        blind.run((1, 2))
+    assert blind.done == []
+    show(corpus)
+    assert nodes("n2").run((1, 2)).missing() == []
+
+
+def test_a_machine_that_began_first_notices_at_its_end_and_its_clips_are_done_again(nodes, corpus):
+    hide(corpus)
+    blind = nodes("n2")
+
+    def another_begins() -> None:
+        show(corpus)
+        nodes("n1").run((0, 4))
+        hide(corpus)
+        blind.monkeypatch.setenv("SLURMD_NODENAME", "n2")
+
+    with pytest.raises(StoreError, match="n2 does not find the videos of 2 clips"):
+        blind.run((3, 4), during=another_begins)
+    assert blind.done == ["tt1-3"]
+    show(corpus)
+    healed = nodes("n2")
+    healed.run((3, 4))
+    assert healed.done == ["tt1-3"]
+
+
+def test_no_store_is_sealed_over_holes_that_another_machine_can_fill(nodes, corpus, tmp_path):
+    hide(corpus)
+    nodes("n2").run()
+    show(corpus)
+    seeing = nodes("n1")
+    seeing.run((0, 4))
+    assert seeing.done == []
+    with pytest.raises(StoreError, match=r"2 clips, such as tt1-2, failed .* and n1 finds them"):
+        seal(None, tmp_path / "store", licence="CC0-1.0")
+    seeing.run()
+    assert seeing.done == ["tt1-2", "tt1-3"]
+    assert seal(None, tmp_path / "store", licence="CC0-1.0").exists()
+
+
+def test_holes_may_be_sealed_on_purpose(nodes, corpus, tmp_path):
+    hide(corpus)
+    nodes("n2").run()
+    show(corpus)
+    nodes("n1").run((0, 4))
+    assert seal(None, tmp_path / "store", licence="CC0-1.0", allow_missing=True).exists()
+
+
+def test_videos_that_go_away_during_a_run_stop_it_and_are_tried_again(nodes, corpus):
+    node = nodes("n1")
+    calls = []
+
+    def unmounted() -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            hide(corpus, "tt0")
+
+    with pytest.raises(StoreError, match=r"clip tt0-1: .* was there on n1 when the run began"):
+        node.run(during=unmounted)
+    assert node.done == ["tt0-0", "tt0-1"]
+    (corpus.root / "away").rename(corpus.root / "tt0")
+    node.run()
+    assert node.done == ["tt0-1", "tt1-2", "tt1-3"]
+
+
+def test_a_machine_that_finds_no_video_at_all_does_nothing(nodes, corpus, tmp_path):
+    for movie in ("tt0", "tt1"):
+        (corpus.root / movie).rename(tmp_path / movie)
+    node = nodes("n1")
+    with pytest.raises(StoreError, match="n1 finds none of the videos of 4 clips"):
+        node.run()
+    assert node.done == []
+
+
+def test_a_video_absent_everywhere_is_a_failed_clip_and_not_tried_again(nodes, corpus, tmp_path):
+    (corpus.root / "tt1" / "clip-3.mp4").unlink()
+    for name in ("n1", "n2"):
+        node = nodes(name)
+        node.run()
+        assert node.done == (["tt0-0", "tt0-1", "tt1-2", "tt1-3"] if name == "n1" else [])
+    assert seal(None, tmp_path / "store", licence="CC0-1.0").exists()
+
+
+def test_a_torn_record_and_one_of_another_manifest_say_nothing(nodes, corpus, tmp_path):
+    nodes("n1").run((0, 4))
+    folder = tmp_path / "store.staging" / "sights"
+    (folder / "n3.json").write_text('{"host": "n3"', encoding="utf-8")
+    seen = (folder / "n1.json").read_text(encoding="utf-8")
+    (folder / "n1.json").write_text(seen.replace('"manifest_sha256": "', '"manifest_sha256": "0'), "utf-8")
+    hide(corpus)
+    nodes("n2").run()
+
+
+def test_links_that_lead_nowhere_are_absent(tmp_path):
+    (tmp_path / "there.mp4").touch()
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.mp4").symlink_to(tmp_path / "nowhere.mp4")
+    paths = [tmp_path / name for name in ("there.mp4", "one.mp4", "two.mp4", "no.mp4")]
+    assert absent_files(paths) == set(paths[1:])
+    assert absent_files([tmp_path / "no folder" / "a.mp4"]) == {tmp_path / "no folder" / "a.mp4"}
+
+
+def test_the_reasons_are_those_of_the_reader_of_videos(tmp_path):
+    pytest.importorskip("av")
+    from obygaze_features.video import VideoError
+    from obygaze_features.video.source import check_file
+
+    with pytest.raises(VideoError) as refused:
+        check_file(tmp_path / "absent.mp4")
+    assert refused.value.reason in LOST
+
+
+def test_extract_stops_where_no_video_is_found(corpus, tmp_path):
+    away = Manifest(corpus.clips, tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="finds none of the videos"):
+        extract_clips(away, tmp_path / "store", ["descriptors"], n_frames=1, workers=1)
+    assert not issubclass(StoreError, ExtractError)
+
+
+def test_a_store_with_more_failed_clips_than_wanted_is_not_sealed(nodes, tmp_path):
+    nodes("n1").run()
+    with pytest.raises(StoreError, match="4 clips have failed, and at most 3 may"):
+        seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=3)
+    assert seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=4).exists()

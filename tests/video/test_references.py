@@ -1,0 +1,139 @@
+"""AV1: which frames lead to a wanted one, and that all others can be left out."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import av
+import av.logging
+import numpy as np
+import pytest
+from av.bitstream import BitStreamFilterContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from obygaze_features.video import at, read_frames, uniform
+from obygaze_features.video.av1 import FrameReferences
+from obygaze_features.video.index import index_packets
+from obygaze_features.video.needed import left_out, needed_frames, without
+
+# What encoders may do, as parameters of SVT-AV1.
+KINDS = {
+    "pyramid": "lp=1",
+    "low delay": "lp=1:pred-struct=1",
+    "film grain": "lp=1:film-grain=20",
+    "screen": "lp=1:scm=1",
+    "overlays": "lp=1:enable-overlays=1",
+    "forward key frames": "lp=1:irefresh-type=1",
+    "error resilience": "lp=1:pred-struct=1:rtc=1",
+}
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory, encode_film) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("av1")
+    return {
+        kind: encode_film(
+            folder / f"{number}.mkv",
+            "libsvtav1",
+            70,
+            {"g": "40", "preset": "8", "crf": "30", "svtav1-params": parameters},
+        )
+        for number, (kind, parameters) in enumerate(KINDS.items())
+    }
+
+
+def traced(path: Path) -> list[dict[str, list[int]]]:
+    """What FFmpeg's own parser reads in each frame's header, by the names of the specification."""
+    av.logging.set_level(av.logging.TRACE)
+    try:
+        with av.open(str(path)) as container, av.logging.Capture() as lines:
+            stream = container.streams.video[0]
+            trace = BitStreamFilterContext("trace_headers", stream)
+            for packet in container.demux(stream):
+                trace.filter(packet if packet.size else None)
+    finally:
+        av.logging.set_level(None)
+    frames: list[dict[str, list[int]]] = []
+    for _, _, line in lines:
+        found = re.search(r"\d+\s+(\w+)(?:\[\d+\])?\s+[01]+ = (\d+)", line)
+        if found and found[1] == "show_existing_frame":
+            frames.append({})
+        if found and frames:
+            frames[-1].setdefault(found[1], []).append(int(found[2]))
+    return frames
+
+
+def references(frames: list[dict[str, list[int]]]) -> Iterator[list[int]]:
+    """The frames that each one refers to, by the process of reference frame updates (7.20, 7.21)."""
+    slots, types = [-1] * 8, []
+    for number, frame in enumerate(frames):
+        if frame["show_existing_frame"][0]:
+            shown = slots[frame["frame_to_show_map_idx"][0]]
+            yield [shown]
+            types.append(types[shown])
+            if types[shown] == 0:
+                slots = [number] * 8
+            continue
+        yield [slots[slot] for slot in frame.get("ref_frame_idx", [])]
+        types.append(frame["frame_type"][0])
+        [flags] = frame.get("refresh_frame_flags", [255])
+        slots = [number if flags >> slot & 1 else before for slot, before in enumerate(slots)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_references_are_those_that_ffmpegs_parser_reads(kinds, kind):
+    table = index_packets(kinds[kind]).frames
+    expected = [[*frame, *[-1] * (7 - len(frame))] for frame in references(traced(kinds[kind]))]
+    assert table[:, 3:].tolist() == expected
+    with av.open(str(kinds[kind])) as container:
+        sizes = [packet.size for packet in container.demux(video=0) if packet.size]
+    assert sorted(set(table[:, 0].tolist())) == list(range(len(sizes)))
+    assert all(0 <= start < stop <= sizes[packet] for packet, start, stop in table[:, :3].tolist())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_frame_alone_is_bit_equal_to_that_of_decoding_everything(kinds, kind):
+    with av.open(str(kinds[kind])) as container:
+        container.streams.video[0].thread_count = 1
+        plainly = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    for number in range(0, 70, 3):
+        frames = read_frames(kinds[kind], at([number]))
+        assert (frames.method, frames.why_sequential) == ("sparse", "")
+        assert np.array_equal(frames.images[0], plainly[number])
+    frames = read_frames(kinds[kind], uniform(9))
+    assert all(
+        np.array_equal(image, plainly[number])
+        for image, number in zip(frames.images, frames.index, strict=True)
+    )
+
+
+def test_of_a_pyramid_few_frames_lead_to_one(kinds):
+    table = index_packets(kinds["pyramid"])
+    coded = (table.frames[:, 0] <= 30).sum()
+    assert needed_frames(table, [30]).sum() < coded / 1.5
+    skipped, cuts = left_out(table, [30])
+    assert not skipped[30]
+    assert skipped[:31].sum() >= 10
+    assert cuts  # a packet holds frames that are shown later
+
+
+def test_streams_that_are_read_otherwise_are_decoded_whole():
+    delimiter, sequence = b"\x12\x00", b"\x0a\x0b\x00\x00\x00\x04\x3c\xff\xbc\xff\xfb\xf9\x80"
+    for odd in (b"", sequence, b"\x36\x00\x00" + sequence, b"\x32\x01\x10", b"\x0a\x01\x18"):
+        stream = FrameReferences()
+        stream.add(delimiter + odd)
+        assert stream.table().shape == (0, 10)
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary(max_size=60), max_size=4))
+def test_no_bytes_upset_the_parser(packets):
+    stream = FrameReferences()
+    for data in packets:
+        stream.add(data)
+    assert len(stream.table()) <= sum(map(len, packets))
+
+
+def test_ranges_are_cut_out_of_bytes():
+    assert without(b"0123456789", [(0, 2), (4, 5), (5, 7)]) == b"23789"
