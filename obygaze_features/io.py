@@ -131,7 +131,7 @@ def json_bytes(document: object) -> bytes:
 
 # --- digests
 # ---------------------------------------------------------------------------
-def sha256_of(data: bytes) -> str:
+def sha256_of(data: bytes | memoryview) -> str:
     """Return the SHA-256 of bytes, as 64 hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
@@ -169,7 +169,7 @@ def write_new(path: Path, data: bytes) -> None:
             os.close(descriptor)
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Write every byte, however many calls the system needs."""
     view = memoryview(data)
     while view:
@@ -206,6 +206,33 @@ def sync_tree(root: Path) -> None:
         files += [Path(folder, name) for name in names]
     sync_all(files)
     sync_all(folders)
+
+
+NODE_GPUS = Path("/proc/driver/nvidia/gpus")  # of NVIDIA's driver: a folder each, whoever may use them
+
+
+def usable_cores(shards: int = 1) -> int:
+    """Count the cores that this process may use; of a Slurm task no more than were asked for.
+
+    Slurm binds tasks to their cores only where its site has set that up.
+
+    Parameters
+    ----------
+    shards
+        Into how many the work is divided. One of several that is given some of the node's GPUs
+        (CUDA_VISIBLE_DEVICES) takes the same share of its cores, unless a scheduler gave it cores: the others
+        are taken to run beside it.
+    """
+    there = os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
+    asked = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
+    if asked.isdecimal():
+        return min(cores, int(asked))
+    gpus = len(list(NODE_GPUS.iterdir())) if NODE_GPUS.is_dir() else 0
+    given = len([each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()])
+    if shards == 1 or cores < there or not 0 < given < gpus:
+        return cores
+    return max(cores * given // gpus, cores // shards, 1)
 
 
 # --- locks
@@ -367,11 +394,17 @@ def encode_line(entry: Mapping[str, object]) -> bytes:
     return b"%b%08x%b%b%b\n" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL)
 
 
-def decode_line(line: bytes) -> dict[str, object] | None:
-    """Read one line without its line break; None if a single bit of it is wrong."""
+def checked_entry(line: bytes) -> bytes | None:
+    """Return the JSON of an entry, of a line without its line break; None if a single bit of it is wrong."""
     start = len(_HEAD) + 8
     text = line[start + len(_MIDDLE) : -len(_TAIL)]
-    if line != b"%b%08x%b%b%b" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL):
+    return text if line == b"%b%08x%b%b%b" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL) else None
+
+
+def decode_line(line: bytes) -> dict[str, object] | None:
+    """Read one line without its line break; None if a single bit of it is wrong."""
+    text = checked_entry(line)
+    if text is None:
         return None
     try:
         entry = json.loads(text)

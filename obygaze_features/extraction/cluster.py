@@ -28,7 +28,8 @@ import ray
 import ray.data
 
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.pool import POLL_S, usable_cores
+from obygaze_features.extraction.pool import POLL_S
+from obygaze_features.io import usable_cores
 
 # Hundreds of prepared clips. Ray would take 30 % of the machine, of which a job on a shared node owns a part.
 OBJECT_STORE_BYTES = 2_000_000_000

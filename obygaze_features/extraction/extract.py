@@ -18,14 +18,18 @@ from obygaze_features.extraction.estimate import Estimate, estimate_clips
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.local import run_local
-from obygaze_features.extraction.pool import usable_cores
 from obygaze_features.extraction.recording import OnCommit
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
-from obygaze_features.io import NO_LICENCE
+from obygaze_features.io import NO_LICENCE, usable_cores
 from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
 from obygaze_features.store import ClipResult, Stage, Store, open_store, read_stage, seal, staging_path
+from obygaze_features.store.format import STATUSES
+from obygaze_features.store.growth import Growth, plan_growth
+from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.provenance import validate_licence
+from obygaze_features.store.records import StoredClip
+from obygaze_features.store.room import free_at, room_of
 from obygaze_features.store.sealing import versioned
 from obygaze_features.store.sights import HoleGuard, absent_files, is_lost
 
@@ -56,6 +60,10 @@ class Extraction:
         (i, n): only rows with row % n == i are done. The store of one of several shards is not sealed.
     limit
         The most rows that are done now; None is all.
+    append
+        Folder of a sealed store that gets the clips that it lacks; None makes a store of its own.
+    consume
+        Whether sealing frees the stage as it goes, and removes it.
     note
         Called with each message that is no error.
     """
@@ -71,6 +79,8 @@ class Extraction:
     limit: int | None = None
     retry_failed: bool = False
     sealing: bool = True
+    append: Path | None = None
+    consume: bool = False
     note: Note = warnings.warn
 
     @property
@@ -97,12 +107,48 @@ class Extraction:
         """Estimate the remaining work from a few trial rows; nothing is written."""
         if obstacle := what_forbids_writing(self.stage_path):
             self.note(obstacle)
+        growth = self._growth()
         if self.stage_path.exists():
-            missing = read_stage(self.stage_path).missing(self.shard, retry_failed=self.retry_failed)
+            missing = self._missing(read_stage(self.stage_path))
         else:
             first, step = self.shard
-            missing = [clip.clip_id for clip in self.job.planned_clips()][first::step]
-        return self.costs(missing[: self.limit])
+            clips = self.job.planned_clips() if growth is None else growth.clips
+            done = {clip.clip_id for clip in self._parent_clips() if clip.status != STATUSES[0]}
+            missing = [clip.clip_id for clip in clips[first::step] if clip.clip_id not in done]
+        found = self.costs(missing[: self.limit])
+        if isinstance(found, TextEstimate):
+            return found
+        clips = self.job.planned_clips() if growth is None else growth.clips
+        room = room_of(clips, self.job.groups(), consume=self.consume)
+        found = replace(found, room=room, free=free_at(self.stage_path))
+        if obstacle := found.obstacle():
+            self.note(obstacle)
+        return found
+
+    def _missing(self, stage: Stage, again: Callable[[JournalEntry], bool] = lambda _: False) -> list[str]:
+        """List what is to do now; clips of a store that grows are there although the manifest lacks them."""
+        missing = stage.missing(self.shard, retry_failed=self.retry_failed, again=again)
+        if self.append is not None:
+            asked = {clip.clip_id for clip in self.job.planned_clips()}
+            missing = [clip for clip in missing if clip in asked]
+        return missing
+
+    def _parent_clips(self) -> Sequence[StoredClip]:
+        return () if self.append is None else open_store(self.append).clips
+
+    def _growth(self) -> Growth | None:
+        if self.append is None:
+            return None
+        parts = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
+        return plan_growth(open_store(self.append), self.version, *parts)
+
+    def _open_stage(self) -> Stage:
+        growth = self._growth()
+        if growth is None or self.append is None:
+            parts = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
+            return Stage.open(self.stage_path, *parts)
+        parent = open_store(self.append).path
+        return Stage.open(self.stage_path, growth.clips, growth.groups, growth.corpus, parent=parent)
 
     def run(
         self, *, stopped: Callable[[], bool] = lambda: False, watch: Watch = _unwatched
@@ -128,11 +174,11 @@ class Extraction:
         if sealed.exists() and not place.exists():
             raise ExtractError(
                 f"{sealed} is sealed, and its staging folder is gone: nothing can be added to it. "
-                "Extract under another name or --store-version"
+                f"For more clips make its next version: --append {quote(str(sealed))} --store-version 1.1.0"
             )
         if obstacle := what_forbids_writing(place):
             raise ExtractError(obstacle)
-        stage = Stage.open(place, self.job.planned_clips(), self.job.groups(), self.job.corpus_record())
+        stage = self._open_stage()
         for damage in stage.damage():
             self.note(damage)
         videos = self._videos()
@@ -162,10 +208,10 @@ class Extraction:
 
     def _to_do(self, stage: Stage, videos: Mapping[str, Path | None]) -> list[str]:
         """List the clips to do, in planned order, with those that failed before their video was there."""
-        missing = stage.missing(self.shard, retry_failed=self.retry_failed)
+        missing = self._missing(stage)
         if self.sealed_path.exists() or not videos:
             return missing
-        tried = stage.missing(self.shard, retry_failed=self.retry_failed, again=is_lost)
+        tried = self._missing(stage, again=is_lost)
         lost = {clip: videos[clip] for clip in set(tried) - set(missing)}
         gone = absent_files(path for path in lost.values() if path is not None)
         return [clip for clip in tried if lost.get(clip) not in gone]
@@ -183,12 +229,24 @@ class Extraction:
             return None
         if self.sealed_path.exists():
             return self.sealed_path
-        if self.licence == NO_LICENCE:
+        licence, citation = self.licence, self.citation
+        if self.append is not None:  # what is not said is the store's that grows
+            said = open_store(self.append).attributes
+            licence = said["licence"] if licence == NO_LICENCE else licence
+            citation = citation or said["citation"]
+        if licence == NO_LICENCE:
             self.note(
                 f"no --licence given: the store is sealed as {NO_LICENCE}. Before you share it: "
                 f"obygaze store seal {quote(str(self.out))} --licence SPDX --store-version 1.0.1"
             )
-        return seal(stage.path, self.out, version=self.version, licence=self.licence, citation=self.citation)
+        return seal(
+            stage.path,
+            self.out,
+            version=self.version,
+            licence=licence,
+            citation=citation,
+            consume=self.consume,
+        )
 
 
 def prepare(
@@ -311,6 +369,8 @@ def extract(
     licence: str = NO_LICENCE,
     citation: str = "",
     version: str = "1.0.0",
+    append: Path | str | None = None,
+    consume: bool = False,
     watch: Watch = _unwatched,
 ) -> Store:
     """Extract the features of clips or texts and seal them into a store; a call that was stopped is resumed.
@@ -354,6 +414,11 @@ def extract(
         What the corpus is called in the store; None is the manifest's name.
     licence
         SPDX expression of the features' licence.
+    append
+        A sealed store in a folder, by its path: the result is its next version, with the clips of the
+        manifest that it lacks. Files whose rows do not change are linked.
+    consume
+        Free the staging folder as the store is sealed, and remove it: needs room for one of them.
     watch
         As `Extraction.run` takes it, to show progress.
 
@@ -390,6 +455,8 @@ def extract(
         licence=licence,
         citation=citation,
         version=version,
+        append=None if append is None else open_store(append).path,
+        consume=consume,
     )
     stage, _ = work.run(watch=watch)
     sealed = work.seal(stage)
@@ -406,7 +473,7 @@ def estimate(
 ) -> Estimate | TextEstimate:
     """Estimate the cost of the remaining work of `extract`; nothing is written.
 
-    The parameters are those of `extract`; up to three clips or sixteen texts are tried.
+    The parameters are those of `extract`; up to eight passes over files, or sixteen texts, are tried.
 
     Examples
     --------

@@ -1,6 +1,5 @@
 """Decode clips in worker processes that can be killed, with back-pressure; first done, first given."""
 
-import os
 import tempfile
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from obygaze_features.video import share_in
 from obygaze_features.workers import Event, WorkerPool
 
 ATTEMPTS = 3  # a worker may also die of its machine: only a file that kills three of them is to blame
-NODE_GPUS = Path("/proc/driver/nvidia/gpus")  # of NVIDIA's driver: a folder each, whoever may use them
 POLL_S = 0.2  # how soon a wish to stop is noticed while a long clip is being decoded
 
 
@@ -142,30 +140,6 @@ class _Attempt:
     left: dict[int, DecodeTask]
     slots: list[Slot]
     number: int = 1
-
-
-def usable_cores(shards: int = 1) -> int:
-    """Count the cores that this process may use; of a Slurm task no more than were asked for.
-
-    Slurm binds tasks to their cores only where its site has set that up.
-
-    Parameters
-    ----------
-    shards
-        Into how many the work is divided. One of several that is given some of the node's GPUs
-        (CUDA_VISIBLE_DEVICES) takes the same share of its cores, unless a scheduler gave it cores: the others
-        are taken to run beside it.
-    """
-    there = os.cpu_count() or 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
-    asked = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
-    if asked.isdecimal():
-        return min(cores, int(asked))
-    gpus = len(list(NODE_GPUS.iterdir())) if NODE_GPUS.is_dir() else 0
-    given = len([each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()])
-    if shards == 1 or cores < there or not 0 < given < gpus:
-        return cores
-    return max(cores * given // gpus, cores // shards, 1)
 
 
 def _decode(

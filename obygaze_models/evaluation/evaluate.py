@@ -28,7 +28,7 @@ from obygaze_models.models.labels import Imbalance
 from obygaze_models.models.ordinal import Ladder, fit_ladder
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, fit
-from obygaze_models.protocol.folds import Split, leave_one_movie_out, splits
+from obygaze_models.protocol.folds import Split, leave_movies_out, splits
 from obygaze_models.protocol.seen import scene_blocks, seen_splits
 from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets, find_target
 
@@ -50,6 +50,9 @@ def evaluate(
     progress: Progress | None = None,
 ) -> Run:
     """Train models on the other movies' clips and test them on each movie's.
+
+    Each movie is a fold of its own; of more than 100 movies, 20 folds of whole movies are made, so that the
+    work grows with the clips. The record says which.
 
     Parameters
     ----------
@@ -185,11 +188,14 @@ def seed_of(seed: int, fold: int | str) -> int:
 
 def varying(data: Dataset, rows: NDArray[np.intp]) -> list[str]:
     """List the concepts that can be learnt from some clips: varying whatever movie of theirs is left out."""
-    movies, present = data.movies[rows], data.labels.present[rows]
-    kept = np.ones(present.shape[1], dtype=np.bool_)
-    for movie in np.unique(movies):
-        rest = present[movies != movie]
-        kept &= rest.any(axis=0) & ~rest.all(axis=0)
+    _, movie = np.unique(data.movies[rows], return_inverse=True)
+    present = data.labels.present[rows]
+    clips = np.bincount(movie)
+    marked = np.empty((present.shape[1], len(clips)))
+    for concept, column in enumerate(present.T):
+        marked[concept] = np.bincount(movie, weights=column, minlength=len(clips))
+    rest = marked.sum(axis=1, keepdims=True) - marked  # of the other movies, [concepts, movies]
+    kept = ((rest > 0) & (rest < clips.sum() - clips)).all(axis=1)
     return [concept for concept, good in zip(data.labels.concepts, kept, strict=True) if good]
 
 
@@ -234,12 +240,15 @@ def _folds(
     if seen:
         found = list(seen_splits(scene_blocks(ids, movies), *cut))
     else:
-        found = list(splits(leave_one_movie_out(ids, movies), *cut))
+        found = list(splits(leave_movies_out(ids, movies), *cut))
     for number in seeds:
         for split in found:
             own = Split(split.fold, used[split.train], used[split.validation], used[split.test])
-            name = f"block {split.fold}" if seen else str(data.movies[own.test[0]])
-            _check_training(learnt[own.train], name if seen else f"movie {name}")
+            tested = np.unique(data.movies[own.test])
+            name = str(tested[0])
+            if seen or len(tested) > 1:
+                name = f"{'block' if seen else 'fold'} {split.fold}"
+            _check_training(learnt[own.train], name if seen or len(tested) > 1 else f"movie {name}")
             around = own.train
             if not seen:
                 around = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[own.train])))
