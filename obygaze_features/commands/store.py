@@ -185,7 +185,7 @@ def seal(
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
 
     A sealing that was stopped resumes when it is started again. With --consume the store never takes its room
-    twice; a store grows without its staging folder too: obygaze extract --append.
+    twice. A store also grows without its staging folder, by the option --append of extract.
 
     An extended store names its parent, and its version shows what changed: 1.1.0 after 1.0.0 only adds clips
     or backbones, 2.0.0 may change rows.
