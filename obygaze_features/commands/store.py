@@ -197,7 +197,7 @@ def seal(
           --parent stores/films-1.0.0
       obygaze store seal stores/films --licence NOASSERTION \\
           --store-version 1.1.0 --allow-missing
-      obygaze store seal stores/films --licence CC-BY-4.0 --consume    large stores
+      obygaze store seal stores/films --licence CC-BY-4.0 --consume
     """
     from obygaze_features.store import open_store, read_stage, staging_path
     from obygaze_features.store import seal as seal_stage

@@ -79,18 +79,23 @@ def test_a_stopped_sealing_goes_on_and_writes_no_part_twice(tmp_path, monkeypatc
     assert [node.name for node in tmp_path.iterdir()] == ["toy-1.0.0"] + ["toy.staging"] * (not consume)
 
 
-@given(data=st.data())
+@given(
+    consume=st.booleans(),
+    stops=st.lists(st.tuples(st.integers(0, 6), st.integers(1, 3)), max_size=4),
+    workers=st.integers(1, 3),
+)
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_number_of_workers_and_of_stops_gives_the_same_bytes(tmp_path_factory, reference, data):
+def test_any_number_of_workers_and_of_stops_gives_the_same_bytes(
+    tmp_path_factory, reference, consume, stops, workers
+):
     folder = tmp_path_factory.mktemp("stops")
     staged(folder, N)
-    consume = data.draw(st.booleans())
-    for stop in data.draw(st.lists(st.integers(0, 6), max_size=4)):
+    for stop, others in stops:
         with pytest.MonkeyPatch.context() as patch:
             stop_after(patch, stop)
             with pytest.raises(StoppedError):
-                seal(None, folder / "toy", consume=consume, workers=data.draw(st.integers(1, 3)), **WITH)
-    path = seal(None, folder / "toy", consume=consume, workers=data.draw(st.integers(1, 3)), **WITH)
+                seal(None, folder / "toy", consume=consume, workers=others, **WITH)
+    path = seal(None, folder / "toy", consume=consume, workers=workers, **WITH)
     assert tree(path) == reference
 
 
