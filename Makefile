@@ -19,7 +19,7 @@ test: .venv/with-dev
 
 # What is killed, replayed, simulated, or needs a Slurm or a browser.
 test-long: .venv/with-dev
-	$(PYTEST) -n auto --dist load -m long
+	$(PYTEST) -n auto --dist loadfile -m long
 
 # Under a minute: what a change breaks first.
 smoke: .venv/with-dev

@@ -210,7 +210,7 @@ def stage_targets(stage: Path) -> dict[str, tuple[Path, Target]]:
     paths = {
         "journal": journal,
         "plan": stage / "plan.jsonl",
-        "staged": stage / "stage.zarr/toy/pooled/zarr.json",
+        "staged": stage / "stage.json",
     }
     return {
         name: (path, file_target(path, lambda: read_staging(stage), unseal)) for name, path in paths.items()

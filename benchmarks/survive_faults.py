@@ -23,7 +23,7 @@ LATER = 4e9
 """A time of modification far in the future: what one finds whose clock was put back."""
 
 DENIED = {
-    "seal": "{trial}/toy.staging/stage.zarr/toy/pooled/c.3.0",
+    "seal": "{trial}/toy.staging/rows/0001/toy.pooled",
     "pack": "{inputs}/toy-1.0.0/data/clips.csv",
     "unpack": "{inputs}/toy-1.0.0.zip",
     "merge": "{inputs}/b-1.0.0/data/features.zarr/toy/frames/c/0/0/0",

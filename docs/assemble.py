@@ -29,8 +29,10 @@ BESIDE = {
 NAVIGATION = {
     "In Python": ("python", "gallery/index", "api/obygaze_features/index", "api/obygaze_models/index"),
     "Guide": (
-        *("corpora", "manifests", "codebooks", "decoding", "shots", "backbones", "gpu", "lsmdc", "slurm"),
-        *("stores", "store-format", "sharing", "evaluation", "models", "predict", "leak"),
+        *("corpora", "manifests", "codebooks", "decoding", "shots", "backbones", "gpu", "lsmdc"),
+        *("slurm", "large"),
+        *("stores", "store-format", "sharing", "evaluation", "models", "predict", "when", "leak"),
+        *("film", "film-page", "film-programmers"),
     ),
     "Audits and tasks": (
         *("audits/README", "audits/eat", "audits/words", "audits/alpha", "audits/saliency"),

@@ -243,7 +243,9 @@ def _journal(sha256: Schema) -> Schema:
         status={"enum": [*STATUSES[1:], STATUSES[0]]},
         reason=_TEXT,
         attempt={"type": "integer", "minimum": 1},
-        sha256={"type": "object", "additionalProperties": sha256},
+        slot={"type": "integer", "minimum": -1},
+        sha256={"type": "string", "pattern": "^([0-9a-f]{64})*$"},
+        crc32c={"type": "string", "pattern": "^([0-9a-f]{8})*$"},
         source={"type": "object", "properties": source, "additionalProperties": False},
     )
     entry["properties"]["time"] = _TEXT

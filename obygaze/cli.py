@@ -150,6 +150,21 @@ CONTENTS: dict[str, Entry] = {
         },
         "  obygaze task mediaeval15 score --help",
     ),
+    "film": Entry(
+        "Score whole films; compare the scores with people.",
+        {
+            "run": Entry("Cut, extract, score and show films in one go.", "obygaze.film:run"),
+            "score": Entry("Score the windows of films in a store.", f"{MODELS}.film:score"),
+            "report": Entry("Show scored films as a page.", f"{MODELS}.film_show:report"),
+            "export": Entry("Write a scored film for ELAN, players, editors.", f"{MODELS}.film_show:export"),
+            "evaluate": Entry("Compare scored films with annotations.", f"{MODELS}.film:evaluate"),
+            "next": Entry("Choose the windows to judge next.", f"{MODELS}.film:next_"),
+            "rate": Entry("Estimate a film's rate from blind judgements.", f"{MODELS}.film:rate"),
+        },
+        "  obygaze film run film.mkv --model run/pcbm_lr.model --out scored\n"
+        "  obygaze film score run/pcbm_lr.model stores/film --out scored\n"
+        "  obygaze film report scored --out film.html",
+    ),
     "predict": Entry("Score clips of stores with a saved model.", f"{MODELS}.predict:predict"),
     "explain": Entry("Explain a concept model's decision on a clip.", f"{MODELS}.predict:explain"),
     "model": Entry(
@@ -163,7 +178,6 @@ SIGPIPE = 13  # its number everywhere; Windows lacks signal.SIGPIPE
 EXTRAS = {
     "av": "video",
     "PIL": "video",
-    "pebble": "video",
     "ftfy": "extract",
     "torch": "extract",
     "transformers": "extract",
@@ -175,6 +189,7 @@ EXTRAS = {
     "matplotlib": "figures",
     "ray": "ray",
     "skops": "skops",
+    "opentimelineio": "interchange",
     "pyarrow": "ray",
 }
 

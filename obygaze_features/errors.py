@@ -67,6 +67,10 @@ class ExtractError(ObygazeError):
     """An extraction cannot start, or must not go on."""
 
 
+class WorkerError(ObygazeError):
+    """Worker processes died again and again without giving a result."""
+
+
 class StoreError(ObygazeError):
     """A store or stage cannot be written, sealed, opened or trusted."""
 

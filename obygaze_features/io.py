@@ -131,7 +131,7 @@ def json_bytes(document: object) -> bytes:
 
 # --- digests
 # ---------------------------------------------------------------------------
-def sha256_of(data: bytes) -> str:
+def sha256_of(data: bytes | memoryview) -> str:
     """Return the SHA-256 of bytes, as 64 hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
@@ -208,33 +208,81 @@ def sync_tree(root: Path) -> None:
     sync_all(folders)
 
 
+NODE_GPUS = Path("/proc/driver/nvidia/gpus")  # of NVIDIA's driver: a folder each, whoever may use them
+
+
+def usable_cores(shards: int = 1) -> int:
+    """Count the cores that this process may use; of a Slurm task no more than were asked for.
+
+    Slurm binds tasks to their cores only where its site has set that up.
+
+    Parameters
+    ----------
+    shards
+        Into how many the work is divided. One of several that is given some of the node's GPUs
+        (CUDA_VISIBLE_DEVICES) takes the same share of its cores, unless a scheduler gave it cores: the others
+        are taken to run beside it.
+    """
+    there = os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
+    asked = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
+    if asked.isdecimal():
+        return min(cores, int(asked))
+    gpus = len(list(NODE_GPUS.iterdir())) if NODE_GPUS.is_dir() else 0
+    given = len([each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()])
+    if shards == 1 or cores < there or not 0 < given < gpus:
+        return cores
+    return max(cores * given // gpus, cores // shards, 1)
+
+
 # --- locks
 # ---------------------------------------------------------------------------
-_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
 
 
-def hold(descriptor: int, *, wait: bool = True) -> bool:
+def hold(descriptor: int, path: Path, *, wait: bool = True, shared: bool = False) -> bool:
     """Lock an open file or folder until it is closed or the process ends; return whether the lock was got.
 
     Raises
     ------
     StoreError
-        If the file system has no locks.
+        Naming `path`, if its file system has no locks.
     """
     import fcntl  # noqa: PLC0415 - not on Windows, where stores can be read but not written
 
+    how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, how if wait else how | fcntl.LOCK_NB)
     except OSError as error:
-        if error.errno in _NO_LOCKS:
+        if error.errno in NO_LOCKS:
             raise StoreError(
-                f"this file system has no locks ({error.strerror}): work in a folder on another one, "
-                "or mount this one with them (Lustre: -o flock)"
+                f"{path}: this file system has no file locks ({os.strerror(error.errno)}): have it mounted "
+                "with them (Lustre: -o flock), or choose a place on another file system"
             ) from None
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
             raise
         return False
     return True
+
+
+def require_locks(place: Path) -> None:
+    """Refuse a place that is not there yet on a file system without locks, before anything is made.
+
+    Raises
+    ------
+    StoreError
+        Naming the folder that the place would be in.
+    """
+    if place.exists():
+        return
+    folder = place.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        hold(descriptor, folder, wait=False, shared=True)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -247,12 +295,12 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         try:
-            got = hold(descriptor, wait=wait)
-        except StoreError as error:
+            got = hold(descriptor, path, wait=wait)
+        except StoreError:
             if path.is_dir():
                 with suppress(OSError):  # made for this lock; what is not empty stays
                     path.rmdir()
-            raise StoreError(f"{path}: {error}") from None
+            raise
         yield got and path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())
     finally:
         os.close(descriptor)
@@ -265,8 +313,9 @@ def alone_in(folder: Path, work: str) -> Iterator[None]:
     Raises
     ------
     StoreError
-        If another process has it.
+        If another process has it, or its file system has no locks.
     """
+    require_locks(folder)
     with naming(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder, wait=False) as ours:
@@ -351,11 +400,17 @@ def encode_line(entry: Mapping[str, object]) -> bytes:
     return b"%b%08x%b%b%b\n" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL)
 
 
-def decode_line(line: bytes) -> dict[str, object] | None:
-    """Read one line without its line break; None if a single bit of it is wrong."""
+def checked_entry(line: bytes) -> bytes | None:
+    """Return the JSON of an entry, of a line without its line break; None if a single bit of it is wrong."""
     start = len(_HEAD) + 8
     text = line[start + len(_MIDDLE) : -len(_TAIL)]
-    if line != b"%b%08x%b%b%b" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL):
+    return text if line == b"%b%08x%b%b%b" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL) else None
+
+
+def decode_line(line: bytes) -> dict[str, object] | None:
+    """Read one line without its line break; None if a single bit of it is wrong."""
+    text = checked_entry(line)
+    if text is None:
         return None
     try:
         entry = json.loads(text)

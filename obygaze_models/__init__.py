@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from obygaze_models.dataset import Dataset, load_dataset
     from obygaze_models.evaluation.compare import compare, side
     from obygaze_models.evaluation.evaluate import evaluate
+    from obygaze_models.evaluation.localise import localise
     from obygaze_models.evaluation.predictions import Predictions
     from obygaze_models.evaluation.run import Run
     from obygaze_models.evaluation.run_folder import read_run, saved, write_run
+    from obygaze_models.film.measure import evaluate_films
+    from obygaze_models.film.score import score_film, score_films
+    from obygaze_models.film.timeline import Timeline, read_films
     from obygaze_models.models import (
         AttentionPooling,
         ClippedScaler,
@@ -32,10 +36,11 @@ if TYPE_CHECKING:
     )
     from obygaze_models.obygaze12 import paper
     from obygaze_models.prediction.final import save_models
+    from obygaze_models.prediction.frames import predict_frames
     from obygaze_models.prediction.model import load_model
     from obygaze_models.prediction.predict import predict
     from obygaze_models.protocol import find_target, leave_one_movie_out, splits
-    from obygaze_models.report import Report, write_report
+    from obygaze_models.report import Report, write_html, write_report
     from obygaze_models.report.evaluation import comparison_report, run_report
 
     __version__: str
@@ -55,23 +60,31 @@ __all__ = [
     "Predictions",
     "Report",
     "Run",
+    "Timeline",
     "__version__",
     "compare",
     "comparison_report",
     "evaluate",
+    "evaluate_films",
     "find_target",
     "leave_one_movie_out",
     "linear_probe",
     "load_dataset",
     "load_model",
+    "localise",
     "paper",
     "predict",
+    "predict_frames",
+    "read_films",
     "read_run",
     "run_report",
     "save_models",
     "saved",
+    "score_film",
+    "score_films",
     "side",
     "splits",
+    "write_html",
     "write_report",
     "write_run",
 ]
@@ -91,22 +104,30 @@ _HOMES = {
     "Predictions": "evaluation.predictions",
     "Report": "report",
     "Run": "evaluation.run",
+    "Timeline": "film.timeline",
     "compare": "evaluation.compare",
     "comparison_report": "report.evaluation",
     "evaluate": "evaluation.evaluate",
+    "evaluate_films": "film.measure",
     "find_target": "protocol",
     "leave_one_movie_out": "protocol",
     "linear_probe": "models",
     "load_dataset": "dataset",
     "load_model": "prediction.model",
     "paper": "obygaze12.paper",
+    "localise": "evaluation.localise",
     "predict": "prediction.predict",
+    "predict_frames": "prediction.frames",
+    "read_films": "film.timeline",
     "read_run": "evaluation.run_folder",
     "run_report": "report.evaluation",
     "save_models": "prediction.final",
     "saved": "evaluation.run_folder",
+    "score_film": "film.score",
+    "score_films": "film.score",
     "side": "evaluation.compare",
     "splits": "protocol",
+    "write_html": "report",
     "write_report": "report",
     "write_run": "evaluation.run_folder",
 }

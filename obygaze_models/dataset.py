@@ -56,6 +56,8 @@ class Dataset:
         the store that the manifest lacks (``in_store_only``).
     group : Group, optional
         Where frames and tokens are read from.
+    clip_s : float, optional
+        Median length of the clips with features, in seconds, where the store tells it of all.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class Dataset:
     excluded: tuple[Exclusion, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     group: Group | None = None
+    clip_s: float | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -225,7 +228,19 @@ def load_dataset(
             "in_store_only": len(row_of.keys() - set(labels.clip_ids.tolist())),
         },
         group=group,
+        clip_s=_median_length(store, rows),
     )
+
+
+def _median_length(store: Store, rows: Sequence[int]) -> float | None:
+    """Compute the median length of clips, spans or whole files, to the millisecond."""
+    lengths = []
+    for clip in (store.clips[row] for row in rows):
+        if clip.start_s is not None and clip.end_s is not None:
+            lengths.append(clip.end_s - clip.start_s)
+        elif isinstance(seconds := clip.source.get("duration_s"), int | float):
+            lengths.append(float(seconds))
+    return round(float(np.median(lengths)), 3) if len(lengths) == len(rows) and lengths else None
 
 
 def _check_opened(store: object, manifest: object) -> None:

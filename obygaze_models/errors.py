@@ -37,3 +37,7 @@ class AuditError(ObygazeError):
 
 class TaskError(ObygazeError):
     """Labels, runs or a store cannot be used for a benchmark task."""
+
+
+class FilmError(ObygazeError):
+    """A film cannot be scored, or a scored film cannot be read or measured."""

@@ -49,6 +49,10 @@ class Backbone:
         What a stranger needs to give the same numbers: head, layer, hub, architecture, preset, compute.
     libraries
         Distributions beside numpy whose versions decide the numbers.
+    encode_in_worker
+        Run `encode` in the worker that decoded the clip, one clip at a time, so that only its results
+        travel: for backbones that need no weights and no device. `encode` must then be importable by name,
+        as `prepare`.
 
     Examples
     --------
@@ -68,3 +72,4 @@ class Backbone:
     outputs: tuple[Output, ...]
     provenance: Mapping[str, Any]
     libraries: tuple[str, ...] = ()
+    encode_in_worker: bool = False

@@ -88,6 +88,7 @@ def descriptors(n_frames: int = 32) -> Backbone:
             "citation": "Swain & Ballard 1991; Hasler & Süsstrunk 2003; CIE 1976; Peli 1990; "
             "Dalal & Triggs 2005; Ojala et al. 2002; Zhang et al. 1993",
         },
+        encode_in_worker=True,
     )
 
 

@@ -21,6 +21,7 @@ WRITTEN = (
     "store-1.0.0",
     "run",
     "predictions.csv",
+    "film",
 )
 
 
@@ -44,13 +45,13 @@ be far above every baseline, the PCBMs above directions that know no concept."""
 @click.option("--workers", type=click.IntRange(1), help="Number of processes.  [default: the usable cores]")
 @click.pass_context
 def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
-    """Write a small film corpus, extract its features, seal, verify, evaluate, and predict a new film.
+    """Write a small film corpus, extract its features, seal, verify, evaluate, and show a new film.
 
     Seven films of abstract shapes, 24 clips each, as real H.264 files. Concepts are planted and determine
     the levels; each film has its own look. One file is corrupt and one is missing, to show how failures
-    are reported. Six films are labelled; a model trained on them predicts the seventh. Every step is a
-    separate command, printed before it runs. A demo that was stopped resumes its extraction; a second run
-    writes everything anew and gives the same bytes.
+    are reported. Six films are labelled; a model trained on them predicts the seventh, clip by clip and then
+    as a whole, on a page. Every step is a separate command, printed before it runs. A demo that was stopped
+    resumes its extraction; a second run writes everything anew and gives the same bytes.
 
     \b
     Examples:
@@ -59,7 +60,7 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     """
     from tqdm import tqdm
 
-    from obygaze_features.demo import beside_planted, plan_corpus, write_corpus
+    from obygaze_features.demo import UNLABELLED, beside_planted, plan_corpus, write_corpus
     from obygaze_features.extraction import usable_cores
 
     workers = workers or usable_cores()
@@ -80,6 +81,9 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     _run(ctx, "predict", run / "pcbm_lr.model", sealed, "--out", out / "predictions.csv")
     for line in beside_planted(out):
         click.echo(line)
+    film = out / "films" / UNLABELLED / "film.mkv"
+    windows = ("--window", 8, "--hop", 4, "--title", "The seventh film", "--out", out / "film")
+    _run(ctx, "film", "run", film, "--model", run / "pcbm_lr.model", *windows, "--workers", workers)
     (out / MARK).write_text(FINISHED, encoding="utf-8")
     click.echo(
         f"""
@@ -91,6 +95,7 @@ Everything lies in {out}:
   store.staging/       the stage it was sealed from; may go
   run/                 predictions, metrics and the record of the run, and the model kept
   predictions.csv      what the model says of every clip, concept by concept
+  film/report.html     the seventh film as a whole: open it in a browser
 The two failed clips were planted. Next, your own videos: obygaze manifest import folder --help
 (the command is in .venv/bin after 'make demo'; '. .venv/bin/activate' puts it on your path)"""
     )

@@ -49,6 +49,7 @@ OF_FRAMES = {
     "workers": "--workers",
     "gpus": "--gpus",
     "timeout_s": "--timeout",
+    "decoder": "--decoder",
     "strict": "--strict",
     "hash_sources": "--hash-sources",
 }
@@ -168,6 +169,12 @@ class Numbers(click.ParamType[tuple[int, ...]]):
     help="Time limit for decoding one clip, in seconds.",
 )
 @click.option(
+    "--decoder",
+    default="pyav",
+    show_default=True,
+    help="What decodes the videos: pyav, or a decoder that an installed package brings.",
+)
+@click.option(
     "--strict",
     is_flag=True,
     help="Mark damaged files as failed instead of keeping the readable part as 'partial'.",
@@ -187,6 +194,17 @@ class Numbers(click.ParamType[tuple[int, ...]]):
 @click.option(
     "--store-version", "version", default="1.0.0", show_default=True, help="Version of the sealed store."
 )
+@click.option(
+    "--append",
+    type=click.Path(path_type=Path),
+    metavar="STORE",
+    help="Make the next version of this sealed store, with the clips of MANIFEST that it lacks.",
+)
+@click.option(
+    "--consume",
+    is_flag=True,
+    help="Free the staging folder while sealing, and remove it: the disk holds the features once.",
+)
 @click.option("--no-seal", is_flag=True, help="Do not seal; run 'obygaze store seal' later.")
 @click.option(
     "--dry-run", is_flag=True, help="Print the work to be done and its estimated duration, then stop."
@@ -204,6 +222,7 @@ def extract(
     no_seal: bool,
     dry_run: bool,
     as_json: bool,
+    append: Path | None,
     **settings: Any,
 ) -> None:
     """Extract the clips of MANIFEST, or the texts of a list, into STORE; resumes where it stopped.
@@ -232,6 +251,8 @@ def extract(
           --dtype bf16
       obygaze extract films.csv stores/films --backbone xclip-lsmdc \\
           --weights pytorch_model.bin.4
+      obygaze extract more.csv stores/films --append stores/films-1.0.0 \\
+          --store-version 1.1.0
       obygaze extract films.csv stores/films --backbone xclip --gpus 0,1
       obygaze extract films.csv stores/films --shard 3/8         one of eight jobs
       obygaze extract stills.csv stores/stills --backbone clip        still images
@@ -239,6 +260,7 @@ def extract(
     """
     from obygaze_features.extraction import ExtractError, prepare, stop_on_signals
     from obygaze_features.extraction.extract import reads_texts
+    from obygaze_features.store import open_store
 
     if store.is_file():
         raise click.UsageError(f"the order is MANIFEST STORE: {store} is a file, and a store is a new folder")
@@ -251,6 +273,8 @@ def extract(
     named = {option: settings.pop(option) for option in ("weights", "preset", "tokens")}
     compute = {option: settings.pop(option) for option in COMPUTE}
     recipes = read_recipes(names, n_frames, named, compute)
+    if append is not None:
+        settings["append"] = open_store(append).path
     shard = choose_shard(shard)
     of_array = "SLURM_ARRAY_TASK_ID" in os.environ  # others may still write: a job that waits for them seals
     work = prepare(

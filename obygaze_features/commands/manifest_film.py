@@ -177,5 +177,5 @@ def _parts(one: "Film", detector: str) -> "Sequence[Part]":
     from obygaze_features.manifest import Part
     from obygaze_features.video import find_shots
 
-    with progress_bar(f"shots of {one.movie}", "frame", scaled=True) as show:
+    with progress_bar(f"shots of {one.movie}", "frame") as show:
         return [Part(shot.start_s, shot.end_s, shot.flags) for shot in find_shots(one.path, detector, show)]

@@ -14,6 +14,7 @@ from obygaze_features.commands.manifest_output import (
     refuse_to_replace,
     write,
 )
+from obygaze_features.commands.manifest_people import eaf, judgements
 
 if TYPE_CHECKING:
     pass
@@ -45,6 +46,8 @@ def import_() -> None:
       obygaze manifest import mobygaze MObyGaze --out segments.csv
       obygaze manifest import mediaeval15 MediaEval --videos clips \\
           --out mediaeval15.csv
+      obygaze manifest import eaf film.eaf --annotator AB --out film.csv
+      obygaze manifest import judgements tt0118715-ab.csv --out judged.csv
     """
 
 
@@ -189,3 +192,5 @@ def import_images_(source: Path, out: Path, force: bool) -> None:
 
 
 import_.add_command(film)
+import_.add_command(eaf)
+import_.add_command(judgements)

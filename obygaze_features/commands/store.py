@@ -161,6 +161,14 @@ def _shown(value: object) -> str:
 @click.option("--parent", help="Sealed store that this one extends, such as stores/films-1.0.0.")
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips are still to be extracted.")
 @click.option(
+    "--consume",
+    is_flag=True,
+    help="Free the staging folder part by part while sealing, and remove it at the end: needs room for one.",
+)
+@click.option(
+    "--workers", type=click.IntRange(1), help="Number of files to write at a time.  [default: usable cores]"
+)
+@click.option(
     "--max-failed", type=click.IntRange(0), metavar="N", help="Refuse if more than N clips have failed."
 )
 def seal(
@@ -170,9 +178,14 @@ def seal(
     version: str,
     parent: str | None,
     allow_missing: bool,
+    consume: bool,
+    workers: int | None,
     max_failed: int | None,
 ) -> None:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
+
+    A sealing that was stopped resumes when it is started again. With --consume the store never takes its room
+    twice. A store also grows without its staging folder, by the option --append of extract.
 
     An extended store names its parent, and its version shows what changed: 1.1.0 after 1.0.0 only adds clips
     or backbones, 2.0.0 may change rows.
@@ -184,14 +197,17 @@ def seal(
           --parent stores/films-1.0.0
       obygaze store seal stores/films --licence NOASSERTION \\
           --store-version 1.1.0 --allow-missing
+      obygaze store seal stores/films --licence CC-BY-4.0 --consume
     """
     from obygaze_features.store import open_store, read_stage, staging_path
     from obygaze_features.store import seal as seal_stage
-    from obygaze_features.store.merge import check_growth
+    from obygaze_features.store.growth import check_growth
 
-    grown_from = (
-        None if parent is None else check_growth(open_store(parent), read_stage(staging_path(name)), version)
-    )
+    grown_from = None
+    if staging_path(name).is_dir() and (parent or read_stage(staging_path(name)).grows):
+        stage = read_stage(staging_path(name))
+        before = parent or (stage.grows.path if stage.grows else "")
+        grown_from = check_growth(open_store(before), stage, version)
     with progress_bar("seal", "row") as progress:
         path = seal_stage(
             None,
@@ -202,6 +218,8 @@ def seal(
             allow_missing=allow_missing,
             max_failed=max_failed,
             parent=grown_from,
+            consume=consume,
+            workers=workers,
             progress=progress,
         )
     say_sealed(path)

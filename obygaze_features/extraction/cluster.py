@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -27,7 +28,8 @@ import ray
 import ray.data
 
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.pool import POLL_S, usable_cores
+from obygaze_features.extraction.pool import POLL_S
+from obygaze_features.io import usable_cores
 
 # Hundreds of prepared clips. Ray would take 30 % of the machine, of which a job on a shared node owns a part.
 OBJECT_STORE_BYTES = 2_000_000_000
@@ -126,6 +128,9 @@ class Link:
                     )
         if self._error is not None:
             raise ExtractError(self._refusal(self._error)) from self._error
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(ValueError):  # not the main thread
+                signal.signal(number, signal.getsignal(number))  # Ray's C++ part put its own below Python's
         self._watcher.start()
         return True
 

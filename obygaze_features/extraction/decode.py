@@ -2,20 +2,40 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.store import ClipFeatures
 from obygaze_features.video import Frames, Sampling, VideoError, file_digest, probe, read_windows
 
 Pixels = NDArray[np.uint8]
 Prepare = Callable[[Pixels], Pixels]
+Encode = Callable[[Pixels], dict[str, NDArray[Any]]]
 PIECE_CLIPS = 16
-"""Clips that a worker decodes in one pass and gives back together: what bounds its memory."""
+"""Clips that a worker decodes in one pass: what bounds the frames that it keeps."""
+
+
+class Request(NamedTuple):
+    """What a backbone takes of a clip.
+
+    Parameters
+    ----------
+    sampling
+        Which frames.
+    prepare
+        Applied to each of them.
+    encode
+        The backbone's own, if it runs in the decode worker; else None.
+    """
+
+    sampling: Sampling
+    prepare: Prepare
+    encode: Encode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +49,7 @@ class DecodeTask:
     start_s, end_s
         The span in seconds, or None for the whole file.
     requests
-        Backbone name -> which frames it takes, and its `prepare`.
+        Backbone name -> what it takes.
     strict
         Refuse damaged files that could be read in part.
     hash_source
@@ -40,14 +60,27 @@ class DecodeTask:
     path: Path | None
     start_s: float | None
     end_s: float | None
-    requests: Mapping[str, tuple[Sampling, Prepare]]
+    requests: Mapping[str, Request]
     strict: bool = False
     hash_source: bool = False
+
+    def wishes(self) -> dict[Hashable, tuple[Sampling, Prepare]]:
+        """Return what is to be read: each sampling with each `prepare` once, for all who take it."""
+        return {wish_of(request): request[:2] for request in self.requests.values()}
+
+
+def wish_of(request: Request) -> Hashable:
+    """Return the key of the frames that a request is for: equal for backbones that take the same."""
+    try:
+        hash(request.prepare)
+    except TypeError:
+        return request.sampling, id(request.prepare)
+    return request.sampling, request.prepare
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The sampled frames of one clip as one backbone takes them.
+    """The sampled frames of one clip as one backbone takes them, or several that take the same.
 
     Parameters
     ----------
@@ -69,7 +102,10 @@ class DecodedClip:
     Parameters
     ----------
     frames
-        Backbone name -> its frames; empty when the status is `failed`.
+        Backbone name -> its frames, the same object for backbones that take the same; empty when the status
+        is `failed`.
+    encoded
+        Backbone name -> its features, of those that are computed in the decode worker.
     source
         Size in bytes, and what else is known of the file.
     cpu_s
@@ -85,6 +121,7 @@ class DecodedClip:
     status: Literal["ok", "partial", "failed"]
     reason: str = ""
     frames: Mapping[str, Prepared] = field(default_factory=dict)
+    encoded: Mapping[str, ClipFeatures] = field(default_factory=dict)
     source: Mapping[str, object] = field(default_factory=dict)
     cpu_s: float = 0.0
     n_decoded: int = 0
@@ -117,62 +154,104 @@ def _same_file(one: DecodeTask, other: DecodeTask) -> bool:
 
 def decode_clip(task: DecodeTask) -> DecodedClip:
     """Decode one clip and prepare its frames for every backbone; a bad file is a result, not an error."""
-    return decode_clips([task])[0]
+    return next(decode_clips([task], decode_with_av))[1]
 
 
-def decode_clips(tasks: Sequence[DecodeTask]) -> list[DecodedClip]:
-    """Decode clips of one file in one pass; the result equals decoding each alone."""
-    decoded = dict(_decode(tasks))
-    return [decoded[number] for number in range(len(tasks))]
+def decode_clips(
+    tasks: Sequence[DecodeTask], decode: Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
+) -> Iterator[tuple[int, DecodedClip]]:
+    """Decode clips with a decoder, and encode them for the backbones that ask for it.
+
+    Yields
+    ------
+    int
+        Position of the clip in `tasks`.
+    DecodedClip
+        What became of it.
+    """
+    started = time.process_time()
+    for number, clip in decode(tasks):
+        found = _encoded(tasks[number], clip)
+        before, started = started, time.process_time()
+        yield number, replace(found, cpu_s=started - before)
 
 
-def _decode(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
+def _encoded(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
+    """Replace the frames of backbones that are computed here by their features."""
+    frames, encoded = dict(clip.frames), {}
+    for name, request in task.requests.items():
+        if request.encode is not None and name in frames:
+            taken = frames.pop(name)
+            arrays = {array: values[0] for array, values in request.encode(taken.images[None]).items()}
+            for array, values in arrays.items():
+                if not np.isfinite(values).all():
+                    reason = f"{name} gave values that are not finite in '{array}'"
+                    return DecodedClip(clip.clip_id, "failed", reason, source=clip.source)
+            encoded[name] = ClipFeatures(taken.time_s, taken.frame_index, arrays)
+    return replace(clip, frames=frames, encoded=encoded) if encoded else clip
+
+
+def decode_with_av(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
+    """Decode clips of one file in one pass with PyAV; each gets what it gets alone.
+
+    This is the built-in decoder; one of the entry-point group `obygaze.decoders` has the same arguments and
+    results.
+
+    Parameters
+    ----------
+    tasks
+        Spans of one file, or one task, with the same requests.
+
+    Yields
+    ------
+    int
+        Position of a clip in `tasks`; every one once, in any order.
+    DecodedClip
+        Its prepared frames for every request, or the reason why there are none.
+    """
     first, path = tasks[0], tasks[0].path
     if path is None:
         for number, task in enumerate(tasks):
             yield number, DecodedClip(task.clip_id, "failed", "the manifest names no video for this clip")
         return
-    started = time.process_time()
     left = set(range(len(tasks)))
     try:
         source = _source(path, hashed=first.hash_source)
         spans = [(task.start_s, task.end_s) for task in tasks]
-        for number, result in read_windows(path, spans, list(first.requests.values()), strict=first.strict):
-            cpu_s, started = time.process_time() - started, time.process_time()
+        wishes = list(first.wishes().values())
+        for number, result in read_windows(path, spans, wishes, strict=first.strict):
             left.discard(number)
-            yield number, _clip(tasks[number], result, source, cpu_s)
+            yield number, _clip(tasks[number], result, source)
     except VideoError as error:
         reason = error.reason
     except OSError as error:
         reason = f"the file cannot be read: {error.strerror or error}"
     else:
         return
-    cpu_s = time.process_time() - started
     for number in sorted(left):
-        yield number, DecodedClip(tasks[number].clip_id, "failed", reason, cpu_s=cpu_s)
-        cpu_s = 0.0
+        yield number, DecodedClip(tasks[number].clip_id, "failed", reason)
 
 
 def _clip(
-    task: DecodeTask, read: tuple[Frames[Pixels], ...] | VideoError, source: dict[str, Any], cpu_s: float
+    task: DecodeTask, read: tuple[Frames[Pixels], ...] | VideoError, source: dict[str, Any]
 ) -> DecodedClip:
     if isinstance(read, VideoError):
-        return DecodedClip(task.clip_id, "failed", read.reason, cpu_s=cpu_s)
+        return DecodedClip(task.clip_id, "failed", read.reason)
     if not all(np.isfinite(frames.time_s).all() for frames in read):
         reason = (
             "the file does not say when its frames are shown; put it into a container that does, such as MKV"
         )
         return DecodedClip(task.clip_id, "failed", reason, source=source)
     notes = tuple(dict.fromkeys(note for frames in read for note in frames.notes))
+    prepared = dict(zip(task.wishes(), map(_prepared, read), strict=True))
     return DecodedClip(
         task.clip_id,
         read[0].status,
         "; ".join(notes) if read[0].status != "ok" else "",
-        {name: _prepared(frames) for name, frames in zip(task.requests, read, strict=True)},
-        source,
-        cpu_s,
-        read[0].decoded,
-        notes if read[0].status == "ok" else (),
+        {name: prepared[wish_of(request)] for name, request in task.requests.items()},
+        source=source,
+        n_decoded=read[0].decoded,
+        remarks=notes if read[0].status == "ok" else (),
     )
 
 

@@ -19,6 +19,7 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.cluster import Link, cluster, ray
 from obygaze_features.extraction.deaths import Ledger
 from obygaze_features.extraction.decode import DecodeTask, pieces
+from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.encode import uses_gpu
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.nodes import Decoder, Encoded, Encoder, Refusal
@@ -28,7 +29,6 @@ from obygaze_features.extraction.report import RunReport
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.store import ClipResult, Stage
 from obygaze_features.store.sights import absent_files
-from obygaze_features.video import decoder_versions
 
 FIRST_NOTE_S, NEXT_NOTES_S = 20.0, 300.0  # without a clip, before it is said what is waited for
 
@@ -150,7 +150,7 @@ def _pipeline(
     # Decoders own the cores and encoders the GPUs: Ray never joins the two into one worker then.
     decoded = rows.flat_map(
         Decoder,
-        fn_constructor_args=(timeout_s, decoder_versions()),
+        fn_constructor_args=(timeout_s, job.decoder, decoder_record(job.decoder)),
         compute=ray.data.ActorPoolStrategy(size=pools.decoders),
         num_cpus=1,
     )

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.job import array_shard
 from obygaze_features.extraction.place import GB, Finding, Level, examine_place
-from obygaze_features.extraction.pool import usable_cores
+from obygaze_features.io import usable_cores
 from obygaze_features.store.sights import host_name
 
 LEAST_GPU_BYTES = 2 * GB  # free: the smallest network with one clip

@@ -112,7 +112,11 @@ class _Begun:
             {name: (taken.time_s, taken.frame_index) for name, taken in clip.frames.items()}
             for clip in readable
         ]
-        self._pending = [(backbone, _start(backbone, readable)) for backbone in backbones if readable]
+        self._pending = [
+            (backbone, _start(backbone, readable))
+            for backbone in backbones
+            if readable and backbone.name not in readable[0].encoded
+        ]
 
     def results(self) -> list[ClipResult]:
         """Wait for the backbones."""
@@ -123,7 +127,7 @@ class _Begun:
         row = self._row.get(clip.clip_id)
         if row is None:
             return ClipResult(clip.clip_id, "failed", clip.reason, clip.source)
-        groups = {}
+        groups = dict(clip.encoded)
         for name, outcome in found.items():
             mine = {array: values[row] for array, values in outcome.arrays.items()}
             if not outcome.finite[row]:

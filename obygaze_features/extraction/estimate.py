@@ -1,43 +1,74 @@
 """Estimate the cost of an extraction from a few trial clips; nothing is written."""
 
+import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
-from obygaze_features.extraction.decode import decode_clip
-from obygaze_features.extraction.encode import clips_at_once, encode_batch, warm_up
+from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_clips, pieces
+from obygaze_features.extraction.decoders import load_decoder
+from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses_gpu, warm_up
 from obygaze_features.extraction.job import Job
+from obygaze_features.io import usable_cores
+from obygaze_features.store.room import Free, Room
+from obygaze_features.video import VideoError, probe
 
-TRIALS = 3
+TRIALS = 8
+"""Passes that are tried: one of each of so many strata of the work, by the bytes they read."""
+BATCH = 8
+"""Clips encoded together in a trial."""
+LONGEST_S = 120.0
+"""Seconds after which no further pass is tried."""
+_HASHED = 1 << 23
+_TIMES_HASHED = 4.5
+"""What a byte costs from the network's output to the sealed store, in units of its SHA-256 [4.8 MB of tokens:
+commit 2.2, seal 2.0 to 2.3]."""
+_CLIP_CPU_S = 0.0015
+"""What else a clip costs there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is to be done.
+    """What is to be done, and what it takes.
 
     Parameters
     ----------
     clips, files, absent
         Clips to do, distinct video files they need, and how many of those files are not there.
+    passes
+        How often a decoder goes over a file: windows of a film share passes.
     source_bytes, feature_bytes
         Size of the video files, and of the features if every clip can be read.
     seconds
-        Expected wall time, or None if no clip could be tried.
+        Expected wall time, sealing included, or None if no clip could be tried.
+    cpu_s, gpu_s
+        Expected processor and GPU seconds; None if no clip could be tried, or without a GPU.
     tried
         How many clips the expectation rests on.
     workers
         Decode processes that it counts with.
+    room
+        What the stage and the store take on the disk, all clips counted, not only those to do.
+    free
+        What the disk has left.
     """
 
     clips: int
     files: int
     absent: int
+    passes: int
     source_bytes: int
     feature_bytes: int
     seconds: float | None
+    cpu_s: float | None
+    gpu_s: float | None
     tried: int
     workers: int
+    room: Room | None = None
+    free: Free | None = None
 
     unit: ClassVar[str] = "clip"
 
@@ -45,45 +76,189 @@ class Estimate:
         """List the work to be done, as names and words; empty if none."""
         if not self.clips:
             return []
-        return [
+        found: list[tuple[str, object]] = [
             ("clips to do", self.clips),
-            ("video files", f"{self.files} ({self.absent} absent)"),
+            ("video files", f"{self.files} ({self.absent} absent), read in {self.passes} passes"),
             ("video bytes", f"{self.source_bytes:,}"),
         ]
+        if self.cpu_s is not None:
+            found.append(("CPU hours", f"{self.cpu_s / 3600:.3g}"))
+        if self.gpu_s is not None:
+            found.append(("GPU hours", f"{self.gpu_s / 3600:.3g}"))
+        if self.room is not None and self.free is not None:
+            files = self.room.stage_files + self.room.store_files
+            left = "" if self.free.files is None else f", {self.free.files:,} more fit"
+            found += [
+                ("store on disk", _gigabytes(self.room.store_bytes)),
+                ("peak disk", f"{_gigabytes(self.room.peak_bytes)}; {_gigabytes(self.free.bytes)} free"),
+                ("files on disk", f"{files:,}{left}"),
+            ]
+        return found
+
+    def obstacle(self) -> str | None:
+        """Say in one line why the disk is too small; None if it is not, as far as it is known."""
+        if self.room is None or self.free is None or not self.clips:
+            return None
+        if self.room.peak_bytes > self.free.bytes:
+            return (
+                f"the disk is too small: {_gigabytes(self.room.peak_bytes)} are needed at the peak, "
+                f"{_gigabytes(self.free.bytes)} are free; --consume needs less"
+            )
+        if self.free.files is not None and self.room.stage_files + self.room.store_files > self.free.files:
+            return f"the disk takes {self.free.files:,} more files only"
+        return None
 
     def record(self) -> dict[str, object]:
         """Return everything as plain values, for `--json`."""
         return asdict(self)
 
 
-def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
-    """Decode and encode up to three clips, spread over the work, and scale up.
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:.3g} GB" if size >= 1e8 else f"{size / 1e6:.3g} MB"
 
-    Decoding is shared by the workers and overlaps with the backbones: the slower of the two decides. On a
-    card, loading and compiling are counted once, and the backbones are timed with a whole call.
+
+@dataclass
+class _Spent:
+    """Seconds of a trial: of the clock and of the processor."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+
+    def __iadd__(self, other: "_Spent") -> "_Spent":
+        self.wall += other.wall
+        self.cpu += other.cpu
+        return self
+
+    def times(self, factor: float) -> "_Spent":
+        return _Spent(self.wall * factor, self.cpu * factor)
+
+
+class _Clock:
+    """Measures a block: seconds of the clock, and of this process's processor, all threads together."""
+
+    def __enter__(self) -> _Spent:
+        self.spent = _Spent(-time.perf_counter(), -time.process_time())
+        return self.spent
+
+    def __exit__(self, *_: object) -> None:
+        self.spent += _Spent(time.perf_counter(), time.process_time())
+
+
+def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
+    """Decode and encode a few passes, spread over the work by its size, and scale up.
+
+    The passes are those of the run: windows of a film are decoded together. Building the index of a file is
+    counted once a file. Networks get whole batches, after one that is not counted. On a GPU decoding and
+    networks overlap; on the processor they share it.
     """
+    began = min(time.process_time(), 60.0)  # imports and networks, which the run itself spends again
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
-    present = [path for path in paths if path.is_file()]
-    step = max(len(tasks) // TRIALS, 1)
-    seconds = None
-    began = time.perf_counter()
-    clips = [decode_clip(task) for task in [task for task in tasks if task.path in present][::step][:TRIALS]]
-    decoded = time.perf_counter()
-    if clips:
-        warm_up(job.backbones)
-        warm = time.perf_counter()
-        batch = (clips * clips_at_once(job.backbones))[: max(clips_at_once(job.backbones), len(clips))]
-        encode_batch(job.backbones, batch)
-        decode_s, infer_s = (decoded - began) / len(clips), (time.perf_counter() - warm) / len(batch)
-        seconds = warm - decoded + len(tasks) * max(decode_s / workers, infer_s)
+    present = {path: path.stat().st_size for path in paths if path.is_file()}
+    passes = pieces(tasks, workers)
+    strata = _strata([each for each in passes if each[0].path in present], present)
+    decode, index, infer = _Spent(), _Spent(), _Spent()
+    tried = weight = 0
+    learnt: set[Path | None] = set()
+    started = time.perf_counter()
+    for stratum in strata:
+        if time.perf_counter() - started > LONGEST_S:
+            break
+        piece = stratum[len(stratum) // 2]
+        if piece[0].path not in learnt:
+            with _Clock() as spent:
+                _learn(piece[0].path)
+            index += spent
+            learnt.add(piece[0].path)
+        with _Clock() as spent:
+            clips = _decode(piece, job.decoder)
+        n_clips = sum(map(len, stratum))
+        share = n_clips / len(piece)
+        decode += spent.times(share)
+        infer += _encoding(job, clips, warm=tried == 0).times(share)
+        tried += len(piece)
+        weight += n_clips
+    if not tried:
+        return Estimate(
+            len(tasks), len(paths), len(paths) - len(present), len(passes), sum(present.values()),
+            len(tasks) * job.bytes_per_clip(), None, None, None, 0, workers,
+        )  # fmt: skip
+    scale = sum(map(len, passes)) / weight
+    decode, infer = decode.times(scale), infer.times(scale)
+    decode += index.times(len(present) / max(len(learnt), 1))
+    on_gpu = any(uses_gpu(backbone) for backbone in job.backbones)
+    write = len(tasks) * (_CLIP_CPU_S + job.bytes_per_clip() * _TIMES_HASHED * _hashing_s())
+    cores = usable_cores()
+    busy = decode.cpu + write + (0.0 if on_gpu else infer.cpu)
+    # Of a decoder, which works alone: above 1 where it waits for the disk, or others use the cores.
+    slowed = max(1.0, decode.wall / max(decode.cpu, 1e-9))
+    seconds = max(slowed * (began + max(decode.cpu / min(workers, cores), busy / cores)), infer.wall)
     return Estimate(
         clips=len(tasks),
         files=len(paths),
         absent=len(paths) - len(present),
-        source_bytes=sum(path.stat().st_size for path in present),
+        passes=len(passes),
+        source_bytes=sum(present.values()),
         feature_bytes=len(tasks) * job.bytes_per_clip(),
         seconds=seconds,
-        tried=len(clips),
+        cpu_s=began + busy + (infer.cpu if on_gpu else 0.0),
+        gpu_s=infer.wall if on_gpu else None,
+        tried=tried,
         workers=workers,
     )
+
+
+def _strata(passes: Sequence[list[DecodeTask]], sizes: dict[Path, int]) -> list[list[list[DecodeTask]]]:
+    """Sort passes by the bytes that a clip of theirs is about, and cut them into strata of as many clips."""
+
+    def cost(piece: list[DecodeTask]) -> tuple[float, str]:
+        path = piece[0].path
+        return (0.0 if path is None else float(sizes[path]), str(path))
+
+    ordered = sorted(passes, key=cost)
+    total = sum(map(len, ordered))
+    strata: list[list[list[DecodeTask]]] = [[] for _ in range(min(TRIALS, len(ordered)))]
+    done = 0
+    for piece in ordered:
+        middle = done + len(piece) / 2
+        strata[min(int(len(strata) * middle / total), len(strata) - 1)].append(piece)
+        done += len(piece)
+    return [stratum for stratum in strata if stratum]
+
+
+def _learn(path: Path | None) -> None:
+    """Build the index of a file."""
+    with suppress(VideoError, OSError):
+        if path is not None:
+            probe(path)
+
+
+def _decode(piece: Sequence[DecodeTask], decoder: str) -> list[DecodedClip]:
+    return [clip for _, clip in decode_clips(piece, load_decoder(decoder))]
+
+
+def _encoding(job: Job, clips: Sequence[DecodedClip], *, warm: bool) -> _Spent:
+    """Encode decoded clips batch by batch; the first batch ever is done twice."""
+    spent = _Spent()
+    for batch in _batches(clips, max(BATCH, clips_at_once(job.backbones))):
+        if warm:
+            warm_up(job.backbones)  # loading and compiling, which a run does once
+            encode_batch(job.backbones, batch)
+            warm = False
+        with _Clock() as clock:
+            encode_batch(job.backbones, batch)
+        spent += clock
+    return spent
+
+
+def _batches(clips: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    for first in range(0, len(clips), size):
+        yield clips[first : first + size]
+
+
+def _hashing_s() -> float:
+    """Measure what the SHA-256 of a byte costs here, in seconds."""
+    data = bytes(_HASHED)
+    with _Clock() as spent:
+        hashlib.sha256(data).digest()
+    return spent.cpu / _HASHED

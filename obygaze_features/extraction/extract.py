@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,21 +12,26 @@ from typing import Any, Literal
 
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
 from obygaze_features.errors import ExtractError, ManifestError
+from obygaze_features.extraction.decoders import PYAV, load_decoder
 from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.estimate import Estimate, estimate_clips
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.local import run_local
-from obygaze_features.extraction.pool import usable_cores
 from obygaze_features.extraction.recording import OnCommit
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
-from obygaze_features.io import NO_LICENCE
+from obygaze_features.io import NO_LICENCE, usable_cores
 from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
 from obygaze_features.store import ClipResult, Stage, Store, open_store, read_stage, seal, staging_path
+from obygaze_features.store.format import STATUSES
+from obygaze_features.store.growth import Growth, plan_growth
+from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.provenance import validate_licence
+from obygaze_features.store.records import StoredClip
+from obygaze_features.store.room import free_at, room_of
 from obygaze_features.store.sealing import versioned
-from obygaze_features.store.sights import HoleGuard
+from obygaze_features.store.sights import HoleGuard, absent_files, is_lost
 
 CLIPS_AT_ONCE, TEXTS_AT_ONCE = 8, 64
 VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # given in place of a manifest
@@ -55,6 +60,10 @@ class Extraction:
         (i, n): only rows with row % n == i are done. The store of one of several shards is not sealed.
     limit
         The most rows that are done now; None is all.
+    append
+        Folder of a sealed store that gets the clips that it lacks; None makes a store of its own.
+    consume
+        Whether sealing frees the stage as it goes, and removes it.
     note
         Called with each message that is no error.
     """
@@ -70,6 +79,8 @@ class Extraction:
     limit: int | None = None
     retry_failed: bool = False
     sealing: bool = True
+    append: Path | None = None
+    consume: bool = False
     note: Note = warnings.warn
 
     @property
@@ -96,12 +107,48 @@ class Extraction:
         """Estimate the remaining work from a few trial rows; nothing is written."""
         if obstacle := what_forbids_writing(self.stage_path):
             self.note(obstacle)
+        growth = self._growth()
         if self.stage_path.exists():
-            missing = read_stage(self.stage_path).missing(self.shard, retry_failed=self.retry_failed)
+            missing = self._missing(read_stage(self.stage_path))
         else:
             first, step = self.shard
-            missing = [clip.clip_id for clip in self.job.planned_clips()][first::step]
-        return self.costs(missing[: self.limit])
+            clips = self.job.planned_clips() if growth is None else growth.clips
+            done = {clip.clip_id for clip in self._parent_clips() if clip.status != STATUSES[0]}
+            missing = [clip.clip_id for clip in clips[first::step] if clip.clip_id not in done]
+        found = self.costs(missing[: self.limit])
+        if isinstance(found, TextEstimate):
+            return found
+        clips = self.job.planned_clips() if growth is None else growth.clips
+        room = room_of(clips, self.job.groups(), consume=self.consume)
+        found = replace(found, room=room, free=free_at(self.stage_path))
+        if obstacle := found.obstacle():
+            self.note(obstacle)
+        return found
+
+    def _missing(self, stage: Stage, again: Callable[[JournalEntry], bool] = lambda _: False) -> list[str]:
+        """List what is to do now; clips of a store that grows are there although the manifest lacks them."""
+        missing = stage.missing(self.shard, retry_failed=self.retry_failed, again=again)
+        if self.append is not None:
+            asked = {clip.clip_id for clip in self.job.planned_clips()}
+            missing = [clip for clip in missing if clip in asked]
+        return missing
+
+    def _parent_clips(self) -> Sequence[StoredClip]:
+        return () if self.append is None else open_store(self.append).clips
+
+    def _growth(self) -> Growth | None:
+        if self.append is None:
+            return None
+        parts = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
+        return plan_growth(open_store(self.append), self.version, *parts)
+
+    def _open_stage(self) -> Stage:
+        growth = self._growth()
+        if growth is None or self.append is None:
+            parts = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
+            return Stage.open(self.stage_path, *parts)
+        parent = open_store(self.append).path
+        return Stage.open(self.stage_path, growth.clips, growth.groups, growth.corpus, parent=parent)
 
     def run(
         self, *, stopped: Callable[[], bool] = lambda: False, watch: Watch = _unwatched
@@ -127,19 +174,16 @@ class Extraction:
         if sealed.exists() and not place.exists():
             raise ExtractError(
                 f"{sealed} is sealed, and its staging folder is gone: nothing can be added to it. "
-                "Extract under another name or --store-version"
+                f"For more clips make its next version: --append {quote(str(sealed))} --store-version 1.1.0"
             )
         if obstacle := what_forbids_writing(place):
             raise ExtractError(obstacle)
-        stage = Stage.open(place, self.job.planned_clips(), self.job.groups(), self.job.corpus_record())
+        stage = self._open_stage()
         for damage in stage.damage():
             self.note(damage)
-        guard = HoleGuard(stage, self._videos())
-        missing = stage.missing(
-            self.shard,
-            retry_failed=self.retry_failed,
-            again=lambda entry: guard.again(entry) and not sealed.exists(),
-        )[: self.limit]
+        videos = self._videos()
+        missing = self._to_do(stage, videos)[: self.limit]
+        guard = HoleGuard(stage, videos, working=bool(missing))
         if missing and self.shard[1] == 1 and (others := stage.n_writers()):
             self.note(
                 f"{others} other process(es) are writing to {place} and may process the same {self.unit}s: "
@@ -162,6 +206,16 @@ class Extraction:
         guard.refuse()
         return stage, report
 
+    def _to_do(self, stage: Stage, videos: Mapping[str, Path | None]) -> list[str]:
+        """List the clips to do, in planned order, with those that failed before their video was there."""
+        missing = self._missing(stage)
+        if self.sealed_path.exists() or not videos:
+            return missing
+        tried = self._missing(stage, again=is_lost)
+        lost = {clip: videos[clip] for clip in set(tried) - set(missing)}
+        gone = absent_files(path for path in lost.values() if path is not None)
+        return [clip for clip in tried if lost.get(clip) not in gone]
+
     def _videos(self) -> dict[str, Path | None]:
         """Map every clip to its video; empty of texts, which have none."""
         if isinstance(self.job, TextJob):
@@ -175,12 +229,24 @@ class Extraction:
             return None
         if self.sealed_path.exists():
             return self.sealed_path
-        if self.licence == NO_LICENCE:
+        licence, citation = self.licence, self.citation
+        if self.append is not None:  # what is not said is the store's that grows
+            said = open_store(self.append).attributes
+            licence = said["licence"] if licence == NO_LICENCE else licence
+            citation = citation or said["citation"]
+        if licence == NO_LICENCE:
             self.note(
                 f"no --licence given: the store is sealed as {NO_LICENCE}. Before you share it: "
                 f"obygaze store seal {quote(str(self.out))} --licence SPDX --store-version 1.0.1"
             )
-        return seal(stage.path, self.out, version=self.version, licence=self.licence, citation=self.citation)
+        return seal(
+            stage.path,
+            self.out,
+            version=self.version,
+            licence=licence,
+            citation=citation,
+            consume=self.consume,
+        )
 
 
 def prepare(
@@ -195,6 +261,7 @@ def prepare(
     gpus: Sequence[int] = (),
     batch_size: int | None = None,
     timeout_s: float = 600.0,
+    decoder: str = PYAV,
     strict: bool = False,
     hash_sources: bool = False,
     corpus: str | None = None,
@@ -228,6 +295,7 @@ def prepare(
         run_some = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
         return finish(job=text_job, engine=run_some, costs=partial(estimate_texts, text_job))
     run = _engine(engine)
+    load_decoder(decoder)
     clips = manifest if isinstance(manifest, Manifest) else _clips_of(manifest, backbones)
     if not clips:
         raise ExtractError(f"{manifest}: there is no clip in it, only a header")
@@ -255,6 +323,7 @@ def prepare(
         strict,
         hash_sources,
         tuple(recipe for recipe in recipes if recipe),
+        decoder,
     )
     if len({backbone.n_frames for backbone in job.backbones}) > 1:
         counts = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
@@ -264,6 +333,8 @@ def prepare(
         )
     if reason := fallback(job.backbones):
         note(reason)
+    if engine == "local" and workers is None:
+        workers = usable_cores(settings.get("shard", (0, 1))[1])
     how: dict[str, Any] = {
         "workers": workers,
         "batch_size": max(batch_size or CLIPS_AT_ONCE, clips_at_once(job.backbones)),
@@ -290,6 +361,7 @@ def extract(
     gpus: Sequence[int] = (),
     batch_size: int | None = None,
     timeout_s: float = 600.0,
+    decoder: str = PYAV,
     strict: bool = False,
     hash_sources: bool = False,
     retry_failed: bool = False,
@@ -297,6 +369,8 @@ def extract(
     licence: str = NO_LICENCE,
     citation: str = "",
     version: str = "1.0.0",
+    append: Path | str | None = None,
+    consume: bool = False,
     watch: Watch = _unwatched,
 ) -> Store:
     """Extract the features of clips or texts and seal them into a store; a call that was stopped is resumed.
@@ -328,6 +402,8 @@ def extract(
         the clips at once of the backbones, whose calls are filled up to that.
     timeout_s
         The longest that decoding one clip may take, in seconds.
+    decoder
+        What reads the videos: `pyav`, or one that an installed package brings.
     strict
         Fail damaged files rather than keep what can be read as partial.
     hash_sources
@@ -338,6 +414,11 @@ def extract(
         What the corpus is called in the store; None is the manifest's name.
     licence
         SPDX expression of the features' licence.
+    append
+        A sealed store in a folder, by its path: the result is its next version, with the clips of the
+        manifest that it lacks. Files whose rows do not change are linked.
+    consume
+        Free the staging folder as the store is sealed, and remove it: needs room for one of them.
     watch
         As `Extraction.run` takes it, to show progress.
 
@@ -366,6 +447,7 @@ def extract(
         gpus=gpus,
         batch_size=batch_size,
         timeout_s=timeout_s,
+        decoder=decoder,
         strict=strict,
         hash_sources=hash_sources,
         retry_failed=retry_failed,
@@ -373,6 +455,8 @@ def extract(
         licence=licence,
         citation=citation,
         version=version,
+        append=None if append is None else open_store(append).path,
+        consume=consume,
     )
     stage, _ = work.run(watch=watch)
     sealed = work.seal(stage)
@@ -389,7 +473,7 @@ def estimate(
 ) -> Estimate | TextEstimate:
     """Estimate the cost of the remaining work of `extract`; nothing is written.
 
-    The parameters are those of `extract`; up to three clips or sixteen texts are tried.
+    The parameters are those of `extract`; up to eight passes over files, or sixteen texts, are tried.
 
     Examples
     --------

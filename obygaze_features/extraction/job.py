@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 from obygaze_features.backbones import Backbone, load_backbone
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.decode import DecodeTask
+from obygaze_features.extraction.decode import DecodeTask, Request
+from obygaze_features.extraction.decoders import PYAV, decoder_record
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
-from obygaze_features.video import Sampling, decoder_versions, is_still, keyframes, uniform
+from obygaze_features.video import Sampling, is_still, keyframes, uniform
 
 POLICIES = {"uniform": uniform, "keyframes": keyframes}
 
@@ -50,6 +51,8 @@ class Job:
         Record the SHA-256 of every video file.
     recipes
         How the backbones were built, one each; only engines that build them elsewhere need it.
+    decoder
+        Name of the decoder, as `obygaze_features.extraction.decoders` lists them.
 
     Raises
     ------
@@ -64,6 +67,7 @@ class Job:
     strict: bool = False
     hash_sources: bool = False
     recipes: tuple[Recipe, ...] = ()
+    decoder: str = PYAV
 
     def __post_init__(self) -> None:
         names = [backbone.name for backbone in self.backbones]
@@ -114,7 +118,12 @@ class Job:
 
     def tasks(self, clip_ids: Sequence[str]) -> list[DecodeTask]:
         """Make the decode workers' tasks for some of the clips."""
-        requests = {each.name: (self.sampling(each), each.prepare) for each in self.backbones}
+        requests = {
+            each.name: Request(
+                self.sampling(each), each.prepare, each.encode if each.encode_in_worker else None
+            )
+            for each in self.backbones
+        }
         clips = self.manifest.by_id
         return [
             DecodeTask(
@@ -143,11 +152,12 @@ class Job:
 
     def _provenance(self, backbone: Backbone) -> dict[str, Any]:
         on_damage = "refuse" if self.strict else "what can be read, status partial"
+        decoder = decoder_record(self.decoder, stills=of_stills(self.manifest))
         return {
             "name": backbone.name,
             **backbone.provenance,
             "sampling": self.sampling(backbone).record(),
-            "decoder": {**decoder_versions(stills=of_stills(self.manifest)), "on_damage": on_damage},
+            "decoder": {**decoder, "on_damage": on_damage},
             "software": _software(backbone),
             "commit": None,
             "contact": "",

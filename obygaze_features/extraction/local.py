@@ -1,4 +1,4 @@
-"""The local engine: decode workers feed batches across clip borders; finished clips go to the stage."""
+"""The local engine: decode workers feed batches across clip borders; a thread writes what is done."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from obygaze_features.extraction.decode import DecodedClip
 from obygaze_features.extraction.encode import Encoder, gpu_busy_s, gpu_record, warm_up
 from obygaze_features.extraction.job import Job
-from obygaze_features.extraction.pool import DecodePool, usable_cores
+from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.extraction.recording import OnCommit, Recording
 from obygaze_features.extraction.report import RunReport
+from obygaze_features.io import usable_cores
 from obygaze_features.store import ClipResult, Stage
 
 
@@ -24,7 +25,7 @@ def run_local(
     stopped: Callable[[], bool] = lambda: False,
     on_commit: OnCommit = lambda *_: None,
 ) -> RunReport:
-    """Extract some clips into a stage, in their order.
+    """Extract some clips into a stage; the first decoded are the first encoded.
 
     Memory holds at most `2 * workers + batch_size` prepared clips (of films, whose windows are decoded in one
     pass, up to `PIECE_CLIPS` for each worker) and, in each worker, one full-size frame.
@@ -47,7 +48,10 @@ def run_local(
     if clip_ids:
         warm_up(job.backbones)
     busy_before = gpu_busy_s(job.backbones)
-    with Recording(stage, report, on_commit) as recording, DecodePool(workers, timeout_s) as pool:
+    with (
+        Recording(stage, report, on_commit) as recording,
+        DecodePool(workers, timeout_s, job.decoder) as pool,
+    ):
         decoded = pool.decode(job.tasks(clip_ids), 2 * workers + batch_size, stopped)
         batches = _batches(_timed(decoded, report), batch_size)
         for results in _encoded(Encoder(job.backbones), batches, report):

@@ -13,13 +13,13 @@ from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.extraction.cluster import ray
 from obygaze_features.extraction.deaths import encode_carefully
 from obygaze_features.extraction.decode import DecodedClip, DecodeTask
+from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.encode import encode_batch, gpu_busy_s
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.store import ClipResult
 from obygaze_features.store.provenance import clipped, contrasts
 from obygaze_features.store.sights import LOST, absent_files, host_name
-from obygaze_features.video import decoder_versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ class Decoder:
     The leading process finds every video that it sends here, so a node that does not find one is at fault.
     """
 
-    def __init__(self, timeout_s: float, versions: Mapping[str, Any]) -> None:
-        self.refusal = _refusal(decoder_versions(), versions, "decoder")
-        self.pool = DecodePool(1, timeout_s)
+    def __init__(self, timeout_s: float, decoder: str, record: Mapping[str, Any]) -> None:
+        self.refusal = _refusal(decoder_record(decoder), record, "decoder")
+        self.pool = DecodePool(1, timeout_s, decoder)
 
     def __call__(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         """Turn a row with tasks into rows with a decoded clip each, or the reason why there is none."""

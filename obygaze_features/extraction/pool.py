@@ -1,21 +1,19 @@
-"""Run decode workers in processes that can be killed, with back-pressure."""
+"""Decode clips in worker processes that can be killed, with back-pressure; first done, first given."""
 
-import multiprocessing
-import os
 import tempfile
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Self
-
-from pebble import ProcessExpired, ProcessFuture, ProcessPool
+from typing import Any, Self
 
 from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_clips, pieces
+from obygaze_features.extraction.decoders import PYAV, load_decoder
+from obygaze_features.extraction.slots import Slot, Slots, pack
 from obygaze_features.video import share_in
+from obygaze_features.workers import Event, WorkerPool
 
 ATTEMPTS = 3  # a worker may also die of its machine: only a file that kills three of them is to blame
 POLL_S = 0.2  # how soon a wish to stop is noticed while a long clip is being decoded
@@ -26,28 +24,30 @@ class DecodePool:
 
     A file that crashes the decoder three times in a row has failed, and so has one that holds it beyond the
     time limit, which is not tried again: another clip's time is not spent on it. Neither costs anything else:
-    where several clips were decoded together, each is then tried alone.
+    where several clips were decoded together, those that are left are then tried alone.
 
     Parameters
     ----------
     workers
         How many processes; each decodes with one thread.
     timeout_s
-        The longest that one clip may take.
+        The longest that one clip may take; clips decoded together have the sum.
+    decoder
+        Name of the decoder.
     """
 
-    def __init__(self, workers: int, timeout_s: float) -> None:
+    def __init__(self, workers: int, timeout_s: float, decoder: str = PYAV) -> None:
         self.workers = workers
         self.timeout_s = timeout_s
-        # Not fork: the parent holds zarr's event loop and perhaps a GPU, which do not survive it.
+        self.decoder = decoder
         # What a worker learns of a large file (its packets, its digest) serves the others.
         self._learnt = tempfile.TemporaryDirectory(prefix="obygaze-", ignore_cleanup_errors=True)
-        self._pool = ProcessPool(
-            max_workers=workers,
-            initializer=_begin,
-            initargs=[Path(self._learnt.name)],
-            context=multiprocessing.get_context("spawn"),
+        self._pool = WorkerPool(
+            workers, partial(_decode, decoder=decoder), partial(share_in, Path(self._learnt.name))
         )
+        self._slots = Slots()
+        self._keys = count()
+        self._out: dict[Hashable, _Attempt] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -55,14 +55,16 @@ class DecodePool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._pool.stop()  # type: ignore[no-untyped-call]  # pebble is not typed
-        self._pool.join()
+        self._pool.close()
+        self._slots.close()
         self._learnt.cleanup()
 
     def decode(
         self, tasks: Sequence[DecodeTask], ahead: int, stopped: Callable[[], bool] = lambda: False
     ) -> Iterator[DecodedClip]:
-        """Decode clips, given back in the order of `tasks`.
+        """Decode clips, given back in the order in which they are done.
+
+        The frames of a clip lie in shared memory that is used again once they are forgotten.
 
         Parameters
         ----------
@@ -72,80 +74,78 @@ class DecodePool:
         stopped
             Asked now and then; once true, nothing more is given and the workers are left to be stopped.
         """
-        waiting: deque[_Attempt] = deque()
         queue = iter(pieces(tasks, self.workers))
         while not stopped():
-            while (
-                len(waiting) < self.workers or sum(len(attempt.tasks) for attempt in waiting) < ahead
-            ) and (piece := next(queue, None)) is not None:
-                waiting.append(_Attempt(piece, self._schedule(piece)))
-            if not waiting:
+            while (len(self._out) < self.workers or self._n_out() < ahead) and (
+                piece := next(queue, None)
+            ) is not None:
+                self._put(piece)
+            if not self._out:
                 return
-            decoded = self._result(waiting)
-            if decoded is not None:
-                waiting.popleft()
-                yield from decoded
+            event = self._pool.get(POLL_S)
+            if event is not None:
+                yield from self._take(event)
 
-    def _schedule(self, tasks: Sequence[DecodeTask]) -> ProcessFuture[list[DecodedClip]]:
-        return self._pool.schedule(decode_clips, args=[tasks], timeout=self.timeout_s)
+    def pids(self) -> list[int]:
+        """List the worker processes."""
+        return self._pool.pids()
 
-    def _result(self, waiting: "deque[_Attempt]") -> list[DecodedClip] | None:
-        """Wait a little for the first clips, trying again after a crash: None if they are not there yet."""
-        attempt = waiting[0]
-        try:
-            return attempt.future.result(timeout=POLL_S)
-        except ProcessExpired as expired:
-            if len(attempt.tasks) > 1:
-                self._singly(waiting)
-                return None
-            if attempt.number < ATTEMPTS:
-                attempt.number += 1
-                attempt.future = self._schedule(attempt.tasks)
-                return None
-            how = f"signal {-expired.exitcode}" if expired.exitcode < 0 else f"exit code {expired.exitcode}"
-            reason = f"the decoder crashed on this file {ATTEMPTS} times ({how})"
-        except FutureTimeoutError:
-            if not attempt.future.done():
-                return None
-            if len(attempt.tasks) > 1:
-                self._singly(waiting)
-                return None
+    def _n_out(self) -> int:
+        return sum(len(attempt.left) for attempt in self._out.values())
+
+    def _put(self, tasks: Sequence[DecodeTask], number: int = 1) -> None:
+        key = next(self._keys)
+        slots = [self._slots.take() for _ in tasks]
+        self._out[key] = _Attempt(dict(enumerate(tasks)), slots, number)
+        self._pool.put(
+            key,
+            (tuple(tasks), [slot.number for slot in slots]),
+            self.timeout_s * len(tasks),
+            {slot.number: slot.descriptor for slot in slots},
+        )
+
+    def _take(self, event: Event) -> list[DecodedClip]:
+        """Return the clips that are in an event; try again what a worker died of."""
+        attempt = self._out[event.key]
+        if event.kind == "item":
+            number, parcel = event.value
+            del attempt.left[number]
+            return [self._slots.unpack(attempt.slots[number], parcel)]
+        del self._out[event.key]
+        for number in attempt.left:
+            self._slots.free(attempt.slots[number])
+        left = list(attempt.left.values())
+        if not left:  # every clip was given, even if the worker died after the last
+            return []
+        if event.kind == "done":
+            reason = f"the decoder '{self.decoder}' gave nothing for this clip"
+        elif len(attempt.slots) > 1:
+            for task in left:
+                self._put([task])
+            return []
+        elif event.kind == "late":
             reason = f"decoding took longer than the limit of {self.timeout_s:g} s"
-        return [DecodedClip(attempt.tasks[0].clip_id, "failed", reason)]
-
-    def _singly(self, waiting: "deque[_Attempt]") -> None:
-        """Try the first clips one by one, after a worker failed at all of them together."""
-        tasks = waiting.popleft().tasks
-        waiting.extendleft(_Attempt([task], self._schedule([task])) for task in reversed(tasks))
+        elif attempt.number < ATTEMPTS:
+            self._put(left, attempt.number + 1)
+            return []
+        else:
+            reason = f"the decoder crashed on this file {ATTEMPTS} times ({event.value})"
+        return [DecodedClip(task.clip_id, "failed", reason) for task in left]
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """Clips that a worker is trying to decode, for the `number`-th time."""
+    """Clips that a worker is trying to decode, for the `number`-th time, each with its slot."""
 
-    tasks: list[DecodeTask]
-    future: ProcessFuture[list[DecodedClip]]
+    left: dict[int, DecodeTask]
+    slots: list[Slot]
     number: int = 1
 
 
-def usable_cores() -> int:
-    """Count the cores that this process may use; of a Slurm task no more than were asked for.
-
-    Slurm binds tasks to their cores only where its site has set that up.
-    """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    given = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
-    return min(cores, int(given)) if given.isdecimal() else cores
-
-
-def _begin(learnt: Path) -> None:
-    """Share what is learnt of files, and leave as soon as the extraction is gone, even if it was killed."""
-    share_in(learnt)
-    parent = multiprocessing.parent_process()
-
-    def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+def _decode(
+    work: tuple[Sequence[DecodeTask], Sequence[int]], files: Mapping[int, int], *, decoder: str
+) -> Iterator[tuple[int, Any]]:
+    """Decode clips in a worker, each into its slot."""
+    tasks, slots = work
+    for number, clip in decode_clips(tasks, load_decoder(decoder)):
+        yield number, pack(clip, files[slots[number]])

@@ -1,6 +1,8 @@
-"""Record one run in a stage: commit clips, count them, and write a report."""
+"""Record one run in a stage: commit clips in a thread of its own, count them, and write a report."""
 
 import json
+import queue
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -13,16 +15,21 @@ from obygaze_features.store import ClipResult, Stage
 OnCommit = Callable[[RunReport, list[ClipResult]], None]
 
 
+AHEAD = 2
+"""Batches that wait to be written; an engine that is faster waits for the disk."""
+
+
 class Recording:
     """Everything that an engine writes, through one writer of the stage; used as a context manager.
 
+    Clips are written by a thread, so that the engine goes on meanwhile; at the end all of them are written.
     A run that ends, stopped or not, leaves `reports/NNNN.json` in the stage, NNNN being the number of its
     journal. It is no part of what is sealed: how long it took does not change what the features are.
 
     Parameters
     ----------
     on_commit
-        Called with the report so far and the clips that were just written.
+        Called with the report so far and the clips that were just written, in the thread of the engine.
 
     Attributes
     ----------
@@ -36,6 +43,11 @@ class Recording:
         self._writer = stage.writer()
         self._on_commit = on_commit
         self._started = time.perf_counter()
+        self._waiting: queue.Queue[list[ClipResult] | None] = queue.Queue(AHEAD)
+        self._written: queue.SimpleQueue[tuple[list[ClipResult], float]] = queue.SimpleQueue()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._write, name="writer", daemon=True)
+        self._thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -43,9 +55,14 @@ class Recording:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._waiting.put(None)
+        self._thread.join()
         self._writer.close()
+        if kind is not None:
+            return
+        self._count_written()
         self.report.wall_s = self.elapsed_s()
-        if kind is None and self.report.clips:
+        if self.report.clips:
             folder = self._stage.path / REPORTS
             folder.mkdir(exist_ok=True)
             text = json.dumps(self.report.record(), indent=2) + "\n"
@@ -56,13 +73,38 @@ class Recording:
         return time.perf_counter() - self._started
 
     def commit(self, results: list[ClipResult]) -> None:
-        """Make clips durable and count them."""
-        before = time.perf_counter()
-        self._writer.commit(results)
-        self.report.write_s += time.perf_counter() - before
-        for result in results:
-            setattr(self.report, result.status, getattr(self.report, result.status) + 1)
-            if result.groups:
-                self.report.devices[str(result.source.get("device", "cpu"))] += 1
-        self.report.wall_s = self.elapsed_s()
-        self._on_commit(self.report, results)
+        """Queue clips to be made durable, and count those that are.
+
+        Raises
+        ------
+        StoreError, OSError
+            As `StageWriter.commit`, of these clips or earlier ones.
+        """
+        self._count_written()
+        self._waiting.put(results)
+
+    def _count_written(self) -> None:
+        while not self._written.empty():
+            results, seconds = self._written.get()
+            self.report.write_s += seconds
+            for result in results:
+                setattr(self.report, result.status, getattr(self.report, result.status) + 1)
+                if result.groups:
+                    self.report.devices[str(result.source.get("device", "cpu"))] += 1
+            self.report.wall_s = self.elapsed_s()
+            self._on_commit(self.report, results)
+        if self._error is not None:
+            raise self._error
+
+    def _write(self) -> None:
+        """Write what is queued; after an error, take it off the queue alone, so that nobody waits."""
+        while (results := self._waiting.get()) is not None:
+            if self._error is not None:
+                continue
+            before = time.perf_counter()
+            try:
+                self._writer.commit(results)
+            except BaseException as error:  # noqa: BLE001 - raised again in the engine's thread
+                self._error = error
+            else:
+                self._written.put((results, time.perf_counter() - before))

@@ -22,7 +22,7 @@ class RunReport:
     waited_s, infer_s
         Seconds that the encoders, all together, spent waiting for decoded clips and in the backbones.
     write_s
-        Seconds that the main process spent writing; with the engine `ray` others work meanwhile.
+        Seconds that the writing took, in a thread of its own: others work meanwhile.
     decode_cpu_s
         Processor seconds of all decode workers together.
     n_decoded

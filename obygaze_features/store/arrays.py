@@ -1,13 +1,9 @@
-"""Lay out, write and read arrays: one clip per chunk in a stage, whole chunks and shards in a sealed store.
-
-In a stage the chunks and their metadata are written here, not by zarr: it never forces a file to the disk,
-and its event loop must not run in a process that forks.
-"""
+"""Lay out and read the arrays of a sealed store, in whole chunks and shards; take and check their bytes."""
 
 import math
+import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +14,8 @@ from numpy.typing import NDArray
 from zarr.codecs import BytesCodec, Crc32cCodec, VLenUTF8Codec, ZstdCodec
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import json_bytes
-from obygaze_features.store.format import ARRAYS, TABLE, ZARR_METADATA, block_rows
-from obygaze_features.store.records import GroupSpec
-from obygaze_features.store.store_files import StoreFiles, gone
+from obygaze_features.store.format import ARRAYS, TABLE, block_rows
+from obygaze_features.store.store_files import PIECE, FolderFiles, StoreFiles, gone
 
 _BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 _CRC32C = {"name": "crc32c"}
@@ -96,63 +90,38 @@ def codec_names(metadata: Mapping[str, Any]) -> list[object]:
     return names(metadata["codecs"])
 
 
-def group_metadata(attributes: dict[str, object]) -> bytes:
-    """Write the zarr.json of a group."""
-    return json_bytes({"zarr_format": 3, "node_type": "group", "attributes": attributes})
-
-
-def array_metadata(group: GroupSpec, name: str, n_clips: int) -> bytes:
-    """Write the zarr.json of a staged array: one clip a chunk, unsharded, '.' in the keys of chunks."""
-    fill = ARRAYS[name].fill
-    shape, dtype = group.clip_arrays()[name]
-    return json_bytes(
-        {
-            "zarr_format": 3,
-            "node_type": "array",
-            "shape": [n_clips, *shape],
-            "data_type": dtype.name,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1, *shape]}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
-            "fill_value": "NaN" if isinstance(fill, float) else fill,
-            "codecs": [_BYTES, _CRC32C],
-            "attributes": {},
-            "dimension_names": list(group.dimensions(name)),
-        }
-    )
-
-
-def arrays_metadata(zarr_root: Path, groups: tuple[GroupSpec, ...], n_clips: int) -> dict[Path, bytes]:
-    """Give path -> bytes of the metadata of every staged array, for this number of clips."""
-    return {
-        zarr_root / group.name / name / ZARR_METADATA: array_metadata(group, name, n_clips)
-        for group in groups
-        for name in group.clip_arrays()
-    }
-
-
-def chunk_path(zarr_root: Path, group: str, array: str, row: int) -> Path:
-    """Return where one clip's chunk lies."""
-    return zarr_root / group / array / ".".join(["c", str(row), *["0"] * (len(ARRAYS[array].dims) - 1)])
-
-
-def encode_chunk(data: bytes) -> bytes:
-    """Append the CRC-32C of a row's bytes, as Zarr's crc32c codec does."""
-    return data + crc32c(data).to_bytes(4, "little")
-
-
-def read_row(path: Path) -> bytes | None:
-    """Read a row's bytes back; None if the chunk is missing or its checksum is wrong."""
-    try:
-        chunk = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    data = chunk[:-4]
-    return data if encode_chunk(data) == chunk else None
+def row_view(values: NDArray[Any]) -> memoryview:
+    """Return a row's bytes as they are digested and stored, little-endian, C order; copied only if needed."""
+    plain = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+    return plain.reshape(-1).view(np.uint8).data
 
 
 def row_bytes(values: NDArray[Any]) -> bytes:
     """Return a row's bytes as they are digested and stored: little-endian, C order."""
     return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).tobytes()
+
+
+_PIECE = 1 << 16  # numbers looked at together: they stay in the processor's cache
+
+
+def all_finite(values: NDArray[Any]) -> bool:
+    """Return whether no value is NaN or inf; of float16 by the bits, which is seven times as fast as numpy.
+
+    Examples
+    --------
+    >>> all_finite(np.array([1.0, 65504.0], np.float16)), all_finite(np.array([np.inf], np.float16))
+    (True, False)
+    """
+    if values.dtype.kind != "f":
+        return True
+    if values.dtype.itemsize != 2:
+        return bool(np.isfinite(values).all())
+    bits = np.ascontiguousarray(values).reshape(-1).view(np.uint16)
+    if values.dtype.byteorder == ">":
+        bits = bits.byteswap()
+    return all(
+        int((bits[first : first + _PIECE] & 0x7FFF).max()) < 0x7C00 for first in range(0, len(bits), _PIECE)
+    )
 
 
 # --- reading plain chunks into place
@@ -315,3 +284,88 @@ def _read_chunk(files: StoreFiles, name: str, whole: NDArray[Any]) -> None:
         raise StoreError(
             f"{files.where}/{name}: this chunk is damaged; run: obygaze store verify --full {files.where}"
         )
+
+
+# --- reading rows of shards into place
+# Zarr decodes a shard's rows in tasks of its own and copies them [4.8 MB of tokens: 6.2 ms, here 1.0].
+# ---------------------------------------------------------------------------
+def shard_rows(metadata: Mapping[str, Any]) -> int | None:
+    """Return the clips in a shard of an array that `read_shards` can read; None if it has none, or others."""
+    shape, names = tuple(metadata["shape"]), tuple(metadata.get("dimension_names") or ())
+    data_type = metadata["data_type"]
+    kind = data_type if isinstance(data_type, str) else str(data_type.get("name"))
+    array = next((name for name, known in ARRAYS.items() if known.sharded and known.dims == names), None)
+    if array is None:
+        return None
+    layout = array_layout(array, shape, kind, names)
+    same = all(_without_empty(metadata[key]) == layout[key] for key in ("chunk_grid", "codecs"))
+    return block_rows(array, shape[0]) if same else None
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_empty(item) for key, item in value.items() if item != {}}
+    return [_without_empty(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def read_shards(
+    files: FolderFiles, folder: str, array: zarr.Array[Any], block: int, rows: range
+) -> NDArray[Any]:
+    """Read some rows of an array of floats with so many clips in a shard; rows that are not there are NaN.
+
+    Raises
+    ------
+    StoreError
+        If a shard is missing, or an index or a row has a wrong checksum.
+    """
+    row = array.shape[1:]
+    found = np.empty((len(rows), *row), np.dtype(array.dtype).newbyteorder("<"))
+    room = found.reshape(len(rows), -1).view(np.uint8)
+    for number in range(rows.start // block, -(-rows.stop // block)):
+        name = "/".join([folder, "c", str(number), *["0"] * len(row)])
+        first = max(rows.start, number * block)
+        mine = range(first - number * block, min(rows.stop, (number + 1) * block) - number * block)
+        try:
+            descriptor = os.open(files.path / name, os.O_RDONLY)
+        except FileNotFoundError:
+            raise gone(files, name) from None
+        try:
+            good = _read_shard(descriptor, block, mine, room[first - rows.start :])
+        finally:
+            os.close(descriptor)
+        if not good:
+            raise StoreError(
+                f"{files.where}/{name}: this chunk is damaged; run: obygaze store verify --full {files.where}"
+            )
+    return found
+
+
+_ABSENT = 2**64 - 1
+
+
+def _read_shard(descriptor: int, block: int, rows: range, room: NDArray[np.uint8]) -> bool:
+    """Fill room [n, bytes] with rows of an open shard; return whether all checksums are right."""
+    size = room.shape[1]
+    index_bytes = 16 * block
+    start = os.fstat(descriptor).st_size - index_bytes - 4
+    data = os.pread(descriptor, index_bytes + 4, start) if start >= 0 else b""
+    if len(data) != index_bytes + 4 or crc32c(data[:-4]).to_bytes(4, "little") != data[-4:]:
+        return False
+    index = np.frombuffer(data[:-4], "<u8").reshape(block, 2).tolist()
+    for place, row in enumerate(rows):
+        offset, length = index[row]
+        if offset == _ABSENT and length == _ABSENT:
+            room[place] = 0xFF  # every float of which all bits are set is NaN
+            continue
+        if length != size + 4 or offset + length > start:
+            return False
+        checksum = 0
+        view = room[place].data
+        for first in range(0, size, PIECE):
+            part = view[first : first + PIECE]
+            if os.preadv(descriptor, [part], offset + first) != len(part):
+                return False
+            checksum = crc32c(part, checksum)
+        if os.pread(descriptor, 4, offset + size) != checksum.to_bytes(4, "little"):
+            return False
+    return True

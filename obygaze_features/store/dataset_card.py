@@ -132,6 +132,11 @@ def _front_matter(facts: Facts) -> list[str]:
     ]
 
 
+def _decoder(decoder: Mapping[str, Any]) -> str:
+    pyav = f"PyAV {_known(decoder['av'])}"
+    return f"{decoder['name']} ({decoder.get('package', 'unknown')}), {pyav}" if "name" in decoder else pyav
+
+
 def _origin(provenance: Mapping[str, Any]) -> list[str]:
     hub, sampling, decoder, compute = (provenance[name] for name in ("hub", "sampling", "decoder", "compute"))
     lines = []
@@ -147,7 +152,7 @@ def _origin(provenance: Mapping[str, Any]) -> list[str]:
         how_many = "" if sampling["n"] is None else f", {sampling['n']} frames a clip"
         lines += [
             f"Frames: {_known(sampling['policy'])}{how_many}",
-            f"Decoded by PyAV {_known(decoder['av'])} (FFmpeg {_known(decoder['ffmpeg'])})",
+            f"Decoded by {_decoder(decoder)} (FFmpeg {_known(decoder['ffmpeg'])})",
         ]
     lines += [
         f"Computed in {_known(compute['dtype'])} on {_known(compute['device'])}",

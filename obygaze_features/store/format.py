@@ -23,11 +23,18 @@ PULLING_SUFFIX: Final = ".pulling"
 MERGING_SUFFIX: Final = ".merging"
 IMPORTING_SUFFIX: Final = ".importing"
 
+LAYOUT: Final = 2
+"""How a stage lies on the disk; stages of another layout are refused."""
+STAGE: Final = "stage.json"
+"""In a stage: its layout, groups, corpus, and the store that it grows, if any."""
 PLAN: Final = "plan.jsonl"
-STAGE_ZARR: Final = "stage.zarr"
 JOURNALS: Final = "journal"
-PARTIALS: Final = "partial"
-"""Folder of unfinished chunks, one folder below it a writer."""
+ROWS: Final = "rows"
+"""Folder of the rows, one folder below it a writer, one file an array."""
+CONSUMED: Final = "consumed"
+"""In a stage whose rows are being freed by `seal --consume`."""
+PARTS: Final = "parts.jsonl"
+"""In `NAME.building`: which chunks and shards are sealed already."""
 
 COMMIT_GROUP: Final = 16
 """Clips a commit makes durable together: one round of fsync for all of them."""

@@ -1,16 +1,39 @@
-"""Read and write the journals of a stage: finished clips and the digests of their bytes.
+"""Read the journals of a stage: finished clips, where their rows are, and the digests of their bytes.
 
 A clip is done if a valid line says so, and by nothing else: the line is written after the bytes are on the
 disk. Every writer has its own file. No order between files is assumed and no clock is read: `attempt` counts.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
-from obygaze_features.io import read_lines
+import msgspec
+
+from obygaze_features.io import checked_entry
 from obygaze_features.store.format import DONE
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What damaged or hostile JSON raises."""
+
+SHA256_HEX, CRC32C_HEX = 64, 8
+
+
+class _Line(msgspec.Struct):
+    row: int
+    id: str
+    status: Literal["ok", "partial", "failed", "missing"]
+    reason: str
+    attempt: int
+    slot: int
+    sha256: str
+    crc32c: str
+    source: dict[str, int | float | str]
+
+
+_DECODER = msgspec.json.Decoder(_Line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +45,14 @@ class JournalEntry:
     status
         ok, partial or failed; `missing` annuls every line of this clip with the same or a lower attempt.
     attempt
-        1 for the first try at this clip.
-    digests
-        `group/array` -> SHA-256 of the bytes of this clip's row (little-endian, C order, no checksum).
+        1 for the first try at this clip; 0 if its rows are those of the store that the stage grows.
+    writer, slot
+        Whose files hold the clip's rows, and the position in each of them; -1 of a clip without features.
+    names
+        The stage's arrays, `group/array`, in the order of the next two.
+    sha256, crc32c
+        SHA-256 (64 hexadecimal digits each) and CRC-32C (8 each) of the bytes of this clip's rows
+        (little-endian, C order), one after the other; empty without features.
     """
 
     row: int
@@ -32,8 +60,27 @@ class JournalEntry:
     status: str
     reason: str = ""
     attempt: int = 1
-    digests: Mapping[str, str] = field(default_factory=dict)
     source: Mapping[str, object] = field(default_factory=dict)
+    writer: str = ""
+    slot: int = -1
+    names: tuple[str, ...] = ()
+    sha256: str = ""
+    crc32c: str = ""
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """`group/array` -> SHA-256 of the bytes of this clip's row."""
+        if not self.sha256:
+            return {}
+        return {name: self.sha256_of(position) for position, name in enumerate(self.names)}
+
+    def sha256_of(self, position: int) -> str:
+        """Return the digest of the row of the array at this position of `names`."""
+        return self.sha256[SHA256_HEX * position : SHA256_HEX * (position + 1)]
+
+    def crc32c_of(self, position: int) -> int:
+        """Return the checksum of the row of the array at this position of `names`."""
+        return int(self.crc32c[CRC32C_HEX * position : CRC32C_HEX * (position + 1)], 16)
 
     def record(self) -> dict[str, object]:
         """Return the entry as the journal writes it."""
@@ -43,47 +90,104 @@ class JournalEntry:
             "status": self.status,
             "reason": self.reason,
             "attempt": self.attempt,
-            "sha256": dict(self.digests),
+            "slot": self.slot,
+            "sha256": self.sha256,
+            "crc32c": self.crc32c,
             "source": dict(self.source),
         }
 
 
-def entry_of(record: Mapping[str, object]) -> JournalEntry | None:
-    """Read an entry; None if it is not one."""
-    match record:
-        case {
-            "row": int(row),
-            "id": str(clip_id),
-            "status": "ok" | "partial" | "failed" | "missing" as status,
-            "reason": str(reason),
-            "attempt": int(attempt),
-            "sha256": dict(digests),
-            "source": dict(source),
-        }:
-            return JournalEntry(row, clip_id, status, reason, attempt, digests, source)
-    return None
+def read_entry(line: bytes, names: tuple[str, ...], writer: str) -> JournalEntry | None:
+    """Read a line of a writer's journal, without its line break; None if it is damaged."""
+    text = checked_entry(line)
+    if text is None:
+        return None
+    try:
+        said = _DECODER.decode(text)
+    except UNREADABLE:
+        return None
+    n_arrays = len(names) if said.status in DONE else 0
+    if len(said.sha256) != SHA256_HEX * n_arrays or len(said.crc32c) != CRC32C_HEX * n_arrays:
+        return None
+    if (said.slot >= 0) != (n_arrays > 0) or not _is_hex(said.sha256 + said.crc32c):
+        return None
+    where = (writer, said.slot, names, said.sha256, said.crc32c)
+    return JournalEntry(said.row, said.id, said.status, said.reason, said.attempt, said.source, *where)
 
 
-def read_journals(folder: Path) -> tuple[list[JournalEntry], list[str]]:
-    """Read every journal of a stage.
+def _is_hex(digits: str) -> bool:
+    return digits.isascii() and not digits.strip("0123456789abcdef")
 
-    Returns
-    -------
-    tuple
-        All entries, and the damaged lines in words. A torn last line is no damage: its writer was killed.
+
+@dataclass(slots=True)
+class _Read:
+    """What was read of one journal."""
+
+    end: int = 0  # of the last whole line
+    lines: int = 0
+    seen: tuple[int, int] = (-1, -1)  # size and time of modification
+    entries: list[JournalEntry] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+    torn: JournalEntry | None = None  # a last line that only lacks its line break
+
+
+class Journals:
+    """All journals of a stage; each byte is read once, however often they are asked.
+
+    Parameters
+    ----------
+    folder
+        Where they are.
+    names
+        The stage's arrays, in the order of a line's digests.
     """
-    entries: list[JournalEntry] = []
-    damage: list[str] = []
-    for path in sorted(folder.glob("*.jsonl")):
-        for number, record in read_lines(path):
-            entry = entry_of(record) if record is not None else None
+
+    def __init__(self, folder: Path, names: tuple[str, ...]) -> None:
+        self._folder, self._names = folder, names
+        self._read: dict[str, _Read] = {}
+        self.version = 0
+        """Rises whenever something new was read."""
+
+    def refresh(self) -> None:
+        """Read what is new."""
+        for path in sorted(self._folder.glob("*.jsonl")):
+            stat = path.stat()
+            read = self._read.setdefault(path.name, _Read())
+            seen = (stat.st_size, stat.st_mtime_ns)
+            if seen == read.seen:
+                continue
+            if stat.st_size <= read.seen[0]:  # no longer what was read: only somebody's hand does that
+                read = self._read[path.name] = _Read()
+            self._follow(path, read)
+            read.seen = seen
+            self.version += 1
+
+    def _follow(self, path: Path, read: _Read) -> None:
+        with path.open("rb") as file:
+            file.seek(read.end)
+            *lines, last = file.read().split(b"\n")
+        for line in lines:
+            read.lines += 1
+            read.end += len(line) + 1
+            entry = read_entry(line, self._names, path.stem)
             if entry is None:
-                damage.append(
-                    f"{path}, line {number}: damaged and ignored; the clip it told of will be done again"
+                read.damage.append(
+                    f"{path}, line {read.lines}: damaged and ignored; the clip it told of will be done again"
                 )
             else:
-                entries.append(entry)
-    return entries, damage
+                read.entries.append(entry)
+        read.torn = read_entry(last, self._names, path.stem)
+
+    def entries(self) -> Iterator[JournalEntry]:
+        """Yield the entries read so far, journal by journal; a torn last line was never written."""
+        for _, read in sorted(self._read.items()):
+            yield from read.entries
+            if read.torn is not None:
+                yield read.torn
+
+    def damage(self) -> list[str]:
+        """Describe the damaged lines read so far."""
+        return [line for _, read in sorted(self._read.items()) for line in read.damage]
 
 
 def settle(entries: Iterable[JournalEntry]) -> dict[int, list[JournalEntry]]:
@@ -96,13 +200,14 @@ def settle(entries: Iterable[JournalEntry]) -> dict[int, list[JournalEntry]]:
         by_row[entry.row].append(entry)
     settled = {}
     for row, lines in by_row.items():
-        annulled = max((line.attempt for line in lines if line.status == "missing"), default=0)
-        live = [line for line in lines if line.attempt > annulled]
-        if live:
+        live = lines
+        if len(lines) > 1 or lines[0].status == "missing":
+            annulled = max((line.attempt for line in lines if line.status == "missing"), default=-1)
+            live = [line for line in lines if line.attempt > annulled]
             rank = {"ok": 0, "partial": 1, "failed": 2}
-            settled[row] = sorted(
-                live, key=lambda e: (rank[e.status], -e.attempt, e.reason, sorted(e.digests.items()))
-            )
+            live.sort(key=lambda e: (rank[e.status], -e.attempt, e.reason, e.sha256, e.writer))
+        if live:
+            settled[row] = live
     return settled
 
 

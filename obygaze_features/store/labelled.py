@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-CLIP_COLUMNS = ("clip", "movie", "start_s", "end_s")
-"""Columns before the labels and features of a table."""
-
 NOT_IN_MANIFEST = "not in the manifest"
 NO_XARRAY = "to_xarray needs xarray: pip install xarray"
 

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import alone_in, sha256_of
@@ -19,7 +19,7 @@ from obygaze_features.store.format import (
     Status,
 )
 from obygaze_features.store.group import Group, rows_of
-from obygaze_features.store.journal import is_done
+from obygaze_features.store.growth import array_specs, joined
 from obygaze_features.store.provenance import (
     FILLED_IN,
     NOT_NUMERICS,
@@ -28,7 +28,6 @@ from obygaze_features.store.provenance import (
     validate_licence,
 )
 from obygaze_features.store.records import (
-    ArraySpec,
     ClipFeatures,
     ClipResult,
     GroupSpec,
@@ -199,14 +198,14 @@ def _apart(a: StoredClip, b: StoredClip) -> str:
 
 def _group_spec(groups: Sequence[Group]) -> GroupSpec:
     first = groups[0]
-    specs = _array_specs(first)
+    specs = array_specs(first)
     for group in groups[1:]:
         if fields := same_numerics(first.provenance, group.provenance):
             raise StoreError(
                 f"features of {first.name}: provenance differs in {', '.join(fields)}: "
                 "such features must not be mixed"
             )
-        if _array_specs(group) != specs or group.n_frames != first.n_frames:
+        if array_specs(group) != specs or group.n_frames != first.n_frames:
             raise StoreError(
                 f"features of {first.name}: the shapes of their arrays differ; "
                 "compare them: obygaze store diff"
@@ -214,21 +213,8 @@ def _group_spec(groups: Sequence[Group]) -> GroupSpec:
     provenance = {name: value for name, value in first.provenance.items() if name not in FILLED_IN}
     for field in NOT_NUMERICS:
         if field in provenance:
-            provenance[field] = _joined(field, [group.provenance.get(field) for group in groups])
+            provenance[field] = joined(field, [group.provenance.get(field) for group in groups])
     return GroupSpec(first.name, specs, first.n_frames, provenance)
-
-
-def _array_specs(group: Group) -> tuple[ArraySpec, ...]:
-    return tuple(ArraySpec(name, group.shape(name)[1:], group.dtype(name).name) for name in group.arrays)
-
-
-def _joined(field: str, values: list[Any]) -> object:
-    """Give one value for a field that may differ: texts are joined, what has no sum becomes unknown."""
-    if not any(differences(values[0], value) for value in values):
-        return values[0]
-    texts = sorted({value for value in values if isinstance(value, str) and value})
-    joint = {"licence": " AND ", "citation": "; ", "contact": "; "}.get(field)
-    return None if joint is None else joint.join(texts)
 
 
 def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
@@ -285,55 +271,3 @@ def _results(store: Store, rows: Sequence[int]) -> Iterator[ClipResult]:
             }
         # What is missing is not copied.
         yield ClipResult(clip.clip_id, cast("Status", clip.status), clip.reason, clip.source, features)
-
-
-def check_growth(parent: Store, stage: Stage, version: str) -> str:
-    """Check that sealing a stage as this version continues a store; return the store's fingerprint.
-
-    Raises
-    ------
-    StoreError
-        If the version is not higher than the parent's, a clip of the parent is gone, or a row of it would
-        change although the major version does not.
-    """
-    numbers, before = _numbers(version), _numbers(parent.version)
-    if numbers <= before:
-        raise StoreError(
-            f"{parent.where}: version {version} does not follow {parent.version}; choose a higher one"
-        )
-    if gone := [clip.clip_id for clip in parent.clips if clip.clip_id not in stage.rows]:
-        raise StoreError(f"{stage.path}: clip {gone[0]} of {parent.where} is not planned: it is no parent")
-    if numbers[0] == before[0]:
-        _check_rows(parent, stage)
-    return parent.fingerprint
-
-
-def _check_rows(parent: Store, stage: Stage) -> None:
-    found = stage.status()
-    for clip in parent.clips:
-        if stage.clips[stage.rows[clip.clip_id]].text != clip.text:
-            raise StoreError(
-                f"{stage.path}: the text of {clip.clip_id} is not what it is in {parent.where}; "
-                "only another major version may change it"
-            )
-        if clip.status not in DONE:
-            continue
-        entry = found.get(clip.clip_id)
-        if entry is None or not is_done(entry):
-            raise StoreError(
-                f"{stage.path}: clip {clip.clip_id} has features in {parent.where} and none here; "
-                "only another major version may take them away"
-            )
-        for name, digest in clip.digests.items():
-            if entry.digests.get(name) != digest:
-                raise StoreError(
-                    f"{stage.path}: clip {clip.clip_id}, array {name} is not what it is in {parent.where}; "
-                    "only another major version may change a row"
-                )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    try:
-        return tuple(map(int, version.split(".")))
-    except ValueError:
-        raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0") from None

@@ -18,6 +18,7 @@ from obygaze_features.io import (
     locked,
     naming,
     read_lines,
+    require_locks,
     sync,
 )
 from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
@@ -141,12 +142,13 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
         )
     sizes = {name: files.size(name) for name in names}
     partial = out.with_name(out.name + PARTIAL_SUFFIX)
+    require_locks(partial)
     with naming(partial), os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
         try:
-            ours = hold(file.fileno(), wait=False)
-        except StoreError as error:
+            ours = hold(file.fileno(), partial, wait=False)
+        except StoreError:
             partial.unlink()
-            raise StoreError(f"{out}: {error}") from None
+            raise
         if not ours:
             raise StoreError(f"{partial}: another process is packing this store")
         # The other may have finished since: what was opened and locked is then its zip, under its final name.
@@ -282,6 +284,7 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = No
     """Upload the files that bucket and journal do not both have, the list of digests last."""
     digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
     journal = journal_path(source, url)
+    require_locks(journal)
     journal.touch()
     with locked(journal, wait=False) as ours, journal.open("ab") as notes:
         if not ours:

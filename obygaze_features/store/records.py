@@ -5,7 +5,6 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -270,19 +269,14 @@ def _cell(value: object) -> str:
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)
 
 
-def read_clips_csv(path: Path) -> tuple[StoredClip, ...]:
-    """Read the table.
+def parse_clips_csv(data: bytes, where: str) -> tuple[StoredClip, ...]:
+    """Read the table from its bytes; `where` is what messages call it.
 
     Raises
     ------
     StoreError
         Naming the line, if it is not such a table.
     """
-    return parse_clips_csv(path.read_bytes(), str(path))
-
-
-def parse_clips_csv(data: bytes, where: str) -> tuple[StoredClip, ...]:
-    """Read the table from its bytes; `where` is what messages call it."""
     clips: list[StoredClip] = []
     try:
         text = data.decode()

@@ -1,78 +1,98 @@
 """Seal a stage as an immutable store; the same clips always give the same bytes."""
 
+import os
 import re
 import shutil
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import zarr
-from numpy.typing import NDArray
 from zarr.storage import LocalStore
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import alone_in, empty, sha256_of, sync, sync_tree
+from obygaze_features.io import alone_in, sha256_of, sync, sync_tree, usable_cores, write_whole
 from obygaze_features.schema import Hex64, expected, fits
-from obygaze_features.store.arrays import chunk_path, create_array, read_row
+from obygaze_features.store.arrays import create_array
 from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
 from obygaze_features.store.format import (
-    ARRAYS,
     ATTRIBUTE,
     BAGIT,
     BUILDING_SUFFIX,
+    CONSUMED,
     CROISSANT,
     FEATURES,
+    PARTS,
     PROVENANCE,
-    STAGE_ZARR,
     STAGING_SUFFIX,
     STATUSES,
     TABLE,
-    block_rows,
     spec_version,
 )
 from obygaze_features.store.journal import JournalEntry, is_done
+from obygaze_features.store.parts import (
+    Inheritance,
+    Part,
+    PartsFile,
+    PartWriter,
+    StoredArray,
+    part_rows,
+    stored_arrays,
+    workers_at_once,
+)
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.records import GroupSpec, StoredClip, clips_csv_bytes, one_line
+from obygaze_features.store.rows import Consumption, may_punch
 from obygaze_features.store.sights import refuse_holes
 from obygaze_features.store.stage import Stage, read_stage
-from obygaze_features.store.stage_files import stored_arrays
+from obygaze_features.store.stage_files import parent_clips
+from obygaze_features.store.stage_files import stored_arrays as arrays_of
 from obygaze_features.store.store_files import write_bag
 
 Progress = Callable[[int, int], None]
 VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
+STORE = "store"
+"""In `NAME.building`: the store that is being built."""
 
 
 @dataclass
 class _SettledRows:
-    """The valid journal line of every row, determined from the bytes as they are read."""
+    """The journal lines of every row that may be sealed, the best first; those whose bytes are gone leave."""
 
     stage: Stage
     order: list[int]
     lines: dict[int, list[JournalEntry]]
     lost: dict[int, str] = field(default_factory=dict)
 
-    def has_features(self, row: int) -> bool:
-        return row in self.lines and is_done(self.lines[row][0])
+    def line(self, position: int) -> JournalEntry | None:
+        """Return the line with the features of the clip at a position of the sealed store."""
+        line = self.lines.get(self.order[position], [None])[0]
+        return line if line is not None and is_done(line) else None
 
-    def read(self, group: str, array: str, row: int) -> bytes | None:
-        """Read a row's bytes and keep the lines that agree with them; None if no line does."""
-        path = chunk_path(self.stage.path / STAGE_ZARR, group, array, row)
-        data = read_row(path)
-        found = None if data is None else sha256_of(data)
-        agreeing = [
-            line
-            for line in self.lines[row]
-            if line.digests.get(f"{group}/{array}") == found and found is not None
-        ]
-        if not agreeing:
-            self.lost.setdefault(row, f"{group}/{array}")
-            return None
-        self.lines[row] = agreeing
-        return data
+    def of(self, part: Part) -> list[JournalEntry | None]:
+        """Return the lines of a part's rows."""
+        return [self.line(position) for position in part.rows]
+
+    def drop(self, position: int, name: str) -> None:
+        """Leave out the best line of a row, whose bytes are not what it says."""
+        row = self.order[position]
+        gone, *others = self.lines[row]
+        if not gone.writer:
+            raise StoreError(
+                f"clip {gone.clip_id}, array {name}: not what the store that this stage grows has a digest "
+                f"of; run: obygaze store verify --full {self.stage.grows and self.stage.grows.path}"
+            )
+        if any(is_done(line) for line in others):
+            self.lines[row] = others
+        else:
+            self.lost.setdefault(row, name)
 
     def clip(self, row: int) -> StoredClip:
         plan = self.stage.clips[row]
@@ -95,12 +115,15 @@ def seal(
     max_failed: int | None = None,
     parent: str | None = None,
     merged_with: Sequence[str] = (),
+    consume: bool = False,
+    workers: int | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Seal a stage into the folder `DESTINATION-VERSION` and return its path; the stage stays.
 
     Rows are sorted by clip id. Every row's bytes are checked against the journal on the way. The store is
-    built under another name, flushed to disk and renamed, so a partial one is never visible.
+    built in `DESTINATION.building`, flushed to disk and renamed, so a partial one is never visible. A sealing
+    that was killed, or stopped by an error, goes on where it was when it is started again.
 
     Parameters
     ----------
@@ -113,9 +136,13 @@ def seal(
     max_failed
         The most clips that may have failed; None is any number.
     parent
-        Fingerprint of the store that this one grew from.
+        Fingerprint of the store that this one grew from; None is that which the stage grows, if any.
     merged_with
         Fingerprints of the stores whose clips were added to the parent's.
+    consume
+        Free the rows of the stage as they are sealed, and remove it at the end: at no time do both take room.
+    workers
+        Parts that are written at a time; None is one a usable core. No byte depends on it.
     progress
         Called with (rows written, rows in all).
 
@@ -123,16 +150,21 @@ def seal(
     ------
     StoreError
         If clips are missing, too many have failed, a machine finds videos for want of which clips failed, the
-        destination exists, or bytes differ from what the journal says; these clips
+        destination exists, the disk is too small, or bytes differ from what the journal says; these clips
         are then marked missing, so that extracting again mends them.
     """
     destination = Path(destination)
+    building = destination.with_name(destination.name + BUILDING_SUFFIX)
+    if consume and _finish(building, versioned(destination, version)):
+        return versioned(destination, version)
     final = final_path(destination, version)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
+    if parent is None and stage.grows is not None:
+        parent = stage.grows.fingerprint
     if parent is not None and not fits(parent, Hex64):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
     about: dict[str, object] = {
-        "spec_version": spec_version(stored_arrays(stage.clips, stage.groups)),
+        "spec_version": spec_version(arrays_of(stage.clips, stage.groups)),
         "licence": validate_licence(licence),
         "citation": one_line(citation, "citation"),
         "corpus": stage.corpus,
@@ -142,19 +174,48 @@ def seal(
     settled = _settled_rows(stage, allow_missing=allow_missing, max_failed=max_failed)
     if devices := _devices(settled):
         about["devices"] = devices
-    building = destination.with_name(destination.name + BUILDING_SUFFIX)
+    if consume and (n_writers := stage.n_writers()):
+        raise StoreError(f"{stage.path}: {n_writers} process(es) write to it now; wait, or stop them")
+    _refuse_other_place(stage, building)
     with alone_in(building, "sealing here"):
         _refuse_existing(final)
+        root = building / STORE
+        done = PartsFile(building / PARTS)
         try:
-            empty(building)
-            _build(building, settled, about, version, progress or (lambda _done, _total: None))
-            sync_tree(building)
-            building.rename(final)
-        except BaseException:
-            shutil.rmtree(building, ignore_errors=True)
-            raise
+            _seal_parts(root, settled, done, progress or (lambda *_: None), workers, consume=consume)
+        finally:
+            done.close()
+        files = {part.file: part.sha256 for part in done.known.values() if (root / part.file).is_file()}
+        _write_rest(root, settled, about, version, files)
+        sync_tree(root)
+        root.rename(final)
         sync(final.parent)
+        if consume:
+            stage.path.rename(building / stage.path.name)
+        shutil.rmtree(building)
     return final
+
+
+def _finish(building: Path, final: Path) -> bool:
+    """Clear away what a killed sealing left after its end; return whether it was one that consumes."""
+    if not final.exists() or not building.is_dir() or (building / STORE).exists():
+        return False
+    stage = final.with_name(building.name.removesuffix(BUILDING_SUFFIX) + STAGING_SUFFIX)
+    consumed = (stage / CONSUMED).is_file() or any(building.glob(f"*/{CONSUMED}"))
+    if consumed and stage.is_dir():
+        stage.rename(building / stage.name)
+    shutil.rmtree(building)
+    return consumed
+
+
+def _refuse_other_place(stage: Stage, building: Path) -> None:
+    """Refuse to seal a stage whose rows are partly in another folder already."""
+    with suppress(FileNotFoundError):
+        place = (stage.path / CONSUMED).read_text(encoding="utf-8").strip()
+        if place != str(building.resolve()):
+            raise StoreError(
+                f"{stage.path}: part of it is in {place} already (--consume); finish that sealing first"
+            )
 
 
 def final_path(destination: Path, version: str) -> Path:
@@ -228,43 +289,150 @@ def _devices(settled: _SettledRows) -> dict[str, int]:
     return dict(sorted(Counter(str(name) for name in named if name is not None).items()))
 
 
-def _build(
-    building: Path, settled: _SettledRows, about: dict[str, object], version: str, progress: Progress
+def _seal_parts(
+    root: Path,
+    settled: _SettledRows,
+    done: PartsFile,
+    progress: Progress,
+    workers: int | None,
+    *,
+    consume: bool,
 ) -> None:
+    """Write every chunk and shard that is not there yet, several at a time."""
+    stage = settled.stage
+    arrays = stored_arrays(stage.groups, stage.names, len(settled.order))
+    parts = [part for array in arrays for part in array.parts()]
+    _sweep(root, {part.file for part in parts}, done)
+    for part in parts:
+        (root / part.file).parent.mkdir(parents=True, exist_ok=True)
+    sync_tree(root)  # so that a part is durable with its own folder
+    inheritance = None
+    if stage.grows is not None:
+        inheritance = Inheritance(Path(stage.grows.path), parent_clips(stage.grows))
+    writer = PartWriter(root, stage.path, done, inheritance)
+    workers = workers or usable_cores()
+    if consume:
+        workers = workers_at_once(parts, workers)
+    todo = [part for part in parts if _is_to_do(part, settled, done)]
+    _refuse_small_disk(root, stage.path, todo, workers, consume=consume)
+    consumption = _consumption(settled, arrays, root.parent) if consume else None
+    total = sum(len(part.rows) for part in parts)
+    counted, lock = 0, Lock()
+
+    def work(part: Part) -> tuple[Part, list[int]]:
+        nonlocal counted
+        lines = settled.of(part)
+        bad = writer.write(part, lines)
+        if not bad and consumption is not None:
+            consumption.free(part.array.name, [line for line in lines if line is not None])
+        with lock:
+            counted += len(part.rows)
+            progress(min(counted, total), total)
+        return part, bad
+
+    while True:  # again only for clips of which a second writer has other bytes
+        found = _side_by_side(work, parts, workers)
+        bad = {part.rows[index]: part.array.name for part, some in found for index in some}
+        for position, name in sorted(bad.items()):
+            settled.drop(position, name)
+        if settled.lost:
+            _annul(settled)
+        if not bad:
+            return
+
+
+def _consumption(settled: _SettledRows, arrays: Sequence[StoredArray], building: Path) -> Consumption:
+    """Mark a stage as one whose rows are being freed, durably, before any is."""
+    stage = settled.stage.path
+    if not (stage / CONSUMED).exists():
+        write_whole(stage / CONSUMED, f"{building.resolve()}\n")
+    lines = [line for some in settled.lines.values() for line in some]
+    return Consumption(stage, {array.name: array.row_bytes for array in arrays}, lines)
+
+
+def _side_by_side(
+    work: Callable[[Part], tuple[Part, list[int]]], parts: Sequence[Part], workers: int
+) -> list[tuple[Part, list[int]]]:
+    """Do all parts in threads, which most of the work lets run side by side; the first error ends it."""
+    with ThreadPoolExecutor(workers) as threads:
+        futures = [threads.submit(work, part) for part in parts]
+        try:
+            finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in finished:
+                future.result()
+        finally:
+            threads.shutdown(wait=True, cancel_futures=True)
+    return [future.result() for future in futures]
+
+
+def _is_to_do(part: Part, settled: _SettledRows, done: PartsFile) -> bool:
+    before = done.known.get(part.file)
+    return before is None or before.rows != part_rows(part, settled.of(part))
+
+
+def _sweep(root: Path, files: set[str], done: PartsFile) -> None:
+    """Remove everything from a store that is being built but the parts that are whole."""
+    for folder, _, names in os.walk(root, topdown=False):
+        for name in names:
+            path = Path(folder, name)
+            relative = path.relative_to(root).as_posix()
+            if relative not in files or relative not in done.known:
+                path.unlink()
+    there = {file for file, part in done.known.items() if _size(root / file) == part.size}
+    done.known = {file: part for file, part in done.known.items() if file in files & there}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
+
+
+def _refuse_small_disk(root: Path, stage: Path, todo: Sequence[Part], workers: int, *, consume: bool) -> None:
+    """Refuse to begin what the disk has no room for."""
+    needed = sum(part.size for part in todo)
+    if consume and may_punch(stage):
+        needed = sum(sorted((part.size for part in todo), reverse=True)[:workers])
+    disk = os.statvfs(root)
+    free = disk.f_bavail * disk.f_frsize
+    if disk.f_blocks and free < needed:
+        remedy = "make room" if consume else "make room, or seal with --consume, which frees the stage"
+        raise StoreError(
+            f"{root.parent}: sealing needs {needed / 1e9:.3g} GB more, "
+            f"and {free / 1e9:.3g} GB are free; {remedy}"
+        )
+
+
+def _write_rest(
+    root: Path, settled: _SettledRows, about: dict[str, object], version: str, parts: Mapping[str, str]
+) -> None:
+    """Write everything of a store but its chunks and shards: metadata, ids, table, card, and the bag."""
     groups = settled.stage.groups
-    (building / FEATURES).mkdir(parents=True)
-    root = zarr.create_group(LocalStore(building / FEATURES), zarr_format=3, attributes={ATTRIBUTE: about})
-    total = len(settled.order) * sum(len(group.clip_arrays()) for group in groups)
-    done = 0
+    n_clips = len(settled.order)
+    node = zarr.create_group(LocalStore(root / FEATURES), zarr_format=3, attributes={ATTRIBUTE: about})
+    clips = [settled.clip(row) for row in settled.order]
     for group in groups:
-        node = root.create_group(
+        below = node.create_group(
             group.name, attributes={PROVENANCE: _provenance(group, settled.stage.corpus)}
         )
         for name, (shape, dtype) in group.clip_arrays().items():
-            array = create_array(node, name, (len(settled.order), *shape), dtype.name, group.dimensions(name))
-            for start, block in _blocks(settled, group.name, name, shape, dtype):
-                array[start : start + len(block)] = block
-                done += len(block)
-                progress(done, total)
-    if settled.lost:
-        _annul(settled)
-    clips = [settled.clip(row) for row in settled.order]
-    for group in groups:
-        _write_ids(root[group.name], clips)
-        _consolidate(building, group.name)
-    _consolidate(building, None)
+            create_array(below, name, (n_clips, *shape), dtype.name, group.dimensions(name))
+        _write_ids(below, clips)
+        _consolidate(root, group.name)
+    _consolidate(root, None)
     names = [f"{group.name}/{array}" for group in groups for array in group.clip_arrays()]
-    (building / TABLE).write_bytes(clips_csv_bytes(clips, names))
+    (root / TABLE).write_bytes(clips_csv_bytes(clips, names))
     counts = Counter(clip.status for clip in clips)
     told = [(group.name, group.provenance, _describe(group)) for group in groups]
     facts = Facts(about, {status: counts[status] for status in STATUSES}, told)
-    table = (building / TABLE).read_bytes()
-    (building / CROISSANT).write_bytes(croissant(facts, version, sha256_of(table), len(table)))
+    table = (root / TABLE).read_bytes()
+    (root / CROISSANT).write_bytes(croissant(facts, version, sha256_of(table), len(table)))
     info = {
         "External-Description": f"obygaze feature store, format {about['spec_version']}",
         "Store-Version": version,
     }
-    write_bag(building, info, readme(facts))
+    write_bag(root, info, readme(facts), parts)
 
 
 def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object]:
@@ -274,21 +442,6 @@ def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object
 
 def _describe(group: GroupSpec) -> list[str]:
     return [describe(spec.name, spec.dtype, spec.shape, group.dimensions(spec.name)) for spec in group.arrays]
-
-
-def _blocks(
-    settled: _SettledRows, group: str, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield (first row, whole block) of one array; rows without features hold the fill value."""
-    size = block_rows(name, len(settled.order))
-    for start in range(0, len(settled.order), size):
-        rows = settled.order[start : start + size]
-        block = np.full((len(rows), *shape), ARRAYS[name].fill, dtype)
-        for position, row in enumerate(rows):
-            data = settled.read(group, name, row) if settled.has_features(row) else None
-            if data is not None:
-                block[position] = np.frombuffer(data, dtype).reshape(shape)
-        yield start, block
 
 
 def _annul(settled: _SettledRows) -> None:

@@ -64,13 +64,15 @@ class Sight:
     absent: frozenset[int]
 
     @classmethod
-    def take(cls, stage: Stage, videos: Mapping[str, Path | None]) -> Self:
+    def take(cls, stage: Stage, videos: Mapping[str, Path | None], *, working: bool = True) -> Self:
         """Look for the videos of all clips and leave the result in the stage for other machines.
 
         Parameters
         ----------
         videos
             Clip id -> its video; None where the manifest names none.
+        working
+            Whether there is anything to do; if not, nothing is refused.
 
         Raises
         ------
@@ -81,6 +83,8 @@ class Sight:
         absent = frozenset(stage.rows[clip] for clip, path in videos.items() if path in gone)
         sight = cls(host_name(), str(stage.corpus.get("manifest_sha256")), len(stage.clips), absent)
         sight._record(stage.path)
+        if not working:
+            return sight
         if absent and len(absent) == sum(path is not None for path in videos.values()):
             raise StoreError(
                 f"{sight.host} finds none of the videos of {len(absent)} clips, such as {min(gone)}: "
@@ -124,6 +128,8 @@ class HoleGuard:
     ----------
     videos
         Clip id -> its video; empty where rows are no videos, and nothing is guarded then.
+    working
+        Whether there is anything to do.
 
     Raises
     ------
@@ -131,20 +137,17 @@ class HoleGuard:
         As `Sight.take` does.
     """
 
-    def __init__(self, stage: Stage, videos: Mapping[str, Path | None]) -> None:
+    def __init__(self, stage: Stage, videos: Mapping[str, Path | None], *, working: bool = True) -> None:
         self._stage = stage
         self._videos = videos
-        self._sight = Sight.take(stage, videos) if videos else None
+        self._working = working
+        self._sight = Sight.take(stage, videos, working=working) if videos else None
         self._hole: ClipResult | None = None
 
     @property
     def tripped(self) -> bool:
         """Whether to stop the run."""
         return self._hole is not None
-
-    def again(self, entry: JournalEntry) -> bool:
-        """Whether a clip failed for want of a video that is there now."""
-        return self._sight is not None and is_lost(entry) and self._sight.finds(entry.row)
 
     def check(self, results: Iterable[ClipResult]) -> None:
         """Look at clips that were just written."""
@@ -160,7 +163,7 @@ class HoleGuard:
                 f"{self._sight.host} when the run began and is not any more ({self._hole.reason}): is its "
                 "file system still mounted? The same command goes on, and tries such clips again"
             )
-        if self._sight is not None:
+        if self._sight is not None and self._working:
             self._sight.refuse_blindness(self._stage, self._videos)
 
 

@@ -3,20 +3,27 @@
 A stage may be killed at any moment and resumed. It belongs to one job on one file system and is never shared.
 """
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import locked
-from obygaze_features.store.format import JOURNALS, PARTIALS, PLAN, STAGING_SUFFIX
-from obygaze_features.store.journal import JournalEntry, is_done, read_journals, settle
+from obygaze_features.store.format import CONSUMED, JOURNALS, PLAN, STAGING_SUFFIX
+from obygaze_features.store.journal import JournalEntry, Journals, is_done, settle
 from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
 from obygaze_features.store.records import GroupSpec, PlannedClip
-from obygaze_features.store.stage_files import create, read_files, write_plan
+from obygaze_features.store.stage_files import (
+    Parent,
+    array_names,
+    create,
+    parent_clips,
+    parent_of,
+    read_files,
+    write_plan,
+    write_stage,
+)
 from obygaze_features.store.writer import StageWriter
 
 
@@ -39,6 +46,8 @@ class Stage:
         What every clip must have, one entry a backbone.
     corpus
         Name of the corpus and digest of the manifest.
+    grows
+        The sealed store whose clips are done here too; None of a stage that starts from nothing.
     """
 
     def __init__(
@@ -47,12 +56,19 @@ class Stage:
         clips: tuple[PlannedClip, ...],
         groups: tuple[GroupSpec, ...],
         corpus: dict[str, object],
+        grows: Parent | None = None,
     ) -> None:
         self.path = path
         self.clips = clips
         self.groups = groups
         self.corpus = corpus
+        self.grows = grows
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
+        self.names = array_names(groups)
+        self._journals = Journals(path / JOURNALS, self.names)
+        self._settled: dict[int, list[JournalEntry]] | None = None
+        self._settled_version = 0
+        self._inherited: list[JournalEntry] | None = None
 
     @classmethod
     def open(
@@ -61,14 +77,21 @@ class Stage:
         clips: Sequence[PlannedClip],
         groups: Sequence[GroupSpec],
         corpus: Mapping[str, object],
+        *,
+        parent: Path | None = None,
     ) -> Self:
         """Make a stage, or resume the one that is there, adding clips that are new.
+
+        Parameters
+        ----------
+        parent
+            Folder of a sealed store that the stage grows: its clips, which must be planned, count as done.
 
         Raises
         ------
         StoreError
-            If the stage was made for other clips, spans, arrays, provenance or corpus; the field is named and
-            the stage is left as it was. `manifest_sha256` alone may change: the newest is kept.
+            If the stage was made for other clips, spans, arrays, provenance, corpus or parent; the field is
+            named and the stage is left as it was. `manifest_sha256` alone may change: the newest is kept.
         """
         path = Path(path)
         wanted, kinds, about = tuple(clips), tuple(groups), validate_corpus(corpus)
@@ -78,26 +101,34 @@ class Stage:
             raise StoreError(f"{path}: a stage needs at least one clip and one group")
         if len({clip.text is None for clip in wanted}) > 1:
             raise StoreError(f"{path}: some rows have a text and others none; a store has one kind of rows")
+        grows = None if parent is None else parent_of(parent)
         if not path.is_dir() or not any(path.iterdir()):
-            create(path, wanted, kinds, about)
-        stage = cls._read(path)
-        stage._compare(kinds, about)
-        with locked(path, wait=True):
-            # Another process may have added clips since: the plan that counts is the one read under the lock.
+            create(path, wanted, kinds, about, grows)
+        with locked(path, wait=True):  # another process may be adding clips just now
             stage = cls._read(path)
+            stage._compare(kinds, about, grows)
             new = stage._new_clips(wanted)
+            if not new and about == stage.corpus:
+                return stage
+            if new and (path / CONSUMED).exists():
+                raise StoreError(
+                    f"{path}: is being sealed with --consume, so no clip can be added: seal it first "
+                    "(obygaze store seal), then extract with --append"
+                )
+            planned = (*stage.clips, *new)
             if new:
-                write_plan(path, (*stage.clips, *new), stage.groups, about)
-            elif about != stage.corpus:
-                write_plan(path, stage.clips, stage.groups, about)
-            stage._sweep()
-        return cls._read(path)
+                write_plan(path, planned)
+            if about != stage.corpus:
+                write_stage(path, stage.groups, about, grows)
+            return cls(path, planned, stage.groups, about, stage.grows)
 
     @classmethod
     def _read(cls, path: Path) -> Self:
         return cls(path, *read_files(path))
 
-    def _compare(self, groups: tuple[GroupSpec, ...], corpus: dict[str, object]) -> None:
+    def _compare(
+        self, groups: tuple[GroupSpec, ...], corpus: dict[str, object], grows: Parent | None
+    ) -> None:
         def compare(what: str, here: object, asked: object) -> None:
             if told := _told(here, asked):
                 raise StoreError(
@@ -115,6 +146,12 @@ class Stage:
             compare(name, _settings(group), _settings(asked[name]))
         neutral = {"manifest_sha256": None}
         compare("the corpus", self.corpus | neutral, corpus | neutral)
+        prints = [None if parent is None else parent.fingerprint for parent in (self.grows, grows)]
+        if prints[0] != prints[1]:
+            raise StoreError(
+                f"{self.path}: was begun {_growing(self.grows)}, not {_growing(grows)}; nothing was changed: "
+                "resume with what it was begun with, or choose another name"
+            )
 
     def _new_clips(self, wanted: tuple[PlannedClip, ...]) -> list[PlannedClip]:
         asked = {clip.clip_id: clip for clip in wanted}
@@ -130,17 +167,6 @@ class Stage:
                 )
         return [clip for clip in wanted if clip.clip_id not in self.rows]
 
-    def _sweep(self) -> None:
-        """Remove unfinished chunks of writers that are gone: a live one holds a lock on its journal."""
-        with suppress(FileNotFoundError):
-            for folder in (self.path / PARTIALS).iterdir():
-                journal = self.path / JOURNALS / f"{folder.name}.jsonl"
-                if not journal.exists():
-                    continue  # a writer that is just beginning
-                with locked(journal, wait=False) as gone:
-                    if gone:
-                        shutil.rmtree(folder)
-
     def n_writers(self) -> int:
         """Count the processes that are writing to this stage now: each holds a lock on its journal."""
         n = 0
@@ -150,22 +176,46 @@ class Stage:
         return n
 
     def settled(self) -> dict[int, list[JournalEntry]]:
-        """Read the journals: row -> the lines that count, best first.
+        """Read what is new in the journals; return row -> the lines that count, best first.
 
         Raises
         ------
         StoreError
-            If a line names another clip than the plan does.
+            If a line names another clip than the plan does, or the store that the stage grows is gone.
         """
-        entries, _ = read_journals(self.path / JOURNALS)
-        known = [entry for entry in entries if 0 <= entry.row < len(self.clips)]
-        for entry in known:
-            if self.clips[entry.row].clip_id != entry.clip_id:
-                raise StoreError(
-                    f"{self.path}: row {entry.row} is clip {self.clips[entry.row].clip_id} in {PLAN} "
-                    f"but {entry.clip_id} in a journal; the stage was tampered with: begin another"
+        self._journals.refresh()
+        if self._settled is None or self._settled_version != self._journals.version:
+            known = [entry for entry in self._journals.entries() if 0 <= entry.row < len(self.clips)]
+            for entry in known:
+                if self.clips[entry.row].clip_id != entry.clip_id:
+                    raise StoreError(
+                        f"{self.path}: row {entry.row} is clip {self.clips[entry.row].clip_id} in {PLAN} "
+                        f"but {entry.clip_id} in a journal; the stage was tampered with: begin another"
+                    )
+            self._settled = settle([*self._inherit(), *known])
+            self._settled_version = self._journals.version
+        return dict(self._settled)
+
+    def _inherit(self) -> list[JournalEntry]:
+        """Return the lines of the clips that the parent has; the slot is the row in the parent."""
+        if self._inherited is None:
+            clips = () if self.grows is None else parent_clips(self.grows)
+            self._inherited = [
+                JournalEntry(
+                    row=self.rows[clip.clip_id],
+                    clip_id=clip.clip_id,
+                    status=clip.status,
+                    reason=clip.reason,
+                    attempt=0,
+                    source=clip.source,
+                    slot=slot if clip.digests else -1,
+                    names=self.names,
+                    sha256="".join(clip.digests.get(name, "") for name in self.names),
                 )
-        return settle(known)
+                for slot, clip in enumerate(clips)
+                if clip.status != "missing" and clip.clip_id in self.rows
+            ]
+        return self._inherited
 
     def status(self) -> dict[str, JournalEntry]:
         """Return the status of the clips so far, re-read from disk; clips without a line are missing."""
@@ -200,12 +250,13 @@ class Stage:
 
     def damage(self) -> tuple[str, ...]:
         """List the damaged lines of the journals; their clips count as missing."""
-        return tuple(read_journals(self.path / JOURNALS)[1])
+        self._journals.refresh()
+        return tuple(self._journals.damage())
 
     def writer(self) -> StageWriter:
         """Begin a journal of one's own; one writer per process, used as a context manager."""
-        entries, _ = read_journals(self.path / JOURNALS)
-        return StageWriter(self.path, self.rows, self.groups, entries)
+        self._journals.refresh()
+        return StageWriter(self.path, self.rows, self.groups, [*self._inherit(), *self._journals.entries()])
 
 
 def read_stage(path: Path | str) -> Stage:
@@ -231,3 +282,7 @@ def _told(here: object, asked: object) -> str:
     return "; ".join(
         f"{field} is {clipped(old)}, not {clipped(new)}" for field, old, new in contrasts(here, asked)
     )
+
+
+def _growing(parent: Parent | None) -> str:
+    return "from nothing" if parent is None else f"to grow {parent.path} (--append)"

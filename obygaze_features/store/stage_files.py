@@ -1,33 +1,110 @@
-"""Create, extend and read the metadata files of a stage (not its chunks or journals)."""
+"""Create, extend and read what a stage says of itself: stage.json and the plan (not its rows or journals)."""
 
-import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, encode_line, locked, read_lines, sync, sync_tree, write_whole
-from obygaze_features.store.arrays import arrays_metadata, group_metadata
-from obygaze_features.store.format import (
-    ATTRIBUTE,
-    FEATURE_ARRAYS,
-    JOURNALS,
-    KNOWN_VERSIONS,
-    PARTIALS,
-    PLAN,
-    PROVENANCE,
-    SPEC_VERSION,
-    STAGE_ZARR,
-    ZARR_METADATA,
-    spec_version,
+from obygaze_features.io import (
+    PARTIAL_SUFFIX,
+    checked_entry,
+    encode_line,
+    json_bytes,
+    locked,
+    require_locks,
+    sha256_of,
+    sync,
+    sync_tree,
+    write_whole,
 )
+from obygaze_features.store.format import DIGESTS, JOURNALS, LAYOUT, PLAN, ROWS, STAGE, TABLE
+from obygaze_features.store.journal import UNREADABLE
 from obygaze_features.store.provenance import validate_corpus
-from obygaze_features.store.records import ArraySpec, GroupSpec, PlannedClip
+from obygaze_features.store.records import (
+    ArraySpec,
+    GroupSpec,
+    PlannedClip,
+    StoredClip,
+    parse_clips_csv,
+)
+from obygaze_features.store.store_files import FolderFiles, whole
+
+OLD_LAYOUT = "stage.zarr"
+"""What stages of the first layout have in place of stage.json."""
+
+
+class _Array(msgspec.Struct):
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class _Group(msgspec.Struct):
+    name: str
+    n_frames: int
+    arrays: list[_Array]
+    provenance: dict[str, Any]
+
+
+class Parent(msgspec.Struct, frozen=True):
+    """The sealed store that a stage grows: its folder, and its fingerprint."""
+
+    path: str
+    fingerprint: str
+
+
+def parent_of(folder: Path) -> Parent:
+    """Return what a stage keeps of the sealed store in a folder."""
+    return Parent(str(folder.resolve()), sha256_of(whole(FolderFiles(folder), DIGESTS)))
+
+
+def parent_clips(parent: Parent) -> tuple[StoredClip, ...]:
+    """Read the clips of the store that a stage grows.
+
+    Raises
+    ------
+    StoreError
+        If it is gone, or no longer the store that it was.
+    """
+    folder = Path(parent.path)
+    if not (folder / DIGESTS).is_file() or parent_of(folder) != parent:
+        raise StoreError(f"{folder}: gone, or no longer the store that a stage was begun to grow (--append)")
+    return parse_clips_csv(whole(FolderFiles(folder), TABLE), f"{folder}/{TABLE}")
+
+
+class _Stage(msgspec.Struct):
+    layout: int
+    groups: list[_Group]
+    corpus: dict[str, Any]
+    parent: Parent | None = None
+
+
+class _Layout(msgspec.Struct):
+    layout: int
+
+
+class _Planned(msgspec.Struct):
+    row: int
+    clip_id: str
+    movie: str
+    start_s: float | None
+    end_s: float | None
+    text: str | None = None
+
+
+_PLAN = msgspec.json.Decoder(_Planned)
 
 
 def create(
-    path: Path, clips: tuple[PlannedClip, ...], groups: tuple[GroupSpec, ...], corpus: dict[str, object]
+    path: Path,
+    clips: tuple[PlannedClip, ...],
+    groups: tuple[GroupSpec, ...],
+    corpus: Mapping[str, object],
+    parent: Parent | None,
 ) -> None:
     """Create a stage atomically: write it under another name, then rename it.
 
@@ -35,6 +112,7 @@ def create(
     """
     if path.exists() and not path.is_dir():
         raise StoreError(f"{path}: a file is in the way; choose another name")
+    require_locks(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.parent, wait=True):
         if path.is_dir() and any(path.iterdir()):
@@ -43,14 +121,10 @@ def create(
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         try:
-            for folder in (JOURNALS, PARTIALS):
+            for folder in (JOURNALS, ROWS):
                 (draft / folder).mkdir()
-            for group in groups:
-                for name in group.clip_arrays():
-                    (draft / STAGE_ZARR / group.name / name).mkdir(parents=True)
-                attributes: dict[str, object] = {PROVENANCE: dict(group.provenance)}
-                write_whole(draft / STAGE_ZARR / group.name / ZARR_METADATA, group_metadata(attributes))
-            write_plan(draft, clips, groups, corpus)
+            write_stage(draft, groups, corpus, parent)
+            write_plan(draft, clips)
             sync_tree(draft)
             draft.rename(path)
         except BaseException:
@@ -59,16 +133,27 @@ def create(
         sync(path.parent)
 
 
-def write_plan(
-    path: Path, clips: tuple[PlannedClip, ...], groups: tuple[GroupSpec, ...], corpus: dict[str, object]
+def write_stage(
+    path: Path, groups: tuple[GroupSpec, ...], corpus: Mapping[str, object], parent: Parent | None
 ) -> None:
-    """Write all that depends on the plan, the plan last: rows without a plan do no harm, the reverse does."""
-    version = spec_version(stored_arrays(clips, groups))
-    about: dict[str, object] = {ATTRIBUTE: {"spec_version": version, "corpus": corpus}}
-    metadata = {path / STAGE_ZARR / ZARR_METADATA: group_metadata(about)}
-    metadata |= arrays_metadata(path / STAGE_ZARR, groups, len(clips))
-    for file, data in metadata.items():
-        write_whole(file, data)
+    """Write stage.json."""
+    said = [
+        {
+            "name": group.name,
+            "n_frames": group.n_frames,
+            "arrays": [asdict(spec) for spec in group.arrays],
+            "provenance": dict(group.provenance),
+        }
+        for group in sorted(groups, key=lambda group: group.name)
+    ]
+    document = {"layout": LAYOUT, "groups": said, "corpus": dict(corpus)}
+    if parent is not None:
+        document["parent"] = msgspec.to_builtins(parent)
+    write_whole(path / STAGE, json_bytes(document))
+
+
+def write_plan(path: Path, clips: tuple[PlannedClip, ...]) -> None:
+    """Write the plan: row -> clip."""
     lines = (encode_line({"row": row, **_plan_entry(clip)}) for row, clip in enumerate(clips))
     write_whole(path / PLAN, b"".join(lines))
 
@@ -79,6 +164,11 @@ def stored_arrays(clips: tuple[PlannedClip, ...], groups: tuple[GroupSpec, ...])
     return {"clip", "status"}.union(texts, *(group.clip_arrays() for group in groups))
 
 
+def array_names(groups: tuple[GroupSpec, ...]) -> tuple[str, ...]:
+    """Name every array that has rows, `group/array`, in the order of a journal's digests."""
+    return tuple(f"{group.name}/{array}" for group in groups for array in sorted(group.clip_arrays()))
+
+
 def _plan_entry(clip: PlannedClip) -> dict[str, object]:
     entry = asdict(clip)
     if clip.text is None:
@@ -86,74 +176,62 @@ def _plan_entry(clip: PlannedClip) -> dict[str, object]:
     return entry
 
 
-def read_files(path: Path) -> tuple[tuple[PlannedClip, ...], tuple[GroupSpec, ...], dict[str, object]]:
-    """Read the plan, the groups and the corpus of a stage.
+def read_files(
+    path: Path,
+) -> tuple[tuple[PlannedClip, ...], tuple[GroupSpec, ...], dict[str, object], Parent | None]:
+    """Read the plan, the groups, the corpus and the parent of a stage.
 
     Raises
     ------
     StoreError
-        If there is no stage, it is of another format, or its files are damaged.
+        If there is no stage, it is of another layout, or its files are damaged.
     """
     if not path.exists():
         raise StoreError(f"{path}: there is no such stage; obygaze extract makes it")
-    if not (path / PLAN).is_file() or not (path / STAGE_ZARR).is_dir():
-        raise StoreError(f"{path}: not a staging folder (no {PLAN} or {STAGE_ZARR} in it)")
-    try:
-        about = _metadata(path / STAGE_ZARR)["attributes"][ATTRIBUTE]
-        names = sorted(node.name for node in (path / STAGE_ZARR).iterdir() if node.is_dir())
-        groups = tuple(_read_group(path / STAGE_ZARR / name) for name in names)
-        version, corpus = about["spec_version"], validate_corpus(about["corpus"])
-    except (KeyError, TypeError, IndexError, RecursionError) as error:
-        raise StoreError(f"{path / STAGE_ZARR}: damaged metadata; begin another stage") from error
-    if version not in KNOWN_VERSIONS:
+    if (path / OLD_LAYOUT).is_dir():
         raise StoreError(
-            f"{path}: a stage of format {version}, this obygaze writes {SPEC_VERSION}; "
-            "seal it with the one it is from"
+            f"{path}: begun by an older obygaze, whose stages this one does not read: seal it with that one "
+            "(obygaze store seal NAME --allow-missing), or remove it (obygaze store rm) and extract again"
         )
-    return _read_plan(path / PLAN), groups, corpus
+    if not (path / PLAN).is_file() or not (path / STAGE).is_file():
+        raise StoreError(f"{path}: not a staging folder (no {PLAN} or {STAGE} in it)")
+    data = (path / STAGE).read_bytes()
+    try:
+        layout = msgspec.json.decode(data, type=_Layout).layout
+        if layout != LAYOUT:
+            raise StoreError(
+                f"{path}: a stage of layout {layout}, this obygaze writes {LAYOUT}: seal it with the obygaze "
+                "that it is from, or remove it (obygaze store rm) and extract again"
+            )
+        said = msgspec.json.decode(data, type=_Stage)
+        groups = tuple(
+            GroupSpec(
+                group.name,
+                tuple(ArraySpec(array.name, array.shape, array.dtype) for array in group.arrays),
+                group.n_frames,
+                group.provenance,
+            )
+            for group in said.groups
+        )
+        corpus = validate_corpus(said.corpus)
+    except UNREADABLE as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"{path / STAGE}: damaged; begin another stage") from error
+    return _read_plan(path / PLAN), groups, corpus, said.parent
 
 
 def _read_plan(path: Path) -> tuple[PlannedClip, ...]:
     clips = []
-    for number, entry in read_lines(path):
-        match entry:
-            case {
-                "row": int(row),
-                "clip_id": str(clip_id),
-                "movie": str(movie),
-                "start_s": start_s,
-                "end_s": end_s,
-                **rest,
-            } if (
-                row == number - 1
-                and isinstance(start_s, float | None)
-                and isinstance(end_s, float | None)
-                and isinstance(text := rest.get("text"), str | None)
-            ):
-                clips.append(PlannedClip(clip_id, movie, start_s, end_s, text))
-            case _:
-                raise StoreError(
-                    f"{path}, line {number}: damaged; rows can no longer be told apart: begin another stage"
-                )
+    for row, line in enumerate(path.read_bytes().splitlines()):
+        text = checked_entry(line)
+        try:
+            said = None if text is None else _PLAN.decode(text)
+        except UNREADABLE:
+            said = None
+        if said is None or said.row != row:
+            raise StoreError(
+                f"{path}, line {row + 1}: damaged; rows can no longer be told apart: begin another stage"
+            )
+        clips.append(PlannedClip(said.clip_id, said.movie, said.start_s, said.end_s, said.text))
     return tuple(clips)
-
-
-def _metadata(node: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads((node / ZARR_METADATA).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise StoreError(f"{node / ZARR_METADATA}: damaged; begin another stage") from error
-    return found
-
-
-def _read_group(folder: Path) -> GroupSpec:
-    arrays = {
-        name: _metadata(folder / name) for name in (*FEATURE_ARRAYS, "time_s") if (folder / name).is_dir()
-    }
-    specs = tuple(
-        ArraySpec(name, tuple(arrays[name]["shape"][1:]), arrays[name]["data_type"])
-        for name in FEATURE_ARRAYS
-        if name in arrays
-    )
-    provenance = _metadata(folder)["attributes"][PROVENANCE]
-    return GroupSpec(folder.name, specs, arrays["time_s"]["shape"][1], provenance)

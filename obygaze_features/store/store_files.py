@@ -370,13 +370,15 @@ def most_bytes(info: bytes) -> int:
     return max(1 << 24, int(octets) if octets.isdecimal() else 0)
 
 
-def write_bag(root: Path, info: Mapping[str, str], card: str) -> None:
-    """Write the tag files of a store whose payload is complete."""
+def write_bag(root: Path, info: Mapping[str, str], card: str, known: Mapping[str, str]) -> None:
+    """Write the tag files of a store whose payload is complete; `known` are digests taken already."""
     payload = payload_files(root)
     (root / BAGIT).write_bytes(BAGIT_TEXT.encode())
     (root / BAG_INFO).write_bytes(info_bytes({**info, "Payload-Oxum": oxum(root, payload)}))
     (root / CARD).write_bytes(card.encode())
-    (root / DIGESTS).write_bytes(digests_bytes({path: file_sha256(root / path) for path in payload}))
+    (root / DIGESTS).write_bytes(
+        digests_bytes({path: known.get(path) or file_sha256(root / path) for path in payload})
+    )
     (root / TAG_DIGESTS).write_bytes(
         digests_bytes({path: file_sha256(root / path) for path in tag_files(root)})
     )

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from obygaze_features.errors import StoreError
+from obygaze_features.io import usable_cores
 from obygaze_features.store.files_zip import ZipFiles
 from obygaze_features.store.format import (
     BAG_INFO,
     BAGIT,
     BAGIT_TEXT,
     DIGESTS,
+    FEATURE_ARRAYS,
     FEATURES,
     FETCH,
     PAYLOAD,
     TABLE,
     TAG_DIGESTS,
+    TIME_ARRAYS,
     ZARR_METADATA,
     block_rows,
 )
@@ -79,10 +82,6 @@ class VerifyReport:
         }
 
 
-HASHERS = 4
-"""Files digested at a time: hashlib lets other threads run meanwhile."""
-
-
 LONGER = "longer than the whole store"
 """In place of the digest of a file that was not read to its end."""
 
@@ -110,7 +109,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | None = N
         and no file missing or extra; full: the schema, ids, statuses, and every row against `data/clips.csv`
         too.
     progress
-        Called with (files read, files in all).
+        Called with (files read, files in all); files whose rows are checked too count twice.
 
     Raises
     ------
@@ -133,8 +132,10 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | None = N
         absent = absent_files(files)
     except StoreError as error:
         problems.append(Problem(FETCH, str(error)))
+    report = progress or (lambda _done, _total: None)
+    n_rows = sum(map(_has_rows, payload)) if depth == "full" else 0
     found = _look(files, tags, digests=True) | _look(
-        files, payload, digests=depth != "quick", progress=progress
+        files, payload, digests=depth != "quick", progress=lambda done, total: report(done, total + n_rows)
     )
     counts = {
         "files": len(payload),
@@ -148,13 +149,22 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | None = N
     if depth != "quick":
         problems += _compare(files, DIGESTS, {name: found[name] for name in payload if name in found}, absent)
     if depth == "full":
-        wrong, clips = check_content(files, names, absent)
+        total = len(payload) + n_rows
+        wrong, clips = check_content(
+            files, names, absent, lambda done: report(min(len(payload) + done, total), total)
+        )
+        report(total, total)
         problems += wrong
         counts |= clips
     manifest = found.get(DIGESTS)
     fingerprint = manifest.digest if manifest else ""
     unique = sorted(set(problems), key=lambda problem: (problem.file, problem.what))
     return VerifyReport(files.where, files.name, depth, tuple(unique), counts, fingerprint)
+
+
+def _has_rows(name: str) -> bool:
+    chunk = chunk_of(name)
+    return chunk is not None and chunk[1] in (*FEATURE_ARRAYS, *TIME_ARRAYS)
 
 
 def _look(
@@ -176,7 +186,7 @@ def _look(
         except FileNotFoundError:
             return None
 
-    with ThreadPoolExecutor(max(HASHERS, files.readers)) as threads:  # none outlives the call
+    with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
         found = {}
         for done, one in enumerate(threads.map(look, names), 1):
             if one:

@@ -3,15 +3,16 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.io import sha256_of
+from obygaze_features.io import sha256_of, usable_cores
 from obygaze_features.schema import Hex64, Licence, expected, fits
-from obygaze_features.store.arrays import array_layout, row_bytes
+from obygaze_features.store.arrays import all_finite, array_layout, row_view
 from obygaze_features.store.format import (
     ARRAYS,
     DONE,
@@ -43,7 +44,10 @@ Check = Callable[[], Iterator[Problem]]
 
 
 def check_content(
-    files: StoreFiles, names: Sequence[str], absent: Container[str] = ()
+    files: StoreFiles,
+    names: Sequence[str],
+    absent: Container[str] = (),
+    progress: Callable[[int], None] = lambda _n: None,
 ) -> tuple[list[Problem], dict[str, int]]:
     """Check attributes, metadata, table, ids, statuses, every row; return problems and clips by status.
 
@@ -53,6 +57,8 @@ def check_content(
         All files of the store.
     absent
         The files that a partial copy leaves out; what would lie in them is not checked.
+    progress
+        Called with the number of chunks and shards whose rows were checked.
     """
     try:
         store = open_files(files)
@@ -65,7 +71,7 @@ def check_content(
         (f"{FEATURES}/{ZARR_METADATA}", lambda: _check_nodes(store, nodes)),
         (TABLE, lambda: _check_table(store)),
         *(
-            (f"{FEATURES}/{name}", lambda name=name: _check_group(store, store[name], nodes, absent))
+            (f"{FEATURES}/{name}", lambda name=name: _check_group(store, store[name], nodes))
             for name in store
         ),
     ]
@@ -75,6 +81,11 @@ def check_content(
             problems.extend(check())
         except (*UNREADABLE, OSError) as error:
             problems.append(Problem(file, _reason(error)))
+    blocks = [block for name in store for block in _blocks(store, name, absent)]
+    with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
+        for done, wrong in enumerate(threads.map(lambda block: _check_rows(store, *block), blocks), 1):
+            problems += wrong
+            progress(done)
     return problems, {status: tallies[status] for status in STATUSES}
 
 
@@ -131,9 +142,7 @@ def _check_table(store: Store) -> Iterator[Problem]:
             yield Problem(TABLE, f"clip {clip.clip_id}: {clip.status} without a reason")
 
 
-def _check_group(
-    store: Store, group: Group, nodes: Sequence[str], absent: Container[str]
-) -> Iterator[Problem]:
+def _check_group(store: Store, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
     where = f"{FEATURES}/{group.name}"
     provenance = validate_provenance(group.provenance, sealed=True)
     if provenance["source"] != store.attributes["corpus"]:
@@ -157,21 +166,38 @@ def _check_group(
             yield Problem(
                 f"{where}/status", f"clip {clip.clip_id}: code {code}, but {clip.status} in {TABLE}"
             )
-    yield from _check_rows(store, group, absent)
 
 
-def _check_rows(store: Store, group: Group, absent: Container[str]) -> Iterator[Problem]:
-    """Compare every row with its digest and its status."""
+def _blocks(store: Store, name: str, absent: Container[str]) -> list[tuple[Group, str, range]]:
+    """List the chunks and shards of a group that are there; none of a group that cannot be read at all."""
+    try:
+        group = store[name]
+        if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
+            return []  # said already
+    except (*UNREADABLE, OSError):
+        return []
+    return [
+        (group, array, range(start, min(start + block_rows(array, len(group)), len(group))))
+        for array in (*group.arrays, *TIME_ARRAYS)
+        for start in range(0, len(group), block_rows(array, len(group)))
+        if _chunk_name(group, array, start) not in absent
+    ]
+
+
+def _check_rows(store: Store, group: Group, array: str, rows: range) -> list[Problem]:
+    """Compare the rows of a chunk with their digests and statuses."""
+    where = f"{FEATURES}/{group.name}/{array}"
     imported = group.provenance.get("imported") is True  # nobody may know when the frames were
-    for name in (*group.arrays, *TIME_ARRAYS):
-        for start in range(0, len(group), block_rows(name, len(group))):
-            rows = slice(start, start + block_rows(name, len(group)))
-            if _chunk_name(group, name, start) in absent:
-                continue
-            for clip, values in zip(store.clips[rows], group.raw(name, rows), strict=True):
-                said = clip.digests.get(f"{group.name}/{name}")
-                if what := _wrong_row(clip.status, said, values, unknown=imported and name == "time_s"):
-                    yield Problem(f"{FEATURES}/{group.name}/{name}", f"clip {clip.clip_id}: {what}")
+    problems = []
+    try:
+        for some in group.pieces(array, rows):
+            for clip, values in zip(store.clips[some.start : some.stop], group.raw(array, some), strict=True):
+                said = clip.digests.get(f"{group.name}/{array}")
+                if what := _wrong_row(clip.status, said, values, unknown=imported and array == "time_s"):
+                    problems.append(Problem(where, f"clip {clip.clip_id}: {what}"))
+    except (*UNREADABLE, OSError) as error:
+        problems.append(Problem(where, _reason(error)))
+    return problems
 
 
 def _wrong_row(status: str, said: str | None, values: NDArray[Any], *, unknown: bool) -> str | None:
@@ -181,12 +207,12 @@ def _wrong_row(status: str, said: str | None, values: NDArray[Any], *, unknown: 
         return None if empty and said is None else f"is {status}, yet something is stored for it"
     if said is None:
         return f"has no digest in {TABLE}"
-    if sha256_of(row_bytes(values)) != said:
+    if sha256_of(row_view(values)) != said:
         gone = values.dtype.kind == "f" and np.isnan(values).all()
         return (
             f"nothing is stored, but {TABLE} has a digest" if gone else f"is not what {TABLE} has a digest of"
         )
-    if np.isfinite(values).all() or (unknown and np.isnan(values).all()):
+    if all_finite(values) or (unknown and np.isnan(values).all()):
         return None
     return "holds NaN or inf"
 

@@ -1,7 +1,6 @@
 """Write clips durably to a stage and journal them; one writer per process."""
 
 import os
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -10,24 +9,17 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import (
-    PARTIAL_SUFFIX,
-    encode_line,
-    hold,
-    naming,
-    sha256_of,
-    sync,
-    sync_all,
-    write_all,
-    write_new,
-)
-from obygaze_features.store.arrays import chunk_path, encode_chunk, row_bytes
-from obygaze_features.store.format import COMMIT_GROUP, JOURNALS, PARTIALS, STAGE_ZARR
+from obygaze_features.io import encode_line, hold, naming, require_locks, sha256_of, sync, write_all
+from obygaze_features.store.arrays import all_finite, row_view
+from obygaze_features.store.format import COMMIT_GROUP, JOURNALS, ROWS
 from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec
+from obygaze_features.store.rows import Row, RowFiles
+from obygaze_features.store.stage_files import array_names
 
 
 class StageWriter:
@@ -46,17 +38,16 @@ class StageWriter:
         groups: tuple[GroupSpec, ...],
         before: Iterable[JournalEntry],
     ) -> None:
-        self._zarr = stage / STAGE_ZARR
         self._rows = rows
         self._groups = {group.name: group for group in groups}
+        self._names = array_names(groups)
         self._attempts: dict[str, int] = {}
         self._done: set[str] = set()
         for entry in sorted(before, key=lambda entry: entry.attempt):
             self._remember(entry)
         self._journal, self._descriptor = _new_journal(stage / JOURNALS)
         self.name = self._journal.stem
-        self._partials = stage / PARTIALS / self.name
-        self._partials.mkdir(parents=True)
+        self._files = RowFiles(stage / ROWS / self.name)
         self._open = True
 
     def __enter__(self) -> Self:
@@ -71,14 +62,14 @@ class StageWriter:
         """End the journal; what was committed stays."""
         if self._open:
             self._open = False
-            shutil.rmtree(self._partials, ignore_errors=True)
+            self._files.close()
             os.close(self._descriptor)
 
     def commit(self, results: Sequence[ClipResult]) -> None:
         """Make clips durable: all of them are checked before a byte is written.
 
-        The bytes are written under a temporary name, forced to the disk and renamed; only then the journal is
-        told, and forced too. Groups of 16 clips share one round of forcing.
+        The rows are appended to this writer's files and forced to the disk; only then the journal is told,
+        and forced too. Groups of 16 clips share one round of forcing.
 
         Raises
         ------
@@ -108,27 +99,34 @@ class StageWriter:
 
     def _commit_group(self, results: Sequence[ClipResult]) -> None:
         entries = []
-        waiting: list[tuple[Path, Path]] = []
+        waiting: dict[str, list[Row]] = {name: [] for name in self._names}
+        slot = self._files.n_rows
         for result in results:
-            digests = {}
-            row = self._rows[result.clip_id]
-            for group, array, values in _arrays(result):
-                data = row_bytes(values)
-                digests[f"{group}/{array}"] = sha256_of(data)
-                partial = self._partials / f"{len(waiting)}{PARTIAL_SUFFIX}"
-                write_new(partial, encode_chunk(data))
-                waiting.append((partial, chunk_path(self._zarr, group, array, row)))
-            attempt = self._attempts.get(result.clip_id, 0) + 1
-            entries.append(
-                JournalEntry(
-                    row, result.clip_id, result.status, result.reason, attempt, digests, result.source
-                )
-            )
-        sync_all(partial for partial, _ in waiting)
-        for partial, chunk in waiting:
-            partial.replace(chunk)
-        sync_all({chunk.parent for _, chunk in waiting})
+            row, attempt = self._rows[result.clip_id], self._attempts.get(result.clip_id, 0) + 1
+            entry = JournalEntry(row, result.clip_id, result.status, result.reason, attempt, result.source)
+            if result.status != "failed":
+                entry = self._row(entry, result, slot, waiting)
+                slot += 1
+            entries.append(entry)
+        if slot > self._files.n_rows:
+            self._files.append(waiting)
         self._append(entries)
+
+    def _row(
+        self, entry: JournalEntry, result: ClipResult, slot: int, waiting: Mapping[str, list[Row]]
+    ) -> JournalEntry:
+        """Add a clip's rows to those that wait to be written; return its line with their digests."""
+        sha256, checksums = [], []
+        for name in self._names:
+            group, _, array = name.partition("/")
+            data = row_view(_all_arrays(result.groups[group])[array])
+            waiting[name].append(data)
+            sha256.append(sha256_of(data))
+            checksums.append(f"{crc32c(data):08x}")
+        where = (self.name, slot, self._names, "".join(sha256), "".join(checksums))
+        return JournalEntry(
+            entry.row, entry.clip_id, entry.status, entry.reason, entry.attempt, entry.source, *where
+        )
 
     def annul(self, reasons: Mapping[str, str]) -> None:
         """Mark clips as missing (clip id -> reason), overriding earlier entries; they are extracted again."""
@@ -173,12 +171,6 @@ class StageWriter:
             _check_features(features, self._groups[name], f"{where}, group {name}")
 
 
-def _arrays(result: ClipResult) -> Iterable[tuple[str, str, NDArray[Any]]]:
-    for name, features in sorted(result.groups.items()):
-        for array, values in sorted(_all_arrays(features).items()):
-            yield name, array, values
-
-
 def _all_arrays(features: ClipFeatures) -> dict[str, NDArray[Any]]:
     return {**features.arrays, "time_s": features.time_s, "frame_index": features.frame_index}
 
@@ -202,7 +194,7 @@ def _check_features(features: ClipFeatures, group: GroupSpec, where: str) -> Non
             )
         if name == "time_s" and _times_unknown(features, group):
             continue
-        if not np.isfinite(values).all():
+        if not all_finite(values):
             kinds = "NaN" if np.isnan(values).any() else "inf"
             hint = " (float16 overflow?)" if kinds == "inf" and dtype == np.float16 else ""
             count = int((~np.isfinite(values)).sum())
@@ -222,11 +214,12 @@ def _times_unknown(features: ClipFeatures, group: GroupSpec) -> bool:
 def _new_journal(folder: Path) -> tuple[Path, int]:
     """Create the next free journal and lock it; the lock shows that its writer is alive."""
     number = len(list(folder.glob("*.jsonl")))
+    require_locks(folder / f"{number + 1:04d}.jsonl")
     while True:
         number += 1
         path = folder / f"{number:04d}.jsonl"
         with suppress(FileExistsError):
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-            hold(descriptor)
+            hold(descriptor, path)
             sync(folder)
             return path, descriptor

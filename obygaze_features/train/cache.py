@@ -4,16 +4,11 @@ A clip's frames are one file, uint8 `[F, h, w, 3]` in NumPy's format. A line of 
 video it was made; a clip whose video has changed since is decoded again. Several trainings may share a cache.
 """
 
-import fcntl
 import hashlib
 import io
 import json
-import multiprocessing
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -21,12 +16,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pebble import ProcessExpired, ProcessPool
 
 from obygaze_features.backbones.presets import Preset
 from obygaze_features.errors import TrainError
+from obygaze_features.io import locked
 from obygaze_features.train.frames import sample_frames
 from obygaze_features.video import VideoError, decoder_versions
+from obygaze_features.workers import WorkerPool
 
 TIMEOUT_S = 600.0  # the longest decoding of one clip
 POLL_S = 0.2  # how soon a wish to stop is noticed
@@ -117,7 +113,7 @@ class FrameCache:
         Clip id -> entry, of all these clips, the unreadable ones included; of fewer where it was stopped.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with _locked(self.folder):
+        with locked(self.folder, wait=True):
             self._check_recipe()
             self._entries = self._read_index()
             todo = [clip_id for clip_id, path in videos.items() if not self._is_current(clip_id, path)]
@@ -219,38 +215,39 @@ class FrameCache:
     def _decoded(
         self, videos: Mapping[str, Path], workers: int, stopped: Callable[[], bool]
     ) -> Iterator[Entry]:
-        """Decode clips in order, a few more at a time than there are workers."""
-        decode = partial(_decode_clip, geometry=self.geometry, most=self.most)
-        # Not fork: this process may hold a GPU, which does not survive it.
-        pool = ProcessPool(max_workers=workers, context=multiprocessing.get_context("spawn"))
-        try:
-            waiting: deque[tuple[str, Any]] = deque()
-            queue = iter(videos.items())
+        """Decode clips, a few more at a time than there are workers; the first done is the first given."""
+        queue = iter(videos)
+        waiting: set[str] = set()
+        with WorkerPool(workers, partial(_decode_one, geometry=self.geometry, most=self.most)) as pool:
             while not stopped():
-                while len(waiting) < AHEAD * workers and (task := next(queue, None)) is not None:
-                    arguments = [*task, self._path(task[0])]
-                    waiting.append((task[0], pool.schedule(decode, args=arguments, timeout=TIMEOUT_S)))
+                while len(waiting) < AHEAD * workers and (clip_id := next(queue, None)) is not None:
+                    pool.put(clip_id, (clip_id, videos[clip_id], self._path(clip_id)), TIMEOUT_S)
+                    waiting.add(clip_id)
                 if not waiting:
                     return
-                clip_id, future = waiting[0]
-                try:
-                    entry = future.result(timeout=POLL_S)
-                except ProcessExpired:
-                    entry = _unreadable(clip_id, videos[clip_id], "the decoder crashed on this file")
-                except FutureTimeoutError:
-                    if not future.done():
-                        continue
-                    entry = _unreadable(
-                        clip_id, videos[clip_id], f"decoding took longer than {TIMEOUT_S:g} s"
+                event = pool.get(POLL_S)
+                if event is None or event.key not in waiting:
+                    continue
+                waiting.remove(str(event.key))
+                if event.kind == "item":
+                    yield event.value
+                else:
+                    reason = (
+                        "the decoder crashed on this file"
+                        if event.kind == "died"
+                        else f"decoding took longer than {TIMEOUT_S:g} s"
                     )
-                waiting.popleft()
-                yield entry
-        finally:
-            pool.stop()  # type: ignore[no-untyped-call]  # pebble is not typed
-            pool.join()
+                    yield _unreadable(str(event.key), videos[str(event.key)], reason)
 
 
 _AGAIN = "remove it, and it is decoded again"
+
+
+def _decode_one(
+    task: tuple[str, Path, Path], _files: Mapping[int, int], *, geometry: Any, most: int
+) -> Iterator[Entry]:
+    """Decode one clip in a worker."""
+    yield _decode_clip(*task, geometry=geometry, most=most)
 
 
 def _decode_clip(clip_id: str, video: Path, target: Path, *, geometry: Any, most: int) -> Entry:
@@ -278,16 +275,6 @@ def _write_whole(path: Path, data: bytes) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     beside.write_bytes(data)
     beside.replace(path)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def digest_of(entries: Iterable[Entry]) -> str:

@@ -3,11 +3,10 @@
 from obygaze_features.errors import VideoError
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.learnt import file_digest, share_in
-from obygaze_features.video.read import probe, read_frames, read_samplings, read_windows
+from obygaze_features.video.read import decoder_versions, probe, read_frames, read_samplings, read_windows
 from obygaze_features.video.sampling import Sampling, at, fps, keyframes, uniform
 from obygaze_features.video.shots import Shot, find_shots
 from obygaze_features.video.stills import is_still
-from obygaze_features.video.versions import decoder_versions
 
 __all__ = [
     "Frames",

@@ -78,13 +78,15 @@ class OwnDetector:
 
     def add(self, _frame: VideoFrame, small: Grey, /) -> None:
         """Take the next frame."""
-        width, height = SMALL
-        own = small.reshape(height // 2, 2, width // 2, 2).mean(axis=(1, 3), dtype=np.float32)
+        fine = small.astype(np.float32)
+        summed = fine[::2, ::2] + fine[::2, 1::2] + fine[1::2, ::2] + fine[1::2, 1::2]
+        own = np.asarray(summed / 4, np.float32)
         pictures = self._last
         self._step.append(change(pictures[-1], own) if pictures else 0.0)
         pictures.append(own)
-        # Over a flash: from the picture before it to that after it.
-        self._over.append(change(pictures[0], own))
+        # Over a flash: from the picture before it to that after it. Asked for only around what may be a cut.
+        is_asked = max(self._step[-1], self._step[-FLASH - 1 :][0]) >= LEAST_CHANGE
+        self._over.append(change(pictures[0], own) if is_asked else 0.0)
 
     def cuts(self) -> list[int]:
         """Return the numbers of the frames that begin a shot."""
@@ -99,7 +101,7 @@ class OwnDetector:
         largest = around[:, AROUND - 2 : AROUND + 3].max(axis=1)
         # over[t] spans t - FLASH - 1 to t: over a change at t it must last, seen from both sides.
         over = np.array(self._over)
-        ahead = over[np.minimum(np.arange(len(step)) + FLASH, len(step) - 1)]
+        ahead = np.append(over[FLASH:], np.full(FLASH, np.inf))[: len(step)]
         lasting = np.minimum(over, ahead)
         found = (
             (step >= LEAST_CHANGE) & (step >= TIMES_USUAL * usual) & (step == largest) & (lasting >= step / 2)
@@ -115,7 +117,9 @@ def change(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
         return plain
     height, width = before.shape
     shifted = np.lib.stride_tricks.sliding_window_view(before, (height - 2 * SHIFT, width - 2 * SHIFT))
-    return float(np.abs(shifted - after[SHIFT:-SHIFT, SHIFT:-SHIFT]).mean(axis=(2, 3)).min())
+    apart = np.abs(shifted - after[SHIFT:-SHIFT, SHIFT:-SHIFT])
+    # Twice as fast as the mean over two axes.
+    return float(apart.reshape((2 * SHIFT + 1) ** 2, -1).mean(axis=1).min())
 
 
 class SceneDetector:

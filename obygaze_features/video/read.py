@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar, overload
 
+import av
+import PIL
+
 from obygaze_features.errors import VideoError
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import index_packets
@@ -206,3 +209,9 @@ def _windows(path: Path, spans: Sequence[Span], wishes: Wishes[T], *, strict: bo
             yield number, read_still(path, wishes, spanned=span != Span(), strict=strict)
         except VideoError as error:
             yield number, error
+
+
+def decoder_versions(*, stills: bool = False) -> dict[str, str]:
+    """List the versions of PyAV and of the FFmpeg inside it; for still images Pillow's too."""
+    pillow = {"pillow": PIL.__version__} if stills else {}
+    return {"av": av.__version__, "ffmpeg": av.ffmpeg_version_info} | pillow

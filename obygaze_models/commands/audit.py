@@ -15,6 +15,7 @@ from obygaze_models.commands.audit_output import (
     check,
     finish,
 )
+from obygaze_models.commands.inputs import HTML
 
 
 @click.command()
@@ -40,6 +41,7 @@ from obygaze_models.commands.audit_output import (
 @click.option("--ratio", nargs=2, help="Two conditions: divide the rate of the first by that of the second.")
 @OUT
 @FIGURE
+@HTML
 @FORCE
 @JSON
 def words(
@@ -52,6 +54,7 @@ def words(
     ratio: tuple[str, str] | None,
     out: Path,
     figure: Path | None,
+    html: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -74,7 +77,7 @@ def words(
     from obygaze_models.audits.tables import read_items
     from obygaze_models.audits.words import EMOTION_WORDS, audit_words, count_words, read_lists
 
-    check(out, figure, force=force)
+    check(out, figure, html, force=force)
     chosen = read_lists(lists) if lists else EMOTION_WORDS
     read = read_captions(captions, texts, texts_backbone)
     report = audit_words(
@@ -85,7 +88,7 @@ def words(
         ratio=ratio,
         origin={"texts": read.fingerprint},
     )
-    finish(report, out, figure, as_json=as_json)
+    finish(report, out, figure, html, force=force, as_json=as_json)
     if read.n_unnamed:
         click.echo(f"{read.n_unnamed} texts of the store are not in --captions; they count nowhere", err=True)
 
@@ -95,9 +98,12 @@ def words(
 @click.option("--pairs", is_flag=True, help="Also report every pair of raters.")
 @OUT
 @FIGURE
+@HTML
 @FORCE
 @JSON
-def alpha(ratings: Path, pairs: bool, out: Path, figure: Path | None, force: bool, as_json: bool) -> None:
+def alpha(
+    ratings: Path, pairs: bool, out: Path, figure: Path | None, html: Path | None, force: bool, as_json: bool
+) -> None:
     """Compute Cronbach's alpha of raters of the same items.
 
     Items with a missing rating (an empty cell) are left out and counted. If alpha is undefined, the reason
@@ -111,5 +117,5 @@ def alpha(ratings: Path, pairs: bool, out: Path, figure: Path | None, force: boo
     """
     from obygaze_models.audits.alpha import audit_alpha, read_ratings
 
-    check(out, figure, force=force)
-    finish(audit_alpha(*read_ratings(ratings), pairs=pairs), out, figure, as_json=as_json)
+    check(out, figure, html, force=force)
+    finish(audit_alpha(*read_ratings(ratings), pairs=pairs), out, figure, html, force=force, as_json=as_json)

@@ -17,6 +17,7 @@ from obygaze_models.commands.audit_output import (
     finish,
     tell_partial,
 )
+from obygaze_models.commands.inputs import HTML
 
 if TYPE_CHECKING:
     from obygaze_models.audits.eat_tests import EatTest
@@ -74,6 +75,7 @@ VARIANT = click.option(
     help="CSV file of the results; JSON, Markdown and LaTeX go beside it.",
 )
 @FIGURE
+@HTML
 @FORCE
 @JSON
 @click.pass_context
@@ -92,6 +94,7 @@ def eat(
     published: str | None,
     out: Path | None,
     figure: Path | None,
+    html: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -122,7 +125,7 @@ def eat(
     from obygaze_models.audits.prompts import Variant
     from obygaze_models.audits.tables import read_items
 
-    check(out, figure, force=force)
+    check(out, figure, html, force=force)
     chosen = _tests(tests)
     targets = read_embeddings(images, images_backbone)
     attributes = read_embeddings(texts, texts_backbone)
@@ -139,7 +142,7 @@ def eat(
         seed=seed,
         model=published,
     )
-    finish(report, out, figure, as_json=as_json)
+    finish(report, out, figure, html, force=force, as_json=as_json)
 
 
 def _tests(tests: str) -> "tuple[EatTest, ...]":

@@ -19,6 +19,7 @@ from obygaze_models.commands.audit_output import (
     tell_partial,
     write_rows,
 )
+from obygaze_models.commands.inputs import HTML
 
 if TYPE_CHECKING:
     from obygaze_models.audits.gender_score import Similarity
@@ -68,6 +69,7 @@ PUBLISHED = click.option(
     help="CSV file of the results; JSON, Markdown and LaTeX go beside it.",
 )
 @FIGURE
+@HTML
 @FORCE
 @JSON
 def gender_score(
@@ -84,6 +86,7 @@ def gender_score(
     published: str | None,
     out: Path | None,
     figure: Path | None,
+    html: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -122,7 +125,7 @@ def gender_score(
         return
     if out is None or lm is None:
         raise click.UsageError(f"Missing option '--{'lm' if lm is None else 'out'}'.")
-    check(out, figure, force=force)
+    check(out, figure, html, force=force)
     similarity, origin = _similarity(texts, texts_backbone, text_items, sims)
     report = audit_gender_score(
         rows,
@@ -133,7 +136,7 @@ def gender_score(
         origin={**origin, "priors_sha256": file_sha256(lm)},
         model=published,
     )
-    finish(report, out, figure, as_json=as_json)
+    finish(report, out, figure, html, force=force, as_json=as_json)
     for caption, reason in report.data[["caption_id", "left_out"]].itertuples(index=False):
         if reason:
             click.echo(f"left out {caption}: {reason}", err=True)
@@ -165,6 +168,7 @@ def _similarity(
 @PUBLISHED
 @OUT
 @FIGURE
+@HTML
 @FORCE
 @JSON
 def cooc(
@@ -173,6 +177,7 @@ def cooc(
     published: str | None,
     out: Path,
     figure: Path | None,
+    html: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -192,7 +197,7 @@ def cooc(
     from obygaze_models.audits.cooc import audit_cooc, read_objects_list
     from obygaze_models.audits.tables import read_rows
 
-    check(out, figure, force=force)
+    check(out, figure, html, force=force)
     rows = read_rows(captions, ["caption_id", "caption"], unique=["caption_id"])
     report = audit_cooc([row["caption"] for row in rows], read_objects_list(objects_list), model=published)
-    finish(report, out, figure, as_json=as_json)
+    finish(report, out, figure, html, force=force, as_json=as_json)

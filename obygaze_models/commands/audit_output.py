@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_models.commands.inputs import write_page
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -51,11 +53,11 @@ FORCE = click.option("--force", is_flag=True, help="Replace existing files.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
 
 
-def check(out: Path, figure: Path | None, *, force: bool) -> None:
+def check(out: Path, figure: Path | None, html: Path | None, *, force: bool) -> None:
     """Refuse to replace files before the work starts."""
     from obygaze_features.io import refuse_existing
 
-    refuse_existing(*(out.with_suffix(suffix) for suffix in SUFFIXES), figure, force=force)
+    refuse_existing(*(out.with_suffix(suffix) for suffix in SUFFIXES), figure, html, force=force)
     if figure:
         import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
 
@@ -77,12 +79,15 @@ def tell_partial(embedded: "Embeddings") -> None:
         click.echo(f"{embedded.where}: {n} are partial, such as {name}: {reason}", err=True)
 
 
-def finish(report: "Report", out: Path, figure: Path | None, *, as_json: bool) -> None:
-    """Write a report's files, draw its figure if requested, and print it."""
+def finish(
+    report: "Report", out: Path, figure: Path | None, html: Path | None, *, force: bool, as_json: bool
+) -> None:
+    """Write a report's files, its figure and page if requested, and print it."""
     from obygaze_models.report import plain, to_json, write_beside
 
     write_beside(report, out.with_suffix(""))
     if figure:
         report.pictures[0].draw(figure)
+    write_page(report, html, force=force)
     click.echo(to_json(report) if as_json else plain(report), nl=False)
     click.echo(f"results kept in {out}", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from obygaze_models.commands.audit_output import FIGURE, FILE, FORCE, JSON, PATH, check, finish, tell_partial
+from obygaze_models.commands.inputs import HTML
 
 if TYPE_CHECKING:
     from obygaze_features.store.saliency_maps import Maps
@@ -46,6 +47,7 @@ STORED = ("acts", "head", "texts", "text_items", "pairs")
     "with --maps, the CSV file.",
 )
 @FIGURE
+@HTML
 @FORCE
 @JSON
 def saliency(
@@ -63,6 +65,7 @@ def saliency(
     pictures: Path | None,
     out: Path,
     figure: Path | None,
+    html: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -93,7 +96,7 @@ def saliency(
     if (overlays is None) != (pictures is None):
         raise click.UsageError("--overlays and --pictures go together.")
     table = out.with_suffix(".csv")
-    check(table, figure, force=force)
+    check(table, figure, html, force=force)
     if given is None:
         check_maps_free(out, force=force)
     if overlays and overlays.exists() and not force:
@@ -114,7 +117,7 @@ def saliency(
         from obygaze_models.audits.figures import draw_overlays
 
         draw_overlays(maps, files, overlays)
-    finish(report, table, figure, as_json=as_json)
+    finish(report, table, figure, html, force=force, as_json=as_json)
 
 
 def _check_use(given: Path | None, sources: "Mapping[str, object]", out: Path) -> None:

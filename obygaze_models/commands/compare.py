@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from obygaze_models.commands.inputs import HTML, write_page
+
 
 @click.command()
 @click.argument("run_a", type=click.Path(path_type=Path))
@@ -11,7 +13,8 @@ import click
 @click.option("--model", help="Model of RUN_A.  [default: its first]")
 @click.option("--against", help="Model of RUN_B.  [default: the same]")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write the tables into.")
-@click.option("--force", is_flag=True, help="Replace earlier output in the folder.")
+@HTML
+@click.option("--force", is_flag=True, help="Replace earlier output.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as one JSON document.")
 def compare(
     run_a: Path,
@@ -19,6 +22,7 @@ def compare(
     model: str | None,
     against: str | None,
     out: Path | None,
+    html: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -33,7 +37,7 @@ def compare(
       obygaze compare runs/xclip runs/descriptors
       obygaze compare runs/films runs/films --model pcbm_lr --against mlp
       obygaze compare runs/hard-negatives runs/easy-negatives --model mlp \\
-          --out hard-against-easy
+          --out hard-against-easy --html hard-against-easy.html
     """
     import json
 
@@ -49,6 +53,7 @@ def compare(
     if out is not None:
         with new_folder(out, force=force) as folder:
             write_report(report, folder)
+    write_page(report, html, force=force)
     if as_json:
         click.echo(json.dumps(document(report), indent=2, ensure_ascii=False, allow_nan=False))
     else:

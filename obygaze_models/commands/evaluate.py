@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features.store.format import FEATURE_ARRAYS
+from obygaze_models.commands.inputs import HTML
 
 if TYPE_CHECKING:
     from obygaze_models.dataset import Features, Pool
@@ -70,6 +71,11 @@ if TYPE_CHECKING:
     help="Within-movie protocol: hold out blocks of scenes instead of whole movies.",
 )
 @click.option(
+    "--test-seen-scores",
+    is_flag=True,
+    help="Test also the clips that were judged with a model's score in sight (column seen_score).",
+)
+@click.option(
     "--imbalance",
     type=click.Choice(["none", "weights", "subsample"]),
     default="none",
@@ -90,6 +96,7 @@ if TYPE_CHECKING:
     help="Retrain this model on all movies and save it as NAME.model in the run's folder, "
     "for `obygaze predict`; repeatable.",
 )
+@HTML
 @click.option("--licence", help="Licence of the saved models, an SPDX expression.  [default: none stated]")
 @click.option("--force", is_flag=True, help="Replace an existing run.")
 @click.option(
@@ -112,9 +119,11 @@ def evaluate(
     seed: int,
     n_seeds: int,
     seen: bool,
+    test_seen_scores: bool,
     imbalance: "Imbalance",
     out: Path | None,
     save: tuple[str, ...],
+    html: Path | None,
     licence: str | None,
     force: bool,
     as_json: bool,
@@ -136,10 +145,11 @@ def evaluate(
       obygaze evaluate films.csv stores/films --task levels
       obygaze evaluate films.csv stores/films --task hn_s \\
           --model mylab.models:make
+      obygaze evaluate films.csv stores/films --task hn_s --html hn_s.html
       obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr --out run
     """
-    from obygaze_features.io import NO_LICENCE, progress_bar
-    from obygaze_models.commands.inputs import read_inputs, under_policy
+    from obygaze_features.io import NO_LICENCE, progress_bar, refuse_existing
+    from obygaze_models.commands.inputs import read_inputs, under_policy, write_page
     from obygaze_models.dataset import load_dataset
     from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
     from obygaze_models.evaluation.run_folder import check_free, run_name, to_json, write_run
@@ -167,13 +177,14 @@ def evaluate(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
         )
     digest = clips.digest()
-    asked = (digest, imbalance, *(spec.name for spec in specs))
+    asked = (digest, imbalance, *(["seen-scores"] * test_seen_scores), *(spec.name for spec in specs))
     named = run_name(
         data, opened, train, tested, policy=policy, seed=seed, n_seeds=n_seeds, seen=seen, asked=asked
     )
     folder = out or Path("runs") / named
     # Before the work, so that nobody waits for a refusal.
     check_free(folder, force=force)
+    refuse_existing(html, force=force)
     with progress_bar("training", "model") as progress:
         run = run_evaluation(
             data,
@@ -183,12 +194,14 @@ def evaluate(
             seed=seed,
             n_seeds=n_seeds,
             seen=seen,
+            test_seen_scores=test_seen_scores,
             imbalance=imbalance,
             origin={"manifest_sha256": digest, "label_policy": policy},
             progress=progress,
         )
     report = run_report(run)
     write_run(run, folder, {"report.md": markdown(report), "report.tex": latex(report)}, force=force)
+    write_page(report, html, force=force)
     kept = save_models(run, data, save, folder, models=specs, licence=licence or NO_LICENCE)
     click.echo(to_json(run) if as_json else plain(report), nl=False)
     for line in (*notices, *excluded_summary(run.record["excluded"])):

@@ -1,4 +1,4 @@
-"""Read manifests and stores, and apply label policies, for the commands of the zoo."""
+"""Read manifests and stores, apply label policies, write pages: what the commands of the zoo share."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +9,24 @@ import click
 if TYPE_CHECKING:
     from obygaze_features.manifest import Manifest
     from obygaze_features.store import Store
+    from obygaze_models.report import Report
+
+HTML = click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the results as a page: one HTML file that loads nothing from elsewhere.",
+)
+
+
+def write_page(
+    reports: "Report | Sequence[Report]", path: Path | None, title: str = "", *, force: bool
+) -> None:
+    """Write reports as one page, if a path was given, and say so."""
+    from obygaze_models.report import write_html
+
+    if path is not None:
+        write_html(reports, path, title, force=force)
+        click.echo(f"page kept in {path}", err=True)
 
 
 def read_inputs(manifest: Path, stores: Sequence[Path]) -> "tuple[Manifest, list[Store]]":

@@ -8,6 +8,7 @@ import click
 
 from obygaze_features.screen import table
 from obygaze_features.store.format import FEATURE_ARRAYS
+from obygaze_models.commands.inputs import HTML
 
 if TYPE_CHECKING:
     from obygaze_models.dataset import Features, Pool
@@ -164,6 +165,7 @@ def train(
     "--double", is_flag=True, help="Read scores as float64, as trec_eval 10 does (trec_eval 9: float32)."
 )
 @click.option("--out", type=PATH, help="Folder for the numbers (CSV, JSON), the tables and the figures.")
+@HTML
 @force_option
 @json_option
 def score(
@@ -173,6 +175,7 @@ def score(
     qrels: Path | None,
     double: bool,
     out: Path | None,
+    html: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -190,6 +193,8 @@ def score(
       obygaze task mediaeval15 score --trec run.trec --qrels qrels.txt --double \\
           --json
     """
+    from obygaze_features.io import refuse_existing
+    from obygaze_models.commands.inputs import write_page
     from obygaze_models.report import check_folder, new_folder, plain, to_json, write_report
     from obygaze_models.tasks.mediaeval15.report import make_report
     from obygaze_models.tasks.mediaeval15.score import together
@@ -198,12 +203,14 @@ def score(
         raise click.UsageError("give --truth with --run, or --trec with --qrels, or both pairs")
     if out is not None:
         check_folder(out, force=force)
+    refuse_existing(html, force=force)
     scored = together(_scored(truth, runs, trec, qrels, double))
     record = _inputs(truth, runs, trec, qrels) | {"scores_held_as": "double" if double else "float32"}
     report = make_report(scored, record)
     if out is not None:
         with new_folder(out, force=force) as folder:
             write_report(report, folder)
+    write_page(report, html, force=force)
     click.echo(to_json(report) if as_json else plain(report), nl=False)
 
 

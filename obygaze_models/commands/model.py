@@ -66,7 +66,8 @@ def _lines(file: "ModelFile") -> list[tuple[str, str]]:
         ("weights", f"{digest or 'none'}{' (untrained)' if made.get('untrained') else ''}"),
         (
             "trained on",
-            f"{card.n_clips} clips ({card.n_positives} positive) of {', '.join(card.movies)}",
+            f"{card.n_clips} clips ({card.n_positives} positive) of {', '.join(card.movies)}"
+            + (f"; median length {card.clip_s:g} s" if card.clip_s else ""),
         ),
         (
             "labels",
@@ -102,4 +103,5 @@ def _calibration(found: "dict[str, float] | object") -> str:
     return (
         f"p = sigmoid({found['slope']:.3g} logit {found['intercept']:+.3g}); "
         f"expected calibration error on films left out {found['error']:.3f}"
+        + (f"; their shares were off by {found['film_error']:.3f}" if "film_error" in found else "")
     )

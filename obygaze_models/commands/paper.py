@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from obygaze_models.commands.inputs import HTML
+
 if TYPE_CHECKING:
     from obygaze_models.report import Report
 
 MANIFEST = click.argument("manifest", type=click.Path(path_type=Path))
+TITLE = "Tores et al., CVPR 2024, reproduced"
 OUTPUT = (
     click.option(
         "--out",
@@ -17,7 +20,8 @@ OUTPUT = (
         type=click.Path(path_type=Path),
         help="Folder to write all results into; only a part of them is printed.",
     ),
-    click.option("--force", is_flag=True, help="Replace earlier output in the folder."),
+    HTML,
+    click.option("--force", is_flag=True, help="Replace earlier output."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of the tables."),
 )
 
@@ -158,23 +162,27 @@ Examples:
 @OUTPUT[0]
 @OUTPUT[1]
 @OUTPUT[2]
-def figure2(manifest: Path, out: Path, *, force: bool, as_json: bool) -> None:
+@OUTPUT[3]
+def figure2(manifest: Path, out: Path, html: Path | None, *, force: bool, as_json: bool) -> None:
     """Reproduce Figure 2 and section 3.4 from MANIFEST: levels and concepts, under each label policy.
 
     It needs no store; `obygaze manifest stats` prints the same numbers and more.
 
     \b
     Examples:
-      obygaze paper figure2 obygaze12.csv --out figure2
+      obygaze paper figure2 obygaze12.csv --out figure2 --html figure2.html
     """
-    from obygaze_models.commands.inputs import read_inputs
+    from obygaze_features.io import refuse_existing
+    from obygaze_models.commands.inputs import read_inputs, write_page
     from obygaze_models.obygaze12 import paper
     from obygaze_models.report import new_folder, write_report
 
+    refuse_existing(html, force=force)
     clips, _ = read_inputs(manifest, [])
     report = paper.figure2(clips)
     with new_folder(out, force=force) as folder:
         write_report(report, folder)
+    write_page(report, html, force=force)
     _print([report], as_json=as_json)
     click.echo(f"kept in {out}", err=True)
 
@@ -186,17 +194,19 @@ def _run(
     stores: tuple[Path, ...],
     protocol: str,
     out: Path,
+    html: Path | None,
     policy: str,
     seed: int,
     force: bool,
     as_json: bool,
 ) -> None:
-    from obygaze_features.io import progress_bar
+    from obygaze_features.io import progress_bar, refuse_existing
     from obygaze_features.manifest import LabelPolicy
-    from obygaze_models.commands.inputs import read_inputs, under_policy
+    from obygaze_models.commands.inputs import read_inputs, under_policy, write_page
     from obygaze_models.obygaze12 import paper
     from obygaze_models.report import new_folder
 
+    refuse_existing(html, force=force)
     clips, opened = read_inputs(manifest, stores)
     labels = LabelPolicy(policy)
     if protocol != "paper":
@@ -209,6 +219,7 @@ def _run(
         if name == "all_":
             page = paper.index(redone, clips, opened, policy=labels, seed=seed)
             (folder / "index.md").write_text(page, encoding="utf-8", newline="")
+    write_page(redone.reports, html, TITLE if len(redone.reports) > 1 else "", force=force)
     if name == "all_" and not as_json:
         click.echo(out / "index.md")
     else:

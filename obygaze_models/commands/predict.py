@@ -21,10 +21,21 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Manifest of the clips, to fill the column video (stores do not keep it).",
 )
-@click.option("--force", is_flag=True, help="Replace an earlier --out.")
+@click.option(
+    "--frames",
+    type=click.Path(path_type=Path),
+    help="Write a CSV file with a row a frame: time, attention weight, concepts' values.",
+)
+@click.option("--force", is_flag=True, help="Replace an earlier --out or --frames.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def predict(
-    model: str, stores: tuple[str, ...], out: Path | None, manifest: Path | None, force: bool, as_json: bool
+    model: str,
+    stores: tuple[str, ...],
+    out: Path | None,
+    manifest: Path | None,
+    frames: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Score the clips of stores with MODEL, a file (or its URL) saved by `obygaze evaluate --save`.
 
@@ -40,22 +51,27 @@ def predict(
       obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr
       obygaze predict run/pcbm_lr.model stores/more-films --out scores.csv
       obygaze predict run/pcbm_lr.model stores/a stores/b --json
+      obygaze predict run/attention.model stores/more-films --frames frames.csv
       obygaze predict https://lab.example.org/pcbm_lr.model stores/more-films
     """
     from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store import open_store
+    from obygaze_models.prediction.frames import predict_frames, write_frames
     from obygaze_models.prediction.model import load_model
     from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order
     from obygaze_models.prediction.predict import predict as score
 
     refuse_wrong_order(model, stores)
-    refuse_existing(out, force=force)
+    refuse_existing(out, frames, force=force)
     loaded = load_model(model)
     opened = [open_store(store) for store in stores]
     scored = score(loaded, opened, None if manifest is None else read_manifest(manifest))
+    of_frames = None if frames is None else predict_frames(loaded, opened)
     if out is not None:
         scored.write(out)
+    if frames is not None and of_frames is not None:
+        write_frames(of_frames, frames)
     if as_json:
         click.echo(json_text(document(scored, loaded, opened)))
     elif out is None:
@@ -64,6 +80,8 @@ def predict(
         click.echo(notice, err=True)
     if out is not None:
         click.echo(f"{len(scored.table)} predictions in {out}", err=True)
+    if of_frames is not None:
+        click.echo(f"{len(of_frames)} frames in {frames}", err=True)
 
 
 def _table(scored: "Predicted") -> str:

@@ -28,7 +28,7 @@ from obygaze_models.models.labels import Imbalance
 from obygaze_models.models.ordinal import Ladder, fit_ladder
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, fit
-from obygaze_models.protocol.folds import Split, leave_one_movie_out, splits
+from obygaze_models.protocol.folds import Split, leave_movies_out, splits
 from obygaze_models.protocol.seen import scene_blocks, seen_splits
 from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets, find_target
 
@@ -45,10 +45,14 @@ def evaluate(
     n_seeds: int = 1,
     seen: bool = False,
     imbalance: Imbalance = "none",
+    test_seen_scores: bool = False,
     origin: Mapping[str, object] | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Train models on the other movies' clips and test them on each movie's.
+
+    Each movie is a fold of its own; of more than 100 movies, 20 folds of whole movies are made, so that the
+    work grows with the clips. The record says which.
 
     Parameters
     ----------
@@ -68,6 +72,9 @@ def evaluate(
         Whether movies are on both sides of every fold instead (`obygaze_models.protocol.seen`).
     imbalance : {"none", "weights", "subsample"}
         How the zoo's own perceptron handles class imbalance, in training clips alone.
+    test_seen_scores : bool
+        Whether clips that were judged with a model's score in sight are tested as well; such judgements lean
+        towards the model's, so that they are trained on and not tested by default.
     origin : mapping, optional
         JSON values to record of where the labels come from, e.g. the manifest's digest and the label policy.
     progress : callable, optional
@@ -101,6 +108,11 @@ def evaluate(
     features = {reads: data.read(reads) for reads in dict.fromkeys(spec.reads for spec in specs)}
     learnt = train.of(data.labels)
     asked = {one.name: one.of(data.labels) for one in tests}
+    anchored = data.labels.seen_score
+    kept_out = 0
+    if anchored is not None and not test_seen_scores:
+        kept_out = int((anchored & np.any([codes != NOT_ASKED for codes in asked.values()], axis=0)).sum())
+        asked = {name: np.where(anchored, NOT_ASKED, codes) for name, codes in asked.items()}
     _check_classes(data, train, learnt, asked)
     folds = list(_folds(data, learnt, asked, range(seed, seed + n_seeds), seen=seen))
     concepts = {fold.name: varying(data, fold.around) for fold in folds}
@@ -152,6 +164,8 @@ def evaluate(
         left_out=left_out,
         origin=origin,
     )
+    if kept_out:
+        record["clips"]["seen_score"] = kept_out
     return Run(
         predictions,
         metrics,
@@ -174,11 +188,14 @@ def seed_of(seed: int, fold: int | str) -> int:
 
 def varying(data: Dataset, rows: NDArray[np.intp]) -> list[str]:
     """List the concepts that can be learnt from some clips: varying whatever movie of theirs is left out."""
-    movies, present = data.movies[rows], data.labels.present[rows]
-    kept = np.ones(present.shape[1], dtype=np.bool_)
-    for movie in np.unique(movies):
-        rest = present[movies != movie]
-        kept &= rest.any(axis=0) & ~rest.all(axis=0)
+    _, movie = np.unique(data.movies[rows], return_inverse=True)
+    present = data.labels.present[rows]
+    clips = np.bincount(movie)
+    marked = np.empty((present.shape[1], len(clips)))
+    for concept, column in enumerate(present.T):
+        marked[concept] = np.bincount(movie, weights=column, minlength=len(clips))
+    rest = marked.sum(axis=1, keepdims=True) - marked  # of the other movies, [concepts, movies]
+    kept = ((rest > 0) & (rest < clips.sum() - clips)).all(axis=1)
     return [concept for concept, good in zip(data.labels.concepts, kept, strict=True) if good]
 
 
@@ -223,12 +240,15 @@ def _folds(
     if seen:
         found = list(seen_splits(scene_blocks(ids, movies), *cut))
     else:
-        found = list(splits(leave_one_movie_out(ids, movies), *cut))
+        found = list(splits(leave_movies_out(ids, movies), *cut))
     for number in seeds:
         for split in found:
             own = Split(split.fold, used[split.train], used[split.validation], used[split.test])
-            name = f"block {split.fold}" if seen else str(data.movies[own.test[0]])
-            _check_training(learnt[own.train], name if seen else f"movie {name}")
+            tested = np.unique(data.movies[own.test])
+            name = str(tested[0])
+            if seen or len(tested) > 1:
+                name = f"{'block' if seen else 'fold'} {split.fold}"
+            _check_training(learnt[own.train], name if seen or len(tested) > 1 else f"movie {name}")
             around = own.train
             if not seen:
                 around = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[own.train])))

@@ -18,10 +18,15 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.errors import RunError
 from obygaze_models.evaluation.metrics import prevalence
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.protocol.folds import Split
+from obygaze_models.protocol.folds import MOVIES_ALONE, N_GROUPED, Split
 from obygaze_models.protocol.targets import NOT_ASKED, CodebookRecord, Target, TargetRecord
 
 PROTOCOL = "strict: leave one movie out; all that is chosen is chosen by inner folds of movies"
+
+GROUPED = (
+    f"strict: {N_GROUPED} folds of whole movies, as there are more than {MOVIES_ALONE}; "
+    "all that is chosen is chosen by inner folds of movies"
+)
 
 SEEN = (
     "SEEN MOVIES: blocks of scenes with a gap, each tested by models that know the rest of its movie; all "
@@ -40,6 +45,7 @@ class _StoreCounts(TypedDict, total=False):
     with_features: Whole
     partial: Whole
     in_store_only: Whole
+    seen_score: Whole
 
 
 class ClipCounts(_StoreCounts):
@@ -159,10 +165,11 @@ def record_of(
     levels = {level for one in (train, *tests) for level in one.levels}
     concerned = [one for one in data.excluded if one.level in levels or train.scale]
     tested = np.any([codes != NOT_ASKED for codes in asked.values()], axis=0)
+    n_movies = len(np.unique(data.movies[tested | (train.of(data.labels) != NOT_ASKED)]))
     others = ~(tested | (train.of(data.labels) != NOT_ASKED))
     clips = {**data.counts, "other_levels": int(others.sum()), "tested": int(tested.sum())}
     record = RunRecord(
-        protocol=SEEN if seen else PROTOCOL,
+        protocol=SEEN if seen else GROUPED if n_movies > MOVIES_ALONE else PROTOCOL,
         codebook={"name": data.codebook.name, "digest": data.codebook.digest()},
         train=train.record(),
         tests=[one.record() for one in tests],

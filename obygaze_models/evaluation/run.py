@@ -78,7 +78,7 @@ class Fold:
     Attributes
     ----------
     name : str
-        The movie left out, or the block.
+        The movie left out, the fold of movies, or the block.
     split : Split
     around : ndarray of int
         The training rows and, unless movies are seen, the other annotated clips of the same movies: concepts

@@ -272,7 +272,7 @@ def _check_frames(X: ArrayLike) -> Floats:
         They have another number of dimensions, are infinite, or a clip has no present frame.
     """
     frames = check_array(
-        X, dtype=(np.float64, np.float32), ensure_2d=False, allow_nd=True, ensure_all_finite="allow-nan"
+        X, dtype=(np.float32, np.float64), ensure_2d=False, allow_nd=True, ensure_all_finite="allow-nan"
     )
     if frames.ndim != 3 or 0 in frames.shape:
         raise ValueError(f"expected clips' frames [N, F, D]; found an array of shape {list(frames.shape)}")

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from obygaze_features.errors import ObygazeError
+from obygaze_models.dataset import Features
 from obygaze_models.errors import ModelError
 from obygaze_models.models.selection import (
     THRESHOLD,
@@ -25,7 +26,6 @@ from obygaze_models.models.selection import (
     scores_of,
 )
 
-Reads = Literal["pooled", "frames", "tokens"]
 Kind = Literal["levels", "concept", "ordinal"]
 
 ENTRY_POINTS = "obygaze.models"
@@ -81,7 +81,7 @@ class ModelSpec:
     title: str
     make: Callable[[int], Any]
     choose: Choice | None = THRESHOLD
-    reads: Reads = "pooled"
+    reads: Features = "pooled"
     uses: tuple[str, ...] = ()
     looks_at_features: bool = True
     kinds: tuple[Kind, ...] = ("levels", "concept", "ordinal")

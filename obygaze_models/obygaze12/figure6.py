@@ -103,7 +103,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 
 def _wrong(row: dict[str, Any]) -> str:
-    return f"{row['film']}\n{row['n_failed']} of {row['n_clips']} clips wrong"
+    return f"{row['title']}\n{row['n_failed']} of {row['n_clips']} clips wrong"
 
 
 def _signed(weight: float) -> str:

@@ -133,8 +133,6 @@ def _pairs(one: PaperResults) -> pd.DataFrame:
 
 
 SHOWN = ("average_precision", "f1_pos", "f1_weighted", "auc")
-POSITIVE = ("average_precision", "f1_pos")
-"""Those that need no negative clip."""
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from obygaze_models.concepts.cav import LinearCAV
 from obygaze_models.concepts.heads import node_counts
 from obygaze_models.concepts.hyperplane import Hyperplanes
 from obygaze_models.errors import ModelError
+from obygaze_models.models.attention import AttentionPooling
+from obygaze_models.models.attention_network import AttentionNetwork
 from obygaze_models.models.linear import ClippedScaler, linear_probe
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.models.network import n_parameters
@@ -167,33 +169,59 @@ def _fill_linear(head: LogisticRegression, weights: NDArray[Any], intercept: NDA
     head.coef_, head.intercept_, head.classes_ = weights[None], intercept, np.array(CLASSES)
 
 
-# --- mlp
+# --- networks
 # ---------------------------------------------------------------------------
-def _mlp_apart(estimator: MLPProbe) -> tuple[dict[str, Any], Arrays]:
+Probe = TypeVar("Probe", MLPProbe, AttentionPooling)
+
+
+def _network_apart(estimator: Any) -> tuple[dict[str, Any], Arrays]:
     arrays = {"mean": estimator.mean_, "scale": estimator.scale_, "parameters": estimator.parameters_}
     return estimator.get_params() | {"n_epochs": estimator.n_epochs_}, arrays
 
 
 def _mlp(card: Card, arrays: Arrays) -> MLPProbe:
-    given = dict(card.parameters)
-    n_epochs = given.pop("n_epochs")
-    wrong = sorted(MLPProbe().get_params().keys() ^ given.keys())
+    probe = _made(MLPProbe, card)
+    size = n_parameters(card.n_features, probe.n_hidden, 2 if probe.variant == "paper" else 1)
+    return _filled(probe, card, arrays, size)
+
+
+def _attention(card: Card, arrays: Arrays) -> AttentionPooling:
+    model = _made(AttentionPooling, card)
+    n_hidden = model.n_hidden if model.attention == "gated" else 0
+    return _filled(
+        model,
+        card,
+        arrays,
+        AttentionNetwork(card.n_features, n_hidden, model.timed, model.clip).n_parameters,
+    )
+
+
+def _made(kind: type[Probe], card: Card) -> Probe:
+    """Make an unfitted network by a card's parameters."""
+    given = {name: value for name, value in card.parameters.items() if name != "n_epochs"}
+    wrong = sorted(kind().get_params().keys() ^ given.keys())
     if wrong:
-        raise ModelError(f"the card's parameters and those of MLPProbe disagree about {wrong[0]!r:.80}")
-    probe = MLPProbe(**given)
-    probe._validate_params()
-    d = card.n_features
-    size = n_parameters(d, probe.n_hidden, 2 if probe.variant == "paper" else 1)
+        raise ModelError(
+            f"the card's parameters and those of {kind.__name__} disagree about {wrong[0]!r:.80}"
+        )
+    made = kind(**given)
+    made._validate_params()
+    return made
+
+
+def _filled(made: Probe, card: Card, arrays: Arrays, size: int) -> Probe:
+    """Give a network what it learnt."""
+    d, n_epochs = card.n_features, int(card.parameters["n_epochs"])
     expect(card, arrays, mean=(d,), scale=(d,), parameters=(size,))
     if len({array.dtype for array in arrays.values()}) > 1:
         raise ModelError("its arrays are of different dtypes")
     above_0(arrays, "scale")
-    probe.classes_, probe.n_features_in_ = np.array(CLASSES), d
-    probe.threshold_, probe.n_epochs_ = float(card.threshold), int(n_epochs)
-    probe.parameters_, probe.mean_, probe.scale_ = (arrays[name] for name in ("parameters", "mean", "scale"))
+    made.classes_, made.n_features_in_ = np.array(CLASSES), d
+    made.threshold_, made.n_epochs_ = float(card.threshold), n_epochs
+    made.parameters_, made.mean_, made.scale_ = (arrays[name] for name in ("parameters", "mean", "scale"))
     # Training curves stay behind.
-    probe.curve_ = Curve(np.empty(0), np.empty(0), int(n_epochs))
-    return probe
+    made.curve_ = Curve(np.empty(0), np.empty(0), n_epochs)
+    return made
 
 
 # --- concepts
@@ -333,7 +361,8 @@ KINDS: Mapping[
     ],
 ] = {
     "linear": (_is_linear, _linear_apart, _linear),
-    "mlp": (lambda made: isinstance(made, MLPProbe), _mlp_apart, _mlp),
+    "mlp": (lambda made: isinstance(made, MLPProbe), _network_apart, _mlp),
+    "attention": (lambda made: isinstance(made, AttentionPooling), _network_apart, _attention),
     "pcbm": (lambda made: isinstance(made, ConceptBottleneck), _pcbm_apart, _pcbm),
     "cav": (lambda made: isinstance(made, LinearCAV), _cav_apart, _cav),
     "bank": (lambda made: isinstance(made, ConceptBank), _bank_apart, _bank),

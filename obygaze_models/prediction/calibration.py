@@ -25,12 +25,17 @@ class Calibration:
         Expected calibration error on films left out: each film's clips by a sigmoid of the other films.
     draws : ndarray, shape [B, 2]
         Slope and intercept refitted on films drawn with replacement.
+    film_error, worst_film_error : float or None
+        Mean and largest distance, over films left out, between the share of positive clips that is expected
+        (their mean probability by a sigmoid of the other films) and the true one; None in older files.
     """
 
     slope: float
     intercept: float
     error: float
     draws: NDArray[np.float64]
+    film_error: float | None = None
+    worst_film_error: float | None = None
 
     @classmethod
     def fit(
@@ -56,8 +61,21 @@ class Calibration:
         draws = _draw(labels, movie_of, names.size, n_draws, seed)
         found = platt(values, labels, np.vstack([np.ones(len(values)), left_out, draws]))
         own = found[1 : 1 + names.size][movie_of]
-        error = calibration_error(labels, expit(own[:, 0] * values + own[:, 1]))
-        return cls(float(found[0, 0]), float(found[0, 1]), error, found[1 + names.size :])
+        p = expit(own[:, 0] * values + own[:, 1])
+        shares = np.bincount(movie_of, p - labels) / np.bincount(movie_of)
+        return cls(
+            slope=float(found[0, 0]),
+            intercept=float(found[0, 1]),
+            error=calibration_error(labels, p),
+            draws=found[1 + names.size :],
+            film_error=float(np.abs(shares).mean()),
+            worst_film_error=float(np.abs(shares).max()),
+        )
+
+    def to_json(self) -> dict[str, float]:
+        """Return all but the draws, without what is not known."""
+        names = ("slope", "intercept", "error", "film_error", "worst_film_error")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def probability(self, scores: ArrayLike) -> NDArray[np.float64]:
         """Compute the probability [N] of each score [N]."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from obygaze_features.io import NO_LICENCE, refuse_existing
 from obygaze_features.store.provenance import validate_licence
@@ -23,7 +22,8 @@ from obygaze_models.models.selection import GroupedSelection
 from obygaze_models.models.spec import ModelSpec, fit
 from obygaze_models.persistence.card import Card, CardTarget, family
 from obygaze_models.persistence.model_file import parts_of
-from obygaze_models.prediction.calibration import Calibration, platt
+from obygaze_models.prediction.calibration import Calibration
+from obygaze_models.prediction.concept_scores import concept_metrics, cross_fitted, fit_sigmoids
 from obygaze_models.prediction.model import Model, save_model, vectors
 from obygaze_models.prediction.novelty import Reach
 from obygaze_models.protocol.targets import NOT_ASKED, Kind, Target
@@ -178,18 +178,15 @@ def train_final(
         movies=tuple(sorted(set(movies.tolist()))),
         n_clips=int(asked.sum()),
         n_positives=int((y == 1).sum()),
-        calibration={}
-        if calibration is None
-        else {
-            "slope": calibration.slope,
-            "intercept": calibration.intercept,
-            "error": calibration.error,
-        },
+        calibration={} if calibration is None else calibration.to_json(),
         metrics=tuple(row for row in _metrics(run) if row["model"] == spec.name),
     )
     sigmoids = np.empty((0, 2))
     if isinstance(estimator, ConceptBottleneck):
-        sigmoids = _sigmoids(estimator, given["present"].to_numpy(), asked)
+        values, present, kept_rows = cross_fitted(estimator, given["present"].to_numpy(), asked)
+        sigmoids = fit_sigmoids(values, present)
+        found = concept_metrics(spec.name, card.concepts, values, present, movies[kept_rows])
+        card = replace(card, metrics=(*card.metrics, *found))
     return Model(card, estimator, calibration, Reach.fit(vectors(X), movies), sigmoids)
 
 
@@ -221,22 +218,7 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
         n_clips=len(data),
     )
     values = (bank.cross_distances_ - bank.mean_) / bank.scale_
-    return Model(card, bank, None, Reach.fit(data.X, data.movies), _fit_sigmoids(values, present))
-
-
-def _sigmoids(
-    model: ConceptBottleneck, present: NDArray[np.float64], asked: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Calibrate each concept's value on the cross-fitted values of the training clips: [K, 2]."""
-    bank: Any = model.bank_
-    if hasattr(bank, "cross_distances_"):
-        return _fit_sigmoids((bank.cross_distances_ - bank.mean_) / bank.scale_, present)
-    return _fit_sigmoids(model.train_values_, present[asked])
-
-
-def _fit_sigmoids(values: NDArray[np.float64], present: NDArray[np.float64]) -> NDArray[np.float64]:
-    once = np.ones((1, len(values)))
-    return np.vstack([platt(value, column, once) for value, column in zip(values.T, present.T, strict=True)])
+    return Model(card, bank, None, Reach.fit(data.X, data.movies), fit_sigmoids(values, present))
 
 
 def _card(data: Dataset, run: Run, licence: str, citation: str) -> Card:
@@ -273,6 +255,7 @@ def _card(data: Dataset, run: Run, licence: str, citation: str) -> Card:
         label_policy=str(record.get("label_policy", "")),
         licence=validate_licence(licence),
         citation=citation,
+        clip_s=data.clip_s,
     )
 
 

@@ -95,6 +95,42 @@ def leave_one_movie_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldT
     )
 
 
+MOVIES_ALONE = 100
+"""Movies up to which each is a fold of its own: above, the work would grow with clips times movies."""
+N_GROUPED = 20
+"""Folds of whole movies above that."""
+
+
+def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
+    """Return folds of whole movies: one each up to 100 movies, 20 of about as many clips above.
+
+    The movies with most clips are dealt first, each to the fold with the fewest clips so far; labels play no
+    part.
+
+    Raises
+    ------
+    ProtocolError
+        Fewer than 3 movies.
+
+    Examples
+    --------
+    >>> from obygaze_models.protocol.folds import leave_movies_out
+    >>> ids, movies = [f"c{i}" for i in range(240)], [f"film{i % 120}" for i in range(240)]
+    >>> np.bincount(leave_movies_out(ids, movies).folds).tolist() == [12] * 20
+    True
+    """
+    table = leave_one_movie_out(clip_ids, movies)
+    clips = np.bincount(table.folds)
+    if len(clips) <= MOVIES_ALONE:
+        return table
+    fold_of = np.empty(len(clips), dtype=np.int64)
+    held = np.zeros(N_GROUPED)
+    for movie in np.argsort(-clips, kind="stable"):
+        fold_of[movie] = np.argmin(held)
+        held[fold_of[movie]] += clips[movie]
+    return FoldTable(table.clip_ids, table.movies, fold_of[table.folds])
+
+
 def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Iterator[Split]:
     """Cut a fold table into train and test sides, checking each before it is handed out.
 

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import Codebook, Manifest, Task
+from obygaze_features.manifest import SEEN_SCORE, Codebook, Manifest, Task
 from obygaze_features.schema import Text
 from obygaze_models.errors import ProtocolError
 
@@ -56,6 +56,8 @@ class Labels:
     concepts : tuple of str
     scales : dict of str to ndarray of int64, shape [N]
         The rank of each clip on each further scale of the codebook; -1 where unknown.
+    seen_score : ndarray of bool, shape [N], optional
+        The clips judged with a model's score in sight (column `seen_score` of the manifest); None for none.
     """
 
     clip_ids: NDArray[np.str_]
@@ -64,6 +66,7 @@ class Labels:
     present: NDArray[np.bool_]
     concepts: tuple[str, ...]
     scales: dict[str, NDArray[np.int64]]
+    seen_score: NDArray[np.bool_] | None = None
 
     def take(self, rows: NDArray[np.intp]) -> "Labels":
         """Keep some clips."""
@@ -74,6 +77,7 @@ class Labels:
             self.present[rows],
             self.concepts,
             {name: ranks[rows] for name, ranks in self.scales.items()},
+            None if self.seen_score is None else self.seen_score[rows],
         )
 
 
@@ -104,6 +108,9 @@ def labels_of(manifest: Manifest) -> Labels:
         ).reshape(len(clips), len(concepts)),
         concepts=concepts,
         scales=scales,
+        seen_score=np.array([clip.extras[SEEN_SCORE] == "1" for clip in clips], dtype=np.bool_)
+        if clips and SEEN_SCORE in clips[0].extras
+        else None,
     )
 
 

@@ -1,6 +1,7 @@
 """Write reports: tables with captions and figures, in formats for people and programs."""
 
 from obygaze_features.errors import OutputError
+from obygaze_models.report.pages import to_html, write_html
 from obygaze_models.report.report import NOTHING, Block, Picture, Report, cell, interval, mean_sd, number
 from obygaze_models.report.write import (
     CONTENTS,
@@ -38,7 +39,9 @@ __all__ = [
     "records",
     "texts",
     "to_csv",
+    "to_html",
     "to_json",
     "write_beside",
+    "write_html",
     "write_report",
 ]

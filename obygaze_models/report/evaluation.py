@@ -138,6 +138,10 @@ def _notes(run: Run) -> list[str]:
             f"of other levels, {clips.get('unlabelled', 0)} not annotated, {excluded} without features"
         ),
     ]
+    if clips.get("seen_score"):
+        lines.append(
+            f"{clips['seen_score']} clips judged with a model's score in sight: trained on, not tested"
+        )
     if record["untrained"]:
         lines.append(
             f"UNTRAINED: the weights of {record['backbone']} are random; "

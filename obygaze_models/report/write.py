@@ -220,7 +220,12 @@ def _heading(lines: Sequence[str], side: str) -> str:
 
 
 def _alignment(cells: Sequence[str]) -> str:
-    return "r" if all(cell == NOTHING or _NUMBER.fullmatch(cell) for cell in cells) else "l"
+    return "r" if is_numeric(cells) else "l"
+
+
+def is_numeric(cells: Sequence[str]) -> bool:
+    """Whether every cell of a column is a number (with its interval), undefined, or empty."""
+    return all(cell == NOTHING or _NUMBER.fullmatch(cell) is not None for cell in cells)
 
 
 def _cell(text: str) -> str:

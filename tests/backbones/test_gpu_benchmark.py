@@ -12,7 +12,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("part", ["0,2", "3,5", "6", "7"])
+@pytest.mark.parametrize("part", ["0,2", "3,4,5", "6", "7"])
 def test_every_part_prints_and_keeps_its_rows(part, tmp_path):
     command = [
         sys.executable,
@@ -26,13 +26,21 @@ def test_every_part_prints_and_keeps_its_rows(part, tmp_path):
         tmp_path / "rows",
     ]
     paths = os.pathsep.join([str(BENCHMARKS.parent), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": paths}
+    environment = {**os.environ, "PYTHONPATH": paths, "TORCHDYNAMO_DISABLE": "1"}  # a compiler takes minutes
     done = subprocess.run(
         command, cwd=BENCHMARKS, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in (tmp_path / "rows").read_text(encoding="utf-8").splitlines()]
-    told = {"0": "card", "2": "check", "3": "model", "5": "runner", "6": "end to end", "7": "check"}
+    told = {
+        "0": "card",
+        "2": "check",
+        "3": "model",
+        "4": "compile",
+        "5": "runner",
+        "6": "end to end",
+        "7": "check",
+    }
     assert {told[number] for number in part.split(",")} <= {row["part"] for row in rows}
     assert not [row for row in rows if row.get("verdict") == "FAILED"]
 

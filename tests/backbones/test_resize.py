@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from obygaze_features.backbones.resize import bicubic, bilinear, opencv_bilinear, pillow_resize
+from obygaze_features.backbones import resize
+from obygaze_features.backbones.resize import bicubic, bilinear, box_resize, opencv_bilinear, pillow_resize
 
 FILTERS = {
     "bilinear": (bilinear, 1.0, Image.Resampling.BILINEAR),
@@ -25,6 +26,16 @@ def pattern(height, width):
     return ((x * x * 7 + y * y * 3 + x * y * (c + 1)) // 16 % 256).astype(np.uint8)
 
 
+@pytest.fixture(params=["numpy", "OpenCV"])
+def by(request, monkeypatch):
+    """With OpenCV, and as if it were not installed."""
+    if request.param == "numpy":
+        monkeypatch.setattr(resize, "opencv", lambda: None)
+    resize._opencv_agrees.cache_clear()
+    yield request.param
+    resize._opencv_agrees.cache_clear()
+
+
 def pillow(image, height, width, resample):
     """Columns first, then rows, which one call of Pillow 13 and later may turn round."""
     across = Image.fromarray(image).resize((width, image.shape[0]), resample)
@@ -35,9 +46,10 @@ def pillow(image, height, width, resample):
     "size",
     [(544, 1280), (804, 1920), (272, 640), (224, 224), (448, 448), (448, 447), (241, 431), (100, 90), (1, 1)],
 )
-def test_the_squash_is_opencvs_bit_for_bit_at_the_sizes_of_films(size):
+def test_the_squash_is_opencvs_bit_for_bit_at_the_sizes_of_films(size, by):
     image = noise(*size)
     assert np.array_equal(opencv_bilinear(image, 224, 224), cv2.resize(image, (224, 224)))
+    assert by == "numpy" or resize._opencv_agrees((*size, 3), 224, 224) or size == (224, 224)
 
 
 @settings(max_examples=60, deadline=None)
@@ -46,6 +58,61 @@ def test_the_squash_is_opencvs_bit_for_bit_at_any_size(height, width, new_height
     image = noise(height, width, seed)
     expected = cv2.resize(image, (new_width, new_height))
     assert np.array_equal(opencv_bilinear(image, new_height, new_width), expected)
+    assert np.array_equal(resize._bilinear_by_numpy(image, new_height, new_width), expected)
+
+
+def means(image, height, width):
+    """Average cell by cell, in Python's integers."""
+
+    def cell(size, n, i):
+        return slice(i * size // n, max((i + 1) * size // n, i * size // n + 1))
+
+    cells = [
+        [image[cell(image.shape[0], height, i), cell(image.shape[1], width, j)] for j in range(width)]
+        for i in range(height)
+    ]
+    return [
+        [[(int(c.sum()) + c.size // 2) // c.size for c in np.moveaxis(each, 2, 0)] for each in row]
+        for row in cells
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 12), st.integers(1, 12), st.integers(1, 4))
+def test_the_mean_of_cells_is_rounded_half_up_with_opencv_and_without(height, width, rows, columns, channels):
+    image = np.random.default_rng(0).integers(0, 256, (height, width, channels), dtype=np.uint8)
+    expected = means(image, rows, columns)
+    assert np.array_equal(box_resize(image, rows, columns), expected)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resize, "opencv", lambda: None)
+        assert np.array_equal(box_resize(image, rows, columns), expected)
+
+
+@pytest.mark.parametrize("size", [(800, 1920), (360, 640), (90, 61)])
+def test_the_means_of_a_films_frames_are_the_same_with_opencv_and_without(size, monkeypatch):
+    image = noise(*size)
+    with_opencv = box_resize(image, 96, 96)
+    white = box_resize(np.full_like(image, 255), 96, 96)
+    monkeypatch.setattr(resize, "opencv", lambda: None)
+    assert np.array_equal(with_opencv, box_resize(image, 96, 96))
+    assert white.min() == 255
+
+
+def test_an_opencv_that_rounds_otherwise_is_not_used(monkeypatch):
+    class Other:
+        error = cv2.error
+
+        @staticmethod
+        def resize(image, size):
+            return cv2.resize(image, size) ^ 1
+
+    monkeypatch.setattr(resize, "opencv", Other)
+    resize._opencv_agrees.cache_clear()
+    image = noise(100, 90)
+    try:
+        assert np.array_equal(opencv_bilinear(image, 32, 32), cv2.resize(image, (32, 32)))
+    finally:
+        resize._opencv_agrees.cache_clear()
 
 
 @pytest.mark.parametrize("name", FILTERS)

@@ -179,6 +179,21 @@ def test_one_failure_is_waited_out_and_two_halve(place, kind, times):
     assert (found[0].at_once.min() == 2) == (times == 2)  # which clips got fewer is known
 
 
+def test_what_is_under_way_ends_and_its_memory_is_given_back_before_less_is_tried():
+    pins = []
+
+    def fails(what, _number):
+        pins.extend([what] * (what == "pin"))
+        return (
+            out_of_memory("driver") if what == "pin" and len(pins) in (6, 7) else None
+        )  # of the second slot
+
+    card = Card(fails=fails)
+    run, found = on_the_card([clips(10)], card, clips_at_once=4)
+    same(found, on_a_cpu([clips(10)]))
+    assert (run.clips_at_once, card.alive_at_release) == (2, [0, 0])
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_memory_that_never_suffices_ends_in_one_sentence(place):
     card = Card(fails=lambda what, _number: out_of_memory("driver") if what == place else None)

@@ -61,7 +61,8 @@ def test_built_in_codebooks_are_listed_and_shown(run):
     code, out, _ = run("codebook", "show")
     assert code == 0
     assert all(name in out for name in BUILTIN)
-    assert "4 levels (3 in tasks), 12 concepts (8 visual), 3 tasks" in out
+    assert "4 levels (3 in tasks), 12 " in out
+    assert "concepts (8 visual), 3 tasks" in out
     assert [one["name"] for one in json.loads(run("codebook", "show", "--json")[1])] == list(BUILTIN)
     out = run("codebook", "show", "obygaze12")[1]
     assert "label policies: paper, released, raw" in out
@@ -136,7 +137,7 @@ def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, violence):
         outputs.append(run(*arguments))
         assert outputs[-1][0] == 0, outputs[-1]
     assert "label policy raw: 4 clips" in outputs[3][1]
-    assert "without unsure" in outputs[5][1]
+    assert outputs[5][1].count("unsure") == 3
     for _, out, err in outputs:
         assert not OBYGAZE_WORDS.search(out + err)
     assert read_manifest("w.csv").codebook == load_codebook("violence.toml")

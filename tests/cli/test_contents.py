@@ -47,7 +47,7 @@ def test_the_feature_store_imports_none_of_the_heavy_ones():
         "pandas",
         "matplotlib",
         "tabulate",
-        "pebble",
+        "cv2",
     }
 
 

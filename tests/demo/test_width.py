@@ -36,7 +36,7 @@ TABLES = (
     "manifest inspect demo/manifest.csv",
     "manifest stats demo/manifest.csv",
     "folds demo/manifest.csv --task hn_s",
-    "frames demo/films/tt9000001.mp4 --n 4",
+    "frames demo/films/tt9000001/tt9000001-001.mp4 --n 4",
     "store ls demo",
     "store inspect demo/store",
     "model inspect demo/run/pcbm_lr.model",

@@ -374,3 +374,14 @@ def test_the_report_names_averages_intervals_and_chance(run):
         "AP by movie, mean of 6",
     ):
         assert said in " ".join(text.split())
+
+
+def test_above_a_hundred_movies_folds_hold_several_and_the_record_says_so(make_planted):
+    data = make_planted(direction=3.0, n_movies=102, n_per_movie=4)
+    run = evaluate(data, ["linear"], "enhn_s")
+    assert run.record["protocol"].startswith("strict: 20 folds of whole movies, as there are more than 100")
+    assert [fold["movie"] for fold in run.record["folds"]] == [f"fold {number}" for number in range(20)]
+    table = run.predictions.table
+    assert sorted(table[table["model"] == "linear"]["clip_id"]) == sorted(data.clip_ids)
+    assert table.groupby("movie")["fold"].nunique().max() == 1
+    assert any("20 folds of whole movies" in note for note in run_report(run).notes)

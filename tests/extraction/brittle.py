@@ -9,7 +9,9 @@ from obygaze_features.backbones.descriptors import descriptors
 
 
 def brittle(n_frames: int = 4):
-    return replace(descriptors(n_frames), name="brittle", prepare=prepare, encode=encode)
+    return replace(
+        descriptors(n_frames), name="brittle", prepare=prepare, encode=encode, encode_in_worker=False
+    )
 
 
 def prepare(frame):

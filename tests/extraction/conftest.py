@@ -54,7 +54,7 @@ def wait_for_journal() -> Callable[[Path, int, subprocess.Popen[str]], None]:
     """Wait until so many lines stand in the journals of a stage that somebody is writing."""
 
     def wait(staging: Path, lines: int, running: subprocess.Popen[str]) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while sum(path.read_bytes().count(b"\n") for path in (staging / "journal").glob("*")) < lines:
             assert running.poll() is None, "it ended before it could be stopped"
             assert time.monotonic() < deadline

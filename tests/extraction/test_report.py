@@ -42,7 +42,10 @@ def test_a_run_counts_its_own_seconds_of_the_gpu_and_leaves_them_beside_the_stag
     plain = load_backbone("descriptors", 2)
     compute = {**plain.provenance["compute"], "device": "a GPU"}
     backbone = replace(
-        plain, encode=BusyGPU(plain.encode), provenance={**plain.provenance, "compute": compute}
+        plain,
+        encode=BusyGPU(plain.encode),
+        provenance={**plain.provenance, "compute": compute},
+        encode_in_worker=False,
     )
     job = Job(films, "films", (backbone,))
     stage = Stage.open(tmp_path / "s.staging", job.planned_clips(), job.groups(), job.corpus_record())

@@ -10,8 +10,7 @@ import obygaze_models as om
 from obygaze_models.models.attention import SPECS, AttentionPooling, make_frames_probe
 from obygaze_models.models.attention_network import DECAY, AttentionNetwork
 from obygaze_models.models.registry import BUILTIN, models_for
-
-from .planted_frames import planted_frames
+from tests.planted_frames import planted_frames
 
 ABSENT = np.nan
 

@@ -218,8 +218,10 @@ def test_an_explanation_says_the_decision_its_parts_and_what_would_change_it(she
     said = "\n".join(lines(found, model))
     assert f"clip {clip['clip_id']} of film" in said
     assert "called negative (calm)" in said
-    assert "With Gun at quantile 0.95: calm_violent: p = " in said
-    assert "called positive (violent)" in said
+    assert f"; threshold {found.threshold_p:.2f}\n  logit " in said
+    assert f"{found.decision.logit:.3f}; threshold {found.threshold:.3f}" in said
+    assert "With Gun at quantile 0.95: called positive (violent)" in said
+    assert f"  logit        {found.decision.logit:.3f} -> {found.changed.logit:.3f}" in said
     assert "against: Gun (-" in said
 
 

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import FoldTable, Split, check_split, leave_one_movie_out, splits
+from obygaze_models.protocol.folds import MOVIES_ALONE, N_GROUPED, leave_movies_out
 
 NONE = np.empty(0, dtype=np.intp)
 
@@ -23,6 +24,27 @@ def test_each_movie_is_tested_once_in_sorted_order():
 def test_fewer_than_three_movies_are_refused():
     with pytest.raises(ProtocolError, match=r"at least 3 movies.*found 2 \(a, b\)"):
         leave_one_movie_out(["1", "2"], ["a", "b"])
+
+
+def test_up_to_a_hundred_movies_each_is_a_fold_of_its_own():
+    movies = [f"m{n:03d}" for n in range(MOVIES_ALONE)] * 2
+    ids = [str(n) for n in range(len(movies))]
+    assert leave_movies_out(ids, movies).folds.tolist() == leave_one_movie_out(ids, movies).folds.tolist()
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.integers(1, 9), min_size=MOVIES_ALONE + 1, max_size=MOVIES_ALONE + 40), st.randoms())
+def test_more_movies_are_dealt_whole_into_twenty_folds_of_about_as_many_clips_in_any_order(sizes, random):
+    movies = [f"m{n:03d}" for n, size in enumerate(sizes) for _ in range(size)]
+    ids = [str(n) for n in range(len(movies))]
+    table = leave_movies_out(ids, movies)
+    clips = np.bincount(table.folds)
+    assert len(clips) == N_GROUPED
+    assert clips.max() - clips.min() <= max(sizes)
+    assert len({(movie, fold) for movie, fold in zip(movies, table.folds, strict=True)}) == len(sizes)
+    order = random.sample(range(len(movies)), len(movies))
+    again = leave_movies_out([ids[row] for row in order], [movies[row] for row in order])
+    assert again.folds.tolist() == table.folds[order].tolist()
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.booleans()), min_size=3, max_size=40))

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.io import decode_line
 from obygaze_features.store import SPEC_VERSION, STATUSES
 from obygaze_features.store.arrays import array_layout
 from obygaze_features.store.format import ARRAYS, ATTRIBUTE, block_rows
-from obygaze_features.store.journal import entry_of
+from obygaze_features.store.journal import read_entry
 from obygaze_features.store.provenance import validate_corpus, validate_licence, validate_provenance
 from obygaze_features.store.records import COLUMNS
 from obygaze_features.store.store import check_version
@@ -44,7 +43,7 @@ def test_every_json_block_of_the_document_is_valid(kind, text, tmp_path):
         assert validate_provenance(json.loads(text), sealed=True) == json.loads(text)
     else:
         assert kind == "journal"
-        assert entry_of(decode_line(text.encode())).clip_id == "tt0108160-003"
+        assert read_entry(text.encode(), ("toy/pooled",), "0001").clip_id == "tt0108160-003"
 
 
 def test_no_json_block_escapes_the_check():

@@ -6,7 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, same_numerics, verify
+from obygaze_features.store import (
+    Stage,
+    StoreError,
+    open_store,
+    read_stage,
+    same_numerics,
+    seal,
+    verify,
+)
 
 from .toy_stores import CORPUS, features, group, provenance
 
@@ -35,15 +43,6 @@ def test_the_store_of_format_1_0_reads_as_it_was_written():
             assert np.array_equal(found.read(clip, array), values)
 
 
-def test_the_stage_of_format_1_0_resumes(tmp_path):
-    path = shutil.copytree(FROZEN / "format-1.0.staging", tmp_path / "toy.staging")
-    for empty in ("journal", "partial"):
-        (path / empty).mkdir(exist_ok=True)
-
-    clips = [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", "c", "b", "a")]
-    assert Stage.open(path, clips, [group()], CORPUS).missing() == ["ä"]
-
-
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
 def test_the_store_of_format_1_1_verifies(depth):
     report = verify(FROZEN / "format-1.1-1.0.0", depth)
@@ -61,9 +60,17 @@ def test_the_store_of_format_1_1_reads_as_it_was_written():
     assert found.pooled()[:2].tolist() == [[1, ord("a")], [1, ord("b")]]
 
 
-def test_the_stage_of_format_1_1_resumes(tmp_path):
-    path = shutil.copytree(FROZEN / "format-1.1.staging", tmp_path / "texts.staging")
-    (path / "partial").mkdir(exist_ok=True)
+@pytest.mark.parametrize("name", ["format-1.0", "format-1.1"])
+def test_stages_of_the_first_layout_are_refused_in_one_line_that_says_what_to_do(name):
+    with pytest.raises(StoreError, match=r"begun by an older obygaze.*: seal it .* or remove it") as caught:
+        read_stage(FROZEN / f"{name}.staging")
+    assert "\n" not in str(caught.value)
+
+
+def test_the_stage_of_layout_2_resumes_and_seals_as_the_store_beside_it(tmp_path):
+    path = shutil.copytree(FROZEN / "layout-2.staging", tmp_path / "toy.staging")
     stage = read_stage(path)
-    assert stage.clips[2] == PlannedClip("ä", "", text="ein Mädchen")
+    assert stage.missing() == ["ä"]
     assert Stage.open(path, stage.clips, stage.groups, stage.corpus).missing() == ["ä"]
+    made = seal(None, tmp_path / "toy", licence="MIT", allow_missing=True)
+    assert open_store(made).fingerprint == "da2e862f50cde93b31418eb1ff29a6146206caad51efb9f8faa17572c3e0bcfc"

@@ -154,7 +154,7 @@ def test_hostile_values_in_metadata_are_found_and_do_no_harm(store, swap, node):
     check()
 
 
-@pytest.mark.parametrize("file", ["plan.jsonl", "journal/0001.jsonl", "stage.zarr/toy/pooled/zarr.json"])
+@pytest.mark.parametrize("file", ["plan.jsonl", "journal/0001.jsonl", "stage.json"])
 def test_a_damaged_file_of_a_stage_does_no_harm(store, swap, file):
     path = store.with_name("toy.staging") / file
     good = path.read_bytes()

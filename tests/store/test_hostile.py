@@ -133,7 +133,7 @@ def test_a_stage_says_what_makes_a_store_of_it(tmp_path):
 @pytest.mark.parametrize("nested", ["[" * 100_000, '{"attributes":' * 400 + "0" + "}" * 400])
 def test_a_stage_with_endless_json_is_refused(tmp_path, nested):
     stage = staged(tmp_path, 8)
-    (stage.path / "stage.zarr/toy/pooled/zarr.json").write_text(nested, encoding="utf-8")
+    (stage.path / "stage.json").write_text(nested, encoding="utf-8")
     with pytest.raises(StoreError, match="damaged"):
         read_stage(stage.path)
 

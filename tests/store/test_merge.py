@@ -7,7 +7,8 @@ import pytest
 
 from obygaze_features.store import Stage, StoreError, open_store, read_stage, seal, staging_path, verify
 from obygaze_features.store.format import CROISSANT
-from obygaze_features.store.merge import check_growth, merge
+from obygaze_features.store.growth import check_growth
+from obygaze_features.store.merge import merge
 
 from .toy_stores import CORPUS, F, group, plan, result, sealed, status_of, tree
 

@@ -124,14 +124,14 @@ def test_a_zip_finished_between_opening_and_locking_is_never_written_into(
     other, out = sealed(tmp_path, 8, name="other"), tmp_path / "x.zip"
     real = publish.hold
 
-    def late(descriptor, *, wait):
+    def late(descriptor, path, *, wait):
         with monkeypatch.context() as patch:
             patch.setattr(publish, "hold", real)
             (tmp_path / "x.zip.partial").rename(out)
             out.write_bytes(packed.read_bytes())
             if left:
                 (tmp_path / "x.zip.partial").write_bytes(b"of a third")
-        return real(descriptor, wait=wait)
+        return real(descriptor, path, wait=wait)
 
     monkeypatch.setattr(publish, "hold", late)
     with pytest.raises(StoreError, match=r"another process has just packed a store here; look at .*x\.zip"):
@@ -142,9 +142,9 @@ def test_a_zip_finished_between_opening_and_locking_is_never_written_into(
 def test_a_zip_that_came_before_the_lock_is_not_replaced(pristine, tmp_path, monkeypatch):
     real = publish.hold
 
-    def late(descriptor, *, wait):
+    def late(descriptor, path, *, wait):
         (tmp_path / "x.zip").write_bytes(b"mine")
-        return real(descriptor, wait=wait)
+        return real(descriptor, path, wait=wait)
 
     monkeypatch.setattr(publish, "hold", late)
     with pytest.raises(StoreError, match="is there already"):
@@ -159,10 +159,10 @@ def test_a_file_system_without_locks_is_named_with_a_remedy(pristine, tmp_path, 
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("fcntl.flock", no_locks)
-    said = r"this file system has no locks .*: work in a folder on another one, or mount"
-    with pytest.raises(StoreError, match=rf"x\.zip: {said}"):
+    said = r"this file system has no file locks .*: have it mounted with them"
+    with pytest.raises(StoreError, match=said):
         pack(FolderFiles(pristine), tmp_path / "x.zip")
-    with pytest.raises(StoreError, match=rf"copy\.pulling: {said}"):
+    with pytest.raises(StoreError, match=said):
         download(FolderFiles(pristine), tmp_path / "copy")
     with pytest.raises(StoreError, match=said):
         export_hdf5(open_store(pristine), "toy", tmp_path / "x.h5")

@@ -202,3 +202,12 @@ def test_a_store_with_more_failed_clips_than_wanted_is_not_sealed(nodes, tmp_pat
     with pytest.raises(StoreError, match="4 clips have failed, and at most 3 may"):
         seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=3)
     assert seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=4).exists()
+
+
+def test_a_finished_extraction_needs_no_videos_any_more(nodes, corpus, tmp_path):
+    node = nodes("n1")
+    node.run()
+    for movie in ("tt0", "tt1"):
+        (corpus.root / movie).rename(tmp_path / movie)
+    assert node.run().missing() == []
+    assert node.done == []

@@ -5,10 +5,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import zarr
 
 from obygaze_features.io import encode_line, read_lines
-from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, StoreError, read_stage, seal
+from obygaze_features.store import (
+    ClipFeatures,
+    ClipResult,
+    PlannedClip,
+    Stage,
+    StoreError,
+    journal,
+    read_stage,
+    seal,
+)
 
 from .toy_stores import CORPUS, F, features, group, plan, provenance, result, staged, tree
 
@@ -80,18 +88,26 @@ def test_writers_at_work_are_counted_until_they_end(stage):
     assert stage.missing() == clip_ids(stage)[1:]
 
 
-def test_staged_arrays_open_in_zarr_one_clip_a_chunk(stage):
-    clip = clip_ids(stage)[5]
+def test_rows_lie_in_one_file_a_writer_and_array_in_the_order_of_their_slots(stage):
+    clips = [clip_ids(stage)[row] for row in (5, 2, 7)]
     with stage.writer() as writer:
-        writer.commit([result(clip, [TOY])])
-    node = zarr.open_group(str(stage.path / "stage.zarr"), mode="r")["toy"]
-    truth = features(clip, TOY)
-    for name, values in {**truth.arrays, "time_s": truth.time_s, "frame_index": truth.frame_index}.items():
-        assert node[name].chunks == (1, *values.shape)
-        assert node[name].metadata.dimension_names[0] == "clip"
-        assert np.array_equal(node[name][5], values)
-        assert node[name][5].dtype == values.dtype
-    assert (stage.path / "stage.zarr/toy/frames/c.5.0.0").is_file()
+        writer.commit([result(clips[0], [TOY]), result(clips[1], [TOY], "failed"), result(clips[2], [TOY])])
+    assert [stage.status()[clip].slot for clip in clips] == [0, -1, 1]
+    files = {path.name: path.read_bytes() for path in (stage.path / "rows" / writer.name).iterdir()}
+    truths = [features(clip, TOY) for clip in (clips[0], clips[2])]
+    for name in ("pooled", "frames", "tokens"):
+        assert files.pop(f"toy.{name}") == b"".join(truth.arrays[name].tobytes() for truth in truths)
+    for name in ("time_s", "frame_index"):
+        assert files.pop(f"toy.{name}") == b"".join(getattr(truth, name).tobytes() for truth in truths)
+    assert files == {}
+
+
+def test_files_do_not_grow_in_number_with_the_clips(tmp_path):
+    counts = []
+    for n in (20, 200):
+        path = staged(tmp_path / str(n), n).path
+        counts.append(sum(file.is_file() for file in path.rglob("*")))
+    assert counts[0] == counts[1] <= 0.2 * 200
 
 
 def broken(clip, **arrays):
@@ -122,11 +138,11 @@ def broken(clip, **arrays):
 )
 def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(stage, arrays, message):
     good, bad = clip_ids(stage)[:2]
-    before = tree(stage.path / "stage.zarr")
+    before = tree(stage.path / "rows")
     with stage.writer() as writer:
         with pytest.raises(StoreError, match=rf"clip {bad}, group toy.*{message}"):
             writer.commit([result(good, [TOY]), ClipResult(bad, "ok", groups={"toy": broken(bad, **arrays)})])
-        assert tree(stage.path / "stage.zarr") == before
+        assert tree(stage.path / "rows") == before
         assert stage.status() == {}
         writer.commit([result(good, [TOY])])  # the writer still works
     assert good in stage.status()
@@ -241,21 +257,39 @@ def test_every_flipped_bit_of_a_line_is_noticed(tmp_path):
         assert all(entry is None for _, entry in read_lines(path))
 
 
-def test_stray_files_of_a_dead_writer_are_swept_and_those_of_a_live_one_kept(stage):
-    (stage.path / "journal" / "0001.jsonl").touch()
-    stray = stage.path / "partial" / "0001" / "0.partial"
-    stray.parent.mkdir()
-    stray.touch()
+def test_what_a_killed_writer_left_behind_its_journal_is_never_looked_at(tmp_path):
+    stage = staged(tmp_path, 8)
+    good = tree(seal(None, tmp_path / "toy", licence="MIT"))
+    for file in (stage.path / "rows" / "0001").iterdir():
+        file.write_bytes(file.read_bytes() + b"torn")
+    (stage.path / "journal" / "0002.jsonl").touch()  # killed before its first line
+    (stage.path / "rows" / "0002").mkdir()
+    (stage.path / "rows" / "0002" / "toy.pooled").write_bytes(b"torn")
+    assert stage.missing() == []
+    with stage.writer() as writer:
+        assert writer.name == "0003"
+    assert tree(seal(None, tmp_path / "toy", licence="MIT", version="1.0.1")).keys() == good.keys()
+
+
+def test_the_draft_of_a_killed_creation_is_swept(stage):
     draft = stage.path.with_name("new.staging.partial")
     draft.mkdir()
-    with stage.writer() as live:
-        mine = stage.path / "partial" / live.name
-        Stage.open(stage.path, plan(8), [TOY], CORPUS)
-        assert mine.is_dir()
-        assert not stray.exists()
-        Stage.open(stage.path.with_name("new.staging"), plan(8), [TOY], CORPUS)
-        assert not draft.exists()
-    assert not mine.exists()
+    Stage.open(stage.path.with_name("new.staging"), plan(8), [TOY], CORPUS)
+    assert not draft.exists()
+
+
+def test_an_open_stage_reads_only_what_is_new_in_the_journals(stage, monkeypatch):
+    ids = clip_ids(stage)
+    lines = []
+    monkeypatch.setattr(
+        journal, "read_entry", lambda *said, real=journal.read_entry: lines.append(said) or real(*said)
+    )
+    with stage.writer() as writer:
+        for clip in ids[:4]:
+            writer.commit([result(clip, [TOY])])
+            assert clip in stage.status()
+            assert clip not in stage.missing()
+    assert len([line for line, *_ in lines if line]) == 4
 
 
 def test_a_folder_that_is_no_stage_is_refused(tmp_path):
@@ -270,9 +304,10 @@ def test_a_folder_that_is_no_stage_is_refused(tmp_path):
     ("file", "change", "message"),
     [
         ("plan.jsonl", lambda data: data.replace(b"tt0000", b"tt9999"), "plan.jsonl, line 1: damaged"),
-        ("stage.zarr/zarr.json", lambda data: data[:-9], "zarr.json: damaged"),
-        ("stage.zarr/zarr.json", lambda data: data.replace(b'"1.0"', b'"2.0"'), "a stage of format 2.0"),
-        ("stage.zarr/toy/zarr.json", lambda _: json.dumps({}).encode(), "damaged metadata"),
+        ("plan.jsonl", lambda data: data[:-9], "plan.jsonl, line 8: damaged"),
+        ("stage.json", lambda data: data[:-9], "stage.json: damaged"),
+        ("stage.json", lambda data: data.replace(b'"layout": 2', b'"layout": 3'), "a stage of layout 3"),
+        ("stage.json", lambda _: json.dumps({"layout": 2}).encode(), "stage.json: damaged"),
     ],
 )
 def test_damaged_stage_metadata_say_so(stage, file, change, message):
@@ -285,7 +320,17 @@ def test_damaged_stage_metadata_say_so(stage, file, change, message):
 def test_a_journal_of_another_plan_is_refused(stage):
     (stage.path / "journal" / "0001.jsonl").write_bytes(
         encode_line(
-            {"row": 0, "id": "x", "status": "ok", "reason": "", "attempt": 1, "sha256": {}, "source": {}}
+            {
+                "row": 0,
+                "id": "x",
+                "status": "failed",
+                "reason": "",
+                "attempt": 1,
+                "slot": -1,
+                "sha256": "",
+                "crc32c": "",
+                "source": {},
+            }
         )
     )
     with pytest.raises(StoreError, match=r"row 0 is clip tt0000-é in plan.jsonl but x"):

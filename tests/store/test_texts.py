@@ -23,7 +23,8 @@ from obygaze_features.store import (
 )
 from obygaze_features.store.diff import diff, in_words
 from obygaze_features.store.export import export_anndata, export_hdf5
-from obygaze_features.store.merge import check_growth, merge
+from obygaze_features.store.growth import check_growth
+from obygaze_features.store.merge import merge
 from obygaze_features.store.publish import pack
 from obygaze_features.store.testing import seal_arrays, toy_provenance
 

@@ -117,8 +117,14 @@ def test_bad_shares_are_usage_errors(capsys):
     assert "--gather-share 4: expected a number above 0 and at most 1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("code", "stop", "asked"), [(1, True, "requeue 7\n"), (0, True, ""), (1, False, "")])
-def test_the_slurm_script_asks_for_another_turn_when_it_was_stopped(tmp_path, code, stop, asked):
+TIME_LIMIT, CANCEL = signal.SIGUSR1, signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("code", "stop", "asked"),
+    [(1, TIME_LIMIT, "requeue 7\n"), (0, TIME_LIMIT, ""), (1, CANCEL, ""), (1, None, "")],
+)
+def test_the_slurm_script_asks_for_another_turn_after_a_time_limit_alone(tmp_path, code, stop, asked):
     script = Path(__file__).parents[2] / "docs" / "slurm" / "train.sbatch"
     wait = f"trap 'exit {code}' TERM; touch ready; for i in {{1..400}}; do sleep 0.05; done"
     commands = {
@@ -133,8 +139,8 @@ def test_the_slurm_script_asks_for_another_turn_when_it_was_stopped(tmp_path, co
         if stop:
             while not (tmp_path / "ready").exists():
                 time.sleep(0.01)
-            running.send_signal(signal.SIGTERM)
-        assert running.wait(timeout=60) == (0 if stop else code)
+            running.send_signal(stop)
+        assert running.wait(timeout=60) == code
     given = (tmp_path / "given").read_text()
     assert given == "--standalone --nproc-per-node 4 -m obygaze train xclip-lsmdc --out my run --resume\n"
     assert ((tmp_path / "asked").read_text() if (tmp_path / "asked").exists() else "") == asked

@@ -1,21 +1,26 @@
 """Import manifests from published annotations, or from a folder of videos or images."""
 
+from .eaf import import_eaf
 from .film import Film, automatic_hop, import_film, window_of_model
 from .folder import import_folder, import_images
 from .imported import Imported
+from .judgements import SEEN_SCORE, import_judgements
 from .mediaeval15 import import_mediaeval15
 from .mobygaze import import_mobygaze
 from .obygaze12 import import_obygaze12
 from .parts import Part, read_parts, shots_bytes, shots_file
 
 __all__ = [
+    "SEEN_SCORE",
     "Film",
     "Imported",
     "Part",
     "automatic_hop",
+    "import_eaf",
     "import_film",
     "import_folder",
     "import_images",
+    "import_judgements",
     "import_mediaeval15",
     "import_mobygaze",
     "import_obygaze12",

@@ -1,0 +1,269 @@
+"""Files, memory and CPU of stage, seal, open, read and evaluate at 1,000, 10,000 and 100,000 synthetic clips.
+
+Two backbones with pooled vectors (512 and 768 float32) and frames (8 x 512, 4 x 768 float16); films of 40
+clips, labels and concepts drawn. Each step is a process of its own, so that its peak memory is its own. The
+exponent is that of a power of the number of clips between the two largest sizes; the smallest has what any
+size costs. `disk` is the most that stage and store take while sealing with --consume, as a multiple of the
+store. `--tokens N` measures the sealing of N clips with ViViT's tokens (4.8 MB a clip) instead.
+
+    python benchmarks/scale.py [--clips 1000 10000 100000] [--tokens 0] [--folder FOLDER] [--check]
+
+With --check, exit code 1 if an exponent is above 1.05, the stage has more than .2 files a clip, the disk's
+multiple is above 1.1, or (with --tokens) sealing costs more than 8 ms CPU a clip.
+"""
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tabulate import tabulate
+
+from obygaze_features.manifest import Manifest, read_manifest
+from obygaze_features.store import (
+    ClipFeatures,
+    ClipResult,
+    PlannedClip,
+    Stage,
+    open_store,
+    seal,
+    staging_path,
+)
+from obygaze_features.store.testing import toy_group
+
+STEPS = ("stage", "resume", "seal", "open", "read", "verify", "evaluate")
+BATCH = 64
+LARGEST = 1.05
+FILM = 40
+CONCEPTS = "Look;Body;Posture;Clothing;Voice"
+
+
+def groups(tokens: bool) -> list[Any]:
+    """Declare what a clip has."""
+    arrays = {
+        "xclip": {"pooled": np.zeros((1, 512), np.float32), "frames": np.zeros((1, 8, 512), np.float16)},
+        "vivit": {"pooled": np.zeros((1, 768), np.float32), "frames": np.zeros((1, 4, 768), np.float16)},
+    }
+    if tokens:
+        arrays = {
+            "vivit": {"pooled": arrays["vivit"]["pooled"], "tokens": np.zeros((1, 3137, 768), np.float16)}
+        }
+    return [toy_group(name, some, n_frames=8) for name, some in arrays.items()]
+
+
+def clip_id(number: int) -> str:
+    """Name a clip; clips of a film follow each other."""
+    return f"tt{number // FILM:07d}-{number % FILM:03d}"
+
+
+def stage(folder: Path, n_clips: int, *, tokens: bool = False) -> None:
+    """Commit all clips; the time that drawing them takes is not counted."""
+    kinds = groups(tokens)
+    planned = [PlannedClip(clip_id(number), clip_id(number)[:9], 0.0, 9.5) for number in range(n_clips)]
+    made = Stage.open(staging_path(folder / "s"), planned, kinds, {"name": "scale"})
+    rng = np.random.default_rng(0)
+    moments = np.arange(8.0), np.arange(8)
+    source = {"bytes": 10**7, "duration_s": 9.5}
+    drawn = {}
+    for kind in kinds:
+        for spec in kind.arrays:
+            values = rng.standard_normal((BATCH if not tokens else 4, *spec.shape), np.float32)
+            drawn[kind.name, spec.name] = values.astype(spec.dtype)
+    todo = made.missing()
+    with made.writer() as writer:
+        for start in range(0, n_clips, BATCH):
+            some = todo[start : start + BATCH]
+            results = []
+            for place, name in enumerate(some):
+                features = {}
+                for kind in kinds:
+                    arrays = {}
+                    for spec in kind.arrays:
+                        values = drawn[kind.name, spec.name][place % len(drawn[kind.name, spec.name])]
+                        values[..., 0] = (start + place) % 2048  # no two clips have the same
+                        arrays[spec.name] = values if not tokens else values.copy()
+                    features[kind.name] = ClipFeatures(*moments, arrays)
+                results.append(ClipResult(name, "ok", source=source, groups=features))
+            writer.commit(results)
+
+
+def resume(folder: Path) -> None:
+    """Begin a stage again that is done: the plan and the journals are read."""
+    before = Stage.open(
+        staging_path(folder / "s"),
+        [PlannedClip(clip_id(number), clip_id(number)[:9], 0.0, 9.5) for number in range(_count(folder))],
+        groups(tokens=False),
+        {"name": "scale"},
+    )
+    assert not before.missing()
+    assert not before.damage()
+    before.writer().close()
+
+
+def _count(folder: Path) -> int:
+    return int((folder / "count").read_text(encoding="utf-8"))
+
+
+def manifest_of(folder: Path, n_clips: int) -> Manifest:
+    """Write and read a manifest with levels and concepts that the first vector has a little to do with."""
+    rng = np.random.default_rng(1)
+    names = CONCEPTS.split(";")
+    lines = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"]
+    for number in range(n_clips):
+        level = ("EN", "HN", "S", "S")[int(rng.integers(4))]
+        marked = [name for name in names if rng.random() < (0.5 if level == "S" else 0.2)]
+        lines.append(f"{clip_id(number)},{clip_id(number)[:9]},x.mp4,,,{level},{';'.join(marked)},a\n")
+    path = folder / "m.csv"
+    path.write_text("".join(lines), encoding="utf-8")
+    return read_manifest(path)
+
+
+def evaluate(folder: Path) -> None:
+    """Leave movies out, or twentieths of them: a linear probe on 512 numbers, and the baselines."""
+    import obygaze_models as om
+
+    store = open_store(folder / "s")
+    data = om.load_dataset(store, manifest_of(folder, _count(folder)), backbone="xclip")
+    om.evaluate(data, ["linear"], task="enhn_s")
+
+
+def run(step: str, folder: Path) -> None:
+    """Do one step in this process and print what it took as JSON."""
+    work: dict[str, Callable[[], object]] = {
+        "stage": lambda: stage(folder, _count(folder)),
+        "tokens": lambda: stage(folder, _count(folder), tokens=True),
+        "resume": lambda: resume(folder),
+        "seal": lambda: seal(None, folder / "s", licence="NOASSERTION", consume=True),
+        "open": lambda: open_store(folder / "s")["xclip"].clip_ids,
+        "read": lambda: [open_store(folder / "s")[name].pooled().sum() for name in ("xclip", "vivit")],
+        "verify": lambda: _verified(folder),
+        "evaluate": lambda: evaluate(folder),
+    }
+    before = time.process_time()
+    work[step]()
+    spent = time.process_time() - before
+    print(json.dumps([spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3]))
+
+
+def _verified(folder: Path) -> None:
+    from obygaze_features.store import verify
+
+    assert verify(folder / "s", "full").ok
+
+
+def room(folder: Path) -> int:
+    """Count the bytes that a folder takes on the disk."""
+    total = 0
+    for place, _, names in os.walk(folder):  # what vanishes meanwhile is left out
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += 512 * Path(place, name).lstat().st_blocks
+    return total
+
+
+def measured(step: str, folder: Path) -> tuple[float, float, int]:
+    """Run a step in a process of its own; give CPU seconds, MB, and the most bytes on the disk meanwhile."""
+    most, over = [0], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.2):
+            most[0] = max(most[0], room(folder))
+
+    thread = threading.Thread(target=watch)
+    if step == "seal":
+        thread.start()
+    words = [sys.executable, __file__, "--step", step, str(folder)]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    over.set()
+    if step == "seal":
+        thread.join()
+    spent, memory = json.loads(done.stdout.splitlines()[-1])
+    return spent, memory, most[0]
+
+
+def measure(folder: Path, n_clips: int, steps: Sequence[str]) -> dict[str, float]:
+    """Take some steps for so many clips."""
+    folder.mkdir()
+    (folder / "count").write_text(str(n_clips), encoding="utf-8")
+    found: dict[str, float] = {"clips": n_clips}
+    for step in steps:
+        spent, memory, most = measured(step, folder)
+        found |= {f"{step} ms": 1e3 * spent / n_clips, f"{step} s": spent, f"{step} MB": memory}
+        if step in ("stage", "tokens"):
+            files = sum(path.is_file() for path in (folder / "s.staging").rglob("*"))
+            found["files a clip"] = files / n_clips
+        if step == "seal":
+            found["disk"] = most / room(folder / "s-1.0.0")
+            found["store files"] = sum(path.is_file() for path in (folder / "s-1.0.0").rglob("*"))
+    shutil.rmtree(folder)
+    return found
+
+
+def exponent(few: dict[str, float], many: dict[str, float], step: str) -> float:
+    """Return the power of the number of clips with which a step's CPU time grows."""
+    return math.log(many[f"{step} s"] / few[f"{step} s"]) / math.log(many["clips"] / few["clips"])
+
+
+def main() -> None:
+    """Measure every size, print a table, and judge it if asked to."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--clips", type=int, nargs="+", default=[1000, 10_000, 100_000])
+    parser.add_argument("--tokens", type=int, default=0)
+    parser.add_argument("--folder", type=Path, help="where to write; the default is a temporary folder")
+    parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS, help="stage and seal come first")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)  # of one process
+    asked = parser.parse_args()
+    if asked.step:
+        run(asked.step[0], Path(asked.step[1]))
+        return
+    wrong = []
+    with tempfile.TemporaryDirectory(dir=asked.folder) as name:
+        if asked.tokens:
+            found = measure(Path(name) / "tokens", asked.tokens, ("tokens", "seal", "verify"))
+            print(tabulate([(what, f"{value:.3g}") for what, value in found.items()], tablefmt="plain"))
+            wrong += [f"seal {found['seal ms']:.1f} ms"] if found["seal ms"] > 8 else []
+        sizes = [] if asked.tokens else [measure(Path(name) / str(n), n, asked.steps) for n in asked.clips]
+    if sizes:
+        rows = [
+            [what, *(f"{size[what]:.3g}" for size in sizes)] for what in sizes[0] if not what.endswith(" s")
+        ]
+        if len(sizes) > 1:
+            powers = {step: exponent(sizes[-2], sizes[-1], step) for step in asked.steps}
+            rows = [[*row, f"{powers[row[0][:-3]]:.2f}" if row[0].endswith(" ms") else ""] for row in rows]
+            wrong += [
+                f"{step} grows with the power {power:.2f}"
+                for step, power in powers.items()
+                if power > LARGEST
+            ]
+        print(
+            tabulate(
+                rows,
+                headers=["", *(str(int(size["clips"])) for size in sizes), "exponent"],
+                disable_numparse=True,
+            )
+        )
+        wrong += [
+            f"{size['files a clip']:.2f} files a clip" for size in sizes[-1:] if size["files a clip"] > 0.2
+        ]
+        wrong += [f"disk {size['disk']:.2f} times the store" for size in sizes[-1:] if size["disk"] > 1.1]
+    if asked.check and wrong:
+        sys.exit("; ".join(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""Run the steps from a film's file to its page: each step is a command, printed before it runs."""
+
+import contextlib
+import io
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+RECORD = "film-run.json"
+"""What the folder was made with: a run that was stopped resumes only with the same."""
+
+WRITTEN = (
+    RECORD,
+    "windows.csv",
+    "windows.shots.csv",
+    "features.staging",
+    "features-1.0.0",
+    "scored",
+    "report.html",
+)
+"""Everything that a run writes into its folder."""
+
+LINE = 76  # and a backslash behind it
+
+
+@click.command()
+@click.argument(
+    "films", nargs=-1, required=True, metavar="FILM...", type=click.Path(exists=True, dir_okay=False)
+)
+@click.option("--model", "models", multiple=True, required=True, help="Saved model; repeatable.")
+@click.option(
+    "--window",
+    default="train",
+    show_default=True,
+    metavar="train|SECONDS",
+    help="Length of a window. train: median length of the clips the first model was trained on.",
+)
+@click.option(
+    "--hop", default="auto", show_default=True, metavar="auto|SECONDS", help="Time between windows' starts."
+)
+@click.option(
+    "--shots",
+    default="own",
+    show_default=True,
+    metavar="own|transnet|scenedetect|none|FILE.csv",
+    help="How shots are found.",
+)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
+@click.option("--title", help="Title of the film, if there is one only.")
+@click.option(
+    "--language", type=click.Choice(["en", "fr"]), default="en", show_default=True, help="Of the page."
+)
+@click.option("--workers", type=click.IntRange(1), help="Decoding processes.  [default: the usable cores]")
+@click.option("--dry-run", is_flag=True, help="Print the commands, run nothing that takes long.")
+@click.option("--force", is_flag=True, help="Remove what an earlier run wrote, and start anew.")
+@click.pass_context
+def run(  # noqa: PLR0917 - click passes options by name
+    ctx: click.Context,
+    films: tuple[str, ...],
+    models: tuple[str, ...],
+    window: str,
+    hop: str,
+    shots: str,
+    out: Path,
+    title: str | None,
+    language: str,
+    workers: int | None,
+    dry_run: bool,
+    force: bool,
+) -> None:
+    r"""Score whole films with saved models, from the video files to a page: report.html.
+
+    Four commands, printed before they run: cut films into windows and find their shots, extract the features
+    that the models read, score, and write the page. A run that was stopped resumes where it was.
+
+    \b
+    Exit codes: as of the commands; 3 if windows failed, or if a film is
+    unlike every film that a model was trained on.
+
+    \b
+    Examples:
+      obygaze film run film.mkv --model run/pcbm_lr.model --out scored
+      obygaze film run films/*.mkv --model pcbm_lr.model --window 8 --hop 4 \
+          --out scored
+    """
+    if title is not None and len(films) > 1:
+        raise click.UsageError(f"--title is for one film; there are {len(films)}")
+    settings = {
+        "films": list(films),
+        "models": list(models),
+        "window": window,
+        "hop": hop,
+        "shots": shots,
+    }
+    cards = [_card(ctx, model) for model in models]
+    features = _features(cards, models)
+    windows, store = out / "windows.csv", out / "features"
+    sealed, scored, page = out / "features-1.0.0", out / "scored", out / "report.html"
+    length = ["--window", "train", "--model", models[0]] if window == "train" else ["--window", window]
+    cut = ["manifest", "import", "film", *films, *length, "--hop", hop, "--shots", shots, "--out", windows]
+    beside = [] if shots == "none" else ["--shots", out / "windows.shots.csv"]
+    named = [] if title is None else ["--title", title]
+    steps: list[tuple[Sequence[object], Path]] = [
+        (cut, windows),
+        (["extract", windows, store, *features, *(["--workers", workers] if workers else [])], sealed),
+        (["film", "score", *models, sealed, *beside, *named, "--out", scored], scored),
+        (["film", "report", scored, "--out", page, "--language", language], page),
+    ]
+    if dry_run:
+        for words, _ in steps:
+            click.echo(_typed(words))
+        return
+    _prepare(out, settings, force=force)
+    worst = 0
+    for words, made in steps:
+        click.echo("\n" + _typed(words))
+        if made.exists():
+            click.echo(f"{made} is there already")
+            continue
+        sys.stdout.flush()
+        code = _run(ctx, words)
+        if code not in {0, 3} or not made.exists():
+            ctx.exit(code or 1)
+        worst = max(worst, code)
+    click.echo(f"\nThe page: {page}")
+    ctx.exit(worst)
+
+
+def _run(ctx: click.Context, words: Sequence[object]) -> int:
+    """Run a command through the same root that this one was called by; return its exit code."""
+    root = ctx.find_root().command
+    code = root.main(args=[str(word) for word in words], prog_name="obygaze", standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def _card(ctx: click.Context, model: str) -> Mapping[str, Any]:
+    """Read a model's card through its command."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        code = _run(ctx, ["model", "inspect", model, "--json"])
+    if code:
+        ctx.exit(code)
+    card: Mapping[str, Any] = json.loads(printed.getvalue())
+    return card
+
+
+def _features(cards: Sequence[Mapping[str, Any]], models: Sequence[str]) -> list[object]:
+    """Say in options of `extract` which features the models read.
+
+    Raises
+    ------
+    UsageError
+        The models read features that one extraction can't make, or that were made with another tool.
+    """
+    found: dict[str, Mapping[str, Any]] = {}
+    for card, model in zip(cards, models, strict=True):
+        provenance = card["provenance"]
+        if provenance.get("imported"):
+            raise click.UsageError(
+                f"{model} reads features of {card['backbone']} that another tool made: extract the windows "
+                "with it, then 'obygaze store import' and 'obygaze film score'"
+            )
+        other = found.setdefault(card["backbone"], provenance)
+        if other["sampling"] != provenance["sampling"]:
+            raise click.UsageError(
+                f"{model} reads features of {card['backbone']} that were sampled otherwise"
+            )
+    samplings = [provenance["sampling"] for provenance in found.values()]
+    if any(sampling != samplings[0] for sampling in samplings):
+        raise click.UsageError("the models read features that were sampled differently: run them one by one")
+    options: list[object] = []
+    for name, provenance in found.items():
+        options += ["--backbone", name]
+        hub = provenance.get("hub")
+        if hub:
+            options += ["--weights", f"{name}={hub['repository']}@{hub['revision']}"]
+    if samplings[0].get("n"):
+        options += ["--n", samplings[0]["n"]]
+    if samplings[0].get("policy") == "keyframes":
+        options += ["--sampling", "keyframes"]
+    return options
+
+
+def _prepare(out: Path, settings: Mapping[str, object], *, force: bool) -> None:
+    """Make the folder; keep what a run with the same settings left, and refuse what another did.
+
+    Raises
+    ------
+    UsageError
+        The folder holds something else.
+    """
+    record = out / RECORD
+    asked = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+    if force:
+        _clear(out)
+    if out.exists():
+        if not out.is_dir() or (any(out.iterdir()) and not record.is_file()):
+            raise click.UsageError(f"{out} holds something else: choose another --out")
+        if record.is_file() and record.read_text(encoding="utf-8") != asked:
+            raise click.UsageError(
+                f"{out} was made with other films, models or windows ({record.name}): choose another --out, "
+                "or replace it with --force"
+            )
+    out.mkdir(parents=True, exist_ok=True)
+    record.write_text(asked, encoding="utf-8")
+
+
+def _clear(out: Path) -> None:
+    """Remove what an earlier run wrote, and nothing else."""
+    if not (out / RECORD).is_file():
+        return
+    for name in WRITTEN:
+        path = out / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _typed(words: Sequence[object]) -> str:
+    """Lay out a command as one types it, in lines that a terminal holds."""
+    lines = ["$ obygaze"]
+    for word in (shlex.quote(str(word)) for word in words):
+        if len(lines[-1]) + len(word) > LINE:
+            lines[-1] += " \\"
+            lines.append("   ")
+        lines[-1] += f" {word}"
+    return "\n".join(lines)

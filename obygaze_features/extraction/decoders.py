@@ -1,0 +1,67 @@
+"""Find decoders: PyAV, which is built in, and those that installed packages bring.
+
+A decoder of one's own is a function in a package of one's own, named by an entry point of the group
+`obygaze.decoders`. It takes the tasks of one file and yields a `DecodedClip` for each, as
+`obygaze_features.extraction.decode.decode_with_av` does, and runs in the decode workers. docs/decoding.md
+shows one.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import EntryPoint, entry_points
+
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_with_av
+from obygaze_features.video import decoder_versions
+
+GROUP = "obygaze.decoders"
+PYAV = "pyav"
+
+Decode = Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
+
+
+def decoder_names() -> tuple[str, ...]:
+    """List the decoders: the built-in one first."""
+    return PYAV, *sorted({entry.name for entry in entry_points(group=GROUP)} - {PYAV})
+
+
+def load_decoder(name: str) -> Decode:
+    """Return a decoder's function.
+
+    Raises
+    ------
+    ExtractError
+        If there is no such decoder, two packages bring one of this name, or it cannot be imported.
+    """
+    if name == PYAV:
+        return decode_with_av
+    entry = _entry(name)
+    try:
+        found: Decode = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise ExtractError(f"decoder '{name}': {entry.value} cannot be loaded: {error}") from None
+    return found
+
+
+def decoder_record(name: str, *, stills: bool = False) -> dict[str, str]:
+    """Describe a decoder for the provenance; PyAV's versions are always there, as files are probed with it.
+
+    Raises
+    ------
+    ExtractError
+        If there is no such decoder.
+    """
+    versions = decoder_versions(stills=stills)
+    if name == PYAV:
+        return versions
+    package = _entry(name).dist
+    return {"name": name, **({"package": f"{package.name} {package.version}"} if package else {}), **versions}
+
+
+def _entry(name: str) -> EntryPoint:
+    found = {entry.value: entry for entry in entry_points(group=GROUP, name=name)}
+    if not found:
+        raise ExtractError(f"no decoder is called '{name}'; there is {', '.join(decoder_names())}")
+    if len(found) > 1:
+        values = ", ".join(sorted(found))
+        raise ExtractError(f"more than one decoder is called '{name}': {values}; uninstall one")
+    return next(iter(found.values()))

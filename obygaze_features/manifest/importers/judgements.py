@@ -1,0 +1,137 @@
+"""Judgements of a scored film's spans: saved by its page, or filled in where `obygaze film next` asked."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.clip import CODEBOOK_COLUMN, FIELDS, Clip
+from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
+from obygaze_features.manifest.manifest import Manifest, default_codebook
+from obygaze_features.manifest.rows import clip_of
+from obygaze_features.manifest.table import Problems, Row, delimiter_of, read_table
+
+from .imported import Imported, counted
+
+SEEN_SCORE = "seen_score"
+"""Extra column: 1 where the annotator saw the model's score, 0 where not."""
+
+KEPT = (SEEN_SCORE, "judgement", "draw")
+"""Extra columns that the manifest keeps."""
+
+ADVICE = "give what the page of `obygaze film report` saved, or what `obygaze film next` wrote, filled in"
+
+
+def import_judgements(files: Sequence[Path], root: Path, codebook: Codebook | None = None) -> Imported:
+    """Read judgements of one or more annotators as a manifest.
+
+    Rows without a level are left out and counted. Where an annotator judged a span more than once, the last
+    judgement counts. Ids are made anew: movie, annotator, number.
+
+    Parameters
+    ----------
+    files
+        CSV files with the columns of a manifest and `seen_score`.
+    root
+        Folder that the manifest will lie in.
+    codebook
+        Of the levels and concepts; by default the one that the files name, else the default one.
+
+    Raises
+    ------
+    ManifestError
+        Naming file, line and column.
+    """
+    found: dict[tuple[str, str, float | None, float | None], Clip] = {}
+    notices = []
+    for path in files:
+        table = read_table(path, (*FIELDS, SEEN_SCORE), delimiter_of(path), advice=ADVICE)
+        if codebook is None:
+            codebook = _codebook(path, table.rows)
+        problems, unjudged, again = Problems(path), 0, 0
+        for row in table.rows:
+            if row.is_empty:
+                continue
+            if not row.cells["level"]:
+                unjudged += 1
+                continue
+            clip = _clip(row, problems, codebook)
+            if clip is None:
+                continue
+            key = (clip.movie, clip.annotator, clip.start_s, clip.end_s)
+            again += key in found
+            found.pop(key, None)
+            found[key] = clip
+        problems.refuse()
+        if unjudged:
+            notices.append(f"{path.name}: left out {counted(unjudged, 'row')} without a level")
+        if again:
+            notices.append(
+                f"{path.name}: {counted(again, 'span was', 'spans were')} judged again: the last counts"
+            )
+    extras = [name for name in KEPT if any(name in clip.extras for clip in found.values())]
+    ids: set[str] = set()
+    clips = [
+        replace(
+            clip,
+            clip_id=unique_id(f"{slug(clip.movie)}-{slug(clip.annotator)}", number, ids),
+            extras={name: clip.extras.get(name, "") for name in extras},
+        )
+        for number, clip in enumerate(found.values(), start=1)
+    ]
+    seen = sum(clip.extras[SEEN_SCORE] == "1" for clip in clips)
+    if seen:
+        notices.append(
+            f"{counted(seen, 'judgement')} made with the score in sight: "
+            "`obygaze evaluate` keeps them out of test folds"
+        )
+    return Imported(Manifest(tuple(clips), root, codebook or default_codebook()), tuple(notices))
+
+
+def _codebook(path: Path, rows: Sequence[Row]) -> Codebook:
+    """Find the codebook that a file names."""
+    name = next((cell for row in rows if (cell := row.cells.get(CODEBOOK_COLUMN, ""))), BUILTIN[0])
+    if name not in BUILTIN:
+        raise ManifestError(
+            f"{path}: of codebook {name!r}, which is not built in: give its file with --codebook"
+        )
+    return builtin_codebook(name)
+
+
+def _clip(row: Row, problems: Problems, codebook: Codebook) -> Clip | None:
+    """Read one judgement; the mark that the page puts before what a spreadsheet would run is taken off."""
+    cells = {name: re.sub(r"^'(?=[=+\-@])", "", cell) for name, cell in row.cells.items()}
+    before = len(problems.found)
+    if not cells["annotator"]:
+        problems.add(row.line, "is empty: a judgement needs a name", "annotator")
+    if cells[SEEN_SCORE] not in {"0", "1"}:
+        problems.add(row.line, f"{cells[SEEN_SCORE]!r}: expected 1 (the score was in sight) or 0", SEEN_SCORE)
+    if not cells["start_s"] or not cells["end_s"]:
+        problems.add(
+            row.line, "is empty: a judgement is of a span", "start_s" if not cells["start_s"] else "end_s"
+        )
+    # Ids are made anew; those of a foreign movie's name need not be valid.
+    clip = clip_of(Row(row.line, {**cells, "clip_id": f"line-{row.line}"}), problems, codebook, spelled=True)
+    return clip if len(problems.found) == before else None
+
+
+def slug(text: str) -> str:
+    """Write a name as a part of a clip's id: letters, digits, and hyphens between them.
+
+    Examples
+    --------
+    >>> slug("Léa D.")
+    'Lea-D'
+    """
+    plain = "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
+    return re.sub(r"[\W_]+", "-", plain).strip("-") or "x"
+
+
+def unique_id(stem: str, number: int, taken: set[str]) -> str:
+    """Make an id that is not taken yet, and take it."""
+    while (identity := f"{stem}-{number:04d}") in taken:
+        number += 1
+    taken.add(identity)
+    return identity

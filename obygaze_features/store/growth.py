@@ -1,0 +1,181 @@
+"""Grow a sealed store: check that a stage continues it, or begin a stage that adds clips to it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from obygaze_features.errors import StoreError
+from obygaze_features.store.format import DONE, STATUSES
+from obygaze_features.store.group import Group
+from obygaze_features.store.journal import is_done
+from obygaze_features.store.provenance import FILLED_IN, NOT_NUMERICS, differences, same_numerics
+from obygaze_features.store.records import ArraySpec, GroupSpec, PlannedClip
+from obygaze_features.store.stage import Stage
+from obygaze_features.store.store import Store
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What a stage that grows a store is made for: the arguments of `Stage.open`.
+
+    Attributes
+    ----------
+    clips
+        The store's clips in its order, then those that are new.
+    groups
+        The store's backbones; what forbids no mixing in their provenance is joined.
+    corpus
+        The store's name of it, with the manifest's digest if the manifest has all clips.
+    """
+
+    clips: tuple[PlannedClip, ...]
+    groups: tuple[GroupSpec, ...]
+    corpus: dict[str, object]
+
+
+def plan_growth(
+    parent: Store,
+    version: str,
+    clips: Sequence[PlannedClip],
+    groups: Sequence[GroupSpec],
+    corpus: Mapping[str, object],
+) -> Growth:
+    """Plan the next version of a store, with clips that it lacks.
+
+    Parameters
+    ----------
+    version
+        Of the store to be.
+    clips
+        Those asked for; some may be in the store already.
+    groups
+        What extracting them would store.
+
+    Raises
+    ------
+    StoreError
+        If the store is no folder, the version does not follow, backbones or what decides their numbers
+        differ, or a clip is not what it is in the store.
+    """
+    _check_version(parent, version)
+    where = parent.path
+    asked = {clip.clip_id: clip for clip in clips}
+    planned = []
+    for clip in parent.clips:
+        before = PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s, clip.text)
+        now = asked.pop(clip.clip_id, None)
+        if now is None and clip.status == STATUSES[0]:
+            raise StoreError(f"{where}: clip {clip.clip_id} is missing in it: add it to the manifest")
+        if now is not None and (apart := _apart(before, now)):
+            raise StoreError(f"clip {clip.clip_id}: {apart} is not what it is in {where}")
+        planned.append(before)
+    whole = len(planned) + len(asked) == len(clips)
+    about = {"name": parent.attributes["corpus"]["name"]}
+    names = {group.name for group in groups}
+    if names != set(parent.names):
+        raise StoreError(
+            f"{where} has features of {', '.join(parent.names)}, not of {', '.join(sorted(names))}: "
+            "appending needs the same backbones"
+        )
+    return Growth(
+        (*planned, *asked.values()),
+        tuple(_grown(parent, group) for group in groups),
+        {**corpus, **about} if whole else dict(about),
+    )
+
+
+def _apart(before: PlannedClip, now: PlannedClip) -> str:
+    fields = [
+        name for name in ("movie", "start_s", "end_s", "text") if getattr(before, name) != getattr(now, name)
+    ]
+    return ", ".join(fields)
+
+
+def _grown(parent: Store, spec: GroupSpec) -> GroupSpec:
+    group = parent[spec.name]
+    where = f"{parent.where}, features of {spec.name}"
+    before = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
+    if fields := same_numerics(before, spec.provenance):
+        raise StoreError(
+            f"{where}: provenance differs in {', '.join(fields)}: such features must not be mixed"
+        )
+    mine = {array.name: (array.shape, array.dtype) for array in spec.arrays}
+    if mine != {array.name: (array.shape, array.dtype) for array in array_specs(group)}:
+        raise StoreError(f"{where}: the shapes of their arrays differ; compare them: obygaze store diff")
+    provenance = dict(spec.provenance)
+    for field in NOT_NUMERICS:
+        if field in provenance or field in before:
+            provenance[field] = joined(field, [before.get(field), spec.provenance.get(field)])
+    return GroupSpec(spec.name, spec.arrays, spec.n_frames, provenance)
+
+
+def array_specs(group: Group) -> tuple[ArraySpec, ...]:
+    """Describe the feature arrays of a group as a stage declares them."""
+    return tuple(ArraySpec(name, group.shape(name)[1:], group.dtype(name).name) for name in group.arrays)
+
+
+def joined(field: str, values: list[Any]) -> object:
+    """Give one value for a field that may differ: texts are joined, what has no sum becomes unknown."""
+    if not any(differences(values[0], value) for value in values):
+        return values[0]
+    texts = sorted({value for value in values if isinstance(value, str) and value})
+    joint = {"licence": " AND ", "citation": "; ", "contact": "; "}.get(field)
+    return None if joint is None else joint.join(texts)
+
+
+def check_growth(parent: Store, stage: Stage, version: str) -> str:
+    """Check that sealing a stage as this version continues a store; return the store's fingerprint.
+
+    Raises
+    ------
+    StoreError
+        If the version is not higher than the parent's, a clip of the parent is gone, or a row of it would
+        change although the major version does not.
+    """
+    numbers, before = _check_version(parent, version)
+    if gone := [clip.clip_id for clip in parent.clips if clip.clip_id not in stage.rows]:
+        raise StoreError(f"{stage.path}: clip {gone[0]} of {parent.where} is not planned: it is no parent")
+    if numbers[0] == before[0]:
+        _check_rows(parent, stage)
+    return parent.fingerprint
+
+
+def _check_rows(parent: Store, stage: Stage) -> None:
+    found = stage.status()
+    for clip in parent.clips:
+        if stage.clips[stage.rows[clip.clip_id]].text != clip.text:
+            raise StoreError(
+                f"{stage.path}: the text of {clip.clip_id} is not what it is in {parent.where}; "
+                "only another major version may change it"
+            )
+        if clip.status not in DONE:
+            continue
+        entry = found.get(clip.clip_id)
+        if entry is None or not is_done(entry):
+            raise StoreError(
+                f"{stage.path}: clip {clip.clip_id} has features in {parent.where} and none here; "
+                "only another major version may take them away"
+            )
+        for name, digest in clip.digests.items():
+            if entry.digests.get(name) != digest:
+                raise StoreError(
+                    f"{stage.path}: clip {clip.clip_id}, array {name} is not what it is in {parent.where}; "
+                    "only another major version may change a row"
+                )
+
+
+def _check_version(parent: Store, version: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    numbers, before = _numbers(version), _numbers(parent.version)
+    if numbers <= before:
+        raise StoreError(
+            f"{parent.where}: version {version} does not follow {parent.version}; "
+            "choose a higher one (--store-version)"
+        )
+    return numbers, before
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, version.split(".")))
+    except ValueError:
+        raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0") from None

@@ -1,0 +1,117 @@
+"""How much room a stage and its sealed store take on a disk, in bytes and files, before either is made."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from obygaze_features.io import encode_line, json_bytes, usable_cores
+from obygaze_features.store.format import ARRAYS, TEXTS
+from obygaze_features.store.journal import CRC32C_HEX, SHA256_HEX, JournalEntry
+from obygaze_features.store.parts import SHORT, stored_arrays, workers_at_once
+from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, clips_csv_bytes
+from obygaze_features.store.stage_files import array_names
+
+PAGE = 4096
+"""Bytes in which file systems give room."""
+_METADATA = 1400
+"""Bytes of an array's metadata, which stand in a store three times: alone, with its group's, with all."""
+_CARD = 12_000
+
+
+@dataclass(frozen=True)
+class Room:
+    """Room on a disk.
+
+    Attributes
+    ----------
+    stage_bytes, store_bytes
+        Of the stage when every clip is done, and of the sealed store.
+    peak_bytes
+        The most that both take at a time, while sealing.
+    stage_files, store_files
+        How many files each has.
+    """
+
+    stage_bytes: int
+    store_bytes: int
+    peak_bytes: int
+    stage_files: int
+    store_files: int
+
+
+def room_of(
+    clips: Sequence[PlannedClip], groups: Sequence[GroupSpec], *, n_writers: int = 1, consume: bool = False
+) -> Room:
+    """Compute the room of a stage with these clips, all of them ok, and of the store that it is sealed as.
+
+    Parameters
+    ----------
+    n_writers
+        Processes, or runs of one, that write the stage.
+    consume
+        Whether sealing frees the stage as it goes.
+    """
+    groups = sorted(groups, key=lambda group: group.name)
+    names = array_names(tuple(groups))
+    arrays = stored_arrays(groups, names, len(clips))
+    row_bytes = sum(array.row_bytes for array in arrays)
+    lines = [_line_bytes(row, clip, names) for row, clip in ((0, clips[0]), (len(clips) - 1, clips[-1]))]
+    journal = len(clips) * sum(lines) // 2
+    plan = sum(len(f"{clip.clip_id}{clip.movie}{clip.text or ''}".encode()) + 110 for clip in clips)
+    about = len(json_bytes([dict(group.provenance) for group in groups]))
+    stage_files = n_writers * (len(names) + 1) + 3
+    stage = len(clips) * row_bytes + journal + plan + about + stage_files * PAGE // 2
+    made = [part for array in arrays for part in array.parts()]
+    parts = [part.size for part in made]
+    texts = any(group.provenance["sampling"]["policy"] == TEXTS for group in groups)  # type: ignore[index]
+    n_arrays = len(names) + len(groups) * (2 + texts)
+    small = len(groups) * (2 + texts) * -(-len(clips) // ARRAYS["clip"].chunk)
+    table = round(len(clips) * _table_bytes(clips, names))
+    others = n_arrays + len(groups) + 1 + small + 7
+    listed = 150 * (len(parts) + others)
+    metadata = 3 * _METADATA * n_arrays + 3 * about + _CARD
+    paged = sum(-(-size // PAGE) * PAGE for size in parts)
+    store = paged + table + metadata + listed + others * PAGE // 2
+    sealing = len(clips) * len(names) * SHORT + 300 * len(parts)  # parts.jsonl
+    held = sum(sorted(parts, reverse=True)[: workers_at_once(made, usable_cores())])
+    peak = max(stage + held, store + journal + plan) if consume else stage + store
+    peak += sealing
+    return Room(stage, store, peak, stage_files, len(parts) + others)
+
+
+def _line_bytes(row: int, clip: PlannedClip, names: tuple[str, ...]) -> int:
+    digests = ("f" * SHA256_HEX * len(names), "f" * CRC32C_HEX * len(names))
+    source = {"bytes": 10**8, "duration_s": 123.456789}
+    entry = JournalEntry(row, clip.clip_id, "ok", "", 1, source, "0001", row, names, *digests)
+    return len(encode_line({**entry.record(), "time": "2026-01-01T00:00:00+00:00"}))
+
+
+def _table_bytes(clips: Sequence[PlannedClip], names: Sequence[str]) -> float:
+    tried = clips[:: max(1, len(clips) // 64)]
+    source: Mapping[str, object] = {"bytes": 10**8, "duration_s": 123.456789}
+    rows = [
+        StoredClip(
+            clip.clip_id, "ok", "", clip.movie, clip.start_s, clip.end_s, source,
+            dict.fromkeys(names, "f" * SHA256_HEX), clip.text,
+        )
+        for clip in tried
+    ]  # fmt: skip
+    return len(clips_csv_bytes(rows, names)) / len(rows)
+
+
+@dataclass(frozen=True)
+class Free:
+    """What a disk has left: bytes, and files (None where the file system does not count them)."""
+
+    bytes: int
+    files: int | None
+
+
+def free_at(place: Path) -> Free:
+    """Return what is left on the disk that a file or folder is on, or will be on."""
+    nearest = place.absolute()
+    while not os.path.lexists(nearest):
+        nearest = nearest.parent
+    disk = os.statvfs(nearest)
+    return Free(disk.f_bavail * disk.f_frsize, disk.f_favail if disk.f_files else None)

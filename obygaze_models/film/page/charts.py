@@ -1,0 +1,112 @@
+"""Draw a film's timeline as SVG paths; time in tenths of a second, stretched to the width by the page."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+STEPS: Final = 7
+"""Steps of colour from an absent to a present concept."""
+
+HEIGHT: Final = 100
+"""Units from probability 0 to 1."""
+
+TICKS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200)
+MOST_TICKS: Final = 9
+
+
+def tenths(seconds: float) -> int:
+    """Place a time on the horizontal axis."""
+    return round(10 * seconds)
+
+
+def level(p: float) -> int:
+    """Place a probability on the vertical axis, which points down."""
+    return HEIGHT - round(HEIGHT * p)
+
+
+def percent(seconds: float, whole_s: float) -> str:
+    """Place a time in percent of the width."""
+    return f"{100 * seconds / whole_s:.3f}".rstrip("0").rstrip(".") + "%"
+
+
+def line(rows: pd.DataFrame, origin_s: float = 0.0) -> str:
+    """Draw the probability as a step line; it is broken where there is none.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows of one model in the order of time: `start_s`, `end_s`, `p`.
+    origin_s : float
+        What is drawn at 0.
+    """
+    parts = []
+    for run in _defined(rows):
+        first = run.iloc[0]
+        parts.append(f"M{tenths(first['start_s'] - origin_s)} {level(first['p'])}")
+        parts.append(_steps(run["end_s"].to_numpy() - origin_s, run["p"].to_numpy()))
+    return "".join(parts)
+
+
+def band(rows: pd.DataFrame) -> str:
+    """Draw the band of the probability as closed shapes: the upper edge forth, the lower edge back."""
+    parts = []
+    for run in _defined(rows):
+        starts, ends = run["start_s"].to_numpy(), run["end_s"].to_numpy()
+        high, low = run["p_high"].to_numpy(), run["p_low"].to_numpy()
+        parts.append(f"M{tenths(starts[0])} {level(high[0])}{_steps(ends, high)}")
+        parts.append(f"V{level(low[-1])}{_steps(starts[::-1], low[::-1])}Z")
+    return "".join(parts)
+
+
+def _steps(x: NDArray[np.float64], p: NDArray[np.float64]) -> str:
+    """Go along to each x, and up or down to the next p between them; level stretches are one."""
+    heights = [level(value) for value in p.tolist()]
+    parts = []
+    for place, (edge, height) in enumerate(zip(x.tolist(), heights, strict=True)):
+        following = heights[place + 1] if place + 1 < len(heights) else None
+        if following != height:
+            parts.append(f"H{tenths(edge)}" + ("" if following is None else f"V{following}"))
+    return "".join(parts)
+
+
+def _defined(rows: pd.DataFrame) -> list[pd.DataFrame]:
+    """Part the rows into runs that have a probability."""
+    there = rows["p"].notna().to_numpy()
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], there, [False]]).astype(np.int8)))
+    return [rows.iloc[first:after] for first, after in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def strip(starts: NDArray[np.float64], ends: NDArray[np.float64], p: NDArray[np.float64]) -> dict[int, str]:
+    """Draw probabilities as strokes at height 5, one path for each step of colour from 1 to `STEPS`.
+
+    Neighbours of the same step are one stroke; where there is no probability nothing is drawn.
+    """
+    paths: dict[int, list[str]] = {}
+    reached: dict[int, int] = {}
+    step_of = np.where(np.isnan(p), 0, np.minimum(np.floor(np.nan_to_num(p) * STEPS), STEPS - 1) + 1)
+    place = 0
+    while place < len(step_of):
+        step, last = int(step_of[place]), place
+        while last + 1 < len(step_of) and step_of[last + 1] == step:
+            last += 1
+        if step:
+            x, width = tenths(starts[place]), tenths(ends[last]) - tenths(starts[place])
+            move = f"m{x - reached[step]} 0" if step in reached else f"M{x} 5"
+            paths.setdefault(step, []).append(f"{move}h{width}")
+            reached[step] = x + width
+        place = last + 1
+    return {step: "".join(paths[step]) for step in sorted(paths)}
+
+
+def ticks(whole_s: float) -> list[int]:
+    """Choose the times that an axis is labelled with, in seconds; none so near the end that it is cut off."""
+    step = next((step for step in TICKS_S if whole_s / step <= MOST_TICKS), TICKS_S[-1])
+    return [time for time in range(0, int(whole_s) + 1, step) if time <= 0.96 * whole_s]
+
+
+def cuts(starts: Sequence[float]) -> str:
+    """Draw a tick at each cut, but for the film's start."""
+    return "".join(f"M{tenths(start)} 0v6" for start in starts if start > 0)

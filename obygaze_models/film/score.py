@@ -1,0 +1,213 @@
+"""Score films: windows in a store become rows in time with probabilities, where the model can tell."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from obygaze_features.io import file_sha256
+from obygaze_features.store import Store
+from obygaze_models.errors import FilmError
+from obygaze_models.film.describe import describe_model, human_agreement, versions
+from obygaze_models.film.model_rows import Grid, make_grid, rows_by
+from obygaze_models.film.rate import expected_rate
+from obygaze_models.film.record import (
+    FORMAT,
+    NUMBER,
+    FilmRecord,
+    ModelRecord,
+    RowsRecord,
+    ShotsRecord,
+    StoreRecord,
+    WindowsRecord,
+)
+from obygaze_models.film.rows import COLUMNS, LAST, SHOT_COLUMNS, has_flag
+from obygaze_models.film.timeline import Timeline
+from obygaze_models.film.windows import windows_of
+from obygaze_models.prediction.model import Model, load_model
+from obygaze_models.prediction.predict import Predicted, predict
+
+NO_SHOTS = pd.DataFrame(columns=SHOT_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class FilmFacts:
+    """What people know of a film and a store does not: title, year, digest of the video."""
+
+    title: str = ""
+    year: int | None = None
+    source_sha256: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Loaded:
+    """A model with its key in the tables, and the digest of its file."""
+
+    key: str
+    model: Model
+    sha256: str
+    predicted: Predicted = field(repr=False)
+
+
+def score_film(
+    store: Store,
+    models: Sequence[Model | Path | str],
+    *,
+    movie: str | None = None,
+    shots: pd.DataFrame | None = None,
+    facts: FilmFacts | None = None,
+) -> Timeline:
+    """Score one film of a store.
+
+    Parameters
+    ----------
+    store : Store
+        Its clips are windows of films.
+    models : sequence of Model, Path or str
+        Models, or their files.
+    movie : str, optional
+        May be left out where the store has one film.
+    shots : DataFrame, optional
+        Columns start_s, end_s, detector, flags, in the order of time.
+    facts : FilmFacts, optional
+
+    Raises
+    ------
+    FilmError
+        The film is not in the store or not named, or its clips have no place in time.
+    ModelError
+        A model cannot read these features.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> store = of.open_store("stores/films")
+    >>> data = om.load_dataset(store, of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> files = om.save_models(run, data, ["linear"], Path("for-films"))
+    >>> om.score_film(store, [files["linear"]], movie="film0").heading
+    'film0 · no prediction: the model was trained on this film'
+    """
+    movies = windows_of(store)
+    if movie is None and len(movies) == 1:
+        movie = next(iter(movies))
+    if movie is None or movie not in movies:
+        asked = "" if movie is None else f"{movie!r} is not among them: "
+        raise FilmError(f"store {store.name} has the films {', '.join(movies)}: {asked}name one")
+    own = NO_SHOTS if shots is None else shots
+    grid = make_grid(movie, movies[movie], own)
+    return _score(store, _load(store, models), grid, own, facts or FilmFacts())
+
+
+def score_films(
+    store: Store,
+    models: Sequence[Model | Path | str],
+    *,
+    shots: Mapping[str, pd.DataFrame] | None = None,
+    facts: Mapping[str, FilmFacts] | None = None,
+) -> list[Timeline]:
+    """Score every film of a store; parameters as in `score_film`, by movie.
+
+    Raises
+    ------
+    FilmError
+        Shots or facts are of a film that the store lacks.
+    ModelError
+        A model cannot read these features.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> files = om.save_models(run, data, ["linear"], Path("for-all-films"))
+    >>> films = om.score_films(of.open_store("stores/more"), [files["linear"]])
+    >>> [film.movie for film in films][:2]
+    ['film10', 'film11']
+    """
+    movies = windows_of(store)
+    for what, given in (("shots", shots), ("title or year", facts)):
+        # A list of all films of a lab is fine; one of none of these films is a mistake.
+        if given and not movies.keys() & given.keys():
+            raise FilmError(f"{what} are of {', '.join(given)}; store {store.name} has {', '.join(movies)}")
+    loaded = _load(store, models)
+    films = []
+    for movie, windows in movies.items():
+        own = (shots or {}).get(movie, NO_SHOTS)
+        known = (facts or {}).get(movie, FilmFacts())
+        films.append(_score(store, loaded, make_grid(movie, windows, own), own, known))
+    return films
+
+
+def _load(store: Store, models: Sequence[Model | Path | str]) -> list[_Loaded]:
+    """Load the models, score the windows of all films, and give every model a key of its own."""
+    if not models:
+        raise FilmError("no model given: name at least one model file")
+    found: list[_Loaded] = []
+    for place in models:
+        model = place if isinstance(place, Model) else load_model(place)
+        local = not isinstance(place, Model) and Path(place).is_file()
+        name, number = model.card.model, 2
+        while name in {one.key for one in found}:
+            name, number = f"{model.card.model}-{number}", number + 1
+        sha256 = file_sha256(Path(str(place))) if local else ""
+        found.append(_Loaded(name, model, sha256, predict(model, [store])))
+    return found
+
+
+def _score(
+    store: Store, loaded: Sequence[_Loaded], grid: Grid, shots: pd.DataFrame, facts: FilmFacts
+) -> Timeline:
+    """Score one film by loaded models."""
+    movie, windows = grid.movie, grid.windows
+    parts = [rows_by(one.model, one.key, one.predicted, grid) for one in loaded]
+    models = [_describe(one, rows, grid) for one, rows in zip(loaded, parts, strict=True)]
+    concepts = dict.fromkeys(concept for one in loaded for concept in one.model.concepts)
+    every = [f"{concept}_{what}" for concept in concepts for what in ("value", "p", "contribution")]
+    kept = {column for part in parts for column in part.columns}
+    columns = [*COLUMNS, *(name for name in every if name in kept), *LAST]
+    table = pd.concat([part.reindex(columns=columns) for part in parts], ignore_index=True)
+    there = {clip_id for one in loaded for clip_id in one.predicted.table["clip_id"]}
+    detector = "+".join(dict.fromkeys(shots["detector"].tolist()))
+    record = FilmRecord(
+        format=FORMAT,
+        number=NUMBER,
+        movie=movie,
+        title=facts.title or movie,
+        year=facts.year,
+        duration_s=float(grid.spans[-1, 1]),
+        source_sha256=facts.source_sha256,
+        store=StoreRecord(name=store.name, fingerprint=store.fingerprint),
+        windows=WindowsRecord(
+            window_s=windows.window_s,
+            hop_s=windows.hop_s,
+            n=len(windows.spans),
+            n_missing=len(set(windows.clip_ids) - there),
+        ),
+        rows=RowsRecord(kind=grid.kind, n=len(grid.spans)),
+        shots=ShotsRecord(detector=detector, n=len(shots)) if len(shots) else None,
+        models=models,
+        human=human_agreement({model.codebook for model in models}),
+        versions=versions(),
+    )
+    typed = table.astype({"called": "Int64", "n_windows": "Int64"})
+    return Timeline(record, typed, shots.assign(movie=movie)[list(SHOT_COLUMNS)])
+
+
+def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: Grid) -> ModelRecord:
+    """Describe a model with what it says of the film as a whole."""
+    model, seen = loaded.model, grid.movie in loaded.model.card.movies
+    present = dict.fromkeys(flag for cell in rows["flags"] for flag in cell.split(";") if flag)
+    return describe_model(
+        model,
+        loaded.key,
+        loaded.sha256,
+        is_trained_on=seen,
+        flags={flag: float(grid.seconds[has_flag(rows, flag)].sum()) for flag in present},
+        rate=expected_rate(rows, model, is_trained_on=seen),
+    )

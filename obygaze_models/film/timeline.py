@@ -1,0 +1,260 @@
+"""A scored film: its rows in time, its shots, and what is known about both."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from obygaze_features.io import write_whole
+from obygaze_models.errors import FilmError
+from obygaze_models.film.record import FilmRecord, ModelRecord, Rate, read_record
+from obygaze_models.film.rows import COLUMNS, LAST, SHOT_COLUMNS, csv_bytes
+from obygaze_models.film.segments import find_segments
+
+RECORD, TIMELINE, SEGMENTS, SHOTS = "film.json", "timeline.csv", "segments.csv", "shots.csv"
+RATES = "rate.json"
+"""Rates corrected by judgements."""
+
+TEXTS = ("movie", "level_task", "model", "flags", "status", "detector")
+"""Columns that hold text; all others hold numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """A film in time, as models score it.
+
+    Attributes
+    ----------
+    record : FilmRecord
+        What `film.json` holds.
+    table : DataFrame
+        What `timeline.csv` holds: for each model a row for each shot (or step between windows), in the order
+        of models and of time. Rows of a model do not overlap, and cover the film.
+    shots : DataFrame
+        What `shots.csv` holds; empty where nobody looked for shots.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> files = om.save_models(run, data, ["linear"], Path("for-timelines"))
+    >>> timeline = om.score_film(of.open_store("stores/more"), [files["linear"]], movie="film6")
+    >>> timeline.rows().shape[0], timeline.rate().reason
+    (16, '')
+    >>> timeline.write(Path("scored"))
+    >>> om.Timeline.read("scored").rate() == timeline.rate()
+    True
+    """
+
+    record: FilmRecord
+    table: pd.DataFrame
+    shots: pd.DataFrame
+
+    @property
+    def movie(self) -> str:
+        """The film, as in the manifest."""
+        return self.record.movie
+
+    @property
+    def heading(self) -> str:
+        """The film's title, with what a reader must know before anything else."""
+        said = list(dict.fromkeys(filter(None, map(self._verdict, self.record.models))))
+        return " · ".join([self.record.title, *said])
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The models, as the tables name them."""
+        return tuple(model.key for model in self.record.models)
+
+    def model(self, key: str | None = None) -> ModelRecord:
+        """Find a model by its key; the first that decides, if none is named.
+
+        Raises
+        ------
+        FilmError
+            There is none of that name.
+        """
+        models = self.record.models
+        if key is None:
+            return next((model for model in models if model.decides), models[0])
+        for model in models:
+            if model.key == key:
+                return model
+        raise FilmError(f"film {self.movie} has no model {key!r}: it has {', '.join(self.keys)}")
+
+    def rows(self, key: str | None = None) -> pd.DataFrame:
+        """Take the rows of one model, in the order of time."""
+        name = self.model(key).key
+        return self.table[self.table["model"] == name].reset_index(drop=True)
+
+    def segments(
+        self,
+        key: str | None = None,
+        *,
+        threshold: float | None = None,
+        min_s: float = 5.0,
+        gap_s: float = 5.0,
+        top: int = 20,
+    ) -> pd.DataFrame:
+        """Find the segments of one model; columns as in `segments.csv`, best first.
+
+        Parameters
+        ----------
+        key : str, optional
+        threshold : float, optional
+            Probability at which a segment starts; by default that of the model.
+        min_s, gap_s : float
+            Shortest segment, and longest gap that is bridged, in seconds.
+        top : int
+            Segments to list at least, if the film has as many: those that stay below the threshold have
+            `reaches` 0. All that reach it are listed.
+        """
+        return find_segments(
+            self.rows(key), self.model(key), threshold=threshold, min_s=min_s, gap_s=gap_s, top=top
+        )
+
+    def rate(self, key: str | None = None) -> Rate:
+        """Give the share of the film's time that a model expects to be positive, or why it is refused."""
+        return self.model(key).rate
+
+    def write(self, folder: Path) -> None:
+        """Write `film.json` and the three tables into a folder, each whole, and the record last.
+
+        Files of these names are replaced; rates from judgements of an earlier timeline are removed.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / RATES).unlink(missing_ok=True)
+        files = self.files()
+        for name in (TIMELINE, SEGMENTS, SHOTS, RECORD):
+            write_whole(folder / name, files[name])
+
+    def files(self) -> dict[str, bytes]:
+        """Give the bytes of each file of the folder."""
+        found = [self.segments(model.key) for model in self.record.models]
+        tables = {TIMELINE: self.table, SEGMENTS: pd.concat(found, ignore_index=True), SHOTS: self.shots}
+        written = {name: csv_bytes(table) for name, table in tables.items()}
+        return {RECORD: self.record.to_bytes(), **written}
+
+    def to_html(self, path: Path | str, *, force: bool = False, **options: Any) -> None:
+        """Write the film's page; options as of `obygaze_models.film.page.film_page`."""
+        from obygaze_models.film.page import write_film_page  # noqa: PLC0415 - it draws what is read here
+
+        write_film_page([self], path, force=force, **options)
+
+    def export(self, kind: str, path: Path | str, **options: Any) -> None:
+        """Write the film for another tool; kinds and options as of `obygaze_models.film.exchange.export`."""
+        from obygaze_models.film.exchange import write_export  # noqa: PLC0415 - it writes what is read here
+
+        write_export(self, kind, Path(path), **options)
+
+    @classmethod
+    def read(cls, folder: Path | str) -> "Timeline":
+        """Read a folder that `obygaze film score` wrote.
+
+        Raises
+        ------
+        FilmError
+            It is no such folder, or a file of it is damaged; names file and column.
+        """
+        folder = Path(folder)
+        path = folder / RECORD
+        if not path.is_file():
+            raise FilmError(f"{folder}: no {RECORD} here: give a folder that 'obygaze film score' wrote")
+        record = read_record(path.read_bytes(), str(path))
+        table = _read_table(folder / TIMELINE, (*COLUMNS, *LAST))
+        _check_rows(table, record, folder / TIMELINE)
+        return cls(record, table, _read_table(folder / SHOTS, SHOT_COLUMNS))
+
+    @staticmethod
+    def _verdict(model: ModelRecord) -> str:
+        if model.is_trained_on:
+            return "no prediction: the model was trained on this film"
+        if model.rate.unreliable >= 1:
+            return "no prediction: unlike every film the model was trained on"
+        return ""
+
+
+def read_films(folders: Sequence[Path]) -> list[Timeline]:
+    """Read scored films: folders of one, or folders that hold folders of several.
+
+    Raises
+    ------
+    FilmError
+        A folder holds none, or a film is there twice.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> files = om.save_models(run, data, ["linear"], Path("for-folders"))
+    >>> for film in om.score_films(of.open_store("stores/more"), [files["linear"]]):
+    ...     film.write(Path("scored-films") / film.movie)
+    >>> len(om.read_films([Path("scored-films")]))
+    6
+    """
+    return list(found_films(folders).values())
+
+
+def found_films(folders: Sequence[Path]) -> dict[Path, Timeline]:
+    """Read scored films as `read_films` does, by the folder that each lies in."""
+    found: dict[str, Path] = {}
+    films = {}
+    for folder in folders:
+        places = (
+            [folder] if (folder / RECORD).is_file() else sorted(p.parent for p in folder.glob(f"*/{RECORD}"))
+        )
+        if not places:
+            raise FilmError(
+                f"{folder}: no {RECORD} here or one folder deeper: give what 'obygaze film score' wrote"
+            )
+        for place in places:
+            film = Timeline.read(place)
+            if film.movie in found:
+                raise FilmError(
+                    f"film {film.movie} is there twice, in {found[film.movie]} and {place}: give one"
+                )
+            found[film.movie] = place
+            films[place] = film
+    return films
+
+
+def _read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
+    """Read one of the tables, and check that its columns are there and hold numbers where they should."""
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise FilmError(f"{path}: {str(error).splitlines()[0]}: score the film again") from error
+    missing = [name for name in needed if name not in table.columns]
+    if missing:
+        raise FilmError(f"{path}: no column {', '.join(missing)}: score the film again")
+    for name in table.columns:
+        if name not in TEXTS:
+            try:
+                # Python's float, cell by cell: every number comes back as it was written.
+                table[name] = np.array([float(cell) if cell else np.nan for cell in table[name]])
+            except ValueError as error:
+                raise FilmError(f"{path}: column {name}: {error}: score the film again") from error
+    for name in ("called", "n_windows"):
+        if name in table.columns:
+            table[name] = table[name].astype("Int64")
+    return table
+
+
+def _check_rows(table: pd.DataFrame, record: FilmRecord, path: Path) -> None:
+    """Refuse a table whose models are not those of the record."""
+    there, expected = set(table["model"]), {model.key for model in record.models}
+    if there != expected:
+        raise FilmError(
+            f"{path}: its models are {', '.join(sorted(there))}; {RECORD} says {', '.join(sorted(expected))}"
+        )

@@ -1,0 +1,131 @@
+"""What a model says of single frames: attention weights, evidence, and the value of each concept in time."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from obygaze_features.io import write_whole
+from obygaze_features.store import Group, Store
+from obygaze_features.store.group import rows_of
+from obygaze_features.store.records import StoredClip
+from obygaze_models.errors import ModelError
+from obygaze_models.models.attention import AttentionPooling
+from obygaze_models.prediction.model import Model
+from obygaze_models.prediction.predict import find_group
+
+COLUMNS = ("clip_id", "movie", "frame", "time_s", "weight", "evidence", "contribution")
+"""Columns of every table of frames; two for each concept follow."""
+
+
+def predict_frames(model: Model, stores: Sequence[Store]) -> pd.DataFrame:
+    """Say of each sampled frame of each clip what a model makes of it.
+
+    Parameters
+    ----------
+    model : Model
+        One that weighs frames (``attention``), or one that knows concepts.
+    stores : sequence of Store
+        With the array `frames` of the backbone that the model reads.
+
+    Returns
+    -------
+    DataFrame
+        `COLUMNS`, one row a frame, sorted by clip and time. For attention ``weight`` (a clip's add up to 1),
+        ``evidence`` and ``contribution``, their product: a clip's contributions and the model's bias add up
+        to its logit. For concepts ``<concept>_value``, the frame's signed distance to the concept's
+        hyperplane in deviations of training clips, and ``<concept>_p``, calibrated on clips. Empty where the
+        clip is unlike any that the model was trained on.
+
+    Raises
+    ------
+    ModelError
+        The model knows nothing of frames, or a store lacks them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> store = of.open_store("stores/films")
+    >>> data = om.load_dataset(store, of.read_manifest("films.csv"))
+    >>> run = om.evaluate(data, ["attention"], task="hn_s")
+    >>> files = om.save_models(run, data, ["attention"], Path("weighed"))
+    >>> frames = om.predict_frames(om.load_model(files["attention"]), [store])
+    >>> frames.groupby("clip_id")["weight"].sum().round(5).unique().tolist()
+    [1.0]
+    """
+    attention = model.estimator if isinstance(model.estimator, AttentionPooling) else None
+    if attention is None and not model.concepts:
+        raise ModelError(
+            f"model {model.card.model} neither weighs frames nor knows concepts: "
+            "attention, pcbm_lr and bank say something of frames"
+        )
+    parts = [_of_store(model, attention, store) for store in stores]
+    table = pd.concat(parts, ignore_index=True)
+    if table.empty:
+        raise ModelError(f"no clip of {', '.join(store.name for store in stores)} has features")
+    return table.sort_values(["movie", "clip_id", "frame"], kind="stable", ignore_index=True)
+
+
+def write_frames(table: pd.DataFrame, path: Any) -> None:
+    """Write a table of frames as CSV, numbers unrounded, all of it or nothing."""
+    write_whole(path, str(table.to_csv(index=False, lineterminator="\n")))
+
+
+def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Give the time of each vector of `frames` in seconds [N, F]: a tubelet has its frames' mean time."""
+    n_vectors = group.shape("frames")[1]
+    times: NDArray[np.float64] = group.time_s[rows].reshape(len(rows), n_vectors, -1).mean(axis=2)
+    return times
+
+
+def _of_store(model: Model, attention: AttentionPooling | None, store: Store) -> pd.DataFrame:
+    group = find_group(model.card, store)
+    if "frames" not in group.arrays:
+        raise ModelError(
+            f"store {store.name} has no frames of {group.name}, but {', '.join(group.arrays)}: "
+            "extract it with --store-level frames"
+        )
+    if group.shape("frames")[-1] != model.card.n_features:
+        raise ModelError(
+            f"store {store.name}: a frame of {group.name} has {group.shape('frames')[-1]} features, "
+            f"the model reads {model.card.n_features}"
+        )
+    rows = np.flatnonzero(group.usable)
+    times = frame_times(group, rows)
+    blocks = [
+        _of_clip(model, attention, store.clips[row], frames, times[place])
+        for place, (row, frames) in enumerate(zip(rows, rows_of(group, "frames", rows.tolist()), strict=True))
+    ]
+    return pd.concat(blocks, ignore_index=True) if blocks else pd.DataFrame(columns=list(COLUMNS))
+
+
+def _of_clip(
+    model: Model,
+    attention: AttentionPooling | None,
+    clip: StoredClip,
+    frames: NDArray[Any],
+    times: NDArray[np.float64],
+) -> pd.DataFrame:
+    wide = frames.astype(np.float32)
+    columns: dict[str, Any] = {
+        "clip_id": clip.clip_id,
+        "movie": clip.movie,
+        "frame": np.arange(len(wide)),
+        "time_s": times,
+        "weight": np.nan,
+        "evidence": np.nan,
+        "contribution": np.nan,
+    }
+    far = bool(model.is_unlike(wide[None] if attention else wide.mean(axis=0)[None])[0])
+    if attention is not None and not far:
+        weights, evidence = attention.weights(wide[None])[0], attention.evidence(wide[None])[0]
+        columns |= {"weight": weights, "evidence": evidence, "contribution": weights * evidence}
+    values, shares = model.concept_values(wide), model.concept_probabilities(wide)
+    for place, concept in enumerate(model.concepts):
+        columns[f"{concept}_value"] = values[:, place]
+        columns[f"{concept}_p"] = np.nan if far else shares[:, place]
+    return pd.DataFrame(columns)

@@ -1,0 +1,180 @@
+"""Reports as pages: one HTML file that requests nothing, with the look that all pages share."""
+
+import base64
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from obygaze_features.io import refuse_existing, write_whole
+from obygaze_models.report.report import Block, Picture, Report
+from obygaze_models.report.write import is_numeric
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = ("obygaze_models.report", "assets")
+"""Package and folder of templates, style sheets and scripts."""
+
+
+# --- what every page has
+# ---------------------------------------------------------------------------
+def asset(name: str) -> str:
+    """Read a style sheet or a script of the pages."""
+    package, folder = TEMPLATES
+    return (files(package) / folder / name).read_text(encoding="utf-8")
+
+
+def page(template: str, styles: Sequence[str], script: str = "", **values: object) -> str:
+    """Fill a template; every text is escaped.
+
+    Parameters
+    ----------
+    template
+        Name of a template that extends `page.html.j2`.
+    styles
+        Names of style sheets, in order.
+    script
+        The page's script; the content security policy lets no other run.
+    values
+        What the template shows; `title` and `language` among them.
+    """
+    style = "\n".join(map(asset, styles))
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            style=Markup(style),  # noqa: S704 - ours
+            script=Markup(script),  # noqa: S704 - ours
+            policy=_policy(style, script),
+            version=version("obygaze"),
+            **values,
+        )
+    )
+
+
+@cache
+def _environment() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - few commands write pages
+
+    return Environment(
+        loader=PackageLoader(*TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _policy(style: str, script: str) -> str:
+    """Allow this style sheet, this script, embedded pictures and the reader's own film; nothing else."""
+    allowed = {"default-src": "'none'", "style-src": _source(style), "img-src": "data:"}
+    if script:
+        allowed |= {"script-src": _source(script), "media-src": "blob:"}
+    rules = [f"{kind} {sources}" for kind, sources in allowed.items()]
+    return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def json_data(value: object) -> Markup:
+    """Write JSON for an element <script type="application/json">, which no text can close or escape."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)  # noqa: S704 - every sign that HTML could read is escaped
+
+
+# --- reports
+# ---------------------------------------------------------------------------
+def to_html(reports: Report | Sequence[Report], title: str = "") -> str:
+    """Write reports as one page.
+
+    Parameters
+    ----------
+    title
+        Of the page; by default that of a single report, or of the first of several.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> report = om.run_report(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
+    >>> from obygaze_models.report import to_html
+    >>> "<h1>HN vs S, tested on HN vs S</h1>" in to_html(report)
+    True
+    """
+    shown = [reports] if isinstance(reports, Report) else list(reports)
+    return page(
+        "report.html.j2",
+        ["page.css"],
+        title=title or shown[0].title,
+        language="en",
+        reports=[_values(one, place, alone=len(shown) == 1) for place, one in enumerate(shown, start=1)],
+    )
+
+
+def write_html(
+    reports: Report | Sequence[Report], path: str | Path, title: str = "", *, force: bool = False
+) -> None:
+    """Write reports into one HTML file.
+
+    Raises
+    ------
+    OutputError
+        The file exists, and `force` is not given.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> report = om.run_report(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
+    >>> om.write_html(report, "evaluation.html")
+    """
+    path = Path(path)
+    refuse_existing(path, force=force)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, to_html(reports, title))
+
+
+def _values(report: Report, place: int, *, alone: bool) -> Mapping[str, Any]:
+    return {
+        "anchor": f"report-{place}",
+        "title": report.title,
+        "notes": report.notes,
+        "heading": "h2" if alone else "h3",
+        "blocks": [_table(block) for block in report.blocks],
+        "pictures": [{"source": _embedded(one), "caption": one.caption} for one in report.pictures],
+        "record": json.dumps(report.record, indent=2, ensure_ascii=False),
+    }
+
+
+def _table(block: Block) -> Mapping[str, Any]:
+    """Align columns of numbers to the right."""
+    columns = list(zip(*block.rows, strict=True)) or [()] * len(block.headers)
+    sides = [Markup(' class="n"') if column and is_numeric(column) else "" for column in columns]
+    return {
+        "title": block.title,
+        "notes": block.notes,
+        "columns": list(zip(block.headers, sides, strict=True)),
+        "rows": [(row[0], *zip(row[1:], sides[1:], strict=True)) for row in block.rows],
+    }
+
+
+def _embedded(picture: Picture) -> str:
+    """Draw a figure into a data URL, in which no script of an SVG file can run."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"{picture.name}.svg")
+        picture.draw(path)
+        return f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"

@@ -1,0 +1,107 @@
+"""A whole film of ten minutes that no model was trained on, from the file to its segments; and F0's film."""
+
+from itertools import chain
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from obygaze_features.demo.corpus import write_video
+from obygaze_features.demo.drawing import RATE, Look, draw_clip
+from obygaze_models.film.agreement import overlap_matrix
+from obygaze_models.film.timeline import Timeline
+
+SCENE_S, N_SCENES = 10, 60
+SURE = ((4, 7), (18, 22), (33, 36), (50, 53))
+"""First scene, and the one after the last, of what is planted as S."""
+
+PLANTED = SCENE_S * np.array(SURE, dtype=np.float64)
+ELSEWHERE = (
+    (),
+    ("Look",),
+    (),
+    ("Activity", "Clothing"),
+    (),
+    ("Type of shot",),
+    ("Expression of emotion",),
+    (),
+)
+
+pytestmark = pytest.mark.long
+
+
+def draw_film(path, look):
+    """Draw 60 scenes of 10 s each in a look of the film's own, four runs of them with Body."""
+    rng = np.random.default_rng(5)
+    scenes = []
+    for number in range(N_SCENES):
+        sure = any(first <= number < after for first, after in SURE)
+        concepts = ("Body", str(rng.choice(["Posture", "Clothing", "Appearance"])))
+        chosen = concepts if sure else ELSEWHERE[rng.integers(len(ELSEWHERE))]
+        scenes.append(draw_clip(look, chosen, 0.8, SCENE_S * RATE, int(rng.integers(2**31))))
+    write_video(path, chain.from_iterable(scenes), RATE)
+
+
+def score(obygaze, folder, film, model, code):
+    """Cut, extract and score a film, as a user would."""
+    obygaze(folder, 0, "manifest", "import", "film", film, "--window", 6, "--hop", 3, "--out", "windows.csv")
+    obygaze(folder, 0, "extract", "windows.csv", "features", "--workers", 2)
+    obygaze(folder, code, "film", "score", model, "features-1.0.0", "--out", "scored")
+    return Timeline.read(folder / "scored")
+
+
+def test_all_planted_segments_are_found_and_at_most_one_more(demo_folder, obygaze, tmp_path):
+    draw_film(tmp_path / "planted.mkv", Look((0.93, 0.97, 0.95), 0.43, 3.5))
+    timeline = score(obygaze, tmp_path, "planted.mkv", demo_folder / "run" / "pcbm_lr.model", 0)
+    found = timeline.segments()
+    found = found.loc[found["reaches"] == 1, ["start_s", "end_s"]].to_numpy(dtype=np.float64)
+    overlaps = overlap_matrix(PLANTED, found)
+    assert (overlaps.max(axis=1) >= 0.5).all(), found
+    assert (overlaps.max(axis=0) < 0.5).sum() <= 1, found
+    rows = timeline.rows()
+    parts = rows[[name for name in rows if name.endswith("_contribution")]].sum(axis=1)
+    known = rows["p"].notna()
+    assert np.abs(parts - rows["logit"])[known].max() < 1e-9
+    seconds = rows["end_s"] - rows["start_s"]
+    table = pd.read_csv(tmp_path / "scored" / "timeline.csv")
+    rate = (seconds * table["p"])[known].sum() / seconds[known].sum()
+    assert timeline.rate().value == pytest.approx(rate, abs=1e-12)
+    assert rate == pytest.approx((PLANTED[:, 1] - PLANTED[:, 0]).sum() / 600, abs=0.1)
+
+
+def noise(n):
+    """Pictures that no film of the demo resembles: coloured noise that changes with every frame."""
+    rng = np.random.default_rng(11)
+    for _ in range(n):
+        yield rng.integers(0, 256, (96, 160, 3), dtype=np.uint8)
+
+
+def test_a_film_unlike_the_training_films_gets_no_probability_no_rate_and_exit_3(
+    demo_folder, obygaze, tmp_path
+):
+    """F0: before there was a reach, its logits were 700 to tens of thousands, 56 of 57 windows positive."""
+    write_video(tmp_path / "odd.mkv", noise(60 * RATE), RATE)
+    timeline = score(obygaze, tmp_path, "odd.mkv", demo_folder / "run" / "pcbm_lr.model", 3)
+    rows = timeline.rows()
+    assert rows["flags"].str.contains("unlike").all()
+    assert rows[["p", "p_low", "p_high", "called"]].isna().all().all()
+    assert timeline.rate().value is None
+    assert timeline.heading == "odd · no prediction: unlike every film the model was trained on"
+
+
+def test_the_demo_ends_with_a_page_of_the_film_that_was_left_out(demo_folder):
+    assert (demo_folder / "film" / "report.html").is_file()
+    timeline = Timeline.read(demo_folder / "film" / "scored")
+    assert timeline.heading == "The seventh film"
+    assert timeline.record.shots is not None
+    planted = (
+        pd.read_csv(demo_folder / "labels.csv")
+        .query("movie == 'tt9000007'")
+        .merge(pd.read_csv(demo_folder / "planted.csv"), on="clip_id", suffixes=("", "_planted"))
+    )
+    seconds = planted["end_s"] - planted["start_s"]
+    shares = [
+        seconds[planted["level_planted"].isin(levels)].sum() / seconds.sum()
+        for levels in (["S"], ["S", "NS"])
+    ]
+    assert shares[0] - 0.1 < timeline.rate().value < shares[1] + 0.1

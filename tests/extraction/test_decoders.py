@@ -1,0 +1,127 @@
+"""A lab's own decoder plugs in by an entry point, and is named in the provenance."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from obygaze_features import extract
+from obygaze_features.demo.corpus import write_video
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction.decode import DecodeTask, Request, decode_clip
+from obygaze_features.extraction.decoders import decoder_names, load_decoder
+from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.video import uniform
+
+PAGE = Path(__file__).parents[2] / "docs" / "decoding.md"
+SILENT = "def decode(tasks):\n    return iter(())\n"
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Install a package as pip would: a module, and a dist-info with its entry points."""
+
+    def installed(module, source, entry_points):
+        (tmp_path / f"{module}.py").write_text(source, encoding="utf-8")
+        info = tmp_path / f"{module}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[obygaze.decoders]\n{entry_points}\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.delitem(sys.modules, module, raising=False)
+
+    return installed
+
+
+@pytest.fixture
+def clips(tmp_path) -> Manifest:
+    folder = tmp_path / "films"
+    folder.mkdir()
+    np.save(folder / "a.npy", np.full((20, 48, 64, 3), 90, np.uint8))
+    return Manifest((Clip("tt1-0", "tt1", "a.npy"), Clip("tt1-1", "tt1", "b.npy")), folder)
+
+
+def test_the_worked_example_of_the_page_works(install, clips, tmp_path):
+    text = PAGE.read_text(encoding="utf-8")
+    source, header = (
+        re.findall(rf"```{kind}\n(.*?)```", text, flags=re.DOTALL) for kind in ("python", "toml")
+    )
+    section, line = header[0].strip().splitlines()
+    assert section == '[project.entry-points."obygaze.decoders"]'
+    install("labdecoder", source[-1], line.replace('"', ""))
+    assert decoder_names() == ("pyav", "arrays")
+    store = extract(clips, tmp_path / "s", n_frames=4, decoder="arrays", workers=1, licence="CC0-1.0")
+    assert [(clip.clip_id, clip.status) for clip in store.clips] == [("tt1-0", "ok"), ("tt1-1", "failed")]
+    group = store["descriptors"]
+    assert group.frame_index[0].tolist() == [0, 5, 10, 15]
+    assert group.provenance["decoder"]["name"] == "arrays"
+    assert group.provenance["decoder"]["package"] == "labdecoder 1.0"
+
+
+def test_a_decoder_that_gives_nothing_fails_its_clips_and_nothing_else(install, clips, tmp_path):
+    install("silent", SILENT, "silent = silent:decode")
+    with pytest.warns(UserWarning, match="licence"):
+        store = extract(clips, tmp_path / "s", n_frames=4, decoder="silent", workers=1)
+    assert {clip.reason for clip in store.clips} == {"the decoder 'silent' gave nothing for this clip"}
+
+
+def test_unknown_absent_and_doubled_decoders_are_refused_in_a_line(install):
+    with pytest.raises(ExtractError, match=r"no decoder is called 'nvdec'; there is pyav"):
+        load_decoder("nvdec")
+    install("broken", SILENT, "one = broken:nothing\ntwo = nowhere:decode")
+    with pytest.raises(ExtractError, match=r"'one': broken:nothing cannot be loaded"):
+        load_decoder("one")
+    with pytest.raises(ExtractError, match=r"'two': nowhere:decode cannot be loaded"):
+        load_decoder("two")
+    install("other", SILENT, "one = other:decode")
+    with pytest.raises(ExtractError, match="more than one decoder is called 'one'"):
+        load_decoder("one")
+
+
+class Counting:
+    """A `prepare` that counts; equal to another of the same size, as the presets of two backbones are."""
+
+    frames = 0
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Counting) and self.size == other.size
+
+    def __hash__(self) -> int:
+        return hash(self.size)
+
+    def __call__(self, frame: np.ndarray) -> np.ndarray:
+        Counting.frames += 1
+        return np.ascontiguousarray(frame[: self.size, : self.size])
+
+
+def test_two_backbones_that_take_the_same_frames_share_them(tmp_path, monkeypatch):
+    write_video(tmp_path / "clip.mp4", (np.full((48, 64, 3), t, np.uint8) for t in range(40)), 24)
+    monkeypatch.setattr(Counting, "frames", 0)
+    requests = {
+        "xclip": Request(uniform(32), Counting(16)),
+        "vivit": Request(uniform(32), Counting(16)),
+        "smaller": Request(uniform(32), Counting(8)),
+        "fewer": Request(uniform(12), Counting(16)),
+    }
+    clip = decode_clip(DecodeTask("clip", tmp_path / "clip.mp4", None, None, requests))
+    assert Counting.frames == 32 + 32 + 12
+    assert clip.frames["xclip"] is clip.frames["vivit"]
+    assert clip.frames["smaller"].images.shape == (32, 8, 8, 3)
+    assert clip.frames["fewer"].images.shape == (12, 16, 16, 3)
+
+
+def test_the_presets_of_xclip_and_vivit_are_one_wish():
+    from obygaze_features.backbones.presets import PRESETS, SQUASH, choose_preset
+
+    assert choose_preset("obygaze12", ("xclip", "obygaze12")).geometry == SQUASH
+    assert PRESETS["obygaze12"].geometry == choose_preset("obygaze12", ("vivit-hub", "obygaze12")).geometry
+    requests = {
+        name: Request(uniform(32), choose_preset("obygaze12", (own, "obygaze12")).geometry)
+        for name, own in (("xclip", "xclip"), ("vivit", "vivit-hub"))
+    }
+    assert len(DecodeTask("clip", None, None, None, requests).wishes()) == 1

@@ -1,0 +1,59 @@
+"""What a dry run says: passes that windows share, strata of the work, room on the disk."""
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+from obygaze_features.demo.corpus import write_video
+from obygaze_features.extraction import estimate
+from obygaze_features.extraction.estimate import Estimate, _strata
+from obygaze_features.store.room import Free, Room
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory):
+    """A film of 20 s."""
+    folder = tmp_path_factory.mktemp("film")
+    frames = (np.full((48, 64, 3), 5 * (t % 40), np.uint8) for t in range(240))
+    write_video(folder / "film.mp4", frames, 12)
+    return folder
+
+
+def windows(folder, n):
+    clips = tuple(of.Clip(f"w{i:02d}", "m", "film.mp4", 0.5 * i, 0.5 * i + 2) for i in range(n))
+    return of.Manifest(clips, folder)
+
+
+def test_windows_of_a_film_are_counted_by_the_passes_they_share(film):
+    found = estimate(windows(film, 32), film / "s", n_frames=2, workers=1)
+    assert (found.clips, found.files, found.passes, found.tried) == (32, 1, 2, 32)
+    assert found.seconds > 0
+    assert found.cpu_s > 0
+    assert found.gpu_s is None
+    alone = 32 * estimate(windows(film, 1), film / "s", n_frames=2, workers=1).cpu_s
+    assert found.cpu_s < alone
+
+
+def test_it_says_room_and_what_is_free_and_warns_if_that_is_too_little(film):
+    found = estimate(windows(film, 4), film / "s", n_frames=2, workers=1)
+    names = [name for name, _ in found.facts()]
+    assert names[-4:] == ["CPU hours", "store on disk", "peak disk", "files on disk"]
+    assert found.room.peak_bytes > found.room.store_bytes > found.feature_bytes
+    assert found.obstacle() is None
+    tight = Estimate(
+        *(4, 1, 0, 1, 9, 9, None, None, None, 0, 1), Room(10**9, 10**9, 2 * 10**9, 9, 9), Free(10**9, 5)
+    )
+    assert "2 GB are needed at the peak, 1 GB are free; --consume needs less" in tight.obstacle()
+
+
+def test_strata_hold_about_as_many_clips_each_small_files_first():
+    class Task:
+        def __init__(self, path):
+            self.path = path
+
+    passes = [
+        [Task(name)] * clips for name, clips in zip("abcdefghij", [1, 1, 1, 1, 4, 4, 1, 1, 1, 1], strict=True)
+    ]
+    found = _strata(passes, {name: size for size, name in enumerate("abcdefghij")})
+    assert [task[0].path for stratum in found for task in stratum] == list("abcdefghij")
+    assert all(sum(map(len, stratum)) <= 4 for stratum in found)

@@ -1,0 +1,72 @@
+"""Workers are killed while they wait, start, decode and send; the sealed bytes stay the same."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from obygaze_features.demo.corpus import write_video
+from obygaze_features.manifest import Clip, Manifest, write_manifest
+
+STATES = ("idle", "starting", "decoding", "sending")
+KILLER = Path(__file__).parent / "killer"
+CLIPS = 24
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory) -> Path:
+    """Clips that can be read, windows of a film among them: films.csv."""
+    folder = tmp_path_factory.mktemp("films")
+    clips = []
+    for i in range(CLIPS):
+        frames = (np.full((48, 64, 3), (7 * i + t) % 256, np.uint8) for t in range(20 + i))
+        write_video(folder / f"clip-{i:02d}.mp4", frames, 24)
+        clips.append(Clip(f"tt1-{i:03d}", "tt1", f"clip-{i:02d}.mp4"))
+    write_video(folder / "film.mkv", (np.full((48, 64, 3), t % 256, np.uint8) for t in range(192)), 24)
+    clips += [Clip(f"tt2-{i:03d}", "tt2", "film.mkv", float(i), i + 2.0) for i in range(6)]
+    write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
+    return folder
+
+
+def extract(films: Path, folder: Path, environment: dict[str, str], *words: str) -> None:
+    command = [sys.executable, "-m", "obygaze", "extract", str(films / "films.csv"), "films", "--n", "4"]
+    command += ["--workers", "2", "--batch-size", "2", "--corpus", "films", "--licence", "CC0-1.0", *words]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=400
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def undisturbed(films, tmp_path_factory, tree) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    extract(films, folder, dict(os.environ))
+    return tree(folder / "films-1.0.0")
+
+
+def runs():
+    """List the state in which workers are killed, how often and of which engine."""
+    for state in STATES:
+        yield pytest.param(state, 2, "local", marks=() if state in ("idle", "decoding") else pytest.mark.long)
+        yield pytest.param(state, 20, "local", marks=pytest.mark.long)
+        for kills in (3, 20):
+            yield pytest.param(state, kills, "ray", marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize(("state", "kills", "engine"), list(runs()))
+def test_killed_workers_leave_the_sealed_bytes_as_they_are(
+    films, undisturbed, tmp_path, tree, state, kills, engine
+):
+    if engine == "ray":
+        pytest.importorskip("ray")
+    marks = tmp_path / "kills"
+    marks.mkdir()
+    path = os.pathsep.join([str(KILLER), os.environ.get("PYTHONPATH", "")])
+    killing = {"KILL_STATE": state, "KILL_FOLDER": str(marks), "KILL_MOST": str(kills), "PYTHONPATH": path}
+    extract(films, tmp_path, os.environ | killing, "--engine", engine)
+    assert len(list(marks.iterdir())) == kills
+    assert tree(tmp_path / "films-1.0.0") == undisturbed

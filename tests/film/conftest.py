@@ -1,0 +1,16 @@
+"""One set of models and one scored film for all tests of this folder."""
+
+import pytest
+
+from tests.film.films import scored_film, train
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("trained"))
+
+
+@pytest.fixture(scope="session")
+def scored(tmp_path_factory, trained):
+    """The folder of a scored film with known segments, and its timeline."""
+    return scored_film(tmp_path_factory.mktemp("scored"), trained, models=("pcbm_lr", "bank"))

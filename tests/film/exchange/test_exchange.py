@@ -1,0 +1,181 @@
+"""Exports read back by other tools: no millisecond off, caveats in each, nothing dangerous in any."""
+
+import csv
+import io
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from obygaze_models.errors import FilmError
+from obygaze_models.film.exchange import FORMATS, export
+from tests.film.page.invented import invented_film
+
+NASTY = "A <b> & \"x\" 'y' --> </script>\x07 =1+1\n\nNOTE"
+SMALL = {"n_rows": 40, "duration_s": 600.0}
+
+
+@pytest.fixture(scope="module")
+def film():
+    return invented_film(**SMALL)
+
+
+@pytest.fixture(scope="module")
+def segments(film):
+    """Start and end of the segments in milliseconds, in the order of time."""
+    table = film.segments(top=20).sort_values("start_s")
+    return [(round(1000 * a), round(1000 * b)) for a, b in table[["start_s", "end_s"]].to_numpy()]
+
+
+@pytest.fixture(scope="module")
+def eaf(film, tmp_path_factory):
+    path = tmp_path_factory.mktemp("eaf") / "film.eaf"
+    path.write_text(export(film, "eaf"), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_says_what_the_scores_are_not(film, kind):
+    if kind in {"otio", "fcpxml7"}:
+        pytest.importorskip("opentimelineio")
+    text = export(film, kind)
+    assert "no annotation by people" in text
+    if kind != "fcpxml7":  # its comments hold the first sentence alone
+        assert "no verdict on a film" in text
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_same_film_gives_the_same_bytes(film, kind):
+    if kind in {"otio", "fcpxml7"}:
+        pytest.importorskip("opentimelineio")
+    assert export(film, kind) == export(invented_film(**SMALL), kind)
+
+
+def test_elans_schema_holds(eaf):
+    xmlschema = pytest.importorskip("xmlschema")
+    xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd")).validate(str(eaf))
+
+
+def test_pympi_and_speach_read_elan_back_to_the_millisecond(eaf, film, segments):
+    pympi = pytest.importorskip("pympi")
+    read = pympi.Elan.Eaf(str(eaf))
+    assert [(a, b) for a, b, *_ in sorted(read.get_annotation_data_for_tier("obygaze: segments"))] == segments
+    rows = film.rows()
+    level = sorted(read.get_annotation_data_for_tier("obygaze: level (p)"))
+    assert [(a, b) for a, b, *_ in level] == [
+        (round(1000 * a), round(1000 * b)) for a, b in rows[["start_s", "end_s"]].to_numpy()
+    ]
+    assert level[0][2] == "unlike"
+    assert list(read.get_annotation_data_for_tier("human: level")) == []
+    assert read.get_parameters_for_tier("human: concepts")["PARENT_REF"] == "human: level"
+    elan = pytest.importorskip("speach.elan")
+    document = elan.read_eaf(str(eaf))
+    tier = document["obygaze: segments"]
+    found = sorted((one.from_ts.value, one.to_ts.value) for one in tier.annotations)
+    assert found == segments
+
+
+def test_only_concepts_that_are_found_have_tiers(eaf):
+    names = re.findall('TIER_ID="obygaze: ([^"]*)"', eaf.read_text(encoding="utf-8"))
+    found = ["Type of shot", "Body", "Clothing", "Expression of emotion", "Activity"]
+    assert names == ["segments", "level (p)", *found, "shots"]
+
+
+def test_webvtt_reads_back_to_the_millisecond(film, segments):
+    webvtt = pytest.importorskip("webvtt")
+    cues = list(webvtt.from_string(export(film, "vtt")))
+
+    def milliseconds(clock):
+        hours, minutes, seconds = clock.split(":")
+        return round(1000 * (3600 * int(hours) + 60 * int(minutes) + float(seconds)))
+
+    assert [(milliseconds(cue.start), milliseconds(cue.end)) for cue in cues] == segments
+
+
+def test_subrip_numbers_its_cues(film, segments):
+    text = export(film, "srt")
+    blocks = text.strip().split("\n\n")
+    assert [block.split("\n")[0] for block in blocks] == [str(n) for n in range(1, len(segments) + 2)]
+    start, end = re.findall(r"(\d\d):(\d\d):(\d\d),(\d{3})", blocks[1])
+    assert ((int(start[0]) * 60 + int(start[1])) * 60 + int(start[2])) * 1000 + int(start[3]) == segments[0][
+        0
+    ]
+    assert ((int(end[0]) * 60 + int(end[1])) * 60 + int(end[2])) * 1000 + int(end[3]) == segments[0][1]
+
+
+@pytest.mark.parametrize(("kind", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
+def test_video_editors_get_markers_to_the_frame(film, segments, kind, adapter):
+    otio = pytest.importorskip("opentimelineio")
+    rate = Fraction(24000, 1001)
+    text = export(film, kind, tiers=["segments"], rate=rate)
+    if adapter == "fcp_xml":
+        pytest.importorskip("otio_fcp_adapter")
+    read = otio.adapters.read_from_string(text, adapter)
+    markers = [marker for clip in read.find_clips() for marker in clip.markers]
+    frames = [
+        (one.marked_range.start_time.value, one.marked_range.end_time_exclusive().value) for one in markers
+    ]
+    assert frames == [(round(a * rate / 1000), round(b * rate / 1000)) for a, b in segments]
+    assert "rounded to frames" in FORMATS[kind].loses
+
+
+def test_an_edit_list_has_points_and_says_that_it_loses_ends(film, segments):
+    text = export(film, "edl", rate=Fraction(25))
+    points = re.findall(r"\* LOC: (\d\d):(\d\d):(\d\d):(\d\d) BLUE", text)
+    frames = [((int(h) * 60 + int(m)) * 60 + int(s)) * 25 + int(f) for h, m, s, f in points]
+    assert frames == [round(Fraction(a, 1000) * 25) for a, _ in segments]
+    assert "ends are lost" in FORMATS["edl"].loses
+    assert text.isascii()
+
+
+def test_web_annotations_have_media_fragments_and_name_the_model(film):
+    found = json.loads(export(film, "jsonld"))
+    assert found["type"] == "AnnotationCollection"
+    assert found["creator"]["type"] == "Software"
+    assert "1f" * 32 in found["creator"]["description"]
+    items = found["first"]["items"]
+    assert found["total"] == len(items)
+    row = film.segments(top=20).sort_values("start_s").iloc[0]
+    assert items[0]["target"]["selector"]["value"] == f"t={row['start_s']},{row['end_s']}"
+    assert {one["motivation"] for one in items} == {"classifying"}
+
+
+def test_the_table_has_numbers_and_no_formulas():
+    film = invented_film("=cmd|' /C calc'!A0", NASTY, **SMALL)
+    rows = list(csv.DictReader(io.StringIO(export(film, "csv"))))
+    assert {row["movie"][0] for row in rows} == {"'"}
+    assert all(float(row["p"]) for row in rows)
+    assert rows[0]["note"]
+    assert not any(row["note"] for row in rows[1:])
+    assert all(cell[:1] not in set("=+-@") for row in rows for cell in row.values())
+
+
+@pytest.mark.parametrize("kind", ["eaf", "vtt", "srt", "jsonld", "edl"])
+def test_no_title_breaks_a_format(kind, segments):
+    text = export(invented_film("m/<&>", NASTY, **SMALL), kind)
+    if kind == "eaf":
+        import xml.etree.ElementTree as ET
+
+        root = ET.fromstring(text)  # noqa: S314
+        assert root.find("HEADER/PROPERTY[@NAME='obygaze movie']").text == "m/<&>"
+    elif kind == "vtt":
+        webvtt = pytest.importorskip("webvtt")
+        assert len(list(webvtt.from_string(text))) == len(segments)
+        assert text.count("\n\nNOTE") == 1
+    elif kind == "srt":
+        assert text.count(" --> ") == len(segments) + 1
+    elif kind == "jsonld":
+        assert json.loads(text)["label"].startswith("A <b>")
+    else:
+        assert len(text.split("\n")[0]) < 80
+
+
+def test_what_cannot_be_written_is_refused_in_words(film):
+    with pytest.raises(FilmError, match="format 'docx': expected one of eaf, vtt"):
+        export(film, "docx")
+    with pytest.raises(FilmError, match="tier 'words': expected some of segments, level"):
+        export(film, "vtt", tiers=["words"])
+    with pytest.raises(FilmError, match="nothing to write: it has no segments"):
+        export(invented_film(unlike=((0.0, 1.0),), **SMALL), "vtt")

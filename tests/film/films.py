@@ -1,0 +1,100 @@
+"""Films that are planted second by second, models for them, and scored folders for whoever needs some."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from obygaze_features.manifest import Manifest
+from obygaze_features.store import Store, open_store
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.dataset import load_dataset
+from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.film.score import FilmFacts, score_film
+from obygaze_models.film.timeline import Timeline
+from obygaze_models.prediction.final import save_models
+from tests.planted_models import FILMS, GUN, LIGHT, D, corpus
+
+PLANTED = ((40.0, 72.0), (150.0, 190.0), (301.0, 330.0), (480.0, 520.0))
+"""Seconds of a ten-minute film in which a gun is seen: violent."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Models of the planted corpus."""
+
+    folder: Path
+    store: Store
+    manifest: Manifest
+    paths: dict[str, Path]
+
+
+def train(folder: Path) -> Trained:
+    """Train a concept bottleneck, a linear probe and a bank on six planted films."""
+    store, manifest = corpus(folder, "films", FILMS)
+    data = load_dataset(store, manifest)
+    run = evaluate(data, ["pcbm_lr", "linear"], "calm_violent")
+    paths = save_models(run, data, ["pcbm_lr", "linear", "bank"], folder / "models", licence="CC-BY-4.0")
+    return Trained(folder, store, manifest, paths)
+
+
+def film_store(
+    folder: Path,
+    *movies: str,
+    end_s=600.0,
+    planted=PLANTED,
+    window_s=8.0,
+    hop_s=4.0,
+    shift=0.0,
+    seed=1,
+    failed=(),
+) -> Store:
+    """Keep a store of a film's windows, with guns in `planted`; noise is independent between windows."""
+    rng = np.random.default_rng(seed)
+    movie_of, spans, rows = {}, {}, []
+    for movie in movies:
+        starts = [*np.arange(0, end_s - window_s, hop_s), end_s - window_s]
+        for number, start in enumerate(starts, 1):
+            clip_id = f"{movie}-{number:04d}"
+            end = start + window_s
+            gun = sum(max(0.0, min(end, b) - max(start, a)) for a, b in planted) / window_s
+            movie_of[clip_id], spans[clip_id] = movie, (float(start), float(end))
+            row = 0.7 * rng.normal(size=D) + 3 * gun * GUN + 1.35 * LIGHT + shift
+            row[7] = 0.25
+            rows.append(row.astype(np.float32))
+    reasons = dict.fromkeys(failed, "the file ends here")
+    groups = {"descriptors": {"pooled": np.stack(rows)}}
+    return open_store(seal_arrays(folder / "-".join(movies), movie_of, groups, failed=reasons, spans=spans))
+
+
+def shots_of(movie: str, end_s=600.0, seed=3) -> pd.DataFrame:
+    """Plant shots of 2 to 9 seconds; the first is black, the last two are credits."""
+    rng = np.random.default_rng(seed)
+    edges = [0.0]
+    while edges[-1] < end_s - 9:
+        edges.append(round(edges[-1] + float(rng.uniform(2, 9)), 3))
+    edges.append(end_s)
+    flags = ["black", *[""] * (len(edges) - 4), "credits", "credits"]
+    columns = {"movie": movie, "start_s": edges[:-1], "end_s": edges[1:], "detector": "own", "flags": flags}
+    return pd.DataFrame(columns)
+
+
+def scored_film(
+    folder: Path,
+    trained: Trained,
+    movie="tt0000001",
+    *,
+    models=("pcbm_lr",),
+    title="A Planted Film",
+    year=1950,
+    with_shots=True,
+    **planted,
+) -> tuple[Path, Timeline]:
+    """Score a planted film into `folder/MOVIE`; a `shift` moves it away from the training films."""
+    store = film_store(folder, movie, **planted)
+    shots = shots_of(movie, planted.get("end_s", 600.0)) if with_shots else None
+    facts = FilmFacts(title, year)
+    timeline = score_film(store, [trained.paths[name] for name in models], shots=shots, facts=facts)
+    timeline.write(folder / movie)
+    return folder / movie, timeline

@@ -1,0 +1,187 @@
+"""Invented scored films: timelines as `film score` writes them, of any length, with planted segments."""
+
+import numpy as np
+import pandas as pd
+
+from obygaze_models.film.record import (
+    CalibrationRecord,
+    ConceptRecord,
+    FilmRecord,
+    HumanRecord,
+    ModelRecord,
+    Rate,
+    RowsRecord,
+    ShotsRecord,
+    StoreRecord,
+    WindowsRecord,
+)
+from obygaze_models.film.timeline import Timeline
+
+CONCEPTS = (
+    ("Type of shot", 0.31, 0.24),
+    ("Look", 0.28, 0.26),
+    ("Body", 0.55, 0.21),
+    ("Posture", 0.24, 0.22),
+    ("Clothing", 0.49, 0.20),
+    ("Appearance", 0.22, 0.20),
+    ("Expression of emotion", 0.41, 0.25),
+    ("Activity", 0.38, 0.22),
+)
+"""Name, average precision, chance."""
+
+FOUND = {"Type of shot", "Body", "Clothing", "Expression of emotion", "Activity"}
+PLANTED = ((0.087, 0.113), (0.25, 0.264), (0.458, 0.478), (0.698, 0.707), (0.86, 0.872))
+"""Starts and ends of segments, as shares of the film."""
+
+SLOPE, INTERCEPT = 0.9, -0.4
+
+
+def invented_film(
+    movie="tt0000042",
+    title="The Planted Film",
+    *,
+    year=2003,
+    duration_s=7212.0,
+    n_rows=1532,
+    seed=7,
+    unlike=((0.0, 0.008), (0.972, 1.0)),
+    trained_on=False,
+    calibrated=True,
+    human=True,
+    concepts=CONCEPTS,
+    codebook="obygaze12",
+    levels=(("HN",), ("S",)),
+) -> Timeline:
+    """Make a film whose level rises in `PLANTED` and whose concepts follow it in part."""
+    rng = np.random.default_rng(seed)
+    edges = np.concatenate([[0.0], np.sort(rng.uniform(0, duration_s, n_rows - 1)), [duration_s]]).round(3)
+    start, end = edges[:-1], edges[1:]
+    at = (start + end) / 2 / duration_s
+    inside = np.zeros(n_rows)
+    for number, (a, b) in enumerate(PLANTED):
+        inside = np.maximum(
+            inside, (1.1 - 0.12 * number) * np.clip(0.5 + 8 * np.minimum(at - a, b - at) / (b - a), 0, 1)
+        )
+    slow = np.convolve(rng.normal(size=n_rows + 80), np.ones(81) / 9, mode="valid") * 0.35
+    values, parts = {}, {}
+    logit = np.full(n_rows, -2.1)
+    for number, (name, _, _) in enumerate(concepts):
+        own = np.convolve(rng.normal(size=n_rows + 24), np.ones(25) / 5, mode="valid") * 0.6
+        value = own + inside * (2.6 - 0.5 * (number % 4)) + 0.4 * slow
+        weight = (0.62, 0.2, 0.55, -0.1)[number % 4] / max(len(concepts) / 8, 1)
+        values[name], parts[name] = value, weight * value
+        logit = logit + parts[name]
+    logit = logit + (0 if concepts else 4 * inside)
+    p = 1 / (1 + np.exp(-(SLOPE * logit + INTERCEPT)))
+    far = np.zeros(n_rows, dtype=bool)
+    for a, b in unlike:
+        far |= (at >= a) & (at < b)
+    flags = np.where(far, "unlike", "").astype(object)
+    flags[(at > 0.955) & ~far] = "credits"
+    if trained_on:
+        flags = np.array([";".join(filter(None, [one, "trained_on"])) for one in flags], dtype=object)
+    gone = far | (not calibrated)
+    spread = 0.25 + 0.15 * rng.uniform(size=n_rows)
+    table = pd.DataFrame(
+        {
+            "movie": movie,
+            "start_s": start,
+            "end_s": end,
+            "level_task": "hn_s",
+            "model": "pcbm_lr",
+            "logit": logit,
+            "p": np.where(gone, np.nan, p),
+            "p_low": np.where(gone, np.nan, 1 / (1 + np.exp(-(SLOPE * logit + INTERCEPT - spread)))),
+            "p_high": np.where(gone, np.nan, 1 / (1 + np.exp(-(SLOPE * logit + INTERCEPT + spread)))),
+            "called": pd.array(np.where(far, None, (logit > -0.5).astype(int)), dtype="Int64"),
+            "unlike": np.where(far, 0.999, rng.uniform(0.1, 0.9, n_rows)),
+            "flags": flags,
+        }
+    )
+    extra = {}
+    for name, *_ in concepts:
+        extra[f"{name}_value"] = values[name]
+        extra[f"{name}_p"] = np.where(far, np.nan, 1 / (1 + np.exp(-(2.2 * values[name] - 1.6))))
+        extra[f"{name}_contribution"] = np.where(far, np.nan, parts[name])
+    extra |= {"base_contribution": np.where(far, np.nan, -2.1), "n_windows": 3, "status": "ok"}
+    table = pd.concat([table, pd.DataFrame(extra, index=table.index)], axis=1)
+    counted = ~far & (flags != "credits")
+    weight = (end - start)[counted]
+    unreliable = float(((end - start) * far).sum() / (end - start)[flags != "credits"].sum())
+    refused = unreliable > 0.2 or not calibrated
+    value = None if refused else float((weight * p[counted]).sum() / weight.sum())
+    rate = Rate(
+        value=value,
+        low=None if value is None else max(value - 0.07, 0.0),
+        high=None if value is None else value + 0.1,
+        reason="more than 20 % of the time is unlike training" if refused else "",
+        unreliable=unreliable,
+        counted_s=float(weight.sum()),
+    )
+    calibration = CalibrationRecord(
+        slope=SLOPE, intercept=INTERCEPT, error=0.03, n_movies=12, film_error=0.09, worst_film_error=0.27
+    )
+    model = ModelRecord(
+        key="pcbm_lr",
+        model="pcbm_lr",
+        title="PCBM-LR",
+        sha256="1f" * 32,
+        task="hn_s",
+        task_title="HN vs S",
+        negative=list(levels[0]),
+        positive=list(levels[1]),
+        codebook=codebook,
+        backbone="xclip",
+        concepts=[
+            ConceptRecord(
+                name=name,
+                ap=ap,
+                low=chance + 0.02 if name in FOUND else chance - 0.03,
+                high=ap + 0.06,
+                chance=chance,
+            )
+            for name, ap, chance in concepts
+        ],
+        decides=True,
+        by_concepts=bool(concepts),
+        threshold=-0.5,
+        threshold_p=0.3 if calibrated else None,
+        calibration=calibration if calibrated else None,
+        clip_s=46.1,
+        n_movies=12,
+        n_clips=1517,
+        metrics=[
+            {"metric": "auc", "movie_mean": 0.61, "movie_low": 0.55, "movie_high": 0.67, "n_movies": 12}
+        ],
+        licence="CC-BY-4.0",
+        citation="Tores et al., CVPR 2024",
+        is_trained_on=trained_on,
+        flags={"unlike": unreliable * duration_s},
+        rate=rate,
+    )
+    measured = HumanRecord(
+        corpus="MObyGaze",
+        kappa=0.31,
+        second_f1=0.40,
+        segment_f1=0.17,
+        boundary_f1=0.10,
+        rank_correlation=0.43,
+    )
+    record = FilmRecord(
+        format="obygaze film",
+        number=1,
+        movie=movie,
+        title=title,
+        year=year,
+        duration_s=duration_s,
+        source_sha256="",
+        store=StoreRecord(name="planted", fingerprint="d004e616448c" + "0" * 52),
+        windows=WindowsRecord(window_s=46.1, hop_s=11.5, n=n_rows, n_missing=0),
+        rows=RowsRecord(kind="shots", n=n_rows),
+        shots=ShotsRecord(detector="own", n=n_rows),
+        models=[model],
+        human=measured if human else None,
+        versions={"obygaze": "0.1.0"},
+    )
+    shots = pd.DataFrame({"movie": movie, "start_s": start, "end_s": end, "detector": "own", "flags": ""})
+    return Timeline(record, table, shots)

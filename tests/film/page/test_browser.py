@@ -1,0 +1,310 @@
+"""The page in a real browser: no request, keys, screen reader, the reader's own film, judgements, sizes."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from obygaze_features.manifest import read_manifest
+from obygaze_models.film.page import write_film_page
+from tests.film.page.invented import invented_film
+
+pytestmark = pytest.mark.long
+
+DOCS = Path(__file__).parents[3] / "docs" / "pictures"
+NASTY = '</script><script>document.title="broken"</script> =1+1 "quoted" \'a\' & <b>'
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "film.html"
+    write_film_page([invented_film()], path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "films.html"
+    films = [
+        invented_film("tt1", "Later", year=2009, n_rows=60, duration_s=600, seed=1),
+        invented_film("=cmd()", NASTY, year=1989, n_rows=60, duration_s=600, seed=2),
+        invented_film("tt3", "Seen", year=None, n_rows=60, duration_s=600, trained_on=True),
+    ]
+    write_film_page(films, path)
+    return path
+
+
+def value_text(page):
+    return page.locator(".track").first.get_attribute("aria-valuetext")
+
+
+def axe(page):
+    """Violations of WCAG 2.2 A and AA."""
+    pytest.importorskip("axe_playwright_python", reason="axe is not installed (axe-playwright-python)")
+    from axe_playwright_python.sync_playwright import Axe
+
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+    found = Axe().run(page, options={"runOnly": {"type": "tag", "values": tags}}).response
+    assert len(found["passes"]) > 20
+    return [(one["id"], one["nodes"][0]["html"][:200]) for one in found["violations"]]
+
+
+def test_nothing_is_requested_and_nothing_is_wrong_under_the_policy(visit, page):
+    seen = visit(page)
+    seen.page.locator(".track").focus()
+    seen.page.keyboard.press("ArrowRight")
+    assert seen.requests == [page.as_uri()]
+    assert seen.errors == []
+    blocked = seen.page.evaluate("fetch('https://example.org').then(() => 'through', () => 'blocked')")
+    assert blocked == "blocked"
+
+
+@pytest.mark.parametrize(("which", "theme", "width"), [("page", "light", 1440), ("several", "dark", 390)])
+def test_axe_finds_nothing(visit, request, which, theme, width):
+    seen = visit(request.getfixturevalue(which), theme=theme, width=width).page
+    seen.locator("details").evaluate_all("all => all.forEach((one) => one.open = true)")
+    seen.locator("[data-judge=disagree]").first.click()
+    assert axe(seen) == []
+
+
+def test_keys_move_the_cursor_and_are_announced(visit, page):
+    seen = visit(page).page
+    seen.keyboard.press("Tab")
+    assert seen.evaluate("document.activeElement.className") == "skip"
+    track = seen.locator(".track")
+    track.focus()
+    assert track.get_attribute("role") == "slider"
+    said = [value_text(seen)]
+    for key in ("ArrowRight", "ArrowRight", "PageDown", "End", "Home", "ArrowLeft"):
+        seen.keyboard.press(key)
+        said.append(value_text(seen))
+        assert seen.locator(".live").text_content() == said[-1]
+    assert said[0] == said[-1] == said[-2]
+    assert len(set(said)) == 5
+    assert "unlike training" in said[0]
+    for _ in range(11):
+        seen.keyboard.press("PageDown")
+    assert "probability 0." in value_text(seen)
+    assert "80% band" in value_text(seen)
+    # The slider is read out by its value; the region does not say it a second time.
+    assert seen.locator(".live").get_attribute("aria-live") == "off"
+    before = value_text(seen)
+    seen.keyboard.press("+")
+    seen.keyboard.press("+")
+    assert value_text(seen) == before
+    assert float(seen.locator("svg.z").first.get_attribute("viewBox").split()[2]) == pytest.approx(72120 / 4)
+    seen.keyboard.press("0")
+    assert float(seen.locator("svg.z").first.get_attribute("viewBox").split()[2]) == pytest.approx(72120)
+
+
+def test_the_pointer_reads_out_and_zoom_keeps_what_is_at_the_cursor(visit, page):
+    seen = visit(page).page
+    box = seen.locator(".track").bounding_box()
+    seen.mouse.click(box["x"] + 0.1 * box["width"], box["y"] + 60)
+    assert float(seen.locator(".track").get_attribute("aria-valuenow")) == pytest.approx(721, abs=4)
+    assert seen.locator(".read b").text_content() == "0:11:54–0:12:03"
+    assert len(seen.locator(".chip").all()) == 3
+    seen.get_by_role("button", name="Zoom in").click()
+    assert seen.locator(".cursor").is_visible()
+    marks = seen.locator(".mark rect").evaluate_all(
+        "all => all.map((one) => parseFloat(one.getAttribute('width')))"
+    )
+    assert max(marks) > 4
+
+
+@pytest.fixture(scope="module")
+def movies(tmp_path_factory):
+    """A copy as long as the film (600 s) and one that is 4 % shorter, as PAL speed-up makes it."""
+    av = pytest.importorskip("av")
+    import numpy as np
+
+    folder, paths = tmp_path_factory.mktemp("films"), []
+    for seconds in (600, 576):
+        paths.append(folder / f"{seconds}.webm")
+        with av.open(str(paths[-1]), "w") as file:
+            stream = file.add_stream("libvpx", rate=1)
+            stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+            for number in range(seconds):
+                frame = av.VideoFrame.from_ndarray(
+                    np.full((48, 64, 3), number % 200, np.uint8), format="rgb24"
+                )
+                file.mux(stream.encode(frame))
+            file.mux(stream.encode(None))
+    return paths
+
+
+def test_the_readers_own_film_plays_from_the_disk_and_another_cut_is_named(visit, several, movies):
+    seen = visit(several)
+    film = seen.page.locator(".film").nth(1)
+    film.locator(".file").set_input_files(movies[0])
+    video = film.locator("video")
+    film.locator("video[src^=blob]").evaluate(
+        "v => v.duration > 0 || new Promise((done) => v.oncanplay = done)"
+    )
+    assert video.get_attribute("src").startswith("blob:")
+    assert not film.locator(".warn").is_visible()
+    film.locator("[data-t]").nth(0).click()
+    start = float(film.locator("[data-t]").nth(0).get_attribute("data-t"))
+    assert video.evaluate("v => v.currentTime") == pytest.approx(start, abs=0.01)
+    film.locator(".file").set_input_files(movies[1])
+    film.locator(".warn").wait_for()
+    assert "0:09:36" in film.locator(".warn").text_content()
+    assert "same cut" in film.locator(".warn").text_content()
+    film.locator(".track").focus()
+    seen.page.keyboard.press("End")
+    assert "ends before" in film.locator(".warn").text_content()
+    film.get_by_role("button", name="Close the film").click()
+    assert not film.locator("video").is_visible()
+    assert all(url.startswith(("file:", "blob:")) for url in seen.requests)
+    assert [one for one in seen.errors if "blob" not in one] == []
+
+
+def judge(film, name):
+    film.locator("details.below").evaluate_all("all => all.forEach((one) => one.open = true)")
+    film.locator("[data-judge=agree]").nth(0).click()
+    film.locator("[data-judge=disagree]").nth(1).click()
+    film.locator("[data-judge=unsure]").nth(2).click()
+    film.locator("[data-judge=agree]").nth(3).click()
+    film.locator("[data-judge=agree]").nth(3).click()  # taken back
+    save = film.get_by_role("button", name="Save judgements")
+    save.click()
+    assert "choose a level" in film.locator(".said").text_content()
+    film.locator(".labels select").select_option("HN")
+    film.locator(".labels input[value=Body]").check()
+    save.click()
+    assert "name or initials" in film.locator(".said").text_content()
+    film.locator(".name").fill(name)
+    with film.page.expect_download() as download:
+        save.click()
+    assert "3" in film.locator(".said").text_content()
+    return download.value
+
+
+def test_judgements_are_a_manifest_that_inspect_takes(visit, page, tmp_path):
+    film = visit(page).page.locator(".film")
+    saved = judge(film, 'AB, "x"')
+    path = tmp_path / saved.suggested_filename
+    saved.save_as(path)
+    clips = read_manifest(path).clips
+    assert [clip.level for clip in clips] == ["S", "HN", "NS"]
+    assert [clip.concepts for clip in clips] == [(), ("Body",), ()]
+    assert {clip.annotator for clip in clips} == {'AB, "x"'}
+    assert {clip.movie for clip in clips} == {"tt0000042"}
+    assert [clip.extras for clip in clips] == [
+        {"seen_score": "1", "judgement": one} for one in ("agree", "disagree", "unsure")
+    ]
+    spans = invented_film().segments(top=20)[["start_s", "end_s"]].to_numpy()[:3]
+    assert [[clip.start_s, clip.end_s] for clip in clips] == spans.tolist()
+    command = [sys.executable, "-m", "obygaze", "manifest", "inspect", str(path), "--json"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(run.stdout)["clips"] == 3
+
+
+def test_no_title_name_or_movie_breaks_the_page_or_begins_a_formula(visit, several, tmp_path):
+    seen = visit(several)
+    assert seen.page.title() == "3 films, scored"
+    assert seen.page.locator("h2.title").nth(0).text_content() == NASTY
+    assert seen.errors == []
+    film = seen.page.locator(".film").nth(0)
+    saved = judge(film, "=HYPERLINK(1)")
+    saved.save_as(tmp_path / "j.csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "j.csv").read_text())))
+    assert {row["movie"] for row in rows} == {"'=cmd()"}
+    assert {row["annotator"] for row in rows} == {"'=HYPERLINK(1)"}
+    assert len(read_manifest(tmp_path / "j.csv")) == 3
+    with seen.page.expect_download() as download:
+        film.get_by_role("button", name="timeline as CSV").click()
+    download.value.save_as(tmp_path / "t.csv")
+    table = list(csv.DictReader(io.StringIO((tmp_path / "t.csv").read_text())))
+    assert len(table) == 60
+    assert table[0]["movie"] == "'=cmd()"
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_nothing_overflows(visit, page, several, width):
+    for path in (page, several):
+        seen = visit(path, width=width, height=844).page
+        seen.locator("details").evaluate_all("all => all.forEach((one) => one.open = true)")
+        seen.locator("[data-judge=disagree]").first.click()
+        seen.locator("[data-t]").first.click()
+        assert seen.evaluate("document.documentElement.scrollWidth") == width
+        loose = seen.evaluate(
+            """[...document.querySelectorAll('body *')].filter((one) => {
+                const box = one.getBoundingClientRect();
+                return !one.closest('.wide, svg, .unseen, .skip') && box.width && box.right > innerWidth + 1;
+            }).map((one) => one.outerHTML)"""
+        )
+        assert loose == []
+
+
+def test_the_level_stays_in_sight_and_folds(visit, page):
+    seen = visit(page).page
+    height = seen.locator(".plot").bounding_box()["height"]
+    seen.locator(".card").nth(4).scroll_into_view_if_needed()
+    seen.locator(".level.stuck").wait_for()
+    assert seen.locator(".level").bounding_box()["y"] == 0
+    assert seen.locator(".plot").bounding_box()["height"] < height / 1.5
+
+
+def test_without_script_everything_can_be_read(visit, page):
+    seen = visit(page, script=False).page
+    text = seen.inner_text("body")
+    for words in (
+        "The Planted Film",
+        "17%",
+        "threshold 0.30",
+        "Body",
+        "Mainly",
+        "segments reach",
+        "no verdict",
+    ):
+        assert words in text
+    assert not seen.get_by_role("button", name="Zoom in").is_visible()
+    assert not seen.locator(".name").is_visible()
+    assert not seen.get_by_role("button", name="agree", exact=True).first.is_visible()
+    seen.locator("summary", has_text="as a table").click()
+    assert seen.locator(".minutes tbody tr").count() == 121
+    assert seen.locator(".minutes tbody tr").first.is_visible()
+
+
+def test_it_prints(visit, page, tmp_path):
+    av = pytest.importorskip("av")  # noqa: F841 - the machine that prints is the one with the films
+    seen = visit(page, theme="dark").page
+    seen.emulate_media(media="print", color_scheme="dark")
+    assert seen.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(251, 250, 247)"
+    assert not seen.get_by_role("button", name="Zoom in").is_visible()
+    assert seen.locator(".caveat").is_visible()
+    seen.pdf(path=tmp_path / "film.pdf", format="A4")
+    data = (tmp_path / "film.pdf").read_bytes()
+    assert 2 <= data.count(b"/Type /Page\n") + data.count(b"/Type /Page>") + data.count(b"/Type /Page ") <= 20
+
+
+def test_three_hours_of_three_thousand_windows_are_small_and_quick(visit, tmp_path):
+    path = tmp_path / "long.html"
+    write_film_page([invented_film(duration_s=10_800.0, n_rows=3000)], path)
+    assert path.stat().st_size < 1_000_000
+    seen = visit(path).page
+    session = seen.context.new_cdp_session(seen)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    seen.reload()
+    seen.locator(".track").focus()
+    seen.keyboard.press("+")
+    metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+    assert metrics["ScriptDuration"] < 1.0
+
+
+def test_pictures_for_the_docs(visit, page, tmp_path):
+    """Two pictures of the page for the docs; OBYGAZE_PICTURES=1 replaces those that are there."""
+    folder = DOCS if os.environ.get("OBYGAZE_PICTURES") else tmp_path
+    for theme in ("light", "dark"):
+        seen = visit(page, width=1200, height=1720, theme=theme).page
+        seen.locator("[data-t]").nth(1).click()
+        seen.mouse.move(0, 0)
+        seen.screenshot(path=folder / f"film-{theme}.png")
+        made, kept = ((place / f"film-{theme}.png").read_bytes() for place in (folder, DOCS))
+        assert made[16:24] == kept[16:24]  # the size in a PNG's header

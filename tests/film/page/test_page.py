@@ -1,0 +1,306 @@
+"""What the page says of a film, without a browser."""
+
+import json
+import re
+import struct
+import time
+import zlib
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from obygaze.cli import table_of_contents
+from obygaze_features.errors import OutputError
+from obygaze_models.errors import FilmError
+from obygaze_models.film.judge import CorrectedRate
+from obygaze_models.film.page import LANGUAGES, charts, film_page, write_film_page
+from obygaze_models.film.page.cards import sentence
+from obygaze_models.film.page.stills import read_stills
+from obygaze_models.film.page.words import Words, clock
+from obygaze_models.report.pages import asset
+from tests.film.page.invented import invented_film
+
+SMALL = {"n_rows": 60, "duration_s": 600.0}
+
+
+def text_of(page):
+    """Words of a page, without scripts and tags."""
+    body = re.sub(r"<(script|style|template)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    return " ".join(re.sub("<[^>]*>", " ", body).split())
+
+
+def test_the_same_film_gives_the_same_bytes_in_each_language():
+    pages = {language: film_page([invented_film(**SMALL)], language=language) for language in LANGUAGES}
+    assert pages["en"] == film_page([invented_film(**SMALL)], language="en")
+    assert '<html lang="fr">' in pages["fr"]
+    assert "Ligne du temps" in pages["fr"]
+    assert "0,61" in pages["fr"]
+    assert "0.61" in pages["en"]
+
+
+def test_every_text_is_there_in_every_language_with_the_same_places():
+    import tomllib
+
+    texts = {language: tomllib.loads(asset(f"film.{language}.toml")) for language in LANGUAGES}
+    assert texts["en"].keys() == texts["fr"].keys()
+    for key, words in texts["en"].items():
+        assert sorted(re.findall(r"{\w*}", words)) == sorted(re.findall(r"{\w*}", texts["fr"][key])), key
+
+
+def test_the_script_is_short_and_asks_for_nothing():
+    script = asset("film.js")
+    assert len(script.encode()) < 8000
+    for word in ("fetch", "XMLHttpRequest", "localStorage", "sessionStorage", "indexedDB", "cookie", "eval("):
+        assert word not in script
+
+
+def test_numbers_have_two_decimals_at_most():
+    page = text_of(film_page([invented_film(**SMALL)]))
+    assert re.findall(r"\d+\.\d{3,}", page) == []
+
+
+def test_what_is_said_first_is_what_must_be_known():
+    page = text_of(film_page([invented_film(**SMALL)]))
+    assert page.index("no verdict on a film") < page.index("Timeline")
+    assert "kappa of 0.31" in page
+    seen = film_page([invented_film(trained_on=True, **SMALL)])
+    assert re.search("<title>[^<]*no prediction: the model was trained on this film</title>", seen)
+    assert re.search("<h1>[^<]*no prediction", seen)
+    film = invented_film(trained_on=True, **SMALL)
+    assert f"<h1>{film.heading}</h1>" in film_page([film])
+    assert "pas de prédiction" in film_page([film], language="fr")
+
+
+def test_a_film_unlike_training_has_no_probability_and_no_rate():
+    film = invented_film(unlike=((0.0, 1.0),), **SMALL)
+    page = film_page([film])
+    assert "no prediction: unlike every film" in re.search("<title>(.*?)</title>", page)[1]
+    words = text_of(page)
+    assert "The whole film is unlike everything the model was trained on" in words
+    assert "No segments: there is no probability" in words
+    assert not re.search(r"\d+%\s*\[", words)
+    assert json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])["p"] == [-1] * 60
+
+
+def test_more_than_a_fifth_unlike_has_no_rate():
+    words = text_of(film_page([invented_film(unlike=((0.0, 0.3),), **SMALL)]))
+    assert "what the model expects as S (Sure) 31% of the time is unlike" in words.replace("– ", "")
+
+
+def test_a_model_without_calibration_shows_no_probability():
+    words = text_of(film_page([invented_film(calibrated=False, **SMALL)]))
+    assert "no calibration: no probability and no rate" in words
+
+
+def test_a_corrected_rate_takes_the_place_of_what_the_model_expects():
+    rate = CorrectedRate(
+        model="pcbm_lr", value=0.12, low=0.08, high=0.19, level=0.95, method="difference", n=60, n_positive=9,
+        n_rows=60, worth=84.0, expected=0.17, annotators=["AB", "CD"],
+    )  # fmt: skip
+    words = text_of(film_page([invented_film(**SMALL)], rates={"tt0000042": [rate]}))
+    assert "12% [8%–19%]" in words
+    assert "corrected by 60 judgements" in words
+    assert "Blind judgements of AB, CD; the model alone expected" in words
+    assert "As narrow as 84 judgements alone" in words
+
+
+def test_concepts_that_are_not_found_are_folded_and_never_the_strongest():
+    page = film_page([invented_film(**SMALL)])
+    shown, folded = page.split("3 not found better than chance")
+    assert "AP 0.55, chance 0.21" in shown
+    assert "AP 0.28, chance 0.26" in folded
+    data = json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
+    assert data["g"] == 5
+    assert data["n"][:2] == ["Body", "Clothing"]
+    assert set(data["n"][5:]) == {"Look", "Posture", "Appearance"}
+
+
+def test_several_films_stand_by_year_and_never_by_rate():
+    films = [
+        invented_film("a", "A", year=2009, seed=1, **SMALL),
+        invented_film("b", "B", year=1989, seed=2, **SMALL),
+        invented_film("c", "C", year=None, seed=3, **SMALL),
+        invented_film("d", "D", year=1999, seed=4, trained_on=True, **SMALL),
+    ]
+    page = film_page(films)
+    table = re.search('<table class="compare">(.*?)</table>', page, re.DOTALL)[1]
+    assert re.findall(r'<td class="n">(\d{4}|–)</td><th', table) == ["1989", "1999", "2009", "–"]
+    # No share of a film that the model was trained on.
+    assert table.count("<circle") == 3
+    assert page == film_page(films[::-1])
+
+
+def test_another_codebook_gives_the_models_own_levels_and_concepts():
+    film = invented_film(
+        codebook="violence", levels=(("calm",), ("violent",)), concepts=(("Gun", 0.9, 0.4),), **SMALL
+    )
+    page = film_page([film])
+    assert '<option value="violent">violent</option>' in page
+    assert 'value="Gun"' in page
+    assert "violence.codebook.toml" in page
+    assert "Sure" not in text_of(page)
+    data = json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
+    assert data["codebook"] == ["violence"]
+    assert data["columns"][8:] == ["codebook", "seen_score", "judgement"]
+
+
+def test_a_long_film_costs_little():
+    film = invented_film(duration_s=10_800.0, n_rows=3000)
+    start = time.process_time()
+    page = film_page([film])
+    assert time.process_time() - start < 2
+    assert len(page.encode()) < 1_000_000
+
+
+# --- charts and words
+# ---------------------------------------------------------------------------
+def drawn(path):
+    """Follow a step path: its corners."""
+    x = y = 0
+    corners = []
+    for letter, numbers in re.findall(r"([MHVZ])([\d. ]*)", path):
+        if letter == "M":
+            x, y = map(int, numbers.split())
+        elif letter == "H":
+            x = int(numbers)
+        elif letter == "V":
+            y = int(numbers)
+        corners.append((x, y))
+    return corners
+
+
+def test_the_line_goes_through_every_probability_and_breaks_where_there_is_none():
+    rows = invented_film(**SMALL).rows()
+    path = charts.line(rows)
+    assert path.count("M") == 1
+    found = drawn(path)
+    there = rows[rows["p"].notna()]
+    assert found[0] == (round(10 * there["start_s"].iloc[0]), 100 - round(100 * there["p"].iloc[0]))
+    assert found[-1][0] == round(10 * there["end_s"].iloc[-1])
+    levels = {100 - round(100 * p) for p in there["p"]}
+    assert {y for _, y in found} == levels
+    rows.loc[30, "p"] = np.nan
+    assert charts.line(rows).count("M") == 2
+
+
+def test_a_strip_covers_what_has_a_probability_in_seven_steps():
+    edges = np.array([0.0, 1, 2, 3, 4, 5])
+    p = np.array([0.01, 0.02, np.nan, 0.5, 1.0])
+    assert charts.strip(edges[:-1], edges[1:], p) == {1: "M0 5h20", 4: "M30 5h10", 7: "M40 5h10"}
+
+
+def test_an_axis_has_at_most_nine_labels_none_of_them_cut_off():
+    for seconds in (5, 59, 600, 5400, 7212, 10_800, 30_000):
+        found = charts.ticks(seconds)
+        assert 2 <= len(found) <= 10
+        assert found[-1] <= 0.96 * seconds
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (
+            [("Body", 1.4), ("Clothing", 1.1), ("Type of shot", 0.3)],
+            "Mainly Body and Clothing; Type of shot helps.",
+        ),
+        ([("Body", 1.4), ("Look", -0.3)], "Mainly Body; Look speaks against it."),
+        ([("Look", -1.4), ("Body", 0.3)], "Look speaks against it; Body helps."),
+        ([("A", -1.0), ("B", -0.9)], "A and B speak against it."),
+        ([], ""),
+    ],
+)
+def test_one_plain_sentence_says_why(parts, said):
+    assert sentence(parts, Words("en")) == said
+
+
+def test_words_of_numbers():
+    english, french = Words("en"), Words("fr")
+    assert (english.number(0.125), french.number(0.5)) == ("0.12", "0,50")
+    assert [english.signed(value) for value in (1.449, -0.1, -0.001)] == ["+1.45", "−0.10", "0.00"]
+    assert [english.share(value) for value in (0, 0.001, 0.165)] == ["0%", "<1%", "16%"]
+    assert clock(3661.9999) == "1:01:01"
+
+
+# --- pictures, files, commands
+# ---------------------------------------------------------------------------
+def png(width):
+    """A PNG of one row."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    size = struct.pack(">IIBBBBB", width, 1, 8, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", size)
+        + chunk(b"IDAT", zlib.compress(bytes(width + 1)))
+        + chunk(b"IEND", b"")
+    )
+
+
+def test_pictures_are_small_and_the_page_says_that_it_holds_them(tmp_path):
+    (tmp_path / "tt0000042").mkdir()
+    (tmp_path / "tt0000042" / "1.png").write_bytes(png(160))
+    stills = {"tt0000042": read_stills(tmp_path, "tt0000042")}
+    page = film_page([invented_film(**SMALL)], stills=stills)
+    assert page.count("data:image/png;base64,") == 1
+    assert "This file contains frames of the film" in page
+    assert "No frame of the film" not in page
+    assert "data:image" not in film_page([invented_film(**SMALL)])
+    (tmp_path / "tt0000042" / "2.png").write_bytes(png(161))
+    with pytest.raises(FilmError, match=r"2.png: 161 pixels wide: make it at most 160"):
+        read_stills(tmp_path, "tt0000042")
+    (tmp_path / "tt0000042" / "2.png").write_bytes(b"GIF89a")
+    with pytest.raises(FilmError, match=r"2.png: not a PNG picture"):
+        read_stills(tmp_path, "tt0000042")
+    with pytest.raises(FilmError, match="no such folder of pictures"):
+        read_stills(tmp_path, "tt1")
+
+
+def invoke(*words):
+    return CliRunner().invoke(table_of_contents(), [str(word) for word in words])
+
+
+def test_the_command_writes_a_page_of_several_folders(tmp_path):
+    for movie in ("a", "b"):
+        invented_film(movie, f"Film {movie}", **SMALL).write(tmp_path / "scored" / movie)
+    done = invoke("film", "report", tmp_path / "scored", "--out", tmp_path / "p.html", "--language", "fr")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.strip() == str(tmp_path / "p.html")
+    assert "2 films évalués" in (tmp_path / "p.html").read_text(encoding="utf-8")
+    again = invoke("film", "report", tmp_path / "scored", "--out", tmp_path / "p.html")
+    assert isinstance(again.exception, OutputError)
+    (tmp_path / "stills" / "a").mkdir(parents=True)
+    (tmp_path / "stills" / "a" / "1.png").write_bytes(png(100))
+    warned = invoke(
+        "film",
+        "report",
+        tmp_path / "scored" / "a",
+        "--out",
+        tmp_path / "q.html",
+        "--thumbnails",
+        tmp_path / "stills",
+    )
+    assert "will contain 1 frames of films: pass it on only where you have the right to" in warned.stderr
+
+
+def test_the_command_exports_and_says_what_is_lost(tmp_path):
+    invented_film(**SMALL).write(tmp_path / "scored")
+    out = tmp_path / "film.edl"
+    done = invoke("film", "export", tmp_path / "scored", "--as", "edl", "--fps", "25", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "ends are lost" in done.stderr
+    assert out.read_text(encoding="ascii").startswith("TITLE: The Planted Film")
+    wrong = invoke(
+        "film", "export", tmp_path / "scored", "--as", "edl", "--fps", "fast", "--out", tmp_path / "x.edl"
+    )
+    assert wrong.exit_code == 2
+    assert "rate 'fast': expected frames per second" in wrong.output
+
+
+def test_writing_replaces_only_when_forced(tmp_path):
+    films = [invented_film(**SMALL)]
+    write_film_page(films, tmp_path / "p.html")
+    with pytest.raises(OutputError, match=r"p.html exists already"):
+        write_film_page(films, tmp_path / "p.html")

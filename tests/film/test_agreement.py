@@ -1,0 +1,164 @@
+"""Metrics of timelines against oracles, and against what people's own agreement must give."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from obygaze_features.manifest import import_mobygaze
+from obygaze_models.evaluation.metrics import average_precision
+from obygaze_models.film.agreement import (
+    boundary_f1,
+    kappa,
+    merged,
+    overlap_matrix,
+    second_f1,
+    seconds_in,
+    segment_ap,
+    segment_f1,
+    top_precision,
+)
+from obygaze_models.film.describe import MOBYGAZE
+from obygaze_models.film.marks import Marks, annotated, human_marks
+from obygaze_models.film.measure import compare_marks
+
+ORACLE = json.loads((Path(__file__).parent / "oracles" / "sed_eval.json").read_text(encoding="utf-8"))
+
+
+def spans(pairs):
+    return np.array(pairs, dtype=np.float64).reshape(-1, 2)
+
+
+@pytest.mark.parametrize("case", ORACLE["cases"])
+def test_sed_eval_agrees_on_collars_and_on_seconds(case):
+    """Values of sed_eval 0.2.1, made by oracles/make_sed_eval.py."""
+    reference, estimated = spans(case["reference"]), spans(case["estimated"])
+    for collar, expected in case["boundary_f1"].items():
+        assert boundary_f1(reference, estimated, float(collar)) == pytest.approx(expected, abs=1e-12)
+    a, b = (seconds_in(spans(one), 1000) for one in case["whole_seconds"])
+    assert second_f1(a, b) == pytest.approx(case["second_f1"], abs=1e-12)
+
+
+@pytest.mark.parametrize("case", ORACLE["scored"])
+def test_sed_scores_eval_agrees_on_the_precision_of_seconds(case):
+    y = seconds_in(spans(case["truth"]), 1000).astype(np.int64)
+    assert average_precision(y, np.array(case["scores"])) == pytest.approx(case["second_ap"], abs=1e-9)
+
+
+def test_kappa_is_scikit_learns():
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, 500)) < 0.3
+    assert kappa(a, b) == pytest.approx(cohen_kappa_score(a, b))
+    assert np.isnan(kappa(np.ones(5, np.bool_), np.ones(5, np.bool_)))
+
+
+def test_segments_are_matched_one_to_one():
+    reference, estimated = spans([(0, 10), (20, 30)]), spans([(0, 10), (1, 9), (21, 29)])
+    assert segment_f1(reference, estimated, 0.5) == pytest.approx(2 * 2 / 5)
+    assert overlap_matrix(reference, estimated)[0].tolist() == [1, 0.8, 0]
+    assert segment_f1(reference, reference, 0.99) == 1
+    assert np.isnan(segment_f1(spans([]), spans([]), 0.5))
+    assert segment_f1(reference, spans([]), 0.5) == 0
+
+
+def test_average_precision_of_segments_by_hand():
+    """Three references; ranked right, wrong, right, twice: precision 1 and 2/3 at recalls 1/3 and 2/3."""
+    reference = spans([(0, 10), (20, 30), (50, 60)])
+    estimated = spans([(0, 10), (40, 44), (20, 30), (1, 10)])
+    assert segment_ap(reference, estimated, [0.9, 0.8, 0.7, 0.6], 0.5) == pytest.approx((1 + 2 / 3) / 3)
+    # Interpolated: a better precision at a higher recall counts.
+    assert segment_ap(reference, estimated[[1, 0, 2]], [0.9, 0.8, 0.7], 0.5) == pytest.approx(
+        (2 / 3 + 2 / 3) / 3
+    )
+
+
+def test_top_precision_takes_any_annotator():
+    people = [spans([(0, 10)]), spans([(20, 30)])]
+    assert top_precision(people, spans([(0, 12), (26, 40), (22, 28), (50, 60)]), 3) == pytest.approx(2 / 3)
+    assert np.isnan(top_precision(people, spans([]), 3))
+
+
+PAIRS = st.lists(st.tuples(st.floats(0, 500), st.floats(0.1, 80)), max_size=12)
+
+
+@settings(deadline=None, max_examples=80)
+@given(PAIRS, PAIRS)
+def test_metrics_are_between_0_and_1_and_seconds_and_segments_are_symmetric(first, second):
+    a, b = (merged((start, start + length) for start, length in pairs) for pairs in (first, second))
+    assert (a[1:, 0] > a[:-1, 1]).all()
+    x, y = seconds_in(a, 600), seconds_in(b, 600)
+    for value in (second_f1(x, y), *(segment_f1(a, b, t) for t in (0.1, 0.3, 0.5)), boundary_f1(a, b, 5)):
+        assert np.isnan(value) or 0 <= value <= 1
+    assert second_f1(x, y) == second_f1(y, x) or not (x.any() or y.any())
+    values = [segment_f1(a, b, t) for t in (0.1, 0.3, 0.5)]
+    assert np.isnan(values[0]) or values == sorted(values, reverse=True)
+    assert sum(x) == pytest.approx((a[:, 1] - a[:, 0]).sum(), abs=len(a) + 0.01)
+
+
+@pytest.fixture(scope="module")
+def people(shared_data):
+    truth = import_mobygaze(shared_data / "mobygaze", Path()).manifest
+    found = annotated(truth, {"S"})
+    length = {}
+    for clip in truth:
+        length[clip.movie] = max(length.get(clip.movie, 0), int(np.ceil(clip.end_s)))
+    return {
+        movie: {name: human_marks(own, length[movie]) for name, own in both.items()}
+        for movie, both in found.items()
+    }
+
+
+def test_two_annotators_of_mobygaze_agree_as_far_as_the_ceilings_say(people):
+    """Annotator 1 against annotator 2, segments that touch as one; rounded, film.md's figures."""
+    first = {movie: both["annotator1"] for movie, both in people.items()}
+    second = {movie: {"annotator2": both["annotator2"]} for movie, both in people.items()}
+    found = compare_marks(first, second, name="annotator1", n_shifts=20)
+    table = found.summary.set_index(["who", "metric"])
+    expected = {
+        "second_f1": 0.401, "kappa": 0.308, "second_ap": 0.256, "rate": 0.202, "rate_rank": 0.433,
+        "segment_f1_0.1": 0.398, "segment_f1_0.3": 0.291, "segment_f1_0.5": 0.172,
+        "boundary_f1_5s": 0.095, "boundary_f1_15s": 0.173,
+    }  # fmt: skip
+    values = {metric: round(float(table.loc[("annotator1", metric), "value"]), 3) for metric in expected}
+    assert values == expected
+    assert round(float(table.loc[("human: annotator2", "rate"), "value"]), 3) == 0.120
+    rank = table.loc[("annotator1", "rate_rank")]
+    assert (rank["low"], rank["high"]) == pytest.approx((-0.05, 0.77), abs=0.03)
+    assert table.loc[("annotator1", "second_f1"), "n_films"] == 20
+    pages = {
+        "kappa": MOBYGAZE.kappa, "second_f1": MOBYGAZE.second_f1, "segment_f1_0.5": MOBYGAZE.segment_f1,
+        "boundary_f1_5s": MOBYGAZE.boundary_f1, "rate_rank": MOBYGAZE.rank_correlation,
+    }  # fmt: skip
+    assert pages == {metric: expected[metric] for metric in pages}
+
+
+def test_precision_rises_with_planted_signal_and_a_shifted_timeline_stays_flat(people):
+    people = dict(list(people.items())[:6])
+    rng = np.random.default_rng(1)
+    noise = {movie: rng.normal(size=len(both["annotator2"].seconds)) for movie, both in people.items()}
+    ap, shifted, p = [], [], []
+    for signal in (0.0, 1.0, 2.0):
+        machine = {}
+        for movie, both in people.items():
+            seconds = both["annotator2"].seconds
+            # Windows of 30 s, as a model would see: smoothed, so that it is correlated in time.
+            smooth = np.convolve(signal * seconds + noise[movie] * 2, np.ones(30) / 30, mode="same")
+            called = smooth > np.quantile(smooth, 0.88)
+            edges = np.flatnonzero(np.diff(np.concatenate([[0], called.astype(int), [0]])))
+            machine[movie] = Marks(called, edges.reshape(-1, 2).astype(float), float(called.mean()), smooth)
+        truth = {movie: {"annotator2": both["annotator2"]} for movie, both in people.items()}
+        table = compare_marks(machine, truth, name="m", n_shifts=19).summary.set_index(["who", "metric"])
+        ap.append(table.loc[("m", "second_ap"), "value"])
+        shifted.append(table.loc[("shifted", "second_ap"), "value"])
+        p.append(table.loc[("m", "second_ap"), "p"])
+    assert ap == sorted(ap)
+    assert ap[-1] > 3 * ap[0]
+    assert max(shifted) - min(shifted) < 0.015
+    base = np.mean([both["annotator2"].rate for both in people.values()])
+    assert shifted[0] == pytest.approx(base, abs=0.02)
+    assert p[0] > 0.05
+    assert p[-1] == pytest.approx(1 / 20)

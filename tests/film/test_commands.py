@@ -1,0 +1,266 @@
+"""The commands of `obygaze film`: what they print, write, refuse, and their exit codes."""
+
+import csv
+import json
+
+import click
+import pytest
+
+from obygaze.cli import main
+from obygaze.film import run as film_run
+from obygaze_features.manifest import read_manifest, write_manifest
+from obygaze_models.film.timeline import Timeline
+from tests.film.films import PLANTED, film_store, scored_film, shots_of
+from tests.planted_models import codebook
+
+
+@pytest.fixture
+def obygaze(capsys):
+    def run(*words, code=0):
+        with pytest.raises(SystemExit) as ended:
+            main([str(word) for word in words])
+        out, err = capsys.readouterr()
+        assert (ended.value.code or 0) == code, out + err
+        return out, err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory, trained):
+    """Two scored films in a folder, and their codebook."""
+    folder = tmp_path_factory.mktemp("films")
+    scored_film(folder, trained, "a", seed=1)
+    scored_film(folder, trained, "b", seed=2)
+    codebook(folder)
+    return folder
+
+
+def test_score_writes_a_folder_and_says_what_it_found(obygaze, trained, tmp_path):
+    store = film_store(tmp_path, "m", end_s=120.0)
+    shots = tmp_path / "m.shots.csv"
+    shots_of("m", 120.0).to_csv(shots, index=False)
+    facts = tmp_path / "facts.csv"
+    facts.write_text("movie,title,year\nm,The M,1931\nother,Other,\n", encoding="utf-8")
+    words = ("film", "score", trained.paths["pcbm_lr"], store.path, "--shots", shots, "--films", facts)
+    out, _ = obygaze(*words, "--out", tmp_path / "scored")
+    assert out.startswith("The M\n  29 windows of 8 s, ")
+    assert "pcbm_lr (calm_violent): expects " in out
+    assert "films left out were off by" in out
+    assert "windows of 8 s; the model was trained on clips of 4 s" in out
+    assert "flagged: black " in out
+    timeline = Timeline.read(tmp_path / "scored")
+    assert (timeline.record.title, timeline.record.year, timeline.record.shots.detector) == (
+        "The M",
+        1931,
+        "own",
+    )
+    _, err = obygaze(*words, "--out", tmp_path / "scored", code=1)
+    assert "exists already: give --force" in err
+    out, _ = obygaze(*words, "--out", tmp_path / "scored", "--force", "--json")
+    assert json.loads(out)["films"][0]["movie"] == "m"
+    assert Timeline.read(tmp_path / "scored").files() == timeline.files()
+
+
+def test_a_film_unlike_all_others_exits_with_3_and_says_so_first(obygaze, trained, tmp_path):
+    store = film_store(tmp_path, "odd", end_s=60.0, shift=30.0)
+    out, _ = obygaze("film", "score", trained.paths["pcbm_lr"], store.path, "--out", tmp_path / "s", code=3)
+    assert out.startswith("odd · no prediction: unlike every film the model was trained on\n")
+    assert "no rate: 100% of the film is unlike any clip" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("STORE", "--out", "x"), 2, "give one or more MODEL files, then the STORE"),
+        (("STORE", "MODEL", "--out", "x"), 1, "the order is MODEL STORE..., the model first"),
+        (("MODEL", "STORE", "--out", "x", "--shots", "none.csv"), 1, "none.csv"),
+        (("MODEL", "STORE", "--out", "x", "--films", "bad.csv"), 1, "line 2, column year: 'soon' is no year"),
+    ],
+)
+def test_score_refuses_in_one_line(obygaze, trained, tmp_path, monkeypatch, words, code, message):
+    monkeypatch.chdir(tmp_path)
+    store = film_store(tmp_path, "m", end_s=60.0)
+    (tmp_path / "bad.csv").write_text("movie,year\nm,soon\n", encoding="utf-8")
+    named = {"MODEL": trained.paths["pcbm_lr"], "STORE": store.path}
+    _, err = obygaze("film", "score", *(named.get(word, word) for word in words), code=code)
+    assert message in err
+    assert not (tmp_path / "x").exists()
+
+
+def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, tmp_path):
+    book = codebook(tmp_path)
+    lines = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator,codebook"]
+    for movie in ("a", "b"):
+        for name, moved in (("AB", 0), ("CD", 6)):
+            lines += [
+                f"{movie}-{name}-{place},{movie},,{start + moved},{end + moved},violent,,{name},{book.name}"
+                for place, (start, end) in enumerate(PLANTED)
+            ]
+            lines.append(f"{movie}-{name}-x,{movie},,0,20,calm,,{name},{book.name}")
+    truth = tmp_path / "violence.csv"
+    truth.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    out, err = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run")
+    for words in (
+        "Truth: AB",
+        "Truth: CD",
+        "human: CD",
+        "every second",
+        "the model, moved in time",
+        "boundaries, 15 s",
+    ):
+        assert words in out
+    assert "report kept in" in err
+    with (tmp_path / "run" / "film-agreement.csv").open(encoding="utf-8") as file:
+        rows = {
+            (row["truth"], row["who"], row["movie"], row["metric"]): float(row["value"])
+            for row in csv.DictReader(file)
+            if row["value"]
+        }
+    assert rows["AB", "pcbm_lr", "", "second_f1"] > 0.8
+    assert rows["AB", "pcbm_lr", "", "segment_f1_0.5"] >= 0.8
+    assert rows["AB", "human: CD", "", "boundary_f1_15s"] == 1
+    assert rows["AB", "human: CD", "", "boundary_f1_5s"] < 1
+    assert rows["AB", "pcbm_lr", "", "top10_precision"] == pytest.approx(0.4)
+    assert rows["AB", "shifted", "", "second_f1"] < 0.5
+    _, err = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run", code=1)
+    assert "--force" in err
+    other = tmp_path / "other.csv"
+    other.write_text(lines[0] + f"\nc-1,c,,0,20,calm,,AB,{book.name}\n", encoding="utf-8")
+    (tmp_path / "other.codebook.toml").write_bytes((tmp_path / "violence.codebook.toml").read_bytes())
+    _, err = obygaze("film", "evaluate", films, "--truth", other, "--out", tmp_path / "o", code=1)
+    assert "no scored film is annotated: the films are a, b; the manifest has c" in err
+
+
+def test_blind_windows_come_back_as_a_rate(obygaze, films, tmp_path):
+    blind = tmp_path / "blind.csv"
+    book = films / "violence.codebook.toml"
+    out, err = obygaze(
+        "film", "next", films, "--blind", "--n", 40, "--codebook", book, "--out", blind, "--seed", 3
+    )
+    assert out.startswith(f"{blind}: 80 windows of 2 films, 80 drawn at random")
+    assert "without looking at the film's page" in err
+    drawn = read_manifest(blind)
+    filled = drawn.with_clips(
+        type(clip)(**{
+            **{name: getattr(clip, name) for name in ("clip_id", "movie", "start_s", "end_s", "extras")},
+            "level": "violent" if any(a <= clip.start_s < b for a, b in PLANTED) else "calm",
+            "annotator": "AB",
+        })
+        for clip in drawn
+    )  # fmt: skip
+    write_manifest(filled, tmp_path / "judged.csv")
+    out, err = obygaze("film", "rate", films, tmp_path / "judged.csv")
+    assert "from 40 of " in out
+    assert "95% interval" in out
+    assert "pcbm_lr alone expected" in out
+    assert "a: left out 40 judgements of other films" in err
+    assert (films / "a" / "rate.json").is_file()
+    found = json.loads(obygaze("film", "rate", films / "a", tmp_path / "judged.csv", "--json")[0])
+    (rate,) = found["rates"]
+    assert rate["low"] < sum(end - start for start, end in PLANTED) / 600 < rate["high"]
+    more = tmp_path / "more.csv"
+    obygaze("film", "next", films, "--n", 20, "--judged", blind, "--codebook", book, "--out", more)
+    before = {(clip.movie, clip.start_s) for clip in drawn}
+    assert not before & {(clip.movie, clip.start_s) for clip in read_manifest(more)}
+    _, err = obygaze("film", "next", films, "--out", tmp_path / "x.csv", code=1)
+    assert "codebook 'violence' is not built in: give its file with --codebook" in err
+
+
+class Fake(click.Command):
+    """Stand in for the whole table of contents: keep what is asked for, and make what it would write."""
+
+    def __init__(self, card, codes=None):
+        super().__init__("obygaze")
+        self.card, self.codes, self.asked = card, codes or {}, []
+
+    def main(self, args, **_):
+        self.asked.append(args)
+        if args[:2] == ["model", "inspect"]:
+            click.echo(json.dumps(self.card))
+            return 0
+        step = next(word for word in ("import", "extract", "score", "report") if word in args)
+        code = self.codes.get(step, 0)
+        if code in {0, 3}:
+            out = args[2] + "-1.0.0" if step == "extract" else args[args.index("--out") + 1]
+            with open(out, "w", encoding="utf-8") as file:  # noqa: PTH123
+                file.write(step)
+        return code
+
+
+CARD = {
+    "backbone": "xclip",
+    "provenance": {
+        "sampling": {"policy": "uniform", "n": 32},
+        "hub": {"repository": "microsoft/xclip", "revision": "abc"},
+    },
+}
+
+
+def pipeline(fake, *words):
+    """Run `film run` below a root that only keeps what is asked for; return its exit code."""
+    with fake.make_context("obygaze", []) as root, root:
+        context = film_run.make_context("run", list(map(str, words)), parent=root)
+        try:
+            with context:
+                film_run.invoke(context)
+        except click.exceptions.Exit as ended:
+            return ended.exit_code
+    return 0
+
+
+@pytest.fixture
+def film(tmp_path):
+    path = tmp_path / "my film.mkv"
+    path.write_bytes(b"")
+    return path
+
+
+def test_a_run_prints_and_runs_four_commands_with_the_models_own_features(film, tmp_path, capsys):
+    fake, out = Fake(CARD), tmp_path / "out"
+    assert pipeline(fake, film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out) == 0
+    cut, extract, score, report = fake.asked[1:]
+    assert cut == ["manifest", "import", "film", str(film), "--window", "8", "--hop", "4", "--shots", "own",
+                   "--out", str(out / "windows.csv")]  # fmt: skip
+    assert extract == ["extract", str(out / "windows.csv"), str(out / "features"), "--backbone", "xclip",
+                       "--weights", "xclip=microsoft/xclip@abc", "--n", "32"]  # fmt: skip
+    assert score == ["film", "score", "m.model", str(out / "features-1.0.0"), "--shots",
+                     str(out / "windows.shots.csv"), "--out", str(out / "scored")]  # fmt: skip
+    assert report[:3] == ["film", "report", str(out / "scored")]
+    printed = capsys.readouterr().out
+    assert printed.count("$ obygaze") == 4
+    assert "'" + str(film) + "'" in printed.replace(" \\\n   ", "")
+    assert f"The page: {out / 'report.html'}" in printed
+    # Again: everything is there, nothing runs.
+    again = Fake(CARD)
+    assert pipeline(again, film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out) == 0
+    assert len(again.asked) == 1
+    with pytest.raises(click.UsageError, match="made with other films, models or windows"):
+        pipeline(Fake(CARD), film, "--model", "m.model", "--window", 9, "--out", out)
+    anew = Fake(CARD)
+    assert pipeline(anew, film, "--model", "m.model", "--window", 9, "--out", out, "--force") == 0
+    assert len(anew.asked) == 5
+
+
+def test_a_run_by_default_cuts_as_the_model_was_trained_and_a_dry_one_writes_nothing(film, tmp_path, capsys):
+    fake, out = Fake(CARD), tmp_path / "out"
+    assert pipeline(fake, film, "--model", "m.model", "--out", out, "--dry-run") == 0
+    assert len(fake.asked) == 1
+    assert not out.exists()
+    printed = capsys.readouterr().out.replace(" \\\n   ", "")
+    assert "--window train --model m.model --hop auto" in printed
+
+
+def test_a_run_goes_on_after_failed_windows_and_stops_at_an_error(film, tmp_path):
+    codes = {"extract": 3}
+    assert pipeline(Fake(CARD, codes), film, "--model", "m.model", "--out", tmp_path / "a") == 3
+    fake = Fake(CARD, {"extract": 1})
+    assert pipeline(fake, film, "--model", "m.model", "--out", tmp_path / "b") == 1
+    assert "score" not in fake.asked[-1]
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(click.UsageError, match="holds something else"):
+        pipeline(Fake(CARD), film, "--model", "m.model", "--out", tmp_path / "c", "--force")
+    imported = {**CARD, "provenance": {**CARD["provenance"], "imported": True}}
+    with pytest.raises(click.UsageError, match="that another tool made"):
+        pipeline(Fake(imported), film, "--model", "m.model", "--out", tmp_path / "d")

@@ -1,0 +1,285 @@
+"""Scores of films: where the planted segments are, what is withheld, and what adds up."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from obygaze_features.store import open_store
+from obygaze_models.errors import FilmError
+from obygaze_models.film.rows import durations, is_counted
+from obygaze_models.film.score import FilmFacts, score_film, score_films
+from obygaze_models.film.timeline import Timeline, read_films
+from obygaze_models.film.windows import Windows, overlaps, read_shots, rows_of, windows_of
+from obygaze_models.prediction.model import load_model
+from tests.film.films import PLANTED, film_store, scored_film, shots_of
+
+
+def tiou(a, b):
+    common = max(0.0, min(a[1], b[1]) - max(a[0], b[0]))
+    return common / (a[1] - a[0] + b[1] - b[0] - common)
+
+
+def test_all_planted_segments_are_found_and_at_most_one_more(scored):
+    _, timeline = scored
+    found = timeline.segments()
+    reaching = found[found["reaches"] == 1]
+    spans = list(zip(reaching["start_s"], reaching["end_s"], strict=True))
+    assert all(max(tiou(span, truth) for span in spans) >= 0.5 for truth in PLANTED)
+    assert len(spans) <= len(PLANTED) + 1
+    assert found["rank"].tolist() == list(range(1, len(found) + 1))
+    assert reaching["concepts"].str.startswith("Gun").all()
+
+
+def test_contributions_add_up_to_the_logit_and_the_rate_equals_pandas_on_the_csv(scored):
+    folder, timeline = scored
+    table = pd.read_csv(folder / "timeline.csv")
+    rows = table[table["model"] == "pcbm_lr"]
+    parts = rows[[name for name in rows if name.endswith("_contribution")]].sum(axis=1)
+    assert np.abs(parts - rows["logit"]).max() < 1e-9
+    flags = rows["flags"].fillna("")
+    counted = rows["p"].notna() & ~flags.str.contains("black|credits")
+    seconds = rows["end_s"] - rows["start_s"]
+    rate = (seconds * rows["p"])[counted].sum() / seconds[counted].sum()
+    assert timeline.rate().value == pytest.approx(rate, abs=1e-12)
+    assert timeline.rate().low < rate < timeline.rate().high
+    calibration = timeline.model().calibration
+    p = 1 / (1 + np.exp(-(calibration.slope * rows["logit"] + calibration.intercept)))
+    assert np.abs(p - rows["p"]).max() < 1e-9
+
+
+def test_rows_are_shots_cover_the_film_and_take_their_flags(scored):
+    _, timeline = scored
+    rows = timeline.rows()
+    assert (rows["start_s"].to_numpy()[1:] == rows["end_s"].to_numpy()[:-1]).all()
+    assert (rows["start_s"].iloc[0], rows["end_s"].iloc[-1]) == (0, 600)
+    shots = shots_of("tt0000001")
+    assert set(shots["start_s"]) <= set(rows["start_s"])
+    assert durations(rows).max() <= 8.1  # longer shots are cut into parts no longer than a window
+    assert rows["flags"].iloc[0] == "black"
+    assert timeline.record.shots.n == len(shots)
+    assert timeline.model().flags["black"] == pytest.approx(shots["end_s"].iloc[0])
+
+
+def test_a_row_averages_logits_weighted_by_overlap(trained, tmp_path):
+    store = film_store(tmp_path, "m", end_s=60.0, planted=())
+    timeline = score_film(store, [trained.paths["linear"]])
+    model = load_model(trained.paths["linear"])
+    logits = model.logits(store["descriptors"].pooled())
+    rows = timeline.rows()
+    assert timeline.record.rows.kind == "steps"
+    assert rows["logit"].iloc[0] == pytest.approx(logits[0])  # 0 to 4 s: the first window alone
+    assert rows["logit"].iloc[3] == pytest.approx((logits[2] + logits[3]) / 2)  # 12 to 16 s
+    shots = pd.DataFrame(
+        {"movie": "m", "start_s": [0.0, 7.0], "end_s": [7.0, 60.0], "detector": "x", "flags": ""}
+    )
+    first = score_film(store, [trained.paths["linear"]], shots=shots).rows().iloc[0]
+    assert first["logit"] == pytest.approx((7 * logits[0] + 3 * logits[1]) / 10)  # 0-8 and 4-12 on 0-7
+    assert first["n_windows"] == 2
+
+
+def test_a_film_unlike_all_others_gets_no_probability_and_no_rate_and_its_title_says_so(trained, tmp_path):
+    _, timeline = scored_film(tmp_path, trained, "odd", shift=30.0, models=("pcbm_lr", "linear"))
+    for key in timeline.keys:
+        rows = timeline.rows(key)
+        assert rows["flags"].str.contains("unlike").all()
+        empty = ["p", "p_low", "p_high", "called", *(name for name in rows if name.endswith("_contribution"))]
+        assert rows[empty].isna().all().all()
+        assert rows["logit"].notna().all()
+        assert timeline.rate(key).value is None
+        assert timeline.rate(key).unreliable == 1
+        assert timeline.segments(key).empty
+    assert timeline.heading == "A Planted Film · no prediction: unlike every film the model was trained on"
+
+
+def test_a_film_that_a_model_was_trained_on_says_so(trained):
+    timeline = score_film(trained.store, [trained.paths["pcbm_lr"]], movie="f0")
+    assert timeline.heading == "f0 · no prediction: the model was trained on this film"
+    assert timeline.rows()["flags"].str.contains("trained_on").all()
+    assert timeline.rate().reason == "the model was trained on this film"
+
+
+def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_path):
+    store = film_store(tmp_path, "half", end_s=200.0)
+    odd = film_store(tmp_path, "odd", end_s=200.0, shift=30.0)
+    for share, refused in ((0.1, False), (0.3, True)):
+        timeline = mixed(tmp_path / str(share), store, odd, share, trained)
+        rate = timeline.rate()
+        assert (rate.value is None) == refused
+        assert refused == ("unlike any clip" in rate.reason)
+        assert rate.unreliable == pytest.approx(share, abs=0.05)
+        rows = timeline.rows()
+        assert rows.loc[rows["start_s"] < 200 * share - 8, "p"].isna().all()
+
+
+def mixed(folder, store, odd, share, trained):
+    """Score a film whose first `share` is unlike."""
+    from obygaze_features.store.testing import seal_arrays
+
+    X, Y = store["descriptors"].pooled(), odd["descriptors"].pooled()
+    spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in store.clips}
+    far = np.array([start < 200 * share for start, _ in spans.values()])
+    rows = np.where(far[:, None], Y, X)
+    path = seal_arrays(
+        folder / "mixed", dict.fromkeys(spans, "mixed"), {"descriptors": {"pooled": rows}}, spans=spans
+    )
+    return score_film(open_store(path), [trained.paths["pcbm_lr"]])
+
+
+def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
+    failed = [f"gap-{number:04d}" for number in range(10, 14)]
+    store = film_store(tmp_path, "gap", end_s=200.0, failed=failed)
+    timeline = score_film(store, [trained.paths["pcbm_lr"]])
+    rows = timeline.rows()
+    missing = rows[rows["status"] == "missing"]
+    assert missing["start_s"].tolist() == [
+        40.0,
+        44.0,
+        48.0,
+    ]  # windows 36-44 ... 48-56 failed; 40-52 has no other
+    assert missing["flags"].str.contains("missing").all()
+    assert missing[["logit", "p", "unlike"]].isna().all().all()
+    assert timeline.record.windows.n_missing == 4
+    assert timeline.rate().unreliable == pytest.approx(12 / 200)
+
+
+def test_the_same_film_gives_the_same_bytes_and_comes_back_as_it_was(scored, trained, tmp_path):
+    folder, timeline = scored
+    again, _ = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"))
+    for name in ("film.json", "timeline.csv", "segments.csv", "shots.csv"):
+        assert (again / name).read_bytes() == (folder / name).read_bytes()
+    back = Timeline.read(folder)
+    assert back.files() == timeline.files()
+    pd.testing.assert_frame_equal(back.table, timeline.table)
+    assert back.record == timeline.record
+
+
+def test_a_bank_has_concepts_and_no_decision(scored):
+    _, timeline = scored
+    rows = timeline.rows("bank")
+    assert rows[["logit", "p", "called"]].isna().all().all()
+    assert rows["Gun_p"].notna().all()
+    assert timeline.rate("bank").reason == "the model finds concepts and decides nothing"
+    assert timeline.segments("bank").empty
+    assert [concept.is_found for concept in timeline.model().concepts] == [True, True]
+
+
+def test_several_films_are_scored_at_once(trained, tmp_path):
+    store = film_store(tmp_path, "b", "a", end_s=100.0)
+    films = score_films(store, [trained.paths["pcbm_lr"]], facts={"a": FilmFacts("The A", 1931)})
+    assert [film.record.title for film in films] == ["The A", "b"]
+    for film in films:
+        film.write(tmp_path / "out" / film.movie)
+    assert [film.movie for film in read_films([tmp_path / "out"])] == ["a", "b"]
+    with pytest.raises(FilmError, match="films a, b: name one"):
+        score_film(store, [trained.paths["pcbm_lr"]])
+    with pytest.raises(FilmError, match="shots are of other; store"):
+        score_films(store, [trained.paths["pcbm_lr"]], shots={"other": shots_of("other")})
+
+
+def test_two_files_of_one_model_have_keys_of_their_own(trained, tmp_path):
+    store = film_store(tmp_path, "m", end_s=60.0)
+    timeline = score_film(store, [trained.paths["linear"], trained.paths["linear"]])
+    assert timeline.keys == ("linear", "linear-2")
+
+
+def test_whole_files_have_no_place_in_a_film(trained, tmp_path):
+    from obygaze_features.store.testing import seal_arrays
+
+    path = seal_arrays(
+        tmp_path / "whole", {"c": "m"}, {"descriptors": {"pooled": np.zeros((1, 8), np.float32)}}
+    )
+    with pytest.raises(FilmError, match="clip c is a whole file and has no place in a film"):
+        score_film(open_store(path), [trained.paths["linear"]])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("film.json", lambda text: text.replace('"obygaze film"', '"other"'), "not a scored film's record"),
+        (
+            "film.json",
+            lambda text: text.replace('"number": 1', '"number": 9'),
+            "newer than this obygaze reads",
+        ),
+        ("film.json", lambda text: text.replace('"duration_s": ', '"duration_s": "x", "y": '), "duration_s"),
+        ("film.json", lambda text: text[:100], "not a scored film's record"),
+        (
+            "timeline.csv",
+            lambda text: text.replace("logit", "logits", 1),
+            "no column logit: score the film again",
+        ),
+        ("timeline.csv", lambda text: text.replace(",pcbm_lr,", ",other,"), "its models are bank, other"),
+        ("timeline.csv", lambda text: text.replace("600.0", "soon"), "column end_s"),
+        ("shots.csv", lambda _: "", "shots.csv: No columns"),
+    ],
+)
+def test_a_damaged_folder_is_named_in_one_line(scored, tmp_path, name, change, message):
+    folder, timeline = scored
+    timeline.write(tmp_path / "film")
+    path = tmp_path / "film" / name
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+    with pytest.raises(FilmError, match=message) as error:
+        Timeline.read(tmp_path / "film")
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+    assert json.loads((folder / "film.json").read_text(encoding="utf-8"))["format"] == "obygaze film"
+
+
+def test_shots_that_cannot_be_are_named_by_line(tmp_path):
+    path = tmp_path / "shots.csv"
+    path.write_text("movie,start_s,end_s,flags\nm,0,5,\nm,4,9,\nm,9,8,\nm,9,12,dark\n", encoding="utf-8")
+    with pytest.raises(FilmError) as error:
+        read_shots(path)
+    for words in (
+        "line 3",
+        "before the last shot of m ends",
+        "line 4",
+        "expected start < end",
+        "line 5",
+        "'dark'",
+    ):
+        assert words in str(error.value)
+    path.write_text("movie,start_s,end_s\nm,0,5\nm,5,9\n", encoding="utf-8")
+    assert read_shots(path)["m"]["detector"].tolist() == ["shots.csv"] * 2
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    end=st.floats(1, 300), window=st.floats(1, 60), hop=st.floats(0.5, 80),
+    cuts=st.lists(st.floats(0.2, 299), max_size=8),
+)  # fmt: skip
+def test_rows_never_overlap_and_cover_the_film(end, window, hop, cuts):
+    """Whatever windows and shots there are."""
+    from pathlib import Path
+
+    from obygaze_features.manifest import Film, import_film
+
+    clips = import_film([Film(Path("m.mp4"), end)], Path(), window, hop).manifest.clips
+    spans = np.array([(clip.start_s, clip.end_s) for clip in clips])
+    windows = Windows(tuple(clip.clip_id for clip in clips), spans)
+    edges = sorted({0.0, *(round(cut, 3) for cut in cuts if cut < windows.end_s - 0.1), windows.end_s})
+    shots = np.column_stack([edges[:-1], edges[1:]]) if cuts else None
+    kind, rows = rows_of(windows, shots)
+    assert (kind == "shots") == bool(cuts)
+    assert rows[0, 0] == 0
+    assert rows[-1, 1] == pytest.approx(windows.end_s)
+    assert (rows[:, 1] > rows[:, 0]).all()
+    assert np.abs(rows[1:, 0] - rows[:-1, 1]).max(initial=0) <= 0.001
+    covered = overlaps(rows, spans)
+    assert covered.sum(axis=0) == pytest.approx(spans[:, 1] - spans[:, 0], abs=0.01)
+
+
+def test_windows_are_found_by_film_in_the_order_of_time(trained):
+    found = windows_of(trained.store)
+    assert list(found) == ["f0", "f1", "f2", "f3", "f4", "f5"]
+    assert (np.diff(found["f0"].spans[:, 0]) > 0).all()
+    assert (found["f0"].window_s, found["f0"].hop_s, found["f0"].end_s) == (4.0, 4.0, 120.0)
+
+
+def test_counted_rows_have_a_probability(scored):
+    rows = scored[1].rows()
+    assert rows.loc[is_counted(rows), "p"].notna().all()

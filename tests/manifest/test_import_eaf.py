@@ -1,0 +1,138 @@
+"""What people wrote in ELAN becomes clips; what a model wrote never does."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import builtin_codebook, import_eaf, read_manifest
+from obygaze_models.film.exchange import export
+from tests.film.page.invented import invented_film
+
+SLOT = '<TIME_SLOT TIME_SLOT_ID="h{0}" TIME_VALUE="{1}"/>'
+ALIGNED = (
+    '<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="x{0}" TIME_SLOT_REF1="h{1}" TIME_SLOT_REF2="h{2}">'
+    "<ANNOTATION_VALUE>{3}</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>"
+)
+REFERRING = (
+    '<ANNOTATION><REF_ANNOTATION ANNOTATION_ID="y{0}" ANNOTATION_REF="x{0}">'
+    "<ANNOTATION_VALUE>{1}</ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION>"
+)
+
+
+@pytest.fixture(scope="module")
+def untouched():
+    return export(invented_film(n_rows=40, duration_s=600.0), "eaf")
+
+
+def written_on(text, level='TIER_ID="human: level"', levels=("S", "HN", ""), concepts=("Body; Look", "")):
+    """Write levels at 1.5 to 2.75 s, 11.5 to 12.75 s, ... and concepts below them, as ELAN does."""
+    slots = "".join(
+        SLOT.format(2 * n, 10_000 * n + 1500) + SLOT.format(2 * n + 1, 10_000 * n + 2750)
+        for n in range(len(levels))
+    )
+    above = "".join(ALIGNED.format(n, 2 * n, 2 * n + 1, value) for n, value in enumerate(levels))
+    below = "".join(REFERRING.format(n, value) for n, value in enumerate(concepts))
+    text = text.replace("</TIME_ORDER>", f"{slots}</TIME_ORDER>")
+    text = text.replace(
+        '<TIER TIER_ID="human: level" LINGUISTIC_TYPE_REF="level" />',
+        f'<TIER {level} ANNOTATOR="AB" LINGUISTIC_TYPE_REF="level">{above}</TIER>',
+    )
+    old = '<TIER TIER_ID="human: concepts" LINGUISTIC_TYPE_REF="concepts" PARENT_REF="human: level" />'
+    assert old in text
+    return text.replace(old, f'{old[:-2]} ANNOTATOR="AB">{below}</TIER>')
+
+
+def run(*words):
+    return subprocess.run(
+        [sys.executable, "-m", "obygaze", *map(str, words)], capture_output=True, text=True, check=False
+    )
+
+
+def test_an_untouched_export_gives_no_clips_and_exit_3(tmp_path, untouched):
+    (tmp_path / "film.eaf").write_text(untouched, encoding="utf-8")
+    done = run("manifest", "import", "eaf", tmp_path / "film.eaf", "--out", tmp_path / "m.csv")
+    assert done.returncode == 3
+    assert "0 clips" in done.stdout
+    assert "left out 8 tiers that people did not write on" in done.stderr
+    assert len(read_manifest(tmp_path / "m.csv")) == 0
+
+
+def test_human_tiers_become_clips_to_the_millisecond(tmp_path, untouched):
+    (tmp_path / "film.eaf").write_text(written_on(untouched), encoding="utf-8")
+    found = import_eaf([tmp_path / "film.eaf"], tmp_path)
+    one, two = found.manifest.clips
+    assert (one.start_s, one.end_s, one.level, one.concepts) == (1.5, 2.75, "S", ("Look", "Body"))
+    assert (two.start_s, two.end_s, two.level, two.concepts) == (11.5, 12.75, "HN", ())
+    assert {clip.movie for clip in found.manifest} == {"tt0000042"}
+    assert {clip.annotator for clip in found.manifest} == {"AB"}
+    # The file has the model's tiers: the score was in sight.
+    assert {clip.extras["seen_score"] for clip in found.manifest} == {"1"}
+    assert "film.eaf: left out 1 annotation without a level" in found.notices
+    done = run("manifest", "import", "eaf", tmp_path / "film.eaf", "--out", tmp_path / "m.csv")
+    assert done.returncode == 0
+    assert json.loads(run("manifest", "inspect", tmp_path / "m.csv", "--json").stdout)["clips"] == 2
+
+
+def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(tmp_path):
+    text = (
+        '<ANNOTATION_DOCUMENT AUTHOR="" DATE="2026-01-01T00:00:00+00:00" FORMAT="3.0" VERSION="3.0">'
+        '<HEADER TIME_UNITS="milliseconds"/><TIME_ORDER>'
+        + SLOT.format(1, 0)
+        + SLOT.format(2, 500)
+        + "</TIME_ORDER>"
+        '<TIER TIER_ID="human: level@Léa D." LINGUISTIC_TYPE_REF="level">'
+        + ALIGNED.format(1, 1, 2, "sure")
+        + "</TIER>"
+        '<TIER TIER_ID="human: concepts@Léa D." LINGUISTIC_TYPE_REF="level">'
+        + ALIGNED.format(2, 1, 2, "body")
+        + "</TIER>"
+        "</ANNOTATION_DOCUMENT>"
+    )
+    path = tmp_path / "own.eaf"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"own.eaf: does not say which film it is of: give --movie"):
+        import_eaf([path], tmp_path)
+    (clip,) = import_eaf([path], tmp_path, movie="tt1").manifest.clips
+    assert (clip.clip_id, clip.annotator, clip.level, clip.concepts) == (
+        "tt1-Lea-D-0001",
+        "Léa D.",
+        "S",
+        ("Body",),
+    )
+    assert clip.extras["seen_score"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda text: written_on(text, levels=("Sur",), concepts=()),
+            r"film.eaf: annotation 1 \(from 1.5 s\): .*'Sur'",
+        ),
+        (lambda text: written_on(text, concepts=("Bodi",)), r"annotation 1 .*'Bodi'"),
+        (lambda text: written_on(text).replace('ANNOTATOR="AB"', ""), "nobody's: set the tier"),
+        (lambda text: written_on(text).replace('TIME_VALUE="2750"', ""), "has no times"),
+        (lambda text: text[:500], "not a document of ELAN"),
+        (lambda _: "<svg/>", "its root is 'svg'"),
+        (lambda text: text.replace("<ANN", "<!DOCTYPE a [<!ENTITY b 'c'>]><ANN", 1), "document type"),
+        (
+            lambda text: text.replace('TIME_UNITS="milliseconds"', 'TIME_UNITS="PAL-frames"'),
+            "times in PAL-frames",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, untouched, change, said):
+    path = tmp_path / "film.eaf"
+    path.write_text(change(untouched), encoding="utf-8")
+    with pytest.raises(ManifestError, match=said):
+        import_eaf([path], tmp_path)
+
+
+def test_a_models_tier_cannot_be_asked_for(tmp_path, untouched):
+    path = tmp_path / "film.eaf"
+    path.write_text(untouched, encoding="utf-8")
+    with pytest.raises(ManifestError, match="only tiers that begin with 'human:' are read"):
+        import_eaf([path], tmp_path, level_tier="obygaze: segments", codebook=builtin_codebook("obygaze12"))

@@ -1,0 +1,86 @@
+"""Judgements of several people become one manifest; what is left out is counted."""
+
+import subprocess
+import sys
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import builtin_codebook, import_judgements, read_manifest, write_manifest
+
+HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,judgement\n"
+
+
+def file(folder, name, *lines, head=HEAD):
+    path = folder / name
+    path.write_text(head + "".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_the_last_judgement_of_a_span_counts_and_ids_are_new(tmp_path):
+    one = file(
+        tmp_path, "one.csv",
+        "a,'=tt1,,0,5,S,,AB,1,agree", "b,'=tt1,,5,9,,,AB,1,unsure", "c,'=tt1,,0,5,HN,Body,AB,1,disagree",
+    )  # fmt: skip
+    two = file(tmp_path, "two.csv", "a,'=tt1,,0,5,sure,body;look,'=CD(),0,")
+    found = import_judgements([one, two], tmp_path)
+    first, second = found.manifest.clips
+    assert (first.clip_id, first.movie, first.level, first.annotator) == ("tt1-AB-0001", "=tt1", "HN", "AB")
+    assert (second.level, second.concepts, second.annotator) == ("S", ("Look", "Body"), "=CD()")
+    assert first.extras == {"seen_score": "1", "judgement": "disagree"}
+    assert "one.csv: left out 1 row without a level" in found.notices
+    assert "one.csv: 1 span was judged again: the last counts" in found.notices
+    assert any("1 judgement made with the score in sight" in line for line in found.notices)
+    write_manifest(found.manifest, tmp_path / "m.csv")
+    assert len(read_manifest(tmp_path / "m.csv")) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("a,tt1,,0,5,S,,,1,agree", "line 2, column annotator: is empty: a judgement needs a name"),
+        ("a,tt1,,0,5,S,,AB,,agree", "line 2, column seen_score: '': expected 1"),
+        ("a,tt1,,0,5,X,,AB,1,agree", "line 2, column level: .*'X'"),
+        ("a,tt1,,,,S,,AB,1,agree", "column start_s: is empty: a judgement is of a span"),
+        ("a,tt1,,5,0,S,,AB,1,agree", "end_s 0.0 is not after"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, line, said):
+    with pytest.raises(ManifestError, match=said):
+        import_judgements([file(tmp_path, "j.csv", line)], tmp_path)
+
+
+def test_a_table_without_the_columns_is_refused_with_advice(tmp_path):
+    with pytest.raises(ManifestError, match=r"no column .*seen_score.*obygaze film report"):
+        import_judgements([file(tmp_path, "j.csv", "1,2", head="start,end\n")], tmp_path)
+
+
+def test_another_codebook_must_be_given(tmp_path):
+    head = HEAD.replace("annotator,", "annotator,codebook,")
+    path = file(tmp_path, "j.csv", "a,tt1,,0,5,violent,,AB,mine,1,agree", head=head)
+    with pytest.raises(
+        ManifestError, match="of codebook 'mine', which is not built in: give its file with --codebook"
+    ):
+        import_judgements([path], tmp_path)
+    assert (
+        import_judgements([path], tmp_path, builtin_codebook("mediaeval15")).manifest.clips[0].level
+        == "violent"
+    )
+
+
+def test_nothing_judged_is_exit_3(tmp_path):
+    path = file(tmp_path, "j.csv", "a,tt1,,0,5,,,AB,0,")
+    command = [
+        sys.executable,
+        "-m",
+        "obygaze",
+        "manifest",
+        "import",
+        "judgements",
+        str(path),
+        "--out",
+        str(tmp_path / "m.csv"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "left out 1 row without a level" in done.stderr

@@ -1,0 +1,61 @@
+"""A kept model tells how well concepts are found, how far films were off, and how long its clips were."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from scipy.special import expit
+
+from obygaze_models.errors import ModelError
+from obygaze_models.evaluation.metrics import average_precision
+from obygaze_models.persistence.card import parse_card
+from obygaze_models.prediction.calibration import Calibration, platt
+from obygaze_models.prediction.concept_scores import concept_metrics
+from obygaze_models.prediction.model import load_model
+
+
+def test_a_planted_concept_is_found_and_noise_is_not():
+    rng = np.random.default_rng(0)
+    movies = np.repeat([f"f{number}" for number in range(6)], 40)
+    present = (rng.random((240, 3)) < 0.3).astype(float)
+    values = rng.normal(size=(240, 3)) + np.array([2.0, 0.0, 0.0]) * present
+    present[:, 2] = 0
+    found, noise, never = concept_metrics("m", ("Gun", "Light", "Never"), values, present, movies)
+    assert found["movie_low"] > found["movie_chance"]
+    assert noise["movie_low"] < noise["movie_chance"] < noise["movie_high"]
+    own = [average_precision(present[movies == m, 0], values[movies == m, 0]) for m in np.unique(movies)]
+    assert found["movie_mean"] == pytest.approx(np.mean(own))
+    assert (found["task"], found["n_movies"]) == ("concept:Gun", 6)
+    assert (never["movie_mean"], never["movie_low"], never["n_movies"]) == (None, None, 0)
+
+
+def test_the_error_of_films_shares_is_of_films_left_out():
+    rng = np.random.default_rng(1)
+    movies = np.repeat(["a", "b", "c", "d"], [20, 30, 40, 50])
+    scores = rng.normal(size=140)
+    y = (rng.random(140) < expit(2 * scores - 1)).astype(float)
+    found = Calibration.fit(scores, y, movies, n_draws=10)
+    errors = []
+    for movie in np.unique(movies):
+        out = movies == movie
+        (slope, intercept), *_ = platt(scores, y, (~out).astype(float)[None])
+        errors.append(abs(expit(slope * scores[out] + intercept).mean() - y[out].mean()))
+    assert found.film_error == pytest.approx(np.mean(errors))
+    assert found.worst_film_error == pytest.approx(max(errors))
+
+
+def test_a_card_keeps_them_and_older_cards_lack_them(shelf):
+    model = load_model(shelf.paths["pcbm_lr"])
+    card = model.card
+    assert card.clip_s == 4.0
+    assert 0 < card.calibration["film_error"] <= card.calibration["worst_film_error"] < 1
+    rows = {row["task"]: row for row in card.metrics if row["task"].startswith("concept:")}
+    assert rows.keys() == {"concept:Gun", "concept:Dim light"}
+    assert all(row["movie_low"] > row["movie_chance"] for row in rows.values())
+    older = replace(
+        card, clip_s=None, calibration={n: card.calibration[n] for n in ("slope", "intercept", "error")}
+    )
+    read = parse_card(older.to_json() | {"arrays": {}}, "old.model")
+    assert read.clip_s is None
+    assert Calibration(**read.calibration, draws=np.empty((0, 2))).film_error is None
+    with pytest.raises(ModelError, match=r"'clip_s'.*a number above 0"):
+        parse_card(card.to_json() | {"arrays": {}, "clip_s": -1}, "bad.model")

@@ -1,0 +1,121 @@
+"""A kept model says of every frame what it adds: attention in unseen films, concepts in time."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook
+from obygaze_features.store import open_store
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.dataset import load_dataset
+from obygaze_models.errors import DatasetError, ModelError
+from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.prediction.final import save_models
+from obygaze_models.prediction.frames import COLUMNS, predict_frames, write_frames
+from obygaze_models.prediction.model import load_model, save_model
+from obygaze_models.prediction.predict import predict
+from tests.planted_frames import planted_frames
+
+N_FRAMES = 12
+
+
+def store_of(folder, X, movies, *, name="films", n_frames=N_FRAMES):
+    """Seal frames and their means."""
+    ids = [f"film{movie}-c{clip:03}" for clip, movie in enumerate(movies)]
+    groups = {"toy": {"pooled": X.mean(axis=1), "frames": X}}
+    movie_of = dict(zip(ids, (f"film{movie}" for movie in movies), strict=True))
+    return open_store(seal_arrays(folder / name, movie_of, groups, n_frames=n_frames)), ids
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Attention and a bottleneck trained on five films of the six, and the sixth."""
+    folder = tmp_path_factory.mktemp("frames")
+    X, y, movies, event = planted_frames(6, 60, N_FRAMES, 12, n_event=2, size=7.0)
+    codebook, inside = builtin_codebook("obygaze12"), movies < 5
+    store, ids = store_of(folder, X[inside], movies[inside])
+    # A concept that is there where the event is: its plane is not what is tested here.
+    clips = tuple(
+        Clip(clip_id, clip_id[:5], f"{clip_id[:5]}.mp4", 0.0, 4.0, "S" if label else "HN", concepts=named)
+        for clip_id, label, named in zip(
+            ids, y[inside], [("Body",) if odd else () for odd in np.arange(inside.sum()) % 2], strict=True
+        )
+    )
+    data = load_dataset(store, Manifest(clips, folder, codebook))
+    run = evaluate(data, ["attention", "pcbm_lr", "linear"], "hn_s")
+    paths = save_models(run, data, ["attention", "pcbm_lr", "linear"], folder / "models")
+    left_out, _ = store_of(folder, X[~inside], movies[~inside], name="new")
+    return run, paths, left_out, y[~inside], event[~inside], data
+
+
+def test_attention_is_kept_and_points_at_the_event_in_a_film_left_out(kept, tmp_path):
+    _, paths, left_out, y, event, _ = kept
+    model = load_model(paths["attention"])
+    save_model(model, tmp_path / "again.model")
+    assert (tmp_path / "again.model").read_bytes() == paths["attention"].read_bytes()
+    frames = predict_frames(model, [left_out])
+    assert tuple(frames.columns[: len(COLUMNS)]) == COLUMNS
+    weights = frames["weight"].to_numpy().reshape(-1, N_FRAMES)
+    assert event[y == 1][np.arange((y == 1).sum()), weights[y == 1].argmax(axis=1)].mean() >= 0.9
+
+
+def test_the_contributions_of_a_clips_frames_and_a_bias_are_its_logit(kept):
+    _, paths, left_out, *_ = kept
+    model = load_model(paths["attention"])
+    frames = predict_frames(model, [left_out])
+    logits = predict(model, [left_out]).table.set_index("clip_id")["logit"]
+    added = (
+        frames.groupby("clip_id")["contribution"].sum(min_count=N_FRAMES) + model.estimator.parameters_[-1]
+    )
+    known = added.dropna()
+    assert len(known) > 0.9 * len(added)  # the others are unlike any trained on, about which nothing is said
+    np.testing.assert_allclose(known, logits.loc[known.index], atol=1e-5)
+
+
+def test_controls_are_in_the_run_beside_attention(kept):
+    run, *_ = kept
+    found = run.metrics[run.metrics["metric"] == "average_precision"].set_index("model")["pooled"]
+    assert {"mean_frames", "max_frames", "attention_uniform", "attention_exchanged"} <= set(found.index)
+    assert found["attention"] > found["attention_uniform"] + 0.2
+
+
+def test_concepts_have_a_value_in_every_frame(kept):
+    _, paths, left_out, *_ = kept
+    frames = predict_frames(load_model(paths["pcbm_lr"]), [left_out])
+    assert frames["weight"].isna().all()
+    assert frames["Body_value"].notna().all()
+    assert len(frames) == len(left_out.clips) * N_FRAMES
+
+
+def test_a_csv_reads_back(kept, tmp_path):
+    _, paths, left_out, *_ = kept
+    frames = predict_frames(load_model(paths["attention"]), [left_out])
+    write_frames(frames, tmp_path / "frames.csv")
+    with (tmp_path / "frames.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    found = [float(row["weight"] or "nan") for row in rows]
+    np.testing.assert_array_equal(found, frames["weight"].to_numpy(np.float32).astype(np.float64))
+
+
+def test_a_model_that_knows_no_frames_and_a_store_without_them_are_refused(kept, tmp_path):
+    _, paths, left_out, _, _, data = kept
+    with pytest.raises(ModelError, match="neither weighs frames nor knows concepts"):
+        predict_frames(load_model(paths["linear"]), [left_out])
+    ids = ["film9-c000", "film9-c001"]
+    pooled = {"toy": {"pooled": np.zeros((2, 12), np.float32)}}
+    path = seal_arrays(tmp_path / "bare", dict.fromkeys(ids, "film9"), pooled, n_frames=N_FRAMES)
+    with pytest.raises(ModelError, match=r"storage\.frames is absent"):
+        predict_frames(load_model(paths["pcbm_lr"]), [open_store(path)])
+    clips = tuple(Clip(clip_id, "film9", "film9.mp4", 0.0, 4.0, "S") for clip_id in ids)
+    bare = load_dataset(open_store(path), Manifest(clips, tmp_path, data.codebook))
+    with pytest.raises(DatasetError, match="has no frames in this store: it has pooled"):
+        bare.read("frames")
+
+
+def test_a_tubelet_has_the_mean_time_of_its_frames(tmp_path):
+    from obygaze_models.prediction.frames import frame_times
+
+    X = np.zeros((2, 4, 3), np.float32)
+    store, _ = store_of(tmp_path, X, [0, 1], n_frames=8)
+    np.testing.assert_allclose(frame_times(store["toy"], np.array([0, 1]))[0], [0.5, 2.5, 4.5, 6.5])

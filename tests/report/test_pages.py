@@ -1,0 +1,160 @@
+"""Reports as pages: everything escaped, nothing requested, and colours that can be told apart."""
+
+import base64
+import re
+from hashlib import sha256
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from obygaze.cli import table_of_contents
+from obygaze_features.errors import OutputError
+from obygaze_models.report import Block, Picture, Report, to_html, write_html
+from obygaze_models.report.pages import asset, json_data
+
+NASTY = "</script><img src=x onerror=alert(1)> \"q\" 's' & <b>"
+
+
+def draw(path):
+    path.write_text(
+        "<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", encoding="utf-8"
+    )
+
+
+def report(title="A title", name="made"):
+    rows = (("linear", "0.593", "0.50 [0.40, 0.60]"), (NASTY, "-", "undefined"))
+    block = Block(f"block {NASTY}", ("model", "AP", "F1 [95 %]"), rows, (f"note {NASTY}",))
+    pictures = (Picture("curve", f"caption {NASTY}", draw),)
+    return Report(name, title, (f"notes {NASTY}",), (block,), pd.DataFrame(), {"made": NASTY}, pictures)
+
+
+def test_a_report_is_one_file_in_which_every_text_is_escaped():
+    page = to_html(report(NASTY))
+    assert page.count("<script") == 0
+    assert "<img src=x" not in page
+    assert "&lt;img src=x" in page
+    # A picture is data in an image, in which no script runs.
+    assert re.findall(r'<img src="(data:image/svg\+xml;base64,)', page) == ["data:image/svg+xml;base64,"]
+    assert re.findall(r"https?://", page) == []
+    assert page == to_html(report(NASTY))
+
+
+def test_numbers_stand_right_and_names_left():
+    page = to_html(report())
+    assert '<th scope="col" class="n">AP</th>' in page
+    assert '<th scope="col">model</th>' in page
+    assert '<td class="n">0.593</td>' in page
+
+
+def test_the_policy_names_the_digest_of_the_style_and_allows_no_script():
+    page = to_html(report())
+    policy = re.search('Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
+    style = re.search("<style>(.*?)</style>", page, re.DOTALL)[1]
+    digest = base64.b64encode(sha256(style.encode()).digest()).decode()
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    assert "style=" not in page
+
+
+def test_several_reports_have_an_index():
+    page = to_html([report("One"), report("Two")], "Both")
+    assert "<title>Both</title>" in page
+    assert '<a href="#report-2">Two</a>' in page
+    assert page.count("<h1>") == 1
+    assert page.count("<h2>") == 2
+
+
+def test_a_page_is_not_replaced_unless_forced(tmp_path):
+    write_html(report(), tmp_path / "a" / "page.html")
+    with pytest.raises(OutputError, match=r"page.html exists already"):
+        write_html(report(), tmp_path / "a" / "page.html")
+    write_html(report(), tmp_path / "a" / "page.html", force=True)
+
+
+def test_no_text_ends_a_script_of_data():
+    text = json_data({"a": "</script><!-- & \u2028"})
+    assert not set("<>&\u2028") & set(text)
+
+
+def test_a_command_writes_a_page(tmp_path):
+    (tmp_path / "r.csv").write_text("item_id,a,b\n1,2,3\n2,3,3\n3,5,4\n", encoding="utf-8")
+    words = ["audit", "alpha", "--ratings", "r.csv", "--out", "alpha.csv", "--html", "alpha.html"]
+    runner = CliRunner()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        done = runner.invoke(table_of_contents(), words)
+        assert done.exit_code == 0, done.output
+        assert "page kept in alpha.html" in done.stderr
+        assert "alpha" in (tmp_path / "alpha.html").read_text(encoding="utf-8")
+        again = runner.invoke(table_of_contents(), [*words[:5], "other.csv", *words[6:]])
+        assert "alpha.html exists already" in str(again.exception)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "evaluate", "compare", "paper all", "paper table2", "paper table4", "paper figure2", "paper figure3",
+        "paper figure5", "paper figure6", "audit eat", "audit words", "audit alpha", "audit saliency",
+        "audit gender-score", "audit cooc", "task mediaeval15 score",
+    ],
+)  # fmt: skip
+def test_every_command_that_prints_a_report_can_write_a_page(words):
+    done = CliRunner().invoke(table_of_contents(), [*words.split(), "--help"])
+    assert "--html FILE" in done.output
+
+
+# --- colours
+# ---------------------------------------------------------------------------
+def colours(*names):
+    """The colours of each theme, from the style sheets."""
+    text = "\n".join(map(asset, names))
+    dark = "".join(
+        re.findall(r"@media screen and \(prefers-color-scheme: dark\) \{(.*?\n)\}", text, re.DOTALL)
+    )
+    light = re.sub(r"@media screen and \(prefers-color-scheme: dark\) \{.*?\n\}", "", text, flags=re.DOTALL)
+    found = [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", part)) for part in (light, dark)]
+    return {"light": found[0], "dark": found[0] | found[1]}
+
+
+def contrast(one, other):
+    """Contrast ratio of WCAG 2.2."""
+
+    def luminance(colour):
+        share = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+        return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4) @ [
+            0.2126,
+            0.7152,
+            0.0722,
+        ]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_fills_and_lines_stand_out_from_their_ground(theme):
+    of = colours("page.css", "film.css")[theme]
+    for text in ("ink", "grey", "accent"):
+        assert contrast(of[text], of["ground"]) >= 4.5
+        assert contrast(of[text], of["soft"]) >= 4.5
+    assert contrast(of["ground"], of["accent"]) >= 4.5  # words on the button that saves
+    for mark in ("frame", "band", "level", "for", "no", "hatch", "s3", "s4", "s5", "s6", "s7"):
+        assert contrast(of[mark], of["ground"]) >= 3
+    assert contrast(of["level"], of["band"]) >= 3
+    assert contrast(of["level"], of["soft"]) >= 3
+    assert contrast(of["hatch"], of["ground"]) >= 3
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_seven_steps_rise_from_the_ground_and_differ_from_their_neighbours(theme):
+    of = colours("page.css", "film.css")[theme]
+    steps = [of[f"s{place}"] for place in range(1, 8)]
+    against = [contrast(step, of["ground"]) for step in steps]
+    assert against == sorted(against)
+    assert all(contrast(one, other) >= 1.4 for one, other in pairwise(steps))
+    # The two lightest do not reach 3:1; their rows have a frame that does.
+    assert contrast(of["frame"], of["ground"]) >= 3

@@ -1,0 +1,173 @@
+"""A store grows without its stage: new clips are staged, files whose rows do not change are linked."""
+
+import os
+import shutil
+
+import pytest
+
+from obygaze_features.store import PlannedClip, Stage, StoreError, open_store, seal, staging_path, verify
+from obygaze_features.store.growth import check_growth, plan_growth
+
+from .toy_stores import CORPUS, group, provenance, result, tree
+
+TOY = group()
+OLD = [PlannedClip(f"a{row:04d}", "m", 0.0, 1.5) for row in range(80)]
+NEW = [PlannedClip(f"b{row:04d}", "n", 0.0, 1.5) for row in range(24)]
+WITH = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
+
+
+def sealed(folder, clips, groups=(TOY,), name="toy", failed=()):
+    """Seal a store of these clips, and remove its stage."""
+    stage = Stage.open(staging_path(folder / name), clips, list(groups), CORPUS)
+    with stage.writer() as writer:
+        writer.commit([outcome(clip, failed) for clip in stage.missing()])
+    path = seal(None, folder / name, **WITH)
+    shutil.rmtree(stage.path)
+    return path
+
+
+def outcome(clip, failed=()):
+    return result(clip, [TOY], "failed" if clip in failed else "ok")
+
+
+def growing(folder, path, clips, version="1.1.0", name="toy"):
+    """Begin a stage that adds clips to a store."""
+    growth = plan_growth(open_store(path), version, clips, [TOY], CORPUS)
+    return Stage.open(staging_path(folder / name), growth.clips, growth.groups, growth.corpus, parent=path)
+
+
+def grown(folder, path, clips, version="1.1.0", failed=()):
+    stage = growing(folder, path, clips, version)
+    with stage.writer() as writer:
+        writer.commit([outcome(clip, failed) for clip in stage.missing()])
+    return seal(None, folder / "toy", version=version, **WITH)
+
+
+def payload(path):
+    """Every file of the arrays."""
+    return {name: data for name, data in tree(path).items() if "/c/" in name}
+
+
+def test_only_new_clips_are_to_do_and_the_store_is_that_of_all_clips_at_once(tmp_path):
+    path = sealed(tmp_path, OLD)
+    stage = growing(tmp_path, path, [*OLD, *NEW])
+    assert stage.missing() == [clip.clip_id for clip in NEW]
+    made = grown(tmp_path, path, [*OLD, *NEW])
+    assert verify(made, "full").ok
+    whole = sealed(tmp_path / "whole", [*OLD, *NEW])
+    assert payload(made) == payload(whole)
+    assert open_store(made).attributes["parent"] == open_store(path).fingerprint
+    assert open_store(made).attributes["corpus"] == CORPUS
+    assert (made / "data/clips.csv").read_bytes() == (whole / "data/clips.csv").read_bytes()
+
+
+def test_files_whose_rows_do_not_change_are_linked_and_the_old_store_stays(tmp_path):
+    path = sealed(tmp_path, OLD)
+    before = tree(path)
+    made = grown(tmp_path, path, [*OLD, *NEW])
+    assert tree(path) == before
+    zarr = "data/features.zarr/toy"
+    same = {name for name in payload(path) if (path / name).samefile(made / name)}
+    # Of 80 clips: one whole block of 64 clips' frames, five of 16 clips' tokens; the small arrays change.
+    assert same == {f"{zarr}/frames/c/0/0/0", *(f"{zarr}/tokens/c/{shard}/0/0" for shard in range(5))}
+
+
+def test_without_links_files_are_copied(tmp_path, monkeypatch):
+    path = sealed(tmp_path, OLD)
+
+    def no_link(source, target, real=os.link):
+        if "/c/" in str(source):
+            raise OSError(1, "no links here")
+        real(source, target)  # zarr moves files so
+
+    monkeypatch.setattr(os, "link", no_link)
+    made = grown(tmp_path, path, [*OLD, *NEW])
+    assert verify(made, "full").ok
+    assert not any((path / name).samefile(made / name) for name in payload(path))
+
+
+def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path):
+    path = sealed(tmp_path, [*OLD[::2], *NEW])
+    made = grown(tmp_path, path, [*OLD, *NEW])
+    assert verify(made, "full").ok
+    assert payload(made) == payload(sealed(tmp_path / "whole", [*OLD, *NEW]))
+
+
+def test_a_manifest_of_new_clips_alone_will_do(tmp_path):
+    path = sealed(tmp_path, OLD)
+    made = grown(tmp_path, path, NEW)
+    assert payload(made) == payload(sealed(tmp_path / "whole", [*OLD, *NEW]))
+    assert dict(open_store(made).attributes["corpus"]) == {"name": "Toy films"}  # no manifest has all clips
+
+
+def test_clips_that_failed_are_done_unless_they_are_tried_again(tmp_path):
+    path = sealed(tmp_path, OLD, failed={"a0007"})
+    stage = growing(tmp_path, path, [*OLD, *NEW])
+    assert stage.missing(retry_failed=True) == ["a0007", *(clip.clip_id for clip in NEW)]
+    with stage.writer() as writer:
+        writer.commit([outcome(clip) for clip in stage.missing(retry_failed=True)])
+    assert check_growth(open_store(path), stage, "1.1.0") == open_store(path).fingerprint
+    made = seal(None, tmp_path / "toy", version="1.1.0", **WITH)
+    assert payload(made) == payload(sealed(tmp_path / "whole", [*OLD, *NEW]))
+
+
+def test_a_stage_resumes_with_the_store_it_grows_and_no_other(tmp_path):
+    path = sealed(tmp_path, OLD)
+    other = sealed(tmp_path, OLD[:70], name="other")
+    stage = growing(tmp_path, path, [*OLD, *NEW])
+    assert growing(tmp_path, path, [*OLD, *NEW]).missing() == stage.missing()
+    with pytest.raises(StoreError, match=r"was begun to grow .*toy-1\.0\.0 .--append., not to grow .*other"):
+        growing(tmp_path, other, [*OLD, *NEW])
+    with pytest.raises(StoreError, match=r"not from nothing"):
+        Stage.open(stage.path, stage.clips, stage.groups, stage.corpus)
+    path.rename(tmp_path / "away")
+    with pytest.raises(StoreError, match=r"toy-1\.0\.0: gone, or no longer the store"):
+        Stage.open(stage.path, stage.clips, stage.groups, stage.corpus, parent=tmp_path / "away").missing()
+
+
+@pytest.mark.parametrize(
+    ("version", "clips", "kind", "message"),
+    [
+        ("1.0.0", OLD, TOY, "version 1.0.0 does not follow 1.0.0; choose a higher one .--store-version."),
+        ("1.1.0", OLD, group("other"), "features of toy, not of other: appending needs the same backbones"),
+        ("1.1.0", OLD, group(arrays=["pooled"]), "the shapes of their arrays differ"),
+        (
+            "1.1.0", OLD, group(decoder={**provenance()["decoder"], "ffmpeg": "8"}),
+            "provenance differs in decoder.ffmpeg: such features must not be mixed",
+        ),
+        (
+            "1.1.0", [PlannedClip("a0000", "m", 0.0, 9.0)], TOY,
+            "clip a0000: end_s is not what it is in .*toy-1.0.0",
+        ),
+    ],
+)  # fmt: skip
+def test_what_does_not_continue_the_store_is_refused_in_one_line(tmp_path, version, clips, kind, message):
+    path = sealed(tmp_path, OLD)
+    with pytest.raises(StoreError, match=message) as caught:
+        plan_growth(open_store(path), version, clips, [kind], CORPUS)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_clip_missing_in_the_store_must_be_asked_for(tmp_path):
+    stage = Stage.open(staging_path(tmp_path / "toy"), OLD, [TOY], CORPUS)
+    with stage.writer() as writer:
+        writer.commit([outcome(clip.clip_id) for clip in OLD[1:]])
+    path = seal(None, tmp_path / "toy", allow_missing=True, **WITH)
+    shutil.rmtree(stage.path)
+    with pytest.raises(StoreError, match="clip a0000 is missing in it: add it to the manifest"):
+        plan_growth(open_store(path), "1.1.0", NEW, [TOY], CORPUS)
+    assert growing(tmp_path, path, [OLD[0], *NEW]).missing() == ["a0000", *(clip.clip_id for clip in NEW)]
+
+
+def test_a_damaged_parent_is_named_and_nothing_is_annulled(tmp_path):
+    path = sealed(tmp_path, OLD)
+    stage = growing(tmp_path, path, [*OLD, *NEW])
+    with stage.writer() as writer:
+        writer.commit([outcome(clip.clip_id) for clip in NEW])
+    pooled = path / "data/features.zarr/toy/pooled/c/0/0"
+    data = bytearray(pooled.read_bytes())
+    data[5] ^= 1
+    pooled.write_bytes(data)
+    with pytest.raises(StoreError, match=r"clip a0000, array toy/pooled: not what the store .* store verify"):
+        seal(None, tmp_path / "toy", version="1.1.0", **WITH)
+    assert stage.missing() == []

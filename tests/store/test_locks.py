@@ -1,0 +1,58 @@
+"""A file system without locks is named in one sentence, and nothing is left on it."""
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from obygaze_features.errors import StoreError
+from obygaze_features.store import read_stage
+from obygaze_features.store.publish import pack, push
+from obygaze_features.store.sealing import seal
+from obygaze_features.store.testing import seal_arrays
+from obygaze_features.store.transfer import pull
+
+ARRAYS = {"toy": {"pooled": np.zeros((2, 3), np.float32)}}
+CLIPS = {"a": "film", "b": "film"}
+
+
+@pytest.fixture
+def sealed(tmp_path):
+    return seal_arrays(tmp_path / "there" / "films", CLIPS, ARRAYS)
+
+
+def listing(folder):
+    return sorted(Path(root, name) for root, folders, files in os.walk(folder) for name in folders + files)
+
+
+WORKS = {
+    "extract": lambda _, new: seal_arrays(new / "deep" / "films", CLIPS, ARRAYS),
+    "resume": lambda sealed, _: read_stage(sealed.parent / "films.staging").writer(),
+    "seal": lambda sealed, new: seal(sealed.parent / "films.staging", new / "s", licence="CC0-1.0"),
+    "pack": lambda sealed, new: pack(sealed, new / "films.zip"),
+    "pull": lambda sealed, new: pull(sealed, new / "films-1.0.0"),
+    "push": lambda sealed, _: push(sealed, "s3://bucket/films"),
+}
+
+
+@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_without_locks_nothing_is_begun_and_the_remedy_is_named(sealed, tmp_path, monkeypatch, work, number):
+    new = tmp_path / "new"
+    new.mkdir()
+    before = listing(tmp_path)
+
+    def flock(_descriptor, _how):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(
+        StoreError, match=r"has no file locks \(.+\): have it mounted .*-o flock.* another"
+    ) as error:
+        WORKS[work](sealed, new)
+    assert str(tmp_path) in str(error.value)
+    assert "\n" not in str(error.value)
+    assert listing(tmp_path) == before

@@ -1,0 +1,137 @@
+"""Workers run tasks in processes that may be killed at any moment; only tiny tasks are needed to see it."""
+
+import os
+import signal
+import struct
+import sys
+import time
+
+import pytest
+
+from obygaze_features import workers
+from obygaze_features.errors import WorkerError
+from obygaze_features.workers import WorkerPool
+
+
+def work(task, files):
+    """Do what a task says, as a worker."""
+    match task:
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "leave":
+            os._exit(7)
+        case "hang":
+            yield "begun"
+            time.sleep(600)
+        case "tear":  # send the beginning of a message, and die
+            channel = sys._getframe(1).f_locals["channel"]
+            os.write(channel.fileno(), struct.pack("!i", 1000) + b"x")
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "raise":
+            raise ZeroDivisionError("in the middle")
+        case "parent":
+            yield os.getppid()
+        case ("read", number):
+            yield os.pread(files[number], 100, 0)
+        case _:
+            yield task
+            yield os.getpid()
+
+
+def die_at_once():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail():
+    raise ValueError("cannot begin")
+
+
+def collect(pool, keys):
+    """Return the events of some tasks until each has ended."""
+    found = {key: [] for key in keys}
+    left = set(keys)
+    while left:
+        event = pool.get(60.0)
+        assert event is not None, "nothing happened for a minute"
+        found[event.key].append(event)
+        if event.kind != "item":
+            left.remove(event.key)
+    return found
+
+
+def ended(events):
+    return {key: (some[-1].kind, some[-1].value) for key, some in events.items()}
+
+
+def test_a_worker_that_dies_while_it_works_or_sends_costs_its_own_task_alone():
+    tasks = ["die", "leave", "tear", "fine", "good"]
+    with WorkerPool(2, work) as pool:
+        for task in tasks:
+            pool.put(task, task, 60.0)
+        events = collect(pool, tasks)
+        assert ended(events) == {
+            "die": ("died", "signal 9"),
+            "leave": ("died", "exit code 7"),
+            "tear": ("died", "signal 9"),
+            "fine": ("done", None),
+            "good": ("done", None),
+        }
+        assert [event.value for event in events["fine"][:1]] == ["fine"]
+        assert len(pool.pids()) <= 2
+
+
+def test_an_idle_or_starting_worker_may_be_killed_and_costs_no_task():
+    with WorkerPool(1, work) as pool:
+        pool.put("first", "first", 60.0)
+        idle = collect(pool, ["first"])["first"][1].value
+        os.kill(idle, signal.SIGKILL)
+        pool.put("second", "second", 60.0)
+        while pool.pids() in ([], [idle]):
+            time.sleep(0.001)
+        os.kill(pool.pids()[0], signal.SIGKILL)  # it starts: its interpreter alone takes longer than this
+        events = collect(pool, ["second"])["second"]
+        assert [event.kind for event in events] == ["item", "item", "done"]
+        assert events[1].value != idle
+
+
+def test_a_task_that_takes_too_long_is_stopped_with_its_worker():
+    with WorkerPool(1, work) as pool:
+        pool.put("hang", "hang", 0.2)
+        pool.put("fine", "fine", 60.0)
+        events = collect(pool, ["hang", "fine"])
+        assert [event.kind for event in events["fine"]] == ["item", "item", "done"]
+        assert events["hang"][-1].kind == "late"
+
+
+def test_errors_of_the_work_are_raised_with_where_they_were():
+    with WorkerPool(1, work) as pool:
+        pool.put("raise", "raise", 60.0)
+        with pytest.raises(ZeroDivisionError, match="in the middle") as error:
+            collect(pool, ["raise"])
+        assert "test_workers.py" in error.value.__notes__[0]
+    with WorkerPool(1, work, fail) as pool:
+        pool.put("any", "any", 60.0)
+        with pytest.raises(ValueError, match="cannot begin"):
+            collect(pool, ["any"])
+
+
+def test_workers_that_die_again_and_again_without_a_result_end_the_run(monkeypatch):
+    monkeypatch.setattr(workers, "MOST_DEATHS", 3)
+    with WorkerPool(2, work, die_at_once) as pool:
+        pool.put("any", "any", 60.0)
+        with pytest.raises(
+            WorkerError, match=r"3 worker processes in a row died .* by signal 9: .*--workers"
+        ):
+            collect(pool, ["any"])
+
+
+def test_files_are_handed_over_and_no_more_workers_start_than_there_are_tasks(tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    with (tmp_path / "file").open("rb") as file, WorkerPool(8, work) as pool:
+        for key in ("once", "again"):
+            pool.put(key, ("read", 3), 60.0, {3: file.fileno()})
+            assert collect(pool, [key])[key][0].value == b"content"
+        assert len(pool.pids()) == 1
+        pool.put("parent", "parent", 60.0)
+        assert collect(pool, ["parent"])["parent"][0].value == os.getpid()
+    assert pool.pids() == []
