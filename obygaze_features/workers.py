@@ -1,8 +1,7 @@
-"""Run tasks in worker processes that may be killed at any moment: each has a channel of its own.
+"""Run tasks in worker processes that may be killed at any time; each has its own channel.
 
-A killed worker takes nothing with it but the task it was given. Workers share no pipe and no lock, so that
-one that dies while it starts, waits, works or sends disturbs no other; it is replaced once there is work
-for it.
+A killed worker loses only its current task. Workers share no pipe and no lock, so the death of one never
+blocks another. A dead worker is replaced when there is work for it.
 """
 
 import multiprocessing
@@ -26,28 +25,28 @@ from typing import Any, Literal, Self
 from obygaze_features.errors import WorkerError
 
 Work = Callable[[Any, Mapping[int, int]], Iterator[Any]]
-"""What a worker does with a task and the files it was given (number -> descriptor): it yields its items."""
+"""Function of a worker: takes a task and its files (number -> descriptor), and yields items."""
 
 STUCK_S = 5.0
-"""How long to wait for a killed process that is stuck in the system, such as in a read from a lost server."""
+"""Seconds to wait for a killed process that is stuck in a system call, such as a read from a lost server."""
 
 MOST_DEATHS = 100
-"""Deaths without any item between them after which the machine is to blame."""
+"""Consecutive deaths without an item after which the pool gives up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened to a task.
+    """Event of a task.
 
     Attributes
     ----------
     key
-        Of the task, as it was put.
+        Key of the task, as given to `put`.
     kind
-        `item`: a part of its result. `done`: there are no more. `died`: its worker did. `late`: its worker
-        was killed at the time limit. After `died` and `late` the task is forgotten; it may be put again.
+        `item`: one part of the result. `done`: no more items. `died`: the worker died. `late`: the worker was
+        killed at the time limit. After `died` and `late` the task is dropped; it may be put again.
     value
-        The item; or how the worker died, in words.
+        The item; or a description of how the worker died.
     """
 
     key: Hashable
@@ -74,22 +73,22 @@ class _Worker:
 
 
 class WorkerPool:
-    """A number of worker processes and a thread that feeds them; used as a context manager.
+    """Run worker processes, fed by a thread; used as a context manager.
 
     Parameters
     ----------
     workers
-        The most processes; they are started when there are tasks for them.
+        Maximum number of processes; they are started when there are tasks for them.
     work
-        Applied to each task in a worker; importable by name.
+        Function applied to each task in a worker; importable by name.
     begin
-        Called first in each worker, importable by name; by default nothing.
+        Function called first in each worker; importable by name. None calls nothing.
     """
 
     def __init__(self, workers: int, work: Work, begin: Callable[[], object] | None = None) -> None:
         self.workers = workers
         self._work = ForkingPickler.dumps((begin, work))
-        # Not fork: the parent holds zarr's event loop and perhaps a GPU, which do not survive it.
+        # Not fork: zarr's event loop and an initialised GPU in the parent do not survive a fork.
         self._context = multiprocessing.get_context("spawn")
         self._events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
         self._waiting: deque[_Task] = deque()
@@ -116,22 +115,22 @@ class WorkerPool:
         Parameters
         ----------
         limit_s
-            Seconds after which a worker that has not finished it is killed.
+            Seconds after which the worker is killed if the task is not finished.
         files
-            Number -> descriptor of files that the task needs; they must stay open until it has ended.
+            Number -> descriptor of files that the task needs; they must stay open until the task ends.
         """
         self._waiting.append(_Task(key, bytes(ForkingPickler.dumps(task)), limit_s, files or {}))
         self._wake.send_bytes(b"")
 
     def get(self, timeout_s: float) -> Event | None:
-        """Wait for the next event; None if there is none in time.
+        """Wait for the next event; return None after the timeout.
 
         Raises
         ------
         WorkerError
-            Workers died again and again without giving anything.
+            Workers died repeatedly without an item.
         Exception
-            What `work` or `begin` raised in a worker, or what a task cannot be read for.
+            Raised by `work` or `begin` in a worker, or while a task was unpickled.
         """
         try:
             event = self._events.get(timeout=timeout_s)
@@ -142,11 +141,11 @@ class WorkerPool:
         return event
 
     def pids(self) -> list[int]:
-        """List the processes that live now."""
+        """List the ids of the running worker processes."""
         return [worker.process.pid for worker in tuple(self._living)]
 
     def close(self) -> None:
-        """Kill the workers, whatever they do."""
+        """Kill the workers, even if they are busy."""
         if self._closing:
             return
         self._closing = True
@@ -170,7 +169,7 @@ class WorkerPool:
             self._events.put(error)
 
     def _hand_out(self) -> None:
-        """Give waiting tasks to idle workers, and start as many more as there is work for."""
+        """Give waiting tasks to idle workers, and start more workers if there is work for them."""
         for worker in [worker for worker in self._living if worker.ready and worker.task is None]:
             if not self._waiting:
                 return
@@ -182,7 +181,7 @@ class WorkerPool:
 
     def _give(self, worker: _Worker, task: _Task) -> None:
         worker.task, worker.begun, worker.deadline = task, False, time.monotonic() + task.limit_s
-        with suppress(OSError):  # it has died: its channel says so next
+        with suppress(OSError):  # it has died: the next read of its channel notices it
             worker.channel.send(list(task.files))
             for descriptor in task.files.values():
                 send_handle(worker.channel, descriptor, worker.process.pid)
@@ -193,7 +192,7 @@ class WorkerPool:
         process = self._context.Process(target=_serve, args=(theirs, bytes(self._work)), daemon=True)
         try:
             process.start()
-        except OSError as error:  # no memory or no processes left: perhaps later
+        except OSError as error:  # no memory or no processes left: try again later
             ours.close()
             self._count_death(f"it could not be started: {error.strerror or error}")
             time.sleep(0.1)
@@ -221,7 +220,7 @@ class WorkerPool:
     def _hear(self, worker: _Worker) -> None:
         try:
             kind, value = pickle.loads(worker.channel.recv_bytes())  # noqa: S301 - from our own process
-        except (EOFError, OSError):  # it died, perhaps in the middle of a message
+        except (EOFError, OSError):  # it died, possibly in the middle of a message
             self._lose(worker, "died")
             return
         key = worker.task.key if worker.task else None
@@ -240,14 +239,14 @@ class WorkerPool:
             self._events.put(value)
 
     def _lose(self, worker: _Worker, kind: Literal["died", "late"]) -> None:
-        """Bury a worker; the task it had begun, if any, has ended in this way."""
+        """Remove a worker; a task that it had begun ends with this event."""
         self._living.remove(worker)
         how = self._bury(worker)
         if kind == "died":
             self._count_death(how)
         if worker.task is None:
             return
-        if kind == "died" and not worker.begun:  # the task is not to blame: it was not even read
+        if kind == "died" and not worker.begun:  # the task was not read yet, so it cannot be the cause
             self._waiting.appendleft(worker.task)
         else:
             self._events.put(Event(worker.task.key, kind, how))
@@ -255,10 +254,10 @@ class WorkerPool:
     def _bury(self, worker: _Worker) -> str:
         self._selector.unregister(worker.channel)
         worker.channel.close()
-        worker.process.kill()  # a process that closed its channel and lives on
+        worker.process.kill()  # the process may have closed its channel and still run
         worker.process.join(STUCK_S)
         code = worker.process.exitcode
-        if code is None:  # it waits for a disk or a server, and dies before it does anything else
+        if code is None:  # it is blocked on a disk or a server, and ends when that call returns
             return "no answer from the system"
         worker.process.close()
         return f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -273,8 +272,8 @@ class WorkerPool:
 
 
 def _serve(channel: Connection, pickled: bytes) -> None:
-    """Work in a process of its own until the channel is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal
+    """Process tasks in a worker process until the channel is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is sent to every process of a terminal
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         begin, work = pickle.loads(pickled)  # noqa: S301 - from our own process
@@ -283,7 +282,7 @@ def _serve(channel: Connection, pickled: bytes) -> None:
     except Exception as error:  # noqa: BLE001 - raised again in the parent
         channel.send(("error", _traced(error)))
         return
-    with suppress(EOFError, OSError):  # the parent is gone
+    with suppress(EOFError, OSError):  # the parent has ended
         channel.send(("ready", None))
         while True:
             files = {number: recv_handle(channel) for number in channel.recv()}
@@ -301,7 +300,7 @@ def _serve(channel: Connection, pickled: bytes) -> None:
 
 
 def _leave_with_parent() -> None:
-    """End this process as soon as its parent is gone, even if that was killed."""
+    """End this process as soon as its parent has ended, even if the parent was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -309,11 +308,11 @@ def _leave_with_parent() -> None:
 
 
 def _traced(error: Exception) -> Exception:
-    """Add where an error was raised, which does not travel; one that does not travel itself becomes words."""
+    """Add the traceback to an error, since pickling drops it; convert an error that cannot be pickled."""
     where = "".join(traceback.format_exception(error))
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - what we have just written
-    except Exception:  # noqa: BLE001 - whatever its class does
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled just above
+    except Exception:  # noqa: BLE001 - its class may raise anything
         return RuntimeError(f"in a worker:\n{where}")
     error.add_note(f"In a worker:\n{where}")
     return error

@@ -1,4 +1,4 @@
-"""Manifest + video + backbone -> store: `extract`, what it consists of, and the engines that do it."""
+"""Extract features of videos and texts into stores: `extract`, its steps and its engines."""
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.estimate import Estimate, estimate_clips

@@ -18,11 +18,11 @@ __all__ = [
     "Link",
     "cluster",
     "ray",
-]  # whoever needs Ray imports it from here, so that it finds what is set here
+]  # import Ray from this module, so that the settings below apply
 
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
-os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # once ours is gone, no call may start or join another one
-os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # the C++ part writes to stderr as it likes
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage reports to the developers of Ray
+os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call may start or join another cluster
+os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # limit what the C++ part writes to stderr
 
 import ray
 import ray.data
@@ -31,47 +31,47 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.pool import POLL_S
 from obygaze_features.io import usable_cores
 
-# Hundreds of prepared clips. Ray would take 30 % of the machine, of which a job on a shared node owns a part.
+# Holds hundreds of prepared clips. Ray's default, 30 % of the machine, is too much for a job that shares it.
 OBJECT_STORE_BYTES = 2_000_000_000
-LONGEST_FOLDER = 40  # Ray's sockets lie up to 60 characters below it, and AF_UNIX allows 107
+LONGEST_FOLDER = 40  # Ray's socket paths add up to 60 characters; AF_UNIX allows 107
 QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-ANSWER_S = 10.0  # to accept a connection
-JOIN_S = 50.0  # to let this process in: everything that does not come up is reported within a minute
+ANSWER_S = 10.0  # until the head accepts a connection
+JOIN_S = 50.0  # until this process has joined; every failure is reported within a minute
 LEAVE_S = 15.0
-LOST_S = 15.0  # without an answer; after 60 s Ray would end this process without a word
+LOST_S = 15.0  # without an answer; after 60 s Ray would end this process without a message
 NOISE = b"Set ray log level from environment variable"
 
 
 @contextmanager
 def cluster(workers: int | None, stopped: Callable[[], bool] = lambda: False) -> "Iterator[Link | None]":
-    """Be connected to a cluster: RAY_ADDRESS's, or one that is started here and ends with this context.
+    """Connect to the cluster at RAY_ADDRESS, or start one that ends with this context.
 
-    Nobody else's is ever joined. Whatever Ray prints goes to stderr, and our signal handlers stay in force.
+    No other cluster is joined. Ray's output goes to stderr. The signal handlers of this process are kept.
 
     Parameters
     ----------
     workers
-        Cores of a cluster of our own, None for all that this process may use. Its GPUs are those of
+        Cores of a cluster started here; None uses all cores available to this process. Its GPUs are those in
         CUDA_VISIBLE_DEVICES.
     stopped
-        Asked while the cluster comes up; once true, the context gives None.
+        Polled while the cluster starts; once true, the context yields None.
 
     Raises
     ------
     ExtractError
-        If no cluster answers at RAY_ADDRESS, or it does not let this process in.
+        If no cluster answers at RAY_ADDRESS, or it refuses the connection.
     """
     address = os.environ.get("RAY_ADDRESS")
     folder = None if address else tempfile.mkdtemp(prefix="oby", dir=_short_folder())
     with redirect_stdout(sys.stderr), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about changes in future versions of Ray
         logging.getLogger("ray").setLevel(logging.ERROR)
-        logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # what it logs as errors it also raises
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # errors that it logs are also raised
         if address:
             _reach(address)
             settings: dict[str, Any] = {"address": address}
         else:
-            # Without an address Ray would join the latest cluster on this machine, whose ever it is.
+            # Without an address Ray would join the latest cluster on this machine, even another user's.
             settings = {
                 "address": "local",
                 "num_cpus": workers or usable_cores(),
@@ -88,9 +88,10 @@ def cluster(workers: int | None, stopped: Callable[[], bool] = lambda: False) ->
 
 
 class Link:
-    """A connection to a cluster and the thread that holds it.
+    """Connection to a cluster, held by a thread of its own.
 
-    Ray replaces signal handlers in the main thread, and ends what it started with the thread that started it.
+    In the main thread Ray would replace the signal handlers. Ray stops its processes when the thread that
+    started them ends.
     """
 
     def __init__(self, address: str, settings: dict[str, Any]) -> None:
@@ -115,7 +116,7 @@ class Link:
         return self._lost.is_set()
 
     def wait(self, stopped: Callable[[], bool]) -> bool:
-        """Wait until the cluster is there; give False if a wish to stop came first."""
+        """Wait until the cluster is ready; return False if a stop was requested first."""
         deadline = time.monotonic() + JOIN_S
         with _less_noise():
             while not self._ready.wait(POLL_S):
@@ -130,7 +131,7 @@ class Link:
             raise ExtractError(self._refusal(self._error)) from self._error
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(ValueError):  # not the main thread
-                signal.signal(number, signal.getsignal(number))  # Ray's C++ part put its own below Python's
+                signal.signal(number, signal.getsignal(number))  # Ray's C++ part replaced the C handler
         self._watcher.start()
         return True
 
@@ -167,7 +168,7 @@ class Link:
 
 
 def _reach(address: str) -> None:
-    """Refuse an address at which nobody answers, for which Ray would wait without end."""
+    """Refuse an address that does not answer; Ray would wait for it forever."""
     if address.startswith("ray://"):
         raise ExtractError(
             f"RAY_ADDRESS={address}: this is for clients outside of the cluster. Run this command on a node "
@@ -196,12 +197,12 @@ def _obstacle(host: str, port: int) -> str | None:
 
 def _short_folder() -> str:
     folder = tempfile.gettempdir()
-    return folder if len(folder) <= LONGEST_FOLDER else "/tmp"  # noqa: S108 - the folder made in it is ours
+    return folder if len(folder) <= LONGEST_FOLDER else "/tmp"  # noqa: S108 - the folder made in it is private
 
 
 @contextmanager
 def _less_noise() -> Iterator[None]:
-    """Hold back what is written to stderr, and leave out the line with which Ray's C++ part begins."""
+    """Buffer stderr and remove the first line printed by Ray's C++ part."""
     kept = os.dup(2)
     with tempfile.TemporaryFile() as held:
         sys.stderr.flush()

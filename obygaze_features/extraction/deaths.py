@@ -1,7 +1,7 @@
 """Limit retries of clips that crash the encoder process.
 
-Ray starts a dead worker again and gives it the same batch. A worker cannot remember what killed the one
-before it, so a ledger in another process does.
+Ray restarts a dead worker and sends it the same batch. The new worker does not know which clip killed the
+previous one, so a ledger in another process records it.
 """
 
 from collections import Counter
@@ -11,42 +11,42 @@ from typing import Any
 from obygaze_features.extraction.decode import DecodedClip
 from obygaze_features.store import ClipResult
 
-ATTEMPTS = 3  # a worker may also die of its machine: only a clip that three of them die on is to blame
+ATTEMPTS = 3  # a machine may also kill a worker: a clip fails after three deaths
 
 Encode = Callable[[Sequence[DecodedClip]], list[ClipResult]]
 
 
 class Ledger:
-    """Counts how often each clip was begun and not finished; one for all encoders of a run."""
+    """Count how often each clip was begun and not finished; one ledger for all encoders of a run."""
 
     def __init__(self) -> None:
         self._begun: Counter[str] = Counter()
 
     def begin(self, clip_ids: Sequence[str]) -> None:
-        """Note that an encoder takes these clips into its hands."""
+        """Record that an encoder begins these clips."""
         self._begun.update(clip_ids)
 
     def finish(self, clip_ids: Sequence[str]) -> None:
-        """Note that it has survived them."""
+        """Record that the encoder has finished these clips."""
         for clip_id in clip_ids:
             self._begun.pop(clip_id, None)
 
     def deaths(self, clip_ids: Sequence[str]) -> list[int]:
-        """Count the encoders that died with each of these clips in their hands."""
+        """Count, for each clip, the encoders that died while encoding it."""
         return [self._begun[clip_id] for clip_id in clip_ids]
 
 
 def encode_carefully(
     clips: Sequence[DecodedClip], encode: Encode, ask: Callable[..., Any]
 ) -> list[ClipResult]:
-    """Encode a batch, or, if an encoder died on it before, clip by clip, so that only the guilty one fails.
+    """Encode a batch; clip by clip if an encoder died on it before, so that only the crashing clip fails.
 
     Parameters
     ----------
     encode
-        Turns decoded clips into results; it may take the process with it.
+        Turns decoded clips into results; it may crash the process.
     ask
-        Calls a method of the run's `Ledger`, by name, and waits for what it says.
+        Calls a method of the run's `Ledger`, by name, and returns its result.
     """
     ids = [clip.clip_id for clip in clips]
     deaths = ask("deaths", ids)

@@ -17,20 +17,20 @@ Pixels = NDArray[np.uint8]
 Prepare = Callable[[Pixels], Pixels]
 Encode = Callable[[Pixels], dict[str, NDArray[Any]]]
 PIECE_CLIPS = 16
-"""Clips that a worker decodes in one pass: what bounds the frames that it keeps."""
+"""Most clips that a worker decodes in one pass; limits the frames that it keeps in memory."""
 
 
 class Request(NamedTuple):
-    """What a backbone takes of a clip.
+    """What a backbone needs of a clip.
 
     Parameters
     ----------
     sampling
-        Which frames.
+        Which frames to read.
     prepare
-        Applied to each of them.
+        Transform applied to each frame.
     encode
-        The backbone's own, if it runs in the decode worker; else None.
+        The backbone's `encode`, if it runs in the decode worker; else None.
     """
 
     sampling: Sampling
@@ -40,20 +40,20 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DecodeTask:
-    """What a worker needs to know of one clip.
+    """Input of a decode worker for one clip.
 
     Parameters
     ----------
     path
-        The video file, or None where the manifest names none.
+        The video file, or None if the manifest names none.
     start_s, end_s
         The span in seconds, or None for the whole file.
     requests
-        Backbone name -> what it takes.
+        Backbone name -> what it needs.
     strict
-        Refuse damaged files that could be read in part.
+        Refuse damaged files that can be read in part.
     hash_source
-        Also take the SHA-256 of the file.
+        Also compute the SHA-256 of the file.
     """
 
     clip_id: str
@@ -65,12 +65,12 @@ class DecodeTask:
     hash_source: bool = False
 
     def wishes(self) -> dict[Hashable, tuple[Sampling, Prepare]]:
-        """Return what is to be read: each sampling with each `prepare` once, for all who take it."""
+        """Return the distinct pairs of sampling and `prepare`, each shared by all backbones that need it."""
         return {wish_of(request): request[:2] for request in self.requests.values()}
 
 
 def wish_of(request: Request) -> Hashable:
-    """Return the key of the frames that a request is for: equal for backbones that take the same."""
+    """Return the key of the frames of a request: equal for backbones that need the same frames."""
     try:
         hash(request.prepare)
     except TypeError:
@@ -80,7 +80,7 @@ def wish_of(request: Request) -> Hashable:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The sampled frames of one clip as one backbone takes them, or several that take the same.
+    """Sampled and prepared frames of one clip, for one or more backbones that need the same frames.
 
     Parameters
     ----------
@@ -97,24 +97,24 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class DecodedClip:
-    """Result of a decode worker: prepared frames by backbone, or the reason for a failure.
+    """Result of a decode worker: prepared frames per backbone, or the reason for a failure.
 
     Parameters
     ----------
     frames
-        Backbone name -> its frames, the same object for backbones that take the same; empty when the status
+        Backbone name -> its frames; backbones that need the same frames share one object. Empty if the status
         is `failed`.
     encoded
-        Backbone name -> its features, of those that are computed in the decode worker.
+        Backbone name -> its features, for backbones that run in the decode worker.
     source
-        Size in bytes, and what else is known of the file.
+        Size in bytes and other properties of the file.
     cpu_s
         Processor seconds that the worker spent.
     n_decoded
-        Frames that the decoder had to decode to get them; of clips decoded together, those since the one
-        before.
+        Frames that the decoder decoded for this clip; if clips were decoded together, those decoded since
+        the previous clip.
     remarks
-        What a person should know of a clip that nothing is wrong with.
+        Notes for the user about a clip that is not at fault.
     """
 
     clip_id: str
@@ -129,9 +129,9 @@ class DecodedClip:
 
 
 def pieces(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
-    """Cut tasks into pieces that a worker decodes in one pass: neighbours that are spans of the same file.
+    """Group tasks into pieces decoded in one pass: adjacent tasks that are spans of the same file.
 
-    A piece has up to `PIECE_CLIPS` clips, and fewer where that would leave workers without one.
+    A piece has up to `PIECE_CLIPS` clips, and fewer if workers would otherwise have no piece.
     """
     runs: list[list[DecodeTask]] = []
     for task in tasks:
@@ -153,21 +153,21 @@ def _same_file(one: DecodeTask, other: DecodeTask) -> bool:
 
 
 def decode_clip(task: DecodeTask) -> DecodedClip:
-    """Decode one clip and prepare its frames for every backbone; a bad file is a result, not an error."""
+    """Decode one clip and prepare its frames for every backbone; a bad file gives a failed result."""
     return next(decode_clips([task], decode_with_av))[1]
 
 
 def decode_clips(
     tasks: Sequence[DecodeTask], decode: Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
 ) -> Iterator[tuple[int, DecodedClip]]:
-    """Decode clips with a decoder, and encode them for the backbones that ask for it.
+    """Decode clips with a decoder, and encode them for the backbones that run in the decode worker.
 
     Yields
     ------
     int
         Position of the clip in `tasks`.
     DecodedClip
-        What became of it.
+        Its result.
     """
     started = time.process_time()
     for number, clip in decode(tasks):
@@ -177,7 +177,7 @@ def decode_clips(
 
 
 def _encoded(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
-    """Replace the frames of backbones that are computed here by their features."""
+    """Replace the frames of backbones that run in the decode worker by their features."""
     frames, encoded = dict(clip.frames), {}
     for name, request in task.requests.items():
         if request.encode is not None and name in frames:
@@ -192,22 +192,22 @@ def _encoded(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
 
 
 def decode_with_av(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
-    """Decode clips of one file in one pass with PyAV; each gets what it gets alone.
+    """Decode clips of one file in one pass with PyAV; the result is the same as for each clip alone.
 
-    This is the built-in decoder; one of the entry-point group `obygaze.decoders` has the same arguments and
-    results.
+    This is the built-in decoder. Decoders of the entry-point group `obygaze.decoders` take the same arguments
+    and yield the same results.
 
     Parameters
     ----------
     tasks
-        Spans of one file, or one task, with the same requests.
+        Spans of one file, with the same requests; or a single task.
 
     Yields
     ------
     int
-        Position of a clip in `tasks`; every one once, in any order.
+        Position of a clip in `tasks`; each position once, in any order.
     DecodedClip
-        Its prepared frames for every request, or the reason why there are none.
+        Its prepared frames for every request, or the reason for the failure.
     """
     first, path = tasks[0], tasks[0].path
     if path is None:
@@ -260,7 +260,7 @@ def _prepared(frames: Frames[Pixels]) -> Prepared:
 
 
 def _source(path: Path, *, hashed: bool) -> dict[str, Any]:
-    video = probe(path)  # indexed already by this worker
+    video = probe(path)  # this worker has indexed the file already
     source: dict[str, Any] = {"bytes": video.bytes}
     if math.isfinite(video.duration_s):
         source["duration_s"] = video.duration_s

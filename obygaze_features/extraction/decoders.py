@@ -1,9 +1,9 @@
-"""Find decoders: PyAV, which is built in, and those that installed packages bring.
+"""Find decoders: the built-in PyAV and those of installed packages.
 
-A decoder of one's own is a function in a package of one's own, named by an entry point of the group
+A custom decoder is a function in an installed package, registered under the entry-point group
 `obygaze.decoders`. It takes the tasks of one file and yields a `DecodedClip` for each, as
-`obygaze_features.extraction.decode.decode_with_av` does, and runs in the decode workers. docs/decoding.md
-shows one.
+`obygaze_features.extraction.decode.decode_with_av` does. It runs in the decode workers. docs/decoding.md
+has an example.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ Decode = Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
 
 
 def decoder_names() -> tuple[str, ...]:
-    """List the decoders: the built-in one first."""
+    """List the decoders, the built-in one first."""
     return PYAV, *sorted({entry.name for entry in entry_points(group=GROUP)} - {PYAV})
 
 
@@ -30,7 +30,7 @@ def load_decoder(name: str) -> Decode:
     Raises
     ------
     ExtractError
-        If there is no such decoder, two packages bring one of this name, or it cannot be imported.
+        If no decoder has this name, two packages provide it, or it cannot be imported.
     """
     if name == PYAV:
         return decode_with_av
@@ -43,12 +43,12 @@ def load_decoder(name: str) -> Decode:
 
 
 def decoder_record(name: str, *, stills: bool = False) -> dict[str, str]:
-    """Describe a decoder for the provenance; PyAV's versions are always there, as files are probed with it.
+    """Describe a decoder for the provenance; always includes PyAV's versions, because PyAV probes the files.
 
     Raises
     ------
     ExtractError
-        If there is no such decoder.
+        If no decoder has this name.
     """
     versions = decoder_versions(stills=stills)
     if name == PYAV:

@@ -1,8 +1,7 @@
-"""Run extraction on several machines with Ray Data: many decoders feed few encoders that hold the networks.
+"""Run extraction on several machines with Ray Data: many decoders feed a few encoders with the networks.
 
-Ray moves the clips and replaces workers that die. What is done is known by the stage's journal alone, which
-the main process writes: if a worker dies, the clips it was processing are done again,
-three times at most.
+Ray moves the clips and replaces dead workers. Only the stage's journal, written by the main process, records
+which clips are done. If a worker dies, the clips it was processing are tried again, at most three times.
 """
 
 import queue
@@ -30,7 +29,7 @@ from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.store import ClipResult, Stage
 from obygaze_features.store.sights import absent_files
 
-FIRST_NOTE_S, NEXT_NOTES_S = 20.0, 300.0  # without a clip, before it is said what is waited for
+FIRST_NOTE_S, NEXT_NOTES_S = 20.0, 300.0  # without a clip, before a note reports the wait
 
 
 def run_ray(
@@ -45,31 +44,31 @@ def run_ray(
     on_commit: OnCommit = lambda *_: None,
     note: Callable[[str], object] = warnings.warn,
 ) -> RunReport:
-    """Extract some clips into a stage on a Ray cluster; they come back in any order.
+    """Extract some clips into a stage on a Ray cluster; results arrive in any order.
 
-    Only this process writes to the stage. The videos, and weights given as files, must be found by every node
-    under the same path.
+    Only this process writes to the stage. Every node must have the videos, and weights given as files, under
+    the same path.
 
     Parameters
     ----------
     workers
-        Decoders, one core each; None is as many as the cluster has cores, which is also the most.
+        Decoders, one core each; None, or a larger number, uses all cores of the cluster.
     batch_size
-        Clips that go through a backbone together. What a clip gets does not depend on it.
+        Clips encoded together. Features do not depend on it.
     timeout_s
-        The longest that decoding one clip may take.
+        Time limit for decoding one clip, in seconds.
     stopped
-        Asked often; once true, nothing more is written and the run ends.
+        Polled often; once true, nothing more is written and the run ends.
     on_commit
         Called with the report so far and the clips that were just written.
     note
-        Called with what a person should know while it runs: the nodes at work, a wait for cores.
+        Called with messages for the user during the run: the nodes in use, a wait for cores.
 
     Raises
     ------
     ExtractError
-        If the job has no recipes, no cluster is to be had, its head is lost, or a node does not find a video
-        that this process finds, or would give other numbers than this one.
+        If the job has no recipes, no cluster is available, its head is lost, a node lacks a video that this
+        process finds, or a node would compute other features than this process.
     """
     if len(job.recipes) != len(job.backbones):
         raise ExtractError("the engine 'ray' needs a recipe for every backbone")
@@ -115,7 +114,7 @@ def run_ray(
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """How many workers of each kind there are, and whether encoders take a GPU each."""
+    """Number of workers of each kind, and whether each encoder uses a GPU."""
 
     decoders: int
     encoders: int
@@ -123,7 +122,7 @@ class Pools:
 
 
 def _pools(workers: int | None, job: Job, note: Callable[[str], object]) -> Pools:
-    """Count the decoders and the encoders: one a core, and one a GPU or else one a node."""
+    """Choose the number of decoders (one per core) and of encoders (one per GPU, else one per node)."""
     resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray
     cpus, gpus = (int(resources.get(name, 0)) for name in ("CPU", "GPU"))
     on_gpu = any(uses_gpu(backbone) for backbone in job.backbones)
@@ -142,12 +141,12 @@ def _pools(workers: int | None, job: Job, note: Callable[[str], object]) -> Pool
 def _pipeline(
     job: Job, tasks: Sequence[DecodeTask], pools: Pools, *, batch_size: int, timeout_s: float
 ) -> Any:
-    """Plan tasks -> decoders -> encoders, a clip (or windows of a film) a block: a dead worker costs few."""
+    """Build the pipeline tasks -> decoders -> encoders; blocks are small: a dead worker loses few clips."""
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     work = [{"tasks": piece} for piece in pieces(tasks, pools.decoders)]
     rows: Any = ray.data.from_items(work, override_num_blocks=len(work))
-    # Decoders own the cores and encoders the GPUs: Ray never joins the two into one worker then.
+    # Decoders request cores, encoders request GPUs: so Ray does not fuse the two into one worker.
     decoded = rows.flat_map(
         Decoder,
         fn_constructor_args=(timeout_s, job.decoder, decoder_record(job.decoder)),
@@ -172,7 +171,7 @@ def _pipeline(
 def _polled(
     dataset: Any, stopped: Callable[[], bool], link: Link, note: Callable[[str], object]
 ) -> Iterator[Encoded]:
-    """Run a pipeline in a thread, so that a wish to stop or a lost cluster is noticed while nothing comes."""
+    """Run a pipeline in a thread, so that a stop request or a lost cluster is noticed at once."""
     arrived: queue.SimpleQueue[Encoded | Exception | None] = queue.SimpleQueue()
 
     def run() -> None:
@@ -212,7 +211,7 @@ def _what_it_waits_for() -> str:
 
 
 def _explained(error: Exception) -> Exception:
-    """Shorten an error of Ray's, which carries the traceback of another machine, to what it is about."""
+    """Shorten an error of Ray, which contains a remote traceback, to its cause."""
     if not isinstance(error, ray.exceptions.RayError):
         return error
     text = str(error)

@@ -1,4 +1,4 @@
-"""Examine a machine, and the place of a store, for what would end an extraction hours after its start."""
+"""Check a machine and the folder of a store for problems that would end an extraction after hours."""
 
 import contextlib
 import importlib.metadata
@@ -16,24 +16,25 @@ from obygaze_features.extraction.place import GB, Finding, Level, examine_place
 from obygaze_features.io import usable_cores
 from obygaze_features.store.sights import host_name
 
-LEAST_GPU_BYTES = 2 * GB  # free: the smallest network with one clip
+LEAST_GPU_BYTES = 2 * GB  # free memory for the smallest network with one clip
 EXTRAS = ("video", "extract", "ray", "remote")
 NEEDED = ("", "video")  # without torch, `descriptors` still runs
 CODECS = ("h264", "hevc", "vp9", "av1", "vp8", "mpeg4", "mpeg2video", "mpeg1video")
 
 
 def examine(path: Path | str | None = None) -> list[Finding]:
-    """Examine this machine, and the folder in which a store is to be made.
+    """Check this machine and the folder in which a store will be created.
 
     Parameters
     ----------
     path
-        Folder or store to be; None examines the machine alone. A small folder is made there and removed.
+        Folder or path of the future store; None checks the machine only. A small folder is created there and
+        removed.
 
     Returns
     -------
     list of Finding
-        In a fixed order; nothing is raised for what is found.
+        In a fixed order; problems are returned, never raised.
 
     Examples
     --------
@@ -57,10 +58,10 @@ def _host() -> str:
     return host_name() + (f", {system.sysname} {system.release} {system.machine}" if system else "")
 
 
-# --- what is installed
+# --- installed packages
 # ---------------------------------------------------------------------------
 def versions() -> list[Finding]:
-    """Compare what is installed with the bounds that obygaze declares."""
+    """Compare the installed versions with the bounds that obygaze declares."""
     version = importlib.metadata.version("obygaze")
     found = [Finding("obygaze", "ok", version)]
     declared = [Requirement(words) for words in importlib.metadata.requires("obygaze") or []]
@@ -97,12 +98,12 @@ def _bounds(some: list[Requirement], extra: str) -> list[Finding]:
     return [Finding(about, "ok", ", ".join(there))]
 
 
-# --- what computes
+# --- processors, codecs and weights
 # ---------------------------------------------------------------------------
 def devices(environment: Mapping[str, str]) -> list[Finding]:
     """List the GPUs that torch sees, with their memory."""
     try:
-        import torch  # noqa: PLC0415 - seconds, and an extra
+        import torch  # noqa: PLC0415 - takes seconds, and is an extra
     except ImportError:
         return [Finding("gpu", "note", "no torch: networks cannot run, `descriptors` can")]
     promised = environment.get("SLURM_GPUS_ON_NODE", "0") not in ("", "0") or bool(_cards())
@@ -139,14 +140,14 @@ def devices(environment: Mapping[str, str]) -> list[Finding]:
 
 
 def _cards() -> list[str]:
-    """List the GPUs that the driver knows, with or without torch."""
+    """List the GPUs reported by the driver; does not need torch."""
     with contextlib.suppress(OSError):
         return [path.name for path in Path("/proc/driver/nvidia/gpus").iterdir()]
     return []
 
 
 def codecs() -> list[Finding]:
-    """List the codecs that the bundled FFmpeg decodes."""
+    """List the codecs that the bundled FFmpeg can decode."""
     try:
         import av  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -169,7 +170,7 @@ def _decodes(av: object, name: str) -> bool:
 
 
 def weights(environment: Mapping[str, str], cache: Path | None = None) -> list[Finding]:
-    """List the weights in the hub's cache (None: where the hub keeps it), with the commit that pins a run."""
+    """List the weights in the hub's cache (None: the default folder), each with the commit that pins it."""
     from obygaze_features.backbones.weights import HUB  # noqa: PLC0415 - heavy
 
     try:
@@ -212,7 +213,7 @@ def _is_tensors(file: Any) -> bool:
 
 
 def cores(environment: Mapping[str, str]) -> list[Finding]:
-    """Count the usable cores, and read what Slurm says of this job."""
+    """Count the usable cores, and report Slurm's settings of this job."""
     n = usable_cores()
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else n
     text = f"{n} usable of {os.cpu_count()}"

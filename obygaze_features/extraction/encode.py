@@ -14,14 +14,14 @@ from obygaze_features.store import ClipFeatures, ClipResult
 
 
 class Encoder:
-    """Encodes batches; on a card one batch is under way while the host prepares and writes others.
+    """Encode batches; a GPU computes one batch while the host prepares and writes others.
 
-    Use `push` for each batch and `finish` at the end; together they give every clip once, in order.
+    Call `push` for each batch and `finish` at the end; together they return every clip once, in order.
 
     Parameters
     ----------
     backbones
-        Those with a method `start` (`Runner`) are begun first, all of them, and waited for later.
+        Those with a method `start` (`Runner`) are all started before any is waited for.
     """
 
     def __init__(self, backbones: Sequence[Backbone]) -> None:
@@ -30,12 +30,12 @@ class Encoder:
         self._begun: deque[_Begun] = deque()
 
     def push(self, batch: Sequence[DecodedClip]) -> list[ClipResult]:
-        """Begin to encode a batch, whose frames may be overwritten then; return what is done of others."""
+        """Start to encode a batch, and return finished clips; its frames may then be overwritten."""
         self._begun.append(_Begun(self.backbones, batch))
         return self._results(self._ahead)
 
     def finish(self) -> list[ClipResult]:
-        """Wait for everything that was begun."""
+        """Wait for all started batches and return their results."""
         return self._results(0)
 
     def _results(self, leave: int) -> list[ClipResult]:
@@ -46,17 +46,17 @@ class Encoder:
 
 
 def encode_batch(backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> list[ClipResult]:
-    """Run every backbone over the readable clips of a batch; a clip with a value not finite has failed."""
+    """Run every backbone over the readable clips of a batch; a clip with NaN or inf has failed."""
     return _Begun(backbones, batch).results()
 
 
 def warm_up(backbones: Sequence[Backbone]) -> None:
-    """Call each network once that runs on a card or is compiled, before anything is decoded or timed.
+    """Call once each network that is compiled or runs on a GPU, before decoding or timing starts.
 
     Raises
     ------
     BackboneError
-        If one does not fit in the card's memory, or cannot be compiled.
+        If one does not fit in GPU memory, or cannot be compiled.
     """
     for backbone in backbones:
         compiled = backbone.provenance.get("compute", {}).get("compiled", False)
@@ -65,12 +65,12 @@ def warm_up(backbones: Sequence[Backbone]) -> None:
 
 
 def uses_gpu(backbone: Backbone) -> bool:
-    """Return whether a backbone runs on something other than the CPU, by its own record."""
+    """Return whether a backbone's record names a device other than the CPU."""
     return bool(backbone.provenance.get("compute", {}).get("device", "cpu") != "cpu")
 
 
 def fallback(backbones: Sequence[Backbone]) -> str | None:
-    """Name the networks that run on the CPU only because there is no card, and why; None if none does."""
+    """Name the networks that run on the CPU for lack of a GPU, and why; None if there is no such network."""
     computes = {backbone.name: getattr(backbone.encode, "compute", None) for backbone in backbones}
     reasons = {name: compute.fallback() for name, compute in computes.items() if compute is not None}
     names = [name for name, reason in reasons.items() if reason]
@@ -78,18 +78,18 @@ def fallback(backbones: Sequence[Backbone]) -> str | None:
 
 
 def clips_at_once(backbones: Sequence[Backbone]) -> int:
-    """Return how many clips go through the backbones at once, at most: a batch should not be smaller."""
+    """Return the most clips that a backbone encodes at once: a batch should not be smaller."""
     return max((getattr(backbone.encode, "clips_at_once", 1) for backbone in backbones), default=1)
 
 
 def gpu_busy_s(backbones: Sequence[Backbone]) -> float | None:
-    """Add up the seconds that a GPU had work from backbones so far; None if none of them uses one."""
+    """Sum the seconds for which backbones kept a GPU busy so far; None if none of them uses a GPU."""
     busy = [getattr(backbone.encode, "busy_s", 0.0) for backbone in backbones if uses_gpu(backbone)]
     return float(sum(busy)) if busy else None
 
 
 def gpu_record(backbones: Sequence[Backbone]) -> dict[str, Any]:
-    """Describe the cards in use, with their peak memory, and the clips at once now; empty without a card."""
+    """Describe the GPUs in use, with peak memory and the current clips at once; empty without a GPU."""
     encoders: list[Any] = [backbone.encode for backbone in backbones if uses_gpu(backbone)]
     records = {each.card: each.card_record() for each in encoders if hasattr(each, "card_record")}
     return {
@@ -102,7 +102,7 @@ def gpu_record(backbones: Sequence[Backbone]) -> dict[str, Any]:
 
 
 class _Begun:
-    """A batch that every backbone has begun to encode; of its clips all but the frames is kept."""
+    """Batch that every backbone has started to encode; keeps its clips without their frames."""
 
     def __init__(self, backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> None:
         readable = [clip for clip in batch if clip.status != "failed"]
@@ -142,7 +142,7 @@ class _Begun:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What one backbone made of a batch; `finite` and `devices` (empty of a CPU) have an entry per clip."""
+    """Result of one backbone for a batch; `finite` and `devices` (empty on a CPU) have an entry per clip."""
 
     arrays: dict[str, NDArray[Any]]
     finite: NDArray[np.bool_]
@@ -151,7 +151,7 @@ class _Outcome:
 
 def _start(backbone: Backbone, clips: Sequence[DecodedClip]) -> Any:
     images = [clip.frames[backbone.name].images for clip in clips]
-    start = getattr(backbone.encode, "start", None)  # of a Runner, whose `compute` and `card` are known too
+    start = getattr(backbone.encode, "start", None)  # a Runner has `start`, and also `compute` and `card`
     return backbone.encode(np.stack(images)) if start is None else start(images)
 
 

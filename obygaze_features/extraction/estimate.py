@@ -17,43 +17,43 @@ from obygaze_features.store.room import Free, Room
 from obygaze_features.video import VideoError, probe
 
 TRIALS = 8
-"""Passes that are tried: one of each of so many strata of the work, by the bytes they read."""
+"""Number of trial passes: one from each stratum of the work, stratified by bytes read."""
 BATCH = 8
 """Clips encoded together in a trial."""
 LONGEST_S = 120.0
 """Seconds after which no further pass is tried."""
 _HASHED = 1 << 23
 _TIMES_HASHED = 4.5
-"""What a byte costs from the network's output to the sealed store, in units of its SHA-256 [4.8 MB of tokens:
+"""Cost of a byte from the network's output to the sealed store, relative to its SHA-256 [4.8 MB of tokens:
 commit 2.2, seal 2.0 to 2.3]."""
 _CLIP_CPU_S = 0.0015
-"""What else a clip costs there."""
+"""Further cost of a clip from the network's output to the sealed store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is to be done, and what it takes.
+    """Remaining work of an extraction and its expected cost.
 
     Parameters
     ----------
     clips, files, absent
-        Clips to do, distinct video files they need, and how many of those files are not there.
+        Clips to do, distinct video files they need, and how many of those files are absent.
     passes
-        How often a decoder goes over a file: windows of a film share passes.
+        Passes of a decoder over a file; windows of a film share passes.
     source_bytes, feature_bytes
-        Size of the video files, and of the features if every clip can be read.
+        Size of the video files, and size of the features if every clip can be read.
     seconds
         Expected wall time, sealing included, or None if no clip could be tried.
     cpu_s, gpu_s
         Expected processor and GPU seconds; None if no clip could be tried, or without a GPU.
     tried
-        How many clips the expectation rests on.
+        Number of trial clips.
     workers
-        Decode processes that it counts with.
+        Decode processes assumed.
     room
-        What the stage and the store take on the disk, all clips counted, not only those to do.
+        Disk space of the stage and the store, for all clips, not only those to do.
     free
-        What the disk has left.
+        Free disk space.
     """
 
     clips: int
@@ -73,7 +73,7 @@ class Estimate:
     unit: ClassVar[str] = "clip"
 
     def facts(self) -> list[tuple[str, object]]:
-        """List the work to be done, as names and words; empty if none."""
+        """List the work to be done as pairs of name and value; empty if there is none."""
         if not self.clips:
             return []
         found: list[tuple[str, object]] = [
@@ -96,7 +96,7 @@ class Estimate:
         return found
 
     def obstacle(self) -> str | None:
-        """Say in one line why the disk is too small; None if it is not, as far as it is known."""
+        """Explain in one line why the disk is too small; None if it is large enough or unknown."""
         if self.room is None or self.free is None or not self.clips:
             return None
         if self.room.peak_bytes > self.free.bytes:
@@ -109,7 +109,7 @@ class Estimate:
         return None
 
     def record(self) -> dict[str, object]:
-        """Return everything as plain values, for `--json`."""
+        """Return all fields as plain values, for `--json`."""
         return asdict(self)
 
 
@@ -119,7 +119,7 @@ def _gigabytes(size: int) -> str:
 
 @dataclass
 class _Spent:
-    """Seconds of a trial: of the clock and of the processor."""
+    """Wall-clock and processor seconds of a trial."""
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -134,7 +134,7 @@ class _Spent:
 
 
 class _Clock:
-    """Measures a block: seconds of the clock, and of this process's processor, all threads together."""
+    """Measure a block: wall-clock seconds, and processor seconds of all threads of this process."""
 
     def __enter__(self) -> _Spent:
         self.spent = _Spent(-time.perf_counter(), -time.process_time())
@@ -145,13 +145,13 @@ class _Clock:
 
 
 def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
-    """Decode and encode a few passes, spread over the work by its size, and scale up.
+    """Decode and encode a few trial passes, stratified by size, and scale up.
 
-    The passes are those of the run: windows of a film are decoded together. Building the index of a file is
-    counted once a file. Networks get whole batches, after one that is not counted. On a GPU decoding and
-    networks overlap; on the processor they share it.
+    The passes are those of the run: windows of a film are decoded together. Indexing is counted once per
+    file. Networks are timed on whole batches, after one warm-up batch. Decoding and networks overlap on a GPU
+    and share the processor on a CPU.
     """
-    began = min(time.process_time(), 60.0)  # imports and networks, which the run itself spends again
+    began = min(time.process_time(), 60.0)  # imports and loading of networks, which the run repeats
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
     present = {path: path.stat().st_size for path in paths if path.is_file()}
@@ -190,7 +190,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     write = len(tasks) * (_CLIP_CPU_S + job.bytes_per_clip() * _TIMES_HASHED * _hashing_s())
     cores = usable_cores()
     busy = decode.cpu + write + (0.0 if on_gpu else infer.cpu)
-    # Of a decoder, which works alone: above 1 where it waits for the disk, or others use the cores.
+    # Ratio for one decoder: above 1 if it waits for the disk, or if other processes use the cores.
     slowed = max(1.0, decode.wall / max(decode.cpu, 1e-9))
     seconds = max(slowed * (began + max(decode.cpu / min(workers, cores), busy / cores)), infer.wall)
     return Estimate(
@@ -209,7 +209,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
 
 
 def _strata(passes: Sequence[list[DecodeTask]], sizes: dict[Path, int]) -> list[list[list[DecodeTask]]]:
-    """Sort passes by the bytes that a clip of theirs is about, and cut them into strata of as many clips."""
+    """Sort passes by bytes per clip, and cut them into strata with equal numbers of clips."""
 
     def cost(piece: list[DecodeTask]) -> tuple[float, str]:
         path = piece[0].path
@@ -238,11 +238,11 @@ def _decode(piece: Sequence[DecodeTask], decoder: str) -> list[DecodedClip]:
 
 
 def _encoding(job: Job, clips: Sequence[DecodedClip], *, warm: bool) -> _Spent:
-    """Encode decoded clips batch by batch; the first batch ever is done twice."""
+    """Encode decoded clips batch by batch; the very first batch runs twice, as a warm-up."""
     spent = _Spent()
     for batch in _batches(clips, max(BATCH, clips_at_once(job.backbones))):
         if warm:
-            warm_up(job.backbones)  # loading and compiling, which a run does once
+            warm_up(job.backbones)  # a run loads and compiles only once
             encode_batch(job.backbones, batch)
             warm = False
         with _Clock() as clock:
@@ -257,7 +257,7 @@ def _batches(clips: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 
 
 def _hashing_s() -> float:
-    """Measure what the SHA-256 of a byte costs here, in seconds."""
+    """Measure the time of SHA-256 per byte on this machine, in seconds."""
     data = bytes(_HASHED)
     with _Clock() as spent:
         hashlib.sha256(data).digest()

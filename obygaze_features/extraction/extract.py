@@ -1,4 +1,4 @@
-"""Extract a manifest or a list of texts into a sealed store: prepare, estimate, run and seal."""
+"""Extract the features of a manifest or a list of texts into a sealed store: prepare, estimate, run, seal."""
 
 import os
 import warnings
@@ -34,7 +34,7 @@ from obygaze_features.store.sealing import versioned
 from obygaze_features.store.sights import HoleGuard, absent_files, is_lost
 
 CLIPS_AT_ONCE, TEXTS_AT_ONCE = 8, 64
-VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # given in place of a manifest
+VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # refused where a manifest is expected
 
 AnyBackbone = str | Recipe | Backbone | TextBackbone
 Note = Callable[[str], object]
@@ -53,19 +53,19 @@ class Extraction:
     Attributes
     ----------
     job
-        What decides the numbers.
+        Settings that determine the features.
     out, version
-        The store is sealed as the folder `OUT-VERSION`; the stage is `OUT.staging`.
+        The sealed store is the folder `OUT-VERSION`; the stage is `OUT.staging`.
     shard
-        (i, n): only rows with row % n == i are done. The store of one of several shards is not sealed.
+        (i, n): process only rows with row % n == i. With several shards the store is not sealed.
     limit
-        The most rows that are done now; None is all.
+        Most rows to process now; None is all.
     append
-        Folder of a sealed store that gets the clips that it lacks; None makes a store of its own.
+        Folder of a sealed store to which missing clips are added; None creates a separate store.
     consume
-        Whether sealing frees the stage as it goes, and removes it.
+        Whether sealing frees the stage progressively and removes it.
     note
-        Called with each message that is no error.
+        Called with each message that is not an error.
     """
 
     job: Job | TextJob
@@ -85,7 +85,7 @@ class Extraction:
 
     @property
     def unit(self) -> str:
-        """What a row is: a clip or a text."""
+        """Unit of a row: clip or text."""
         return "text" if isinstance(self.job, TextJob) else "clip"
 
     @property
@@ -100,7 +100,7 @@ class Extraction:
 
     @property
     def seals(self) -> bool:
-        """Whether the store is sealed once every row is done."""
+        """Whether the store is sealed when every row is done."""
         return self.sealing and self.shard[1] == 1
 
     def estimate(self) -> Estimate | TextEstimate:
@@ -126,7 +126,7 @@ class Extraction:
         return found
 
     def _missing(self, stage: Stage, again: Callable[[JournalEntry], bool] = lambda _: False) -> list[str]:
-        """List what is to do now; clips of a store that grows are there although the manifest lacks them."""
+        """List the clips to do now; if a store grows, only clips of the manifest."""
         missing = stage.missing(self.shard, retry_failed=self.retry_failed, again=again)
         if self.append is not None:
             asked = {clip.clip_id for clip in self.job.planned_clips()}
@@ -153,22 +153,22 @@ class Extraction:
     def run(
         self, *, stopped: Callable[[], bool] = lambda: False, watch: Watch = _unwatched
     ) -> tuple[Stage, RunReport]:
-        """Extract missing rows into the stage, which is created or resumed.
+        """Extract the missing rows into the stage; create the stage or resume it.
 
         Parameters
         ----------
         stopped
-            Asked often; once true, the rows at hand are finished and the run ends.
+            Polled often; once true, the current rows are finished and the run ends.
         watch
-            Called with the number of rows to do and the unit; the context that it gives yields what is called
-            with the report so far and the rows just written.
+            Called with the number of rows to do and the unit. Returns a context manager that yields a
+            callback, which receives the report so far and the rows just written.
 
         Raises
         ------
         ExtractError
-            The stage cannot be written, or the sealed store can take nothing more.
+            The stage cannot be written, or clips are missing and the store is sealed already.
         StoreError
-            The stage was begun with other settings.
+            The stage was created with other settings.
         """
         place, sealed = self.stage_path, self.sealed_path
         if sealed.exists() and not place.exists():
@@ -207,7 +207,7 @@ class Extraction:
         return stage, report
 
     def _to_do(self, stage: Stage, videos: Mapping[str, Path | None]) -> list[str]:
-        """List the clips to do, in planned order, with those that failed before their video was there."""
+        """List the clips to do, in planned order; retry those that failed while their video was absent."""
         missing = self._missing(stage)
         if self.sealed_path.exists() or not videos:
             return missing
@@ -217,20 +217,20 @@ class Extraction:
         return [clip for clip in tried if lost.get(clip) not in gone]
 
     def _videos(self) -> dict[str, Path | None]:
-        """Map every clip to its video; empty of texts, which have none."""
+        """Map every clip to its video; empty for texts."""
         if isinstance(self.job, TextJob):
             return {}
         manifest = self.job.manifest
         return {clip.clip_id: manifest.video_path(clip) for clip in manifest}
 
     def seal(self, stage: Stage) -> Path | None:
-        """Seal the stage if every row is done and this extraction seals; give the store's folder."""
+        """Seal the stage if every row is done and this extraction seals; return the store's folder."""
         if not self.seals or stage.missing():
             return None
         if self.sealed_path.exists():
             return self.sealed_path
         licence, citation = self.licence, self.citation
-        if self.append is not None:  # what is not said is the store's that grows
+        if self.append is not None:  # fields not given are taken from the parent store
             said = open_store(self.append).attributes
             licence = said["licence"] if licence == NO_LICENCE else licence
             citation = citation or said["citation"]
@@ -270,7 +270,7 @@ def prepare(
     note: Note = warnings.warn,
     **settings: Any,
 ) -> Extraction:
-    """Read the manifest, build the backbones and check everything that can be checked before the work.
+    """Read the manifest, build the backbones and check the settings before the work starts.
 
     The parameters are those of `extract`; `settings` are the other fields of `Extraction`.
 
@@ -281,9 +281,10 @@ def prepare(
     BackboneError
         A backbone cannot be built.
     ExtractError
-        The manifest has no clip or is none, backbones do not go together, or an engine lacks recipes.
+        The manifest is empty or not a manifest, the backbones cannot be combined, or the engine needs
+        recipes.
     StoreError
-        The licence or the version is none.
+        The licence or the version is invalid.
     """
     validate_licence(licence)
     versioned(Path(out), version)
@@ -318,7 +319,7 @@ def prepare(
     job = Job(
         clips,
         corpus,
-        built,  # type: ignore[arg-type]  # a name or a recipe has been built, a text backbone went another way
+        built,  # type: ignore[arg-type]  # names and recipes are built by now; text backbones are handled above
         sampling,
         strict,
         hash_sources,
@@ -373,59 +374,60 @@ def extract(
     consume: bool = False,
     watch: Watch = _unwatched,
 ) -> Store:
-    """Extract the features of clips or texts and seal them into a store; a call that was stopped is resumed.
+    """Extract the features of clips or texts and seal them into a store; resume an interrupted call.
 
-    Finished clips are safe in `OUT.staging` at once: calling again goes on where the last call stopped. A
-    clip that cannot be read has the status failed, with the reason, and the store is sealed all the same.
+    Finished clips are written to `OUT.staging` at once, so calling again resumes where the last call stopped.
+    A clip that cannot be read gets the status failed and the reason; the store is still sealed.
 
     Parameters
     ----------
     manifest
-        Manifest of clips or still images, or list of texts, or the file of one.
+        Manifest of clips or still images, or list of texts; or the path of either.
     out
-        The store is sealed as the folder `OUT-VERSION`.
+        The sealed store is the folder `OUT-VERSION`.
     backbones
-        Names, values of `load_backbone`, or a `Recipe` each. Each clip is decoded once for all of them.
+        Names, results of `load_backbone`, or `Recipe` objects. Each clip is decoded once for all of them.
     n_frames
-        Frames of a clip [F]; None is what a backbone was made for, and 1 of still images.
+        Frames per clip [F]; None is the backbone's default, and 1 for still images.
     sampling
-        `uniform`: exact frames; `keyframes`: the nearest key frame to each, which is faster.
+        `uniform`: exact frames; `keyframes`: the key frame nearest to each, which is faster.
     engine
         `local`, or `ray` for a cluster.
     workers
-        Decode processes; None is one a usable core.
+        Decode processes; None is one per usable core.
     gpus
-        Numbers of GPUs that share the work, a process and a part of the cores each; empty is one process, on
-        the device of the backbones.
+        Indices of GPUs that share the work, with one process and a share of the cores each; empty is one
+        process, on the device of the backbones.
     batch_size
-        Rows encoded together; None is 8 clips or 64 texts. No number depends on it; on a card it is at least
-        the clips at once of the backbones, whose calls are filled up to that.
+        Rows encoded together; None is 8 clips or 64 texts. Features do not depend on it. On a GPU it is at
+        least the largest number of clips that a backbone encodes at once.
     timeout_s
-        The longest that decoding one clip may take, in seconds.
+        Time limit for decoding one clip, in seconds.
     decoder
-        What reads the videos: `pyav`, or one that an installed package brings.
+        Video decoder: `pyav`, or one from an installed package.
     strict
-        Fail damaged files rather than keep what can be read as partial.
+        Mark damaged files as failed instead of keeping the readable part as partial.
     hash_sources
         Record the SHA-256 of every video file.
     retry_failed
-        Try clips again that failed in an earlier call.
+        Retry clips that failed in an earlier call.
     corpus
-        What the corpus is called in the store; None is the manifest's name.
+        Name of the corpus in the store; None is the manifest's name.
     licence
         SPDX expression of the features' licence.
     append
-        A sealed store in a folder, by its path: the result is its next version, with the clips of the
-        manifest that it lacks. Files whose rows do not change are linked.
+        Path of a sealed store in a folder. The result is its next version, with the clips of the manifest
+        that it lacks added. Files whose rows do not change are linked.
     consume
-        Free the staging folder as the store is sealed, and remove it: needs room for one of them.
+        Free the staging folder while the store is sealed, then remove it: needs disk space for only one copy.
     watch
-        As `Extraction.run` takes it, to show progress.
+        Progress callback, as in `Extraction.run`.
 
     Raises
     ------
     ManifestError, BackboneError, StoreError, ExtractError
-        Before any work, if the manifest, the backbones, the licence, the place or the settings do not do.
+        If the manifest, the backbones, the licence, the folder or the settings are invalid; raised before any
+        work.
 
     Examples
     --------
@@ -473,7 +475,7 @@ def estimate(
 ) -> Estimate | TextEstimate:
     """Estimate the cost of the remaining work of `extract`; nothing is written.
 
-    The parameters are those of `extract`; up to eight passes over files, or sixteen texts, are tried.
+    The parameters are those of `extract`. Up to eight passes over files, or sixteen texts, are tried.
 
     Examples
     --------
@@ -489,7 +491,7 @@ def estimate(
 
 
 def reads_texts(backbones: Sequence[AnyBackbone]) -> bool:
-    """Check whether these backbones read texts.
+    """Return whether these backbones read texts.
 
     Raises
     ------
@@ -511,7 +513,7 @@ def reads_texts(backbones: Sequence[AnyBackbone]) -> bool:
 
 
 def what_forbids_writing(place: Path) -> str | None:
-    """Explain why a folder cannot be made or written, before work starts; None if it can."""
+    """Explain why a folder cannot be created or written; None if it can."""
     nearest = place.absolute()
     while not os.path.lexists(nearest):
         nearest = nearest.parent
@@ -527,7 +529,7 @@ def _name(backbone: AnyBackbone) -> str:
 
 
 def _recipe(backbone: AnyBackbone, n_frames: int | None) -> Recipe | None:
-    """Return the recipe of a backbone; None if it has been built already."""
+    """Return the recipe of a backbone; None if it is built already."""
     if isinstance(backbone, str):
         return Recipe(backbone, n_frames)
     if isinstance(backbone, Recipe):
@@ -550,7 +552,7 @@ def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...
 
 
 def _engine(name: str) -> Callable[..., RunReport]:
-    """Import an engine, before anything else is done that its absence would waste."""
+    """Import an engine; called early, so that a missing package wastes no work."""
     if name == "ray":
         from obygaze_features.extraction.distributed import run_ray  # noqa: PLC0415 - an extra
 

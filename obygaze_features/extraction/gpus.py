@@ -1,4 +1,4 @@
-"""Run the local engine once for each GPU of a machine: a process a card, and the cores divided among them."""
+"""Run the local engine once per GPU: one process for each GPU, with the cores divided among them."""
 
 import contextlib
 import dataclasses
@@ -24,7 +24,7 @@ from obygaze_features.store import ClipResult, Stage, read_stage
 from obygaze_features.store.journal import is_done
 from obygaze_features.store.provenance import differences
 
-ATTEMPTS = 3  # deaths of one card's process without any clip between them
+ATTEMPTS = 3  # consecutive deaths of one GPU's process without a finished clip
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
@@ -40,23 +40,23 @@ def run_gpus(
     stopped: Callable[[], bool] = lambda: False,
     on_commit: OnCommit = lambda *_: None,
 ) -> RunReport:
-    """Extract some clips into a stage with one process for each GPU, each of which does every n-th clip.
+    """Extract some clips into a stage with one process per GPU; each process takes every n-th clip.
 
-    A process that dies is started again. What a clip gets does not depend on the GPU that does it.
+    A process that dies is restarted. Features do not depend on the assignment of clips to GPUs.
 
     Parameters
     ----------
     gpus
-        Numbers of GPUs, as this process counts them.
+        Indices of GPUs, as numbered in this process.
     workers
-        Decoders of all processes together; None is as many as there are cores to use.
+        Decoders of all processes together; None is one per usable core.
     batch_size, timeout_s, stopped, on_commit
-        As `run_local` takes them.
+        As in `run_local`.
 
     Raises
     ------
     ExtractError
-        If a process cannot build the backbones, would give other numbers, or dies again and again.
+        If a process cannot build the backbones, would compute other features, or dies repeatedly.
     """
     if len(job.recipes) != len(job.backbones):
         raise ExtractError("several GPUs need a recipe for every backbone")
@@ -81,12 +81,12 @@ def run_gpus(
 
 
 def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...]:
-    """Move recipes to the first of some GPUs, for the leading process, which only describes the backbones.
+    """Set the device of recipes to the first GPU, for the main process, which only describes the backbones.
 
     Raises
     ------
     ExtractError
-        If no backbone runs on a device, or a device was named for one.
+        If no backbone takes a device, or a device was given for one.
     BackboneError
         If torch does not see one of the GPUs.
     """
@@ -115,14 +115,14 @@ def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...
 
 
 class _Card:
-    """The process of one GPU, seen from the process that leads the run.
+    """Handle of one GPU's process in the main process.
 
     Attributes
     ----------
     process
-        None once its clips are done.
+        None when its clips are done.
     report
-        What it reported last, added to the reports of those that died before it.
+        Its last report, added to those of the dead processes that it replaces.
     """
 
     def __init__(
@@ -148,14 +148,14 @@ class _Card:
         self.channel, theirs = context.Pipe()
         job = dataclasses.replace(self._job, backbones=())
         groups = {group.name: group.provenance for group in self._job.groups()}
-        # Pickled here and unpickled there after the GPU is chosen: some networks' settings wake CUDA up.
+        # Unpickled in the process after its GPU is set: the settings of some networks initialise CUDA.
         work = pickle.dumps((job, groups, self._stage.path, self._left, self._settings))
         self.process = context.Process(target=_work, args=(_name(self.gpu), work, theirs), daemon=False)
         self.process.start()
         theirs.close()
 
     def receive(self) -> list[ClipResult]:
-        """Read one message; give the clips that it says are written."""
+        """Read one message; return the clips that it reports as written."""
         try:
             message = self.channel.recv()
         except (EOFError, OSError):
@@ -190,14 +190,14 @@ class _Card:
         self._start()
 
     def stop(self) -> None:
-        """Ask it to finish the clips at hand and end."""
+        """Request the process to finish its current clips and end."""
         try:
             self.channel.send(None)
-        except OSError:  # it has just gone; its channel says so next
+        except OSError:  # the process has just ended; the next read of its channel notices it
             return
 
     def end(self) -> None:
-        """Wait for its end, which comes by itself once the channel is closed."""
+        """Wait until the process ends, which it does when the channel is closed."""
         if self.process is not None:
             self.channel.close()
             self.process.join()
@@ -205,7 +205,7 @@ class _Card:
 
 
 def added(reports: Sequence[RunReport]) -> RunReport:
-    """Add reports up; the wall time is the longest."""
+    """Sum reports; the wall time is the longest."""
     total = RunReport()
     for field in dataclasses.fields(RunReport):
         values = [getattr(report, field.name) for report in reports]
@@ -228,26 +228,26 @@ def _together(cards: Sequence[_Card]) -> RunReport:
 
 
 def _name(gpu: int) -> str:
-    """Name a GPU for a process of its own: by the entry of CUDA_VISIBLE_DEVICES where there is one."""
+    """Return the value of CUDA_VISIBLE_DEVICES that selects this GPU in another process."""
     visible = os.environ.get(VISIBLE)
     return visible.split(",")[gpu].strip() if visible else str(gpu)
 
 
 def _work(gpu: str, pickled: bytes, channel: Connection) -> None:
-    """Do one card's clips; runs in its process."""
+    """Process the clips of one GPU; runs in that GPU's process."""
     os.environ[VISIBLE] = gpu
-    for each in (signal.SIGINT, signal.SIGTERM):  # sent to all; the leading process hands on what is meant
+    for each in (signal.SIGINT, signal.SIGTERM):  # the main process forwards stop requests
         signal.signal(each, signal.SIG_IGN)
     stop = threading.Event()
 
     def listen() -> None:
-        """Stop on any message, and when the leading process is gone."""
+        """Stop on any message, and when the main process has ended."""
         with contextlib.suppress(EOFError, OSError):
             channel.recv()
         stop.set()
 
     try:
-        job, groups, path, clip_ids, settings = pickle.loads(pickled)  # noqa: S301 - of the leading process
+        job, groups, path, clip_ids, settings = pickle.loads(pickled)  # noqa: S301 - from the main process
         job = job.with_backbones()
         if fields := differences({group.name: group.provenance for group in job.groups()}, groups):
             raise ExtractError(f"gives other numbers than the first one ({', '.join(fields)})")
@@ -267,4 +267,4 @@ def _work(gpu: str, pickled: bytes, channel: Connection) -> None:
         with contextlib.suppress(OSError):
             channel.send(str(error))
     except BrokenPipeError:
-        return  # the leading process is gone; what was written is safe
+        return  # the main process has ended; written clips are safe

@@ -18,12 +18,12 @@ POLICIES = {"uniform": uniform, "keyframes": keyframes}
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How to build a backbone; unlike a network, it can be sent to another process.
+    """Arguments to build a backbone; unlike a network, a recipe can be sent to another process.
 
     Parameters
     ----------
     name, n_frames, options
-        As `load_backbone` takes them.
+        As in `load_backbone`.
     """
 
     name: str
@@ -37,27 +37,27 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Job:
-    """Every choice that decides which numbers end up in the store.
+    """All settings that determine the features in the store.
 
     Parameters
     ----------
     corpus
-        What the corpus is called in the store.
+        Name of the corpus in the store.
     policy
-        How frames are sampled; every backbone takes as many as it was built for.
+        How frames are sampled; each backbone sets their number.
     strict
-        Refuse damaged files that could be read in part.
+        Refuse damaged files that can be read in part.
     hash_sources
         Record the SHA-256 of every video file.
     recipes
-        How the backbones were built, one each; only engines that build them elsewhere need it.
+        Recipe of each backbone; needed only by engines that build backbones in other processes.
     decoder
-        Name of the decoder, as `obygaze_features.extraction.decoders` lists them.
+        Name of the decoder, as listed by `obygaze_features.extraction.decoders`.
 
     Raises
     ------
     ExtractError
-        If two backbones have the same name, or several frames are to be taken of still images.
+        If two backbones have the same name, or several frames are requested of still images.
     """
 
     manifest: Manifest
@@ -81,25 +81,25 @@ class Job:
                 )
 
     def sampling(self, backbone: Backbone) -> Sampling:
-        """Name which frames a backbone takes."""
+        """Return the sampling of frames for a backbone."""
         return POLICIES[self.policy](backbone.n_frames)
 
     def without_backbones(self) -> "Job":
-        """Drop the backbones and clips; the rest can be sent to other processes and rebuilt there."""
+        """Return a copy without backbones and clips, which can be sent to other processes."""
         return replace(self, backbones=(), manifest=replace(self.manifest, clips=()))
 
     def with_backbones(self) -> "Job":
-        """Build the backbones by their recipes."""
+        """Return a copy with backbones built from their recipes."""
         return replace(self, backbones=tuple(recipe.build() for recipe in self.recipes))
 
     def planned_clips(self) -> list[PlannedClip]:
-        """List the clips as the store's plan wants them."""
+        """List the clips in the form of the store's plan."""
         return [
             PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in self.manifest.clips
         ]
 
     def groups(self) -> list[GroupSpec]:
-        """Describe one group of the store for each backbone, with its whole provenance."""
+        """Describe one group of the store per backbone, with its complete provenance."""
         return [
             GroupSpec(
                 name=backbone.name,
@@ -113,11 +113,11 @@ class Job:
         ]
 
     def corpus_record(self) -> dict[str, object]:
-        """Name the corpus and the manifest that the clips come from."""
+        """Return the corpus name and the manifest of the clips."""
         return {"name": self.corpus, "manifest_sha256": self.manifest.digest()}
 
     def tasks(self, clip_ids: Sequence[str]) -> list[DecodeTask]:
-        """Make the decode workers' tasks for some of the clips."""
+        """Create decode tasks for some of the clips."""
         requests = {
             each.name: Request(
                 self.sampling(each), each.prepare, each.encode if each.encode_in_worker else None
@@ -139,7 +139,7 @@ class Job:
         ]
 
     def bytes_per_clip(self) -> int:
-        """Bytes of features that one clip takes in the store."""
+        """Size of one clip's features in the store, in bytes."""
         itemsize = {"float32": 4, "float16": 2}
         total = 0
         for backbone in self.backbones:
@@ -165,7 +165,7 @@ class Job:
 
 
 def _software(backbone: Backbone) -> dict[str, str]:
-    """List the versions that decide the numbers."""
+    """List the software versions that affect the features."""
     names = ["obygaze", "numpy", *backbone.libraries]
     return {name: importlib.metadata.version(name) for name in names}
 
@@ -176,7 +176,7 @@ def of_stills(manifest: Manifest) -> bool:
     Raises
     ------
     ExtractError
-        If some are the one and some the other: their features are not made in the same way.
+        If the manifest mixes both: their features are computed differently.
     """
     named = [clip for clip in manifest if clip.video]
     stills = [clip for clip in named if is_still(clip.video)]
@@ -190,18 +190,18 @@ def of_stills(manifest: Manifest) -> bool:
 
 
 def frames_of(manifest: Manifest, wanted: int | None) -> int | None:
-    """Choose how many frames of a clip are taken: 1 of still images, unless another number is asked for."""
+    """Return the number of frames per clip: as requested, else 1 for still images."""
     return 1 if wanted is None and of_stills(manifest) else wanted
 
 
 def array_shard(environment: Mapping[str, str]) -> tuple[int, int] | None:
-    """Return the shard (i, n) that a task of a job array is to do; None outside of a job array.
+    """Return the shard (i, n) of this task of a job array; None outside a job array.
 
     Raises
     ------
     ExtractError
-        If the array's indices are not 0 to n-1: `--array=3` is one task of an array that is run again, and
-        nothing says of how many.
+        If the array's indices are not 0 to n-1. `--array=3` reruns one task of an array, and the size of
+        that array is unknown.
     """
     names = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT")
     if not all(name in environment for name in names):

@@ -1,4 +1,4 @@
-"""The local engine: decode workers feed batches across clip borders; a thread writes what is done."""
+"""Run extraction on one machine: decode workers fill batches, this process encodes, a thread writes."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,21 +25,21 @@ def run_local(
     stopped: Callable[[], bool] = lambda: False,
     on_commit: OnCommit = lambda *_: None,
 ) -> RunReport:
-    """Extract some clips into a stage; the first decoded are the first encoded.
+    """Extract some clips into a stage; clips are encoded in the order in which they are decoded.
 
-    Memory holds at most `2 * workers + batch_size` prepared clips (of films, whose windows are decoded in one
-    pass, up to `PIECE_CLIPS` for each worker) and, in each worker, one full-size frame.
+    Memory holds at most `2 * workers + batch_size` prepared clips, and one full-size frame per worker.
+    Windows of a film are decoded in one pass: up to `PIECE_CLIPS` prepared clips per worker.
 
     Parameters
     ----------
     workers
-        Decoders, each a process; None is as many as there are cores to use.
+        Decode processes; None is one per usable core.
     batch_size
-        Clips that go through a backbone together. What a clip gets does not depend on it.
+        Clips encoded together. Features do not depend on it.
     timeout_s
-        The longest that decoding one clip may take.
+        Time limit for decoding one clip, in seconds.
     stopped
-        Asked often; once true, the clips at hand are finished and the run ends.
+        Polled often; once true, the current clips are finished and the run ends.
     on_commit
         Called with the report so far and the clips that were just written.
     """
@@ -63,7 +63,7 @@ def run_local(
 
 
 def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedClip]]:
-    """Group decoded clips so that each batch holds `size` readable ones; failed clips ride along."""
+    """Group decoded clips into batches of `size` readable clips; failed clips are added, not counted."""
     batch: list[DecodedClip] = []
     readable = 0
     for clip in clips:
@@ -79,7 +79,7 @@ def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedCl
 def _encoded(
     encoder: Encoder, batches: Iterator[list[DecodedClip]], report: RunReport
 ) -> Iterator[list[ClipResult]]:
-    """Encode batches; on a card the results come one batch later."""
+    """Encode batches; on a GPU results arrive one batch later."""
     for batch in batches:
         with _clock(report, "infer_s"):
             results = encoder.push(batch)
@@ -92,7 +92,7 @@ def _encoded(
 
 
 def _timed(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedClip]:
-    """Pass clips on, noting how long each was waited for and what it cost to decode."""
+    """Yield clips unchanged; add their waiting and decoding times to the report."""
     while True:
         with _clock(report, "waited_s"):
             clip = next(clips, None)

@@ -1,6 +1,6 @@
-"""What runs on the nodes of a Ray cluster: decoders, and encoders that hold the networks.
+"""Define the workers on the nodes of a Ray cluster: decoders, and encoders that hold the networks.
 
-A node at fault sends back a `Refusal` rather than results.
+A node at fault returns a `Refusal` in place of results.
 """
 
 import time
@@ -24,7 +24,7 @@ from obygaze_features.store.sights import LOST, absent_files, host_name
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What an encoder sends back of one batch."""
+    """Result of an encoder for one batch."""
 
     results: list[ClipResult]
     infer_s: float
@@ -36,19 +36,19 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a worker will not work. Raised, it would be a page of Ray's.
+    """Reason why a worker cannot work. A value, because Ray turns an exception into a page of traceback.
 
     Parameters
     ----------
     path
-        The video that its node does not find; None if the node would give other numbers.
+        The video that the node lacks; None if the node would compute other features.
     """
 
     reason: str
     path: Path | None = None
 
     def error(self) -> ExtractError:
-        """Say what is wrong, asking once more for a video where the run is led."""
+        """Return the error; check the main process's machine once more for the video."""
         if self.path is None:
             return ExtractError(self.reason)
         if absent_files([self.path]):
@@ -62,9 +62,9 @@ class Refusal:
 
 
 class Decoder:
-    """Decodes the clips of one file at a time, in a process below this one that can be killed.
+    """Decode the clips of one file at a time, in a child process that can be killed.
 
-    The leading process finds every video that it sends here, so a node that does not find one is at fault.
+    The main process sends only videos that it finds, so a node that lacks one is at fault.
     """
 
     def __init__(self, timeout_s: float, decoder: str, record: Mapping[str, Any]) -> None:
@@ -72,7 +72,7 @@ class Decoder:
         self.pool = DecodePool(1, timeout_s, decoder)
 
     def __call__(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        """Turn a row with tasks into rows with a decoded clip each, or the reason why there is none."""
+        """Turn a row of tasks into one row per clip, with the decoded clip or the reason for the failure."""
         tasks: list[DecodeTask] = row["tasks"]
         if self.refusal:
             return [{"clip": self.refusal}]
@@ -87,7 +87,7 @@ class Decoder:
 
 
 class Encoder:
-    """Holds the backbones, built here, and turns batches of decoded clips into features."""
+    """Build the backbones, and turn batches of decoded clips into features."""
 
     def __init__(self, job: Job, provenance: Mapping[str, Any], ledger: Any) -> None:
         self.ledger = ledger
@@ -100,7 +100,7 @@ class Encoder:
         self.refusal = _refusal(here, provenance, "provenance")
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Turn rows with decoded clips into one row with everything that became of them."""
+        """Turn rows of decoded clips into one row with all their results."""
         clips = list(batch["clip"])
         refusals = [self.refusal, *(clip for clip in clips if isinstance(clip, Refusal))]
         for refusal in refusals:

@@ -1,4 +1,4 @@
-"""Examine the file system in which a store is to be made: writing, fsync, locks, space and inodes."""
+"""Check the file system of a future store: writing, fsync, locks, space and inodes."""
 
 import contextlib
 import errno
@@ -16,7 +16,7 @@ from typing import Literal
 from obygaze_features.io import sync
 
 GB = 1e9
-LEAST_BYTES, LEAST_FILES = 1 * GB, 1_000  # below them, even a small corpus does not fit
+LEAST_BYTES, LEAST_FILES = 1 * GB, 1_000  # less is too little even for a small corpus
 FEW_BYTES, FEW_FILES = 20 * GB, 100_000
 SLOW_SYNC_S = 0.05
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
@@ -27,16 +27,16 @@ Level = Literal["ok", "note", "fault"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was examined.
+    """Result of one check.
 
     Parameters
     ----------
     about
-        What was examined: `av`, `gpu`, `locks`, ...
+        Subject of the check: `av`, `gpu`, `locks`, ...
     level
-        `fault` where an extraction would fail, `note` where it would be slower or less safe.
+        `fault` if an extraction would fail, `note` if it would be slower or less safe.
     text
-        One line: what was found, and what to do about it.
+        One line with the result and the remedy.
     """
 
     about: str
@@ -45,7 +45,7 @@ class Finding:
 
 
 def examine_place(path: Path) -> list[Finding]:
-    """Try what a stage needs of a file system: writing, fsync, renaming, locks, space and inodes."""
+    """Test what a stage needs of a file system: writing, fsync, renaming, locks, space and inodes."""
     folder = path.absolute()
     while not os.path.lexists(folder):
         folder = folder.parent
@@ -85,7 +85,7 @@ def _fsync(folder: Path) -> Finding:
 
 
 def _locks(folder: Path, kind: str, options: str) -> Finding:
-    """Take a lock twice: the second attempt has to be refused."""
+    """Take a lock twice; the second attempt must fail."""
     remedy = "write the stage to a file system that has them, or mount this one with them (Lustre: -o flock)"
     path = folder / "lock"
     path.touch()
@@ -115,7 +115,7 @@ def _flock(descriptor: int) -> None:
 
 
 def _mount(folder: Path) -> tuple[str, str]:
-    """Find the type and the options of the file system of a folder; empty where /proc does not say."""
+    """Return the type and the options of a folder's file system; empty if /proc does not list them."""
     best = ("", "", "")
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
@@ -132,7 +132,7 @@ def space(folder: Path, usage: Callable[[Path], tuple[int, int]] | None = None) 
     Parameters
     ----------
     usage
-        Gives free bytes and free inodes (-1: not counted) of a folder; None asks the file system.
+        Returns free bytes and free inodes (-1: not counted) of a folder; None queries the file system.
     """
     free, inodes = (usage or _free)(folder)
     levels: list[Level] = [

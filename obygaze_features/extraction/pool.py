@@ -1,4 +1,4 @@
-"""Decode clips in worker processes that can be killed, with back-pressure; first done, first given."""
+"""Decode clips in worker processes that can be killed, with back-pressure; yield clips as they finish."""
 
 import tempfile
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -15,23 +15,23 @@ from obygaze_features.extraction.slots import Slot, Slots, pack
 from obygaze_features.video import share_in
 from obygaze_features.workers import Event, WorkerPool
 
-ATTEMPTS = 3  # a worker may also die of its machine: only a file that kills three of them is to blame
-POLL_S = 0.2  # how soon a wish to stop is noticed while a long clip is being decoded
+ATTEMPTS = 3  # a machine may also kill a worker: a file fails after three deaths
+POLL_S = 0.2  # delay before a stop request is noticed while a long clip is decoded
 
 
 class DecodePool:
-    """Workers that decode clips in separate processes; adjacent spans of a file share a pass.
+    """Decode clips in separate processes; adjacent spans of a file share a pass.
 
-    A file that crashes the decoder three times in a row has failed, and so has one that holds it beyond the
-    time limit, which is not tried again: another clip's time is not spent on it. Neither costs anything else:
-    where several clips were decoded together, those that are left are then tried alone.
+    A file fails if it crashes the decoder three times in a row. It also fails, without a retry, if it exceeds
+    the time limit. Other clips are not affected: if several clips were decoded together, the remaining ones
+    are retried alone.
 
     Parameters
     ----------
     workers
-        How many processes; each decodes with one thread.
+        Number of processes; each decodes with one thread.
     timeout_s
-        The longest that one clip may take; clips decoded together have the sum.
+        Time limit for one clip, in seconds; clips decoded together share the sum of their limits.
     decoder
         Name of the decoder.
     """
@@ -40,7 +40,7 @@ class DecodePool:
         self.workers = workers
         self.timeout_s = timeout_s
         self.decoder = decoder
-        # What a worker learns of a large file (its packets, its digest) serves the others.
+        # Workers share what they compute for a large file: its packet index and its digest.
         self._learnt = tempfile.TemporaryDirectory(prefix="obygaze-", ignore_cleanup_errors=True)
         self._pool = WorkerPool(
             workers, partial(_decode, decoder=decoder), partial(share_in, Path(self._learnt.name))
@@ -62,17 +62,17 @@ class DecodePool:
     def decode(
         self, tasks: Sequence[DecodeTask], ahead: int, stopped: Callable[[], bool] = lambda: False
     ) -> Iterator[DecodedClip]:
-        """Decode clips, given back in the order in which they are done.
+        """Decode clips, and yield them in the order in which they finish.
 
-        The frames of a clip lie in shared memory that is used again once they are forgotten.
+        The frames of a clip are in shared memory, which is reused when no reference to them is left.
 
         Parameters
         ----------
         ahead
-            How many clips may be decoded or waiting at any moment: what bounds the memory. Every worker has a
+            Most clips that are being decoded or waiting at any time; limits the memory. Every worker gets a
             piece of the work in any case.
         stopped
-            Asked now and then; once true, nothing more is given and the workers are left to be stopped.
+            Polled regularly; once true, nothing more is yielded. The workers are stopped with the pool.
         """
         queue = iter(pieces(tasks, self.workers))
         while not stopped():
@@ -105,7 +105,7 @@ class DecodePool:
         )
 
     def _take(self, event: Event) -> list[DecodedClip]:
-        """Return the clips that are in an event; try again what a worker died of."""
+        """Return the clips of an event; retry the clips of a worker that died."""
         attempt = self._out[event.key]
         if event.kind == "item":
             number, parcel = event.value
@@ -115,7 +115,7 @@ class DecodePool:
         for number in attempt.left:
             self._slots.free(attempt.slots[number])
         left = list(attempt.left.values())
-        if not left:  # every clip was given, even if the worker died after the last
+        if not left:  # every clip was yielded, even if the worker died after the last
             return []
         if event.kind == "done":
             reason = f"the decoder '{self.decoder}' gave nothing for this clip"
@@ -135,7 +135,7 @@ class DecodePool:
 
 @dataclass(slots=True)
 class _Attempt:
-    """Clips that a worker is trying to decode, for the `number`-th time, each with its slot."""
+    """Clips in the `number`-th attempt at decoding, each with its slot."""
 
     left: dict[int, DecodeTask]
     slots: list[Slot]
@@ -145,7 +145,7 @@ class _Attempt:
 def _decode(
     work: tuple[Sequence[DecodeTask], Sequence[int]], files: Mapping[int, int], *, decoder: str
 ) -> Iterator[tuple[int, Any]]:
-    """Decode clips in a worker, each into its slot."""
+    """Decode clips in a worker, and write each into its slot."""
     tasks, slots = work
     for number, clip in decode_clips(tasks, load_decoder(decoder)):
         yield number, pack(clip, files[slots[number]])

@@ -1,4 +1,4 @@
-"""Compute priors of texts: captions and a language model -> lm.csv; resumes where it stopped."""
+"""Score texts with a causal language model and write lm.csv; resumes where it stopped."""
 
 import hashlib
 import importlib.metadata
@@ -34,11 +34,11 @@ class Texts:
     Attributes
     ----------
     where
-        Text -> what names it in a message: the file, and the id of the row that has it first.
+        Text -> its name in messages: the file, and the id of the first row with this text.
     n_rows, n_masked : int
-        Rows of the table, and those of them with a mask, which give two texts.
+        Rows of the table, and rows with a mask, which give two texts each.
     sha256
-        Of the table's file.
+        Digest of the table's file.
     """
 
     where: Mapping[str, str]
@@ -48,14 +48,14 @@ class Texts:
 
 
 def texts_to_score(path: Path) -> Texts:
-    """List the texts of a table, as `read_texts` takes it: text_id and text, or caption_id and caption.
+    """List the texts of a table in the format of `read_texts`: text_id and text, or caption_id and caption.
 
-    In the place of a [MASK] or <MASK> stand, in turn, man and woman.
+    Each [MASK] or <MASK> is replaced by man and by woman, which gives two texts.
 
     Raises
     ------
     ManifestError
-        Naming file and line: it is no such table, a text is empty, an id there twice.
+        If the file is not such a table, a text is empty or an id is repeated; names file and line.
     """
     rows = read_texts(path).rows
     where: dict[str, str] = {}
@@ -67,7 +67,7 @@ def texts_to_score(path: Path) -> Texts:
 
 
 def fillings(text: str) -> tuple[str, ...]:
-    """Return the readings of a text: itself, or man and woman in the place of its masks."""
+    """Return the variants of a text: the text itself, or its masks filled with man and with woman."""
     if not any(mask in text for mask in MASKS):
         return (text,)
     readings = []
@@ -88,26 +88,26 @@ def measure_priors(
     restart: bool = False,
     on_texts: Callable[[int], object] = lambda _: None,
 ) -> dict[str, Values]:
-    """Score every text; finished ones are kept in a journal from which a later call resumes.
+    """Score every text; finished texts are written to a journal, from which a later call resumes.
 
-    Texts of one length are scored together, `at_once` of them, always the same ones: a run that was stopped
-    and taken up gives the same numbers as one that was not.
+    Texts of equal length are scored together, up to `at_once` per batch. The batches are always the same, so
+    a resumed run gives the same numbers as an uninterrupted one.
 
     Parameters
     ----------
     restart
-        Begin anew, whatever the journal holds.
+        Start again and ignore the journal.
     on_texts
-        Called with the number of texts done since the last call.
+        Called with the number of texts finished since the last call.
 
     Returns
     -------
-    Text -> its numbers, in the order of `texts`.
+    Text -> its scores, in the order of `texts`.
 
     Raises
     ------
     ExtractError
-        A text is too long or does not fit the model, or the journal is of another run.
+        If a text is too long or unsuitable for the model, or the journal belongs to another run.
     """
     batches = _batches(model, texts, at_once)
     identity = {
@@ -152,7 +152,7 @@ def _batches(model: "LanguageModel", texts: Texts, at_once: int) -> list[Batch]:
 def _journal(
     path: Path, identity: Mapping[str, Any], *, restart: bool
 ) -> Iterator[tuple[list[list[Values]], IO[str]]]:
-    """Open the journal behind its last whole line; give the batches that it holds."""
+    """Open the journal for appending after its last complete line; return its batches."""
     path.parent.mkdir(parents=True, exist_ok=True)
     first = json.dumps(identity)
     done: list[list[Values]] = []
@@ -178,7 +178,7 @@ def _journal(
 
 
 def _batch_of(line: str, number: int) -> list[Values] | None:
-    """Read a batch from its line; None if a kill cut it short, or it is not the one expected here."""
+    """Read a batch from its line; None if the line is truncated, or is not the expected batch."""
     try:
         found, values = json.loads(line)
     except ValueError:
@@ -187,13 +187,13 @@ def _batch_of(line: str, number: int) -> list[Values] | None:
 
 
 def software() -> dict[str, str]:
-    """List the versions that decide the numbers."""
+    """List the software versions that affect the scores."""
     names = ("obygaze", "numpy", "tokenizers", "torch", "transformers")
     return {name: importlib.metadata.version(name) for name in names}
 
 
 def write_priors(out: Path, priors: Mapping[str, Values], record: Mapping[str, Any]) -> None:
-    """Write the table, text and numbers, and its record beside it as JSON."""
+    """Write the table of texts and scores, and its record as JSON beside it."""
     columns = list(next(iter(priors.values())))
     lines = [table_line(("text", *columns))]
     lines += [table_line((text, *(str(of[each]) for each in columns))) for text, of in priors.items()]
@@ -203,7 +203,7 @@ def write_priors(out: Path, priors: Mapping[str, Values], record: Mapping[str, A
 
 
 def describe(path: Path, texts: Texts, model: "LanguageModel", at_once: int) -> dict[str, Any]:
-    """Return where priors come from, enough to make them again."""
+    """Return the provenance of the scores, sufficient to reproduce them."""
     return {
         "what": SOURCE,
         "columns": {

@@ -1,4 +1,4 @@
-"""Record one run in a stage: commit clips in a thread of its own, count them, and write a report."""
+"""Record one run in a stage: commit clips in a separate thread, count them, and write a report."""
 
 import json
 import queue
@@ -16,25 +16,25 @@ OnCommit = Callable[[RunReport, list[ClipResult]], None]
 
 
 AHEAD = 2
-"""Batches that wait to be written; an engine that is faster waits for the disk."""
+"""Most batches waiting to be written; a faster engine then waits for the disk."""
 
 
 class Recording:
-    """Everything that an engine writes, through one writer of the stage; used as a context manager.
+    """Write the results of an engine through one writer of the stage; used as a context manager.
 
-    Clips are written by a thread, so that the engine goes on meanwhile; at the end all of them are written.
-    A run that ends, stopped or not, leaves `reports/NNNN.json` in the stage, NNNN being the number of its
-    journal. It is no part of what is sealed: how long it took does not change what the features are.
+    A thread writes the clips while the engine continues. All clips are written when the context ends. Every
+    run that ends, stopped or not, leaves `reports/NNNN.json` in the stage, where NNNN is the number of its
+    journal. The report is not sealed, because times do not affect the features.
 
     Parameters
     ----------
     on_commit
-        Called with the report so far and the clips that were just written, in the thread of the engine.
+        Called in the engine's thread with the report so far and the clips just written.
 
     Attributes
     ----------
     report
-        The engine adds its seconds to it.
+        Report to which the engine adds its seconds.
     """
 
     def __init__(self, stage: Stage, report: RunReport, on_commit: OnCommit) -> None:
@@ -73,12 +73,12 @@ class Recording:
         return time.perf_counter() - self._started
 
     def commit(self, results: list[ClipResult]) -> None:
-        """Queue clips to be made durable, and count those that are.
+        """Queue clips to be written durably, and count those already written.
 
         Raises
         ------
         StoreError, OSError
-            As `StageWriter.commit`, of these clips or earlier ones.
+            As in `StageWriter.commit`, for these clips or earlier ones.
         """
         self._count_written()
         self._waiting.put(results)
@@ -97,7 +97,7 @@ class Recording:
             raise self._error
 
     def _write(self) -> None:
-        """Write what is queued; after an error, take it off the queue alone, so that nobody waits."""
+        """Write queued clips; after an error, only empty the queue, so that the engine does not wait."""
         while (results := self._waiting.get()) is not None:
             if self._error is not None:
                 continue

@@ -1,4 +1,4 @@
-"""Report how the time of an extraction was spent."""
+"""Report how long the steps of an extraction took."""
 
 import resource
 import sys
@@ -6,37 +6,37 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-REPORTS = "reports"  # folder of a stage, one file a run
+REPORTS = "reports"  # folder of a stage, one file per run
 
 
 @dataclass
 class RunReport:
-    """Counts and seconds of one extraction run; the engine adds to it as it goes.
+    """Counts and seconds of one extraction run; updated by the engine during the run.
 
     Parameters
     ----------
     engine
-        Which engine ran.
+        Name of the engine.
     encoders
-        Processes that hold the backbones: with the engine `ray` one a GPU, else 1.
+        Processes that hold the backbones: with the engine `ray` one per GPU, else 1.
     waited_s, infer_s
-        Seconds that the encoders, all together, spent waiting for decoded clips and in the backbones.
+        Seconds that all encoders together waited for decoded clips, and spent in the backbones.
     write_s
-        Seconds that the writing took, in a thread of its own: others work meanwhile.
+        Seconds of writing, in a separate thread that overlaps with other work.
     decode_cpu_s
         Processor seconds of all decode workers together.
     n_decoded
-        Frames that the decoders decoded, most of them only to reach those sampled.
+        Frames decoded, including those needed only to reach the sampled frames.
     gpu_busy_s
-        Seconds in which the GPUs, all together, had work; None without one. A GPU that two processes share
-        has work for both at once.
+        Seconds for which the GPUs were busy, summed over GPUs; None without a GPU. If two processes share a
+        GPU, the seconds of both are added.
     gpus
-        Model of card -> its compute capability, memory, peak memory in use and libraries, and the clips at
-        once of each backbone at the end; empty without one, and with the engine `ray`.
+        GPU model -> compute capability, memory, peak memory in use, libraries, and the final clips at once of
+        each backbone; empty without a GPU, and with the engine `ray`.
     devices
-        How many clips were computed on which model of card, or on `cpu`.
+        GPU model, or `cpu` -> number of clips computed on it.
     remarks
-        What was noted of clips that nothing is wrong with (HDR, bars, repeated key frames), with how many.
+        Note about clips that are not at fault (HDR, bars, repeated key frames) -> number of clips.
     """
 
     engine: Literal["local", "ray"] = "local"
@@ -57,24 +57,24 @@ class RunReport:
 
     @property
     def clips(self) -> int:
-        """Clips done in this run, failed ones included."""
+        """Clips processed in this run, including failed ones."""
         return self.ok + self.partial + self.failed
 
     def shares(self) -> dict[str, float]:
-        """Split the wall time of an encoder into waiting for decoding, inferring and writing, in percent."""
+        """Split the wall time of an encoder into waiting for decoding, inference and writing, in percent."""
         total = max(self.wall_s, 1e-9)
         waited, infer = self.waited_s / self.encoders, self.infer_s / self.encoders
         parts = {"decode": waited, "infer": infer, "write": self.write_s}
         return {name: round(100 * seconds / total, 1) for name, seconds in parts.items()}
 
     def gpu_busy_percent(self) -> float | None:
-        """Return the share of the run in which the GPU had work; None without one."""
+        """Return the percentage of the run in which the GPU was busy; None without a GPU."""
         if self.gpu_busy_s is None:
             return None
         return round(100 * self.gpu_busy_s / max(self.wall_s * self.encoders, 1e-9), 1)
 
     def record(self) -> dict[str, object]:
-        """Return everything as plain values, for `--json`."""
+        """Return all fields as plain values, for `--json`."""
         return {
             **asdict(self),
             "remarks": dict(sorted(self.remarks.items())),
@@ -88,7 +88,7 @@ class RunReport:
         }
 
     def sentence(self, unit: str = "clip") -> str:
-        """Format as one line; `unit` is what a row is: a text is not decoded."""
+        """Format as one line; `unit` names a row: clip or text. Texts are not decoded."""
         speed = [f"{self.clips / max(self.wall_s, 1e-9):.1f} {unit}s/s"]
         shares = self.shares()
         if unit == "clip":
@@ -107,7 +107,7 @@ class RunReport:
 
 
 def peak_memory_mb() -> float:
-    """Peak resident memory of this process plus that of its largest finished worker, in MB."""
-    unit = 1e6 if sys.platform == "darwin" else 1e3  # kernels disagree: bytes or kilobytes
+    """Return the peak resident memory of this process plus that of its largest finished worker, in MB."""
+    unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes on macOS, kilobytes on Linux
     who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return sum(resource.getrusage(each).ru_maxrss for each in who) / unit

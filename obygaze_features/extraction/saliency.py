@@ -1,4 +1,4 @@
-"""Compute saliency maps of still images: manifest + pairs + network -> maps."""
+"""Compute saliency maps of still images from a manifest, pairs of image and text, and a network."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -27,7 +27,7 @@ from obygaze_features.video import read_frames, uniform
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An image, a text to map it for, and the group that its map is averaged in."""
+    """Image, target text, and the group in which the map is averaged."""
 
     image_id: str
     text: str
@@ -40,9 +40,9 @@ def read_pairs(path: Path, images: Manifest) -> tuple[Pair, ...]:
     Raises
     ------
     ManifestError
-        Naming the line: the manifest has no such image, the text is empty, the pair comes twice.
+        If the manifest lacks the image, the text is empty or the pair is repeated; names the line.
     ExtractError
-        There is no pair.
+        If there is no pair.
     """
     problems = Problems(path)
     pairs: dict[tuple[str, str], Pair] = {}
@@ -62,14 +62,14 @@ def read_pairs(path: Path, images: Manifest) -> tuple[Pair, ...]:
 
 
 def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
-    """Pair every image with every text of a list, as `read_texts` takes it; the text is the group as well.
+    """Pair every image with every text of a list (the format of `read_texts`); the text is also the group.
 
     Raises
     ------
     ManifestError
-        The file is no list of texts; naming the line.
+        If the file is not a list of texts; names the line.
     ExtractError
-        A text is there twice.
+        If a text is repeated.
     """
     texts = [text for _, text in read_texts(path).rows]
     for place, text in enumerate(texts):
@@ -87,23 +87,23 @@ def network_to_map(
     score: Literal["cosine", "dot"] = "cosine",
     device: str = "auto",
 ) -> tuple[MappedNetwork, Mapping[str, Target]]:
-    """Load the network that is mapped, and make a target of every text.
+    """Load the network to map, and create a target for every text.
 
     Parameters
     ----------
     network
-        `module:function` of an image network, whose texts are numbers of classes, from 0; None is a CLIP.
+        `module:function` of an image classifier, whose texts are class indices from 0; None is a CLIP.
     layer, weights
-        Of the network; the layer of a CLIP is known, and its weights are CLIP's own if None.
+        Layer and weights of the network. A CLIP needs no layer; None loads CLIP's own weights.
 
     Raises
     ------
     BackboneError
-        The network, its layer or its weights cannot be had.
+        If the network, its layer or its weights cannot be loaded.
     ExtractError
-        A text is not the number of a class.
+        If a text is not a class index.
     """
-    import_module("pytorch_grad_cam")  # before weights are read: it may be missing
+    import_module("pytorch_grad_cam")  # may be missing: check before weights are read
     from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
     from obygaze_features.backbones.gradcam_networks import (  # noqa: PLC0415 - loads torch
         classifier_to_map,
@@ -135,18 +135,18 @@ def map_pairs(
     Parameters
     ----------
     targets
-        Text -> what is mapped for it.
+        Text -> target of its map.
     about
-        What is written down about the maps.
+        Record that is stored with the maps.
     on_map
-        Called after each.
+        Called after each map.
 
     Raises
     ------
     VideoError
-        An image cannot be read whole.
+        If an image cannot be read completely.
     BackboneError
-        The network cannot be mapped; naming image and text.
+        If the network cannot be mapped; names image and text.
     """
     raw = np.zeros((len(pairs), SIDE, SIDE), np.float32)
     done = []
@@ -162,7 +162,7 @@ def map_pairs(
 
 
 def _frames(images: Manifest, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, NDArray[np.uint8]]]:
-    """Read the picture of every pair, once for pairs of one image that follow each other."""
+    """Read the image of every pair; consecutive pairs of one image share one read."""
     last, frame = "", None
     for pair in pairs:
         if frame is None or pair.image_id != last:

@@ -1,8 +1,8 @@
-"""Hand arrays from worker processes to this one in shared memory; only small messages are copied.
+"""Transfer arrays from worker processes to this process in shared memory; only small messages are copied.
 
-A slot is a file in memory without a name: nothing is left of it once the processes are gone, whatever ended
-them. A worker writes arrays into it; this process maps it and reads them where they lie. A slot is free
-again when the last array in it is forgotten.
+A slot is an unnamed file in memory, which the system removes when the processes end for any reason. A worker
+writes arrays into it; this process maps the file and reads them without a copy. A slot is free again when its
+last array is garbage-collected.
 """
 
 import errno
@@ -19,23 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 SMALL_BYTES = 1 << 16
-"""Arrays below this travel in the message, so that a few numbers that are kept do not keep a slot."""
+"""Size in bytes below which arrays are sent in the message, so that a small array does not hold a slot."""
 ALIGNMENT = 64
-"""Bytes: of a cache line, and of the widest vectors."""
+"""Alignment in bytes: a cache line, which is also the width of the widest vector registers."""
 
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """An object whose large arrays lie in a slot.
+    """Pickled object whose large arrays are in a slot.
 
     Attributes
     ----------
     pickled
-        The object, without them.
+        The object without its large arrays.
     spans
-        Offset and size of each of them in the slot, in bytes.
+        Offset and size of each large array in the slot, in bytes.
     """
 
     pickled: bytes
@@ -43,7 +43,7 @@ class Parcel:
 
 
 class Slot:
-    """A file in memory, with the part of it that this process has mapped."""
+    """File in memory, and the part of it that this process has mapped."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -58,7 +58,7 @@ class Slot:
 
 
 class Slots:
-    """All slots of a run: as many as are in use at one time, and used again and again."""
+    """Slots of a run; reused, so that there are only as many as are in use at one time."""
 
     def __init__(self) -> None:
         self._all: list[Slot] = []
@@ -68,7 +68,7 @@ class Slots:
         return len(self._all)
 
     def take(self) -> Slot:
-        """Return a free slot, the one used last, or a new one."""
+        """Return the most recently used free slot, or a new slot."""
         if self._free:
             return self._free.pop()
         slot = Slot(len(self._all))
@@ -76,11 +76,11 @@ class Slots:
         return slot
 
     def free(self, slot: Slot) -> None:
-        """Take back a slot that nobody writes to or reads from any more."""
+        """Return a slot that is no longer read or written to the free slots."""
         self._free.append(slot)
 
     def unpack(self, slot: Slot, parcel: Parcel) -> Any:
-        """Rebuild a packed object; its slot is free once its arrays are forgotten, at once if it has none."""
+        """Rebuild a packed object; its slot is freed with its last array, or at once if it has none."""
         if not parcel.spans:
             self.free(slot)
             return pickle.loads(parcel.pickled)  # noqa: S301 - from our own process
@@ -90,14 +90,14 @@ class Slots:
         return pickle.loads(parcel.pickled, buffers=buffers)  # noqa: S301 - from our own process
 
     def close(self) -> None:
-        """Forget the slots; arrays that are still in use stay as they are."""
+        """Close the slots; arrays still in use stay valid."""
         for slot in self._all:
             os.close(slot.descriptor)
         self._all, self._free = [], []
 
 
 class _Lease:
-    """What the arrays of one object stand on: the last one to be forgotten frees the slot."""
+    """Owner of the memory of one object's arrays; frees the slot when the last array is collected."""
 
     def __init__(self, slots: Slots, slot: Slot, size: int) -> None:
         self._slots, self._slot = slots, slot
@@ -109,7 +109,7 @@ class _Lease:
 
 
 def pack(thing: object, descriptor: int) -> Parcel:
-    """Pickle an object, in a worker, writing its large arrays into a slot; each of them once."""
+    """Pickle an object in a worker, and write each of its large arrays into a slot once."""
     buffers: list[pickle.PickleBuffer] = []
 
     def small(buffer: pickle.PickleBuffer) -> bool:
@@ -136,13 +136,13 @@ def _written(buffers: Sequence[pickle.PickleBuffer], descriptor: int) -> list[Sp
 
 
 def _memory() -> int:
-    """Open a new file in memory; where the system has none, a temporary file without a name."""
+    """Open a new file in memory; an unnamed temporary file if the system has no such files."""
     try:
         return _open()
     except OSError as error:
         if error.errno != errno.EMFILE:
             raise
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # films on many cores: 16 slots a worker
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # films on many cores: 16 slots per worker
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     return _open()
 

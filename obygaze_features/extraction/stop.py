@@ -7,7 +7,7 @@ from types import FrameType
 
 
 class Stop:
-    """Whether somebody asked the extraction to stop, and by which signal."""
+    """Whether the extraction was asked to stop, and by which signal."""
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
@@ -18,15 +18,15 @@ class Stop:
 
     @property
     def exit_code(self) -> int:
-        """128 plus the signal, as shells count."""
+        """Exit code by shell convention: 128 plus the signal number."""
         return 128 + self.signal if self.signal else 0
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Turn SIGINT and SIGTERM into a wish to stop; a second SIGINT acts as it did before.
+    """Turn SIGINT and SIGTERM into a stop request; a second SIGINT has its usual effect.
 
-    A second SIGTERM changes nothing: schedulers send several for one wish, to the script and to all below it.
+    A second SIGTERM is ignored: schedulers send several for one request, to the script and its children.
     """
     stop = Stop()
     before = {wanted: signal.getsignal(wanted) for wanted in (signal.SIGINT, signal.SIGTERM)}

@@ -23,17 +23,17 @@ _NO_FRAMES: dict[str, Any] = {
     "sampling": {"policy": TEXTS, "n": None},
     "decoder": {"av": "none", "ffmpeg": "none", "on_damage": "none"},
 }
-"""What the store wants to know of frames."""
+"""Sampling fields of the store for texts, which have no frames."""
 
 
 @dataclass(frozen=True)
 class TextJob:
-    """Every choice that decides which numbers end up in a store of texts.
+    """All settings that determine the features in a store of texts.
 
     Parameters
     ----------
     corpus
-        What the list of texts is called in the store.
+        Name of the list of texts in the store.
     """
 
     texts: TextList
@@ -41,11 +41,11 @@ class TextJob:
     backbones: tuple[TextBackbone, ...]
 
     def planned_clips(self) -> list[PlannedClip]:
-        """List the texts as the store's plan wants them."""
+        """List the texts in the form of the store's plan."""
         return [PlannedClip(text_id, "", text=text) for text_id, text in self.texts.rows]
 
     def groups(self) -> list[GroupSpec]:
-        """Describe one group of the store for each backbone, with its whole provenance."""
+        """Describe one group of the store per backbone, with its complete provenance."""
         return [
             GroupSpec(
                 name=backbone.name,
@@ -57,7 +57,7 @@ class TextJob:
         ]
 
     def corpus_record(self) -> dict[str, object]:
-        """Name the list of texts."""
+        """Return the name of the list of texts."""
         return {"name": self.corpus, "manifest_sha256": self.texts.digest()}
 
     def tokens(self, text_ids: Sequence[str]) -> dict[str, dict[str, Tokens]]:
@@ -69,18 +69,18 @@ class TextJob:
 
 @dataclass(frozen=True, slots=True)
 class TextEstimate:
-    """What is to be done.
+    """Remaining work of a text extraction and its expected cost.
 
     Parameters
     ----------
     texts, cut
-        Texts to do, and how many of them are longer than a backbone takes.
+        Texts to do, and how many of them exceed a backbone's maximum length.
     feature_bytes
-        Size of the vectors.
+        Size of the vectors, in bytes.
     seconds
-        Expected wall time, or None if no text was tried.
+        Expected wall time in seconds, or None if no text was tried.
     tried
-        How many texts the expectation rests on.
+        Number of trial texts.
     """
 
     texts: int
@@ -93,18 +93,18 @@ class TextEstimate:
     workers: ClassVar[int] = 1
 
     def facts(self) -> list[tuple[str, object]]:
-        """List the work to be done, as names and words; empty if none."""
+        """List the work to be done as pairs of name and value; empty if there is none."""
         if not self.texts:
             return []
         return [("texts to do", self.texts), ("to be cut", f"{self.cut} longer than a backbone takes")]
 
     def record(self) -> dict[str, object]:
-        """Return everything as plain values, for `--json`."""
+        """Return all fields as plain values, for `--json`."""
         return asdict(self)
 
 
 def estimate_texts(job: TextJob, text_ids: Sequence[str]) -> TextEstimate:
-    """Encode up to sixteen texts, short and long ones, and scale up."""
+    """Encode up to sixteen texts of different lengths, and scale up."""
     tokens = job.tokens(text_ids)
     order = by_length(text_ids, tokens)
     tried = order[:: max(len(order) // TRIALS, 1)][:TRIALS]
@@ -127,16 +127,16 @@ def run_texts(
     stopped: Callable[[], bool] = lambda: False,
     on_commit: OnCommit = lambda *_: None,
 ) -> RunReport:
-    """Extract some texts into a stage, short ones first: those of a batch have the same length, or nearly.
+    """Extract some texts into a stage, shortest first, so that texts of a batch have similar lengths.
 
     Parameters
     ----------
     batch_size
         Texts that are encoded and committed together.
     stopped
-        Asked after every batch; once true, the run ends.
+        Polled after every batch; once true, the run ends.
     on_commit
-        Called with the report so far and the texts that were just written.
+        Called with the report so far and the texts just written.
     """
     report = RunReport(engine="local")
     with Recording(stage, report, on_commit) as recording:
@@ -153,17 +153,17 @@ def run_texts(
 
 
 def by_length(text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]]) -> list[str]:
-    """Sort texts by their number of tokens; those of the same length stay in their order."""
+    """Sort texts by number of tokens; the sort is stable."""
     return sorted(text_ids, key=lambda text_id: [len(of[text_id].ids) for of in tokens.values()])
 
 
 def encode_texts(
     backbones: Sequence[TextBackbone], text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]]
 ) -> list[ClipResult]:
-    """Run every backbone over some texts, those of one length together.
+    """Run every backbone over some texts; texts of equal length are encoded together.
 
-    A text that a backbone has no tokens for, or no finite vector, has failed; one that is longer than a
-    backbone takes is partial.
+    A text fails if a backbone has no tokens for it or gives a vector with NaN or inf. A text longer than a
+    backbone's maximum is partial.
     """
     vectors = {each.name: _vectors(each, text_ids, tokens[each.name]) for each in backbones}
     return [_result(text_id, vectors, tokens) for text_id in text_ids]

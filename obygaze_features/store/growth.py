@@ -1,4 +1,4 @@
-"""Grow a sealed store: check that a stage continues it, or begin a stage that adds clips to it."""
+"""Grow a sealed store: plan a stage that adds clips, and check that a stage continues the store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from obygaze_features.store.store import Store
 
 @dataclass(frozen=True)
 class Growth:
-    """What a stage that grows a store is made for: the arguments of `Stage.open`.
+    """Arguments of `Stage.open` for a stage that grows a store.
 
     Attributes
     ----------
     clips
-        The store's clips in its order, then those that are new.
+        The store's clips in their order, then the new clips.
     groups
-        The store's backbones; what forbids no mixing in their provenance is joined.
+        The store's backbones; provenance fields that may differ are joined.
     corpus
-        The store's name of it, with the manifest's digest if the manifest has all clips.
+        The store's corpus name, with the manifest's digest if the manifest has all clips.
     """
 
     clips: tuple[PlannedClip, ...]
@@ -40,22 +40,22 @@ def plan_growth(
     groups: Sequence[GroupSpec],
     corpus: Mapping[str, object],
 ) -> Growth:
-    """Plan the next version of a store, with clips that it lacks.
+    """Plan the next version of a store, with new clips.
 
     Parameters
     ----------
     version
-        Of the store to be.
+        Version of the new store.
     clips
-        Those asked for; some may be in the store already.
+        Requested clips; some may be in the store already.
     groups
-        What extracting them would store.
+        Groups that extracting the clips would store.
 
     Raises
     ------
     StoreError
-        If the store is no folder, the version does not follow, backbones or what decides their numbers
-        differ, or a clip is not what it is in the store.
+        If the store is not a folder, the version is not higher, the backbones or settings that determine
+        their features differ, or a clip differs from the store's clip of that id.
     """
     _check_version(parent, version)
     where = parent.path
@@ -110,12 +110,12 @@ def _grown(parent: Store, spec: GroupSpec) -> GroupSpec:
 
 
 def array_specs(group: Group) -> tuple[ArraySpec, ...]:
-    """Describe the feature arrays of a group as a stage declares them."""
+    """Return the specifications of a group's feature arrays, as declared by a stage."""
     return tuple(ArraySpec(name, group.shape(name)[1:], group.dtype(name).name) for name in group.arrays)
 
 
 def joined(field: str, values: list[Any]) -> object:
-    """Give one value for a field that may differ: texts are joined, what has no sum becomes unknown."""
+    """Return one value for a field that may differ: texts are joined, other values become unknown."""
     if not any(differences(values[0], value) for value in values):
         return values[0]
     texts = sorted({value for value in values if isinstance(value, str) and value})
@@ -124,13 +124,13 @@ def joined(field: str, values: list[Any]) -> object:
 
 
 def check_growth(parent: Store, stage: Stage, version: str) -> str:
-    """Check that sealing a stage as this version continues a store; return the store's fingerprint.
+    """Check that a stage sealed as this version continues a store; return the store's fingerprint.
 
     Raises
     ------
     StoreError
-        If the version is not higher than the parent's, a clip of the parent is gone, or a row of it would
-        change although the major version does not.
+        If the version is not higher than the parent's, a clip of the parent is missing, or one of its rows
+        would change without a new major version.
     """
     numbers, before = _check_version(parent, version)
     if gone := [clip.clip_id for clip in parent.clips if clip.clip_id not in stage.rows]:

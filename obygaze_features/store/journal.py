@@ -1,7 +1,7 @@
-"""Read the journals of a stage: finished clips, where their rows are, and the digests of their bytes.
+"""Read the journals of a stage: finished clips, the places of their rows, and the digests of their bytes.
 
-A clip is done if a valid line says so, and by nothing else: the line is written after the bytes are on the
-disk. Every writer has its own file. No order between files is assumed and no clock is read: `attempt` counts.
+A clip is done only if a valid journal line records it. The line is written after the bytes are on the disk.
+Every writer has its own file. Order comes from `attempt`, not from the order of files or from clocks.
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ from obygaze_features.io import checked_entry
 from obygaze_features.store.format import DONE
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What damaged or hostile JSON raises."""
+"""Exceptions raised by damaged or malicious JSON."""
 
 SHA256_HEX, CRC32C_HEX = 64, 8
 
@@ -38,21 +38,22 @@ _DECODER = msgspec.json.Decoder(_Line)
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One line of a journal.
+    """Line of a journal.
 
     Attributes
     ----------
     status
         ok, partial or failed; `missing` annuls every line of this clip with the same or a lower attempt.
     attempt
-        1 for the first try at this clip; 0 if its rows are those of the store that the stage grows.
+        1 for the first try at this clip; 0 if its rows are in the parent store.
     writer, slot
-        Whose files hold the clip's rows, and the position in each of them; -1 of a clip without features.
+        Writer whose files hold the clip's rows, and the position in these files; -1 for a clip without
+        features.
     names
-        The stage's arrays, `group/array`, in the order of the next two.
+        The stage's arrays, `group/array`, in the order of `sha256` and `crc32c`.
     sha256, crc32c
-        SHA-256 (64 hexadecimal digits each) and CRC-32C (8 each) of the bytes of this clip's rows
-        (little-endian, C order), one after the other; empty without features.
+        Concatenated SHA-256 (64 hexadecimal digits each) and CRC-32C (8 each) of the bytes of this clip's
+        rows (little-endian, C order); empty without features.
     """
 
     row: int
@@ -75,15 +76,15 @@ class JournalEntry:
         return {name: self.sha256_of(position) for position, name in enumerate(self.names)}
 
     def sha256_of(self, position: int) -> str:
-        """Return the digest of the row of the array at this position of `names`."""
+        """Return the digest of the row of array `names[position]`."""
         return self.sha256[SHA256_HEX * position : SHA256_HEX * (position + 1)]
 
     def crc32c_of(self, position: int) -> int:
-        """Return the checksum of the row of the array at this position of `names`."""
+        """Return the checksum of the row of array `names[position]`."""
         return int(self.crc32c[CRC32C_HEX * position : CRC32C_HEX * (position + 1)], 16)
 
     def record(self) -> dict[str, object]:
-        """Return the entry as the journal writes it."""
+        """Return the entry in the form written to the journal."""
         return {
             "row": self.row,
             "id": self.clip_id,
@@ -121,23 +122,23 @@ def _is_hex(digits: str) -> bool:
 
 @dataclass(slots=True)
 class _Read:
-    """What was read of one journal."""
+    """State of reading one journal."""
 
-    end: int = 0  # of the last whole line
+    end: int = 0  # end of the last complete line
     lines: int = 0
     seen: tuple[int, int] = (-1, -1)  # size and time of modification
     entries: list[JournalEntry] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
-    torn: JournalEntry | None = None  # a last line that only lacks its line break
+    torn: JournalEntry | None = None  # last line, complete except for its line break
 
 
 class Journals:
-    """All journals of a stage; each byte is read once, however often they are asked.
+    """Read all journals of a stage; each byte is read once, however often `refresh` is called.
 
     Parameters
     ----------
     folder
-        Where they are.
+        Folder of the journals.
     names
         The stage's arrays, in the order of a line's digests.
     """
@@ -146,17 +147,17 @@ class Journals:
         self._folder, self._names = folder, names
         self._read: dict[str, _Read] = {}
         self.version = 0
-        """Rises whenever something new was read."""
+        """Increases whenever new lines were read."""
 
     def refresh(self) -> None:
-        """Read what is new."""
+        """Read new lines."""
         for path in sorted(self._folder.glob("*.jsonl")):
             stat = path.stat()
             read = self._read.setdefault(path.name, _Read())
             seen = (stat.st_size, stat.st_mtime_ns)
             if seen == read.seen:
                 continue
-            if stat.st_size <= read.seen[0]:  # no longer what was read: only somebody's hand does that
+            if stat.st_size <= read.seen[0]:  # shorter or rewritten: the file was edited by hand
                 read = self._read[path.name] = _Read()
             self._follow(path, read)
             read.seen = seen
@@ -179,7 +180,7 @@ class Journals:
         read.torn = read_entry(last, self._names, path.stem)
 
     def entries(self) -> Iterator[JournalEntry]:
-        """Yield the entries read so far, journal by journal; a torn last line was never written."""
+        """Yield the entries read so far, journal by journal; the last line may lack its line break."""
         for _, read in sorted(self._read.items()):
             yield from read.entries
             if read.torn is not None:
@@ -191,9 +192,9 @@ class Journals:
 
 
 def settle(entries: Iterable[JournalEntry]) -> dict[int, list[JournalEntry]]:
-    """Sort out which lines count for every row, the best first: ok, partial, failed; late before early.
+    """Return the valid lines of every row, best first: ok, partial, failed; later attempts before earlier.
 
-    More than one line that says done means two writers on one shard: the bytes decide at sealing.
+    Several done lines of one row mean that two writers did the same shard. Sealing checks the bytes of each.
     """
     by_row: defaultdict[int, list[JournalEntry]] = defaultdict(list)
     for entry in entries:
@@ -212,5 +213,5 @@ def settle(entries: Iterable[JournalEntry]) -> dict[int, list[JournalEntry]]:
 
 
 def is_done(entry: JournalEntry) -> bool:
-    """Return whether an entry's row holds features."""
+    """Return whether an entry's row has features."""
     return entry.status in DONE

@@ -1,8 +1,8 @@
-"""Write the chunks and shards of a sealed store from the rows of a stage, each part alone and whole.
+"""Write the chunks and shards of a sealed store from the rows of a stage, one complete part at a time.
 
-A part is one file of the store. It is written under another name, forced to the disk and renamed; then a
-line of `parts.jsonl` says that it is there, with its digest and those of its rows. So sealing resumes part by
-part, and a part whose rows did not change is never written again.
+A part is one file of the store. It is written under another name, fsynced and renamed. Then a line with its
+digest and those of its rows is added to `parts.jsonl`. Sealing therefore resumes part by part, and a part
+whose rows did not change is not written again.
 """
 
 import hashlib
@@ -33,32 +33,32 @@ from obygaze_features.store.rows import read_at, rows_path
 from obygaze_features.store.store_files import FolderFiles, listed
 
 BATCH = 1 << 22
-"""Bytes of rows that are read and checked together, but at least one row."""
+"""Bytes of rows that are read and checked together; at least one row."""
 PIECE = 1 << 20
-"""Bytes that are written at a time [4.8 MB of tokens: 1.6 ms, 3.2 at once]."""
+"""Bytes per write [4.8 MB of tokens: 1.6 ms; 3.2 ms in a single write]."""
 NO_ROW = "-" * SHA256_HEX
 SHORT = 8
 HELD = 20
-"""A twentieth of a store may be written twice at a time while its stage is consumed."""
+"""While a stage is consumed, at most 1/20 of the store exists twice on the disk at a time."""
 CRC_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """How an array's rows lie in the files of a sealed store.
+    """Layout of an array's rows in the files of a sealed store.
 
     Attributes
     ----------
     name
         `group/array`.
     position
-        Of the array in the digests of a journal line.
+        Position of the array in the digests of a journal line.
     row_bytes
-        Size of a clip's row.
+        Size of a clip's row, in bytes.
     fill
-        What a row without features holds.
+        Fill value of rows without features.
     n_clips
-        Rows of the whole array.
+        Number of rows of the array.
     """
 
     name: str
@@ -74,7 +74,7 @@ class StoredArray:
 
     @property
     def sharded(self) -> bool:
-        """Whether every row has a checksum of its own."""
+        """Whether the array is sharded, with one checksum per row."""
         return ARRAYS[self.array].sharded
 
     @property
@@ -88,11 +88,11 @@ class StoredArray:
         return "/".join([FEATURES, self.name, "c", str(number), *zeros])
 
     def offset(self, index: int) -> int:
-        """Return where a row begins in its part."""
+        """Return the offset of a row in its part, in bytes."""
         return index * (self.row_bytes + CRC_BYTES * self.sharded)
 
     def size(self, n_rows: int) -> int:
-        """Return the size of a part with so many rows."""
+        """Return the size in bytes of a part with `n_rows` rows."""
         if self.sharded:
             return self.offset(n_rows) + 16 * self.block + CRC_BYTES
         return self.row_bytes * self.block + CRC_BYTES
@@ -105,7 +105,7 @@ class StoredArray:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One file of a sealed store: some rows of an array, by their positions in the store."""
+    """File of a sealed store with some rows of an array, given by their positions in the store."""
 
     array: StoredArray
     number: int
@@ -113,17 +113,17 @@ class Part:
 
     @property
     def file(self) -> str:
-        """Its relative path."""
+        """Relative path of the part."""
         return self.array.file(self.number)
 
     @property
     def size(self) -> int:
-        """Its size in bytes."""
+        """Size of the part in bytes."""
         return self.array.size(len(self.rows))
 
 
 def stored_arrays(groups: Sequence[GroupSpec], names: Sequence[str], n_clips: int) -> list[StoredArray]:
-    """List the arrays of a store that have parts, the smallest rows first."""
+    """List the arrays of a store that have parts, sorted by row size, smallest first."""
     kinds = {group.name: group.clip_arrays() for group in groups}
     found = []
     for position, name in enumerate(names):
@@ -135,14 +135,14 @@ def stored_arrays(groups: Sequence[GroupSpec], names: Sequence[str], n_clips: in
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """A line of `parts.jsonl`: a part that is on the disk.
+    """Line of `parts.jsonl`: a part that is on the disk.
 
     Attributes
     ----------
     sha256
-        Of the file.
+        SHA-256 of the file.
     rows
-        The SHA-256 of the digests of its rows, then the first 8 digits of each; dashes without features.
+        SHA-256 of the digests of its rows, then the first 8 digits of each; dashes mean no features.
     """
 
     file: str
@@ -152,7 +152,7 @@ class Sealed(msgspec.Struct, frozen=True):
 
 
 class PartsFile:
-    """The list of parts that are sealed already, appended to as they are."""
+    """List of the sealed parts on the disk; a line is appended for each new part."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, Lock()
@@ -165,14 +165,14 @@ class PartsFile:
                     if (text := checked_entry(line)) is not None:
                         part = decoder.decode(text)
                         self.known[part.file] = part
-            if data and not data.endswith(b"\n"):  # a torn line: nothing may be appended to it
+            if data and not data.endswith(b"\n"):  # an incomplete line: nothing may be appended to it
                 with path.open("ab") as file:
                     file.write(b"\n")
         with naming(path):
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def add(self, part: Sealed) -> None:
-        """Say durably that a part is on the disk."""
+        """Record durably that a part is on the disk."""
         with self._lock, naming(self._path):
             write_all(self._descriptor, encode_line(msgspec.to_builtins(part)))
             self.known[part.file] = part
@@ -185,19 +185,19 @@ class PartsFile:
 
 
 class Inheritance:
-    """The parts of the store that a stage grows: where its rows are, and which parts can be linked."""
+    """Find rows in the parent store of a stage, and the parts that can be linked."""
 
     def __init__(self, folder: Path, clips: Sequence[StoredClip]) -> None:
         self._folder, self._clips = folder, clips
         self._digests = listed(FolderFiles(folder))
 
     def place(self, array: StoredArray, row: int) -> tuple[Path, int]:
-        """Return the file and the offset of one of its rows."""
+        """Return the file and the offset of one of the parent's rows."""
         theirs = self._theirs(array)
         return self._folder / theirs.file(row // theirs.block), theirs.offset(row % theirs.block)
 
     def equal_part(self, part: Part, rows: str) -> tuple[Path, Sealed] | None:
-        """Return the parent's file if it is this part to the byte; None if its rows differ."""
+        """Return the parent's file if it is identical to this part; None if its rows differ."""
         theirs = self._theirs(part.array)
         clips = self._clips[part.rows.start : part.rows.start + theirs.block]
         if theirs.block != part.array.block or len(clips) != len(part.rows):
@@ -215,7 +215,7 @@ class Inheritance:
 
 
 class PartWriter:
-    """Writes parts into the folder of a store that is being built; may be used by several threads.
+    """Write parts into the folder of a store that is being built; thread-safe.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class PartWriter:
     stage
         The staging folder.
     done
-        The parts that are there.
+        The parts already on the disk.
     """
 
     def __init__(self, root: Path, stage: Path, done: PartsFile, inheritance: Inheritance | None) -> None:
@@ -232,14 +232,14 @@ class PartWriter:
         self._room = local()
 
     def write(self, part: Part, lines: Sequence[JournalEntry | None]) -> list[int]:
-        """Write a part and say so; return the indices of rows whose bytes are not what their line says.
+        """Write a part and record it; return the indices of rows whose bytes differ from their journal line.
 
-        Nothing is written if there is one.
+        If there is such a row, nothing is written.
 
         Parameters
         ----------
         lines
-            Of every row of the part; None of one without features.
+            Journal line of every row of the part; None for a row without features.
         """
         rows = part_rows(part, lines)
         before = self._done.known.get(part.file)
@@ -257,14 +257,14 @@ class PartWriter:
         return bad
 
     def _pour_into(self, part: Part, lines: Sequence[JournalEntry | None]) -> tuple[str, list[int]]:
-        """Write a part durably, whole or not at all; return its digest, or the rows that are bad."""
+        """Write a part durably and atomically; return its digest, or the indices of bad rows."""
         target = self._root / part.file
         partial = target.with_name(target.name + PARTIAL_SUFFIX)
         try:
             with naming(target):
                 descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
                 try:
-                    with suppress(OSError, AttributeError):  # the file system may have no such call
+                    with suppress(OSError, AttributeError):  # the file system may not support this call
                         os.posix_fallocate(descriptor, 0, part.size)
                     digest, bad = self._pour(descriptor, part, lines)
                     if bad:
@@ -281,7 +281,7 @@ class PartWriter:
     def _pour(
         self, descriptor: int, part: Part, lines: Sequence[JournalEntry | None]
     ) -> tuple[str, list[int]]:
-        """Copy checked rows of a part into an open file; return its digest, and the rows that are bad."""
+        """Copy checked rows of a part into an open file; return its digest and the indices of bad rows."""
         array = part.array
         found, checksum, bad = hashlib.sha256(), 0, []
         stride = array.offset(1)
@@ -289,7 +289,7 @@ class PartWriter:
         room = self._buffer(min(step, len(lines)) * stride)
 
         def put(data: bytes | memoryview) -> None:
-            for start in range(0, len(data), PIECE):  # digested and written while the cache holds it
+            for start in range(0, len(data), PIECE):  # hash and write while the bytes are in the cache
                 piece = data[start : start + PIECE]
                 found.update(piece)
                 write_all(descriptor, piece)
@@ -299,7 +299,7 @@ class PartWriter:
             filled = room[: len(some) * stride]
             bad += self._fill(filled, part, first, some)
             if bad:
-                continue  # the others are still checked
+                continue  # continue, to check the remaining rows
             if not array.sharded:
                 checksum = crc32c(filled, checksum)
             put(filled)
@@ -319,7 +319,7 @@ class PartWriter:
         first: int,
         lines: Sequence[JournalEntry | None],
     ) -> list[int]:
-        """Read rows into place, with their checksums in a shard; return the indices of those that are bad."""
+        """Read rows into a buffer, in a shard with their checksums; return the indices of bad rows."""
         array, stride = part.array, part.array.offset(1)
         wanted: dict[Path, list[tuple[int, int, bool, memoryview]]] = {}
         for index, line in enumerate(lines, start=first):
@@ -343,7 +343,7 @@ class PartWriter:
                 ):
                     bad.append(index)
                 elif not staged and sha256_of(row) != line.sha256_of(array.position):
-                    bad.append(index)  # of rows that are sealed only the digest is known
+                    bad.append(index)  # for rows in the parent store only the digest is known
         if array.sharded:
             for index in range(first, first + len(lines)):
                 end = (index - first) * stride + array.row_bytes
@@ -352,7 +352,7 @@ class PartWriter:
         return sorted(bad)
 
     def _place(self, part: Part, index: int, line: JournalEntry) -> tuple[Path, int, bool]:
-        """Return the file and the offset of a row, and whether they are the stage's."""
+        """Return the file and the offset of a row, and whether the file belongs to the stage."""
         array, before = part.array, self._done.known.get(part.file)
         if before is not None and _may_be(before.rows, index, line.sha256_of(array.position)):
             return self._root / part.file, array.offset(index), False
@@ -361,7 +361,7 @@ class PartWriter:
         return *self._inheritance.place(array, line.slot), False
 
     def _buffer(self, size: int) -> memoryview:
-        """Return room that a thread uses again and again: fresh memory costs more than what is done in it."""
+        """Return this thread's reusable buffer: allocating new memory costs more than the work on it."""
         room: memoryview = getattr(self._room, "view", memoryview(b""))
         if len(room) < size:
             room = self._room.view = np.empty(size, np.uint8).data
@@ -369,7 +369,7 @@ class PartWriter:
 
 
 def part_rows(part: Part, lines: Sequence[JournalEntry | None]) -> str:
-    """Return what decides the bytes of a part: the digests of its rows, in short."""
+    """Return what determines the bytes of a part: the shortened digests of its rows."""
     position = part.array.position
     return _in_short([NO_ROW if line is None else line.sha256_of(position) for line in lines])
 
@@ -380,20 +380,20 @@ def _in_short(digests: Sequence[str]) -> str:
 
 
 def _may_be(rows: str, index: int, digest: str) -> bool:
-    """Return whether a row of a part may be the one with a digest; its bytes then tell."""
+    """Return whether a row of a part may have this digest; only its bytes give certainty."""
     start = SHA256_HEX + SHORT * index
     return rows[start : start + SHORT] == digest[:SHORT]
 
 
 def workers_at_once(parts: Sequence[Part], workers: int) -> int:
-    """Return how many parts may be written at a time where the disk has room for one copy of the rows."""
+    """Return how many parts may be written at a time if the disk has room for only one copy of the rows."""
     total = sum(part.size for part in parts)
     largest = max((part.size for part in parts), default=1)
     return max(1, min(workers, total // (HELD * largest)))
 
 
 def _shard_index(array: StoredArray, n_rows: int) -> bytes:
-    """Write the index of a shard: offset and size of every row, all bits set where there is none."""
+    """Return the index of a shard: offset and size of every row, all bits set in entries without a row."""
     index = np.full((array.block, 2), 2**64 - 1, "<u8")
     index[:n_rows, 0] = [array.offset(row) for row in range(n_rows)]
     index[:n_rows, 1] = array.row_bytes + CRC_BYTES
@@ -402,7 +402,7 @@ def _shard_index(array: StoredArray, n_rows: int) -> bytes:
 
 
 def _link(source: Path, target: Path) -> bool:
-    """Link a file durably; return whether the file systems could."""
+    """Link a file durably; return whether the file systems support it."""
     target.unlink(missing_ok=True)
     try:
         os.link(source, target)

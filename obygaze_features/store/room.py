@@ -1,4 +1,4 @@
-"""How much room a stage and its sealed store take on a disk, in bytes and files, before either is made."""
+"""Compute the disk space and the number of files of a stage and its sealed store before they are created."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -13,24 +13,24 @@ from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, c
 from obygaze_features.store.stage_files import array_names
 
 PAGE = 4096
-"""Bytes in which file systems give room."""
+"""Block size in bytes in which file systems allocate space."""
 _METADATA = 1400
-"""Bytes of an array's metadata, which stand in a store three times: alone, with its group's, with all."""
+"""Bytes of an array's metadata. A store has three copies: in the array, in its group and in the root."""
 _CARD = 12_000
 
 
 @dataclass(frozen=True)
 class Room:
-    """Room on a disk.
+    """Disk space of a stage and its store.
 
     Attributes
     ----------
     stage_bytes, store_bytes
-        Of the stage when every clip is done, and of the sealed store.
+        Size of the stage when every clip is done, and of the sealed store.
     peak_bytes
-        The most that both take at a time, while sealing.
+        Largest total size of both at any time while sealing.
     stage_files, store_files
-        How many files each has.
+        Number of files of each.
     """
 
     stage_bytes: int
@@ -43,14 +43,14 @@ class Room:
 def room_of(
     clips: Sequence[PlannedClip], groups: Sequence[GroupSpec], *, n_writers: int = 1, consume: bool = False
 ) -> Room:
-    """Compute the room of a stage with these clips, all of them ok, and of the store that it is sealed as.
+    """Compute the disk space of a stage in which all these clips are ok, and of its sealed store.
 
     Parameters
     ----------
     n_writers
-        Processes, or runs of one, that write the stage.
+        Number of writers of the stage: processes, or successive runs of one process.
     consume
-        Whether sealing frees the stage as it goes.
+        Whether sealing frees the stage progressively.
     """
     groups = sorted(groups, key=lambda group: group.name)
     names = array_names(tuple(groups))
@@ -102,14 +102,14 @@ def _table_bytes(clips: Sequence[PlannedClip], names: Sequence[str]) -> float:
 
 @dataclass(frozen=True)
 class Free:
-    """What a disk has left: bytes, and files (None where the file system does not count them)."""
+    """Free bytes and files of a disk (files: None if the file system does not count them)."""
 
     bytes: int
     files: int | None
 
 
 def free_at(place: Path) -> Free:
-    """Return what is left on the disk that a file or folder is on, or will be on."""
+    """Return the free space of the disk of an existing or future file or folder."""
     nearest = place.absolute()
     while not os.path.lexists(nearest):
         nearest = nearest.parent

@@ -1,7 +1,7 @@
-"""Rows of a stage: one file a writer and array, to which rows of one size are appended.
+"""Append and read the rows of a stage: one file per writer and array, with rows of equal size.
 
-The file is `rows/<writer>/<group>.<array>`; the row in slot k begins at k times the row's size. Only the
-journal says which slots count: what a killed writer left behind its last line is never looked at.
+The file is `rows/<writer>/<group>.<array>`; the row in slot k begins at k times the row's size. The journal
+lists the valid slots. Bytes that a killed writer left after its last journal line are never read.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ from obygaze_features.store.format import ROWS
 from obygaze_features.store.journal import JournalEntry
 
 JOINED = 1 << 16
-"""Rows of fewer bytes are joined before they are written."""
+"""Rows smaller than this many bytes are joined before they are written."""
 
 Row = bytes | memoryview
 
@@ -31,12 +31,12 @@ def rows_path(stage: Path, writer: str, name: str) -> Path:
 
 
 class RowFiles:
-    """The files to which one writer appends its rows; they are made with the first row.
+    """Files to which one writer appends its rows; created with the first row.
 
     Parameters
     ----------
     folder
-        The writer's folder, which no other writer has.
+        The writer's folder, not shared with any other writer.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -45,7 +45,7 @@ class RowFiles:
         self._files: dict[str, int] = {}
 
     def append(self, rows: Mapping[str, Sequence[Row]]) -> None:
-        """Append rows of some clips to every array's file, `group/array` -> rows; force them to the disk."""
+        """Append rows of some clips (`group/array` -> rows) to the arrays' files, and fsync these."""
         if not self._files:
             self._create(rows)
         for name, some in rows.items():
@@ -55,7 +55,7 @@ class RowFiles:
                 else:
                     for row in some:
                         write_all(self._files[name], row)
-        with ThreadPoolExecutor(len(self._files)) as threads:  # file systems combine what is forced together
+        with ThreadPoolExecutor(len(self._files)) as threads:  # file systems combine concurrent fsyncs
             for _ in threads.map(self._force, self._files.items()):
                 pass
         self.n_rows += len(next(iter(rows.values())))
@@ -86,7 +86,7 @@ class RowFiles:
 
 
 def read_at(path: Path, places: Sequence[tuple[int, memoryview]]) -> list[bool]:
-    """Fill buffers with the bytes from some offsets of a file; return which of them were all there."""
+    """Fill buffers with bytes from offsets of a file; return which buffers were filled completely."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -109,9 +109,9 @@ def _fill(descriptor: int, offset: int, buffer: memoryview) -> bool:
 
 
 class Consumption:
-    """Frees the rows of a stage that are sealed, file by file.
+    """Free the sealed rows of a stage, file by file.
 
-    Where the file system cannot free part of a file, a file is freed once all of its rows are sealed.
+    If the file system cannot free part of a file, the file is freed when all of its rows are sealed.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class Consumption:
     row_bytes
         `group/array` -> size of a row.
     lines
-        The lines whose rows will be sealed.
+        Journal lines whose rows will be sealed.
     """
 
     def __init__(self, stage: Path, row_bytes: Mapping[str, int], lines: Iterable[JournalEntry]) -> None:
@@ -130,7 +130,7 @@ class Consumption:
         for line in lines:
             if line.slot >= 0 and line.writer:
                 slots[line.writer].append(line.slot)
-        # One byte a slot: 1 while its row is still needed. Slots of no line are free at once.
+        # One byte per slot: 1 while its row is still needed. Slots without a line are free at once.
         self._needed = {
             (writer, name): bytearray(max(some) + 1) for writer, some in slots.items() for name in row_bytes
         }
@@ -139,7 +139,7 @@ class Consumption:
                 needed[slot] = 1
 
     def free(self, name: str, lines: Iterable[JournalEntry]) -> None:
-        """Free the rows of an array that some lines tell of."""
+        """Free the rows of an array that belong to some journal lines."""
         size = self._row_bytes[name]
         freed: defaultdict[str, list[int]] = defaultdict(list)
         for line in lines:
@@ -159,7 +159,7 @@ class Consumption:
 
 
 def _runs(needed: bytearray, slots: Sequence[int]) -> list[tuple[int, int]]:
-    """Find the maximal runs of free slots around some: a file's page is freed only as a whole."""
+    """Return the maximal runs of free slots around given slots: a page of a file is only freed as a whole."""
     runs: list[tuple[int, int]] = []
     for slot in sorted(slots):
         if runs and slot < runs[-1][1]:
@@ -183,7 +183,7 @@ def _fallocate() -> "ctypes._NamedFuncPointer | None":
 
 
 def punch(path: Path, offset: int, size: int) -> bool:
-    """Free a part of a file, whose bytes then read as zeros; return whether the file system could."""
+    """Free a part of a file, whose bytes then read as zeros; return whether the file system supports it."""
     fallocate = _fallocate()
     if fallocate is None:
         return False

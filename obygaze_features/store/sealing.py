@@ -59,12 +59,12 @@ from obygaze_features.store.store_files import write_bag
 Progress = Callable[[int, int], None]
 VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 STORE = "store"
-"""In `NAME.building`: the store that is being built."""
+"""Folder in `NAME.building` with the store that is being built."""
 
 
 @dataclass
 class _SettledRows:
-    """The journal lines of every row that may be sealed, the best first; those whose bytes are gone leave."""
+    """Journal lines of every row to seal, best first; lines with missing or wrong bytes are dropped."""
 
     stage: Stage
     order: list[int]
@@ -81,7 +81,7 @@ class _SettledRows:
         return [self.line(position) for position in part.rows]
 
     def drop(self, position: int, name: str) -> None:
-        """Leave out the best line of a row, whose bytes are not what it says."""
+        """Drop the best line of a row, because its bytes differ from the line's digests."""
         row = self.order[position]
         gone, *others = self.lines[row]
         if not gone.writer:
@@ -121,9 +121,9 @@ def seal(
 ) -> Path:
     """Seal a stage into the folder `DESTINATION-VERSION` and return its path; the stage stays.
 
-    Rows are sorted by clip id. Every row's bytes are checked against the journal on the way. The store is
-    built in `DESTINATION.building`, flushed to disk and renamed, so a partial one is never visible. A sealing
-    that was killed, or stopped by an error, goes on where it was when it is started again.
+    Rows are sorted by clip id. The bytes of every row are checked against the journal. The store is built in
+    `DESTINATION.building`, flushed to disk and renamed, so an incomplete store is never visible. Sealing can
+    be killed at any time, or fail, and resumes where it stopped.
 
     Parameters
     ----------
@@ -134,24 +134,24 @@ def seal(
     allow_missing
         Seal although clips are still to do; their rows get the status missing.
     max_failed
-        The most clips that may have failed; None is any number.
+        Most failed clips allowed; None is any number.
     parent
-        Fingerprint of the store that this one grew from; None is that which the stage grows, if any.
+        Fingerprint of the store that this one grew from; None is the stage's parent, if any.
     merged_with
         Fingerprints of the stores whose clips were added to the parent's.
     consume
-        Free the rows of the stage as they are sealed, and remove it at the end: at no time do both take room.
+        Free the rows of the stage as they are sealed, then remove it: needs disk space for about one copy.
     workers
-        Parts that are written at a time; None is one a usable core. No byte depends on it.
+        Parts written at a time; None is one per usable core. The bytes do not depend on it.
     progress
-        Called with (rows written, rows in all).
+        Called with (rows written, rows in total).
 
     Raises
     ------
     StoreError
-        If clips are missing, too many have failed, a machine finds videos for want of which clips failed, the
-        destination exists, the disk is too small, or bytes differ from what the journal says; these clips
-        are then marked missing, so that extracting again mends them.
+        If clips are missing, too many have failed, clips failed for absent videos that some machine finds,
+        the destination exists, or the disk is too small. Also if bytes differ from their journal digests;
+        these clips are then marked missing, so that another extraction repairs them.
     """
     destination = Path(destination)
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
@@ -197,7 +197,7 @@ def seal(
 
 
 def _finish(building: Path, final: Path) -> bool:
-    """Clear away what a killed sealing left after its end; return whether it was one that consumes."""
+    """Remove the remains of a sealing killed after the rename; return whether it consumed the stage."""
     if not final.exists() or not building.is_dir() or (building / STORE).exists():
         return False
     stage = final.with_name(building.name.removesuffix(BUILDING_SUFFIX) + STAGING_SUFFIX)
@@ -209,7 +209,7 @@ def _finish(building: Path, final: Path) -> bool:
 
 
 def _refuse_other_place(stage: Stage, building: Path) -> None:
-    """Refuse to seal a stage whose rows are partly in another folder already."""
+    """Refuse to seal a stage if some of its rows were already moved to another folder."""
     with suppress(FileNotFoundError):
         place = (stage.path / CONSUMED).read_text(encoding="utf-8").strip()
         if place != str(building.resolve()):
@@ -226,9 +226,9 @@ def final_path(destination: Path, version: str) -> Path:
 
 
 def work_path(destination: Path, version: str, suffix: str) -> Path:
-    """Return where a store is worked on before it is sealed; refuse as `final_path` does.
+    """Return the working folder of a store before it is sealed; refuse as `final_path` does.
 
-    Removes the remains of work that was killed after its end.
+    Removes the remains of work that was killed after the rename.
     """
     work = destination.with_name(f"{destination.name}-{version}{suffix}")
     try:
@@ -284,7 +284,7 @@ def _settled_rows(stage: Stage, *, allow_missing: bool, max_failed: int | None) 
 
 
 def _devices(settled: _SettledRows) -> dict[str, int]:
-    """Count the clips that each model of card computed; a CPU's are not counted."""
+    """Count the clips computed on each GPU model; clips computed on a CPU are not counted."""
     named = [line.source.get("device") for line, *_ in settled.lines.values() if is_done(line)]
     return dict(sorted(Counter(str(name) for name in named if name is not None).items()))
 
@@ -298,14 +298,14 @@ def _seal_parts(
     *,
     consume: bool,
 ) -> None:
-    """Write every chunk and shard that is not there yet, several at a time."""
+    """Write every chunk and shard not yet written, several at a time."""
     stage = settled.stage
     arrays = stored_arrays(stage.groups, stage.names, len(settled.order))
     parts = [part for array in arrays for part in array.parts()]
     _sweep(root, {part.file for part in parts}, done)
     for part in parts:
         (root / part.file).parent.mkdir(parents=True, exist_ok=True)
-    sync_tree(root)  # so that a part is durable with its own folder
+    sync_tree(root)  # a part is then durable once its own folder is synced
     inheritance = None
     if stage.grows is not None:
         inheritance = Inheritance(Path(stage.grows.path), parent_clips(stage.grows))
@@ -330,7 +330,7 @@ def _seal_parts(
             progress(min(counted, total), total)
         return part, bad
 
-    while True:  # again only for clips of which a second writer has other bytes
+    while True:  # repeats only if bad rows have another line, of a second writer
         found = _side_by_side(work, parts, workers)
         bad = {part.rows[index]: part.array.name for part, some in found for index in some}
         for position, name in sorted(bad.items()):
@@ -342,7 +342,7 @@ def _seal_parts(
 
 
 def _consumption(settled: _SettledRows, arrays: Sequence[StoredArray], building: Path) -> Consumption:
-    """Mark a stage as one whose rows are being freed, durably, before any is."""
+    """Durably mark a stage as being consumed, before any row is freed."""
     stage = settled.stage.path
     if not (stage / CONSUMED).exists():
         write_whole(stage / CONSUMED, f"{building.resolve()}\n")
@@ -353,7 +353,7 @@ def _consumption(settled: _SettledRows, arrays: Sequence[StoredArray], building:
 def _side_by_side(
     work: Callable[[Part], tuple[Part, list[int]]], parts: Sequence[Part], workers: int
 ) -> list[tuple[Part, list[int]]]:
-    """Do all parts in threads, which most of the work lets run side by side; the first error ends it."""
+    """Process all parts in threads; most of the work releases the GIL. The first error ends it."""
     with ThreadPoolExecutor(workers) as threads:
         futures = [threads.submit(work, part) for part in parts]
         try:
@@ -371,7 +371,7 @@ def _is_to_do(part: Part, settled: _SettledRows, done: PartsFile) -> bool:
 
 
 def _sweep(root: Path, files: set[str], done: PartsFile) -> None:
-    """Remove everything from a store that is being built but the parts that are whole."""
+    """Remove all files from a store that is being built, except for complete parts."""
     for folder, _, names in os.walk(root, topdown=False):
         for name in names:
             path = Path(folder, name)
@@ -390,7 +390,7 @@ def _size(path: Path) -> int:
 
 
 def _refuse_small_disk(root: Path, stage: Path, todo: Sequence[Part], workers: int, *, consume: bool) -> None:
-    """Refuse to begin what the disk has no room for."""
+    """Refuse to start if the disk has too little free space."""
     needed = sum(part.size for part in todo)
     if consume and may_punch(stage):
         needed = sum(sorted((part.size for part in todo), reverse=True)[:workers])
@@ -407,7 +407,7 @@ def _refuse_small_disk(root: Path, stage: Path, todo: Sequence[Part], workers: i
 def _write_rest(
     root: Path, settled: _SettledRows, about: dict[str, object], version: str, parts: Mapping[str, str]
 ) -> None:
-    """Write everything of a store but its chunks and shards: metadata, ids, table, card, and the bag."""
+    """Write a store's files other than chunks and shards: metadata, ids, table, card and bag."""
     groups = settled.stage.groups
     n_clips = len(settled.order)
     node = zarr.create_group(LocalStore(root / FEATURES), zarr_format=3, attributes={ATTRIBUTE: about})
@@ -445,7 +445,7 @@ def _describe(group: GroupSpec) -> list[str]:
 
 
 def _annul(settled: _SettledRows) -> None:
-    """Mark clips whose bytes match no journal line as missing, and stop."""
+    """Mark clips whose bytes match no journal line as missing, and raise a StoreError."""
     stage = settled.stage
     reasons = {
         stage.clips[row].clip_id: f"{settled.lost[row]} is not what the journal says"
@@ -472,7 +472,7 @@ def _write_ids(node: Any, clips: list[StoredClip]) -> None:
 
 
 def _consolidate(building: Path, group: str | None) -> None:
-    """Repeat all metadata at one place, for readers that cannot list; every group stands alone too."""
+    """Consolidate the metadata, for readers that cannot list folders; each group can be opened alone too."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
         zarr.consolidate_metadata(LocalStore(building / FEATURES), path=group)

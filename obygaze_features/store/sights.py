@@ -1,8 +1,8 @@
-"""Compare which videos the machines of one extraction find, so that no store is sealed with holes.
+"""Compare which videos the machines of one extraction find, so that no store is sealed with clips missing.
 
-A machine that has lost a mount reports every video as absent, which a single process cannot tell from videos
-that do not exist. Each run therefore looks for its videos first and leaves the result in the stage, where
-the other machines and the sealing read it.
+A machine with a lost mount finds no videos. A single process cannot distinguish this from videos that do not
+exist. Each run therefore first checks for its videos and records the result in the stage, where other
+machines and the sealing read it.
 """
 
 import errno
@@ -24,7 +24,7 @@ from obygaze_features.store.records import ClipResult
 from obygaze_features.store.stage import Stage
 
 SIGHTS: Final = "sights"
-"""Folder of a stage: one file for each machine that extracted into it."""
+"""Folder of a stage with one file per machine that extracted into it."""
 
 LOST: Final = (
     NO_SUCH_FILE,
@@ -34,28 +34,28 @@ LOST: Final = (
         for words in ("the file cannot be reached ({})", "the file cannot be read: {}")
     ),
 )
-"""Reasons of failed clips that a lost mount gives as well as an absent file."""
+"""Reasons of failed clips that either an absent file or a lost mount can cause."""
 
 
 def host_name() -> str:
-    """Return the name of this machine; under Slurm that of the node, as `scontrol show node` takes it."""
+    """Return the name of this machine; under Slurm the node name, as used by `scontrol show node`."""
     return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
 @dataclass(frozen=True)
 class Sight:
-    """What one machine found of the videos of a plan when its last run began.
+    """Result of one machine's check for the videos of a plan, at the start of its last run.
 
     Parameters
     ----------
     host
         Name of the machine.
     manifest_sha256
-        Digest of the manifest that named the videos; sights of other manifests say nothing of these.
+        Digest of the manifest that named the videos; sights of other manifests are ignored.
     n_clips
         Rows of the plan at that time.
     absent
-        Rows whose video was not there.
+        Rows whose video was absent.
     """
 
     host: str
@@ -65,19 +65,19 @@ class Sight:
 
     @classmethod
     def take(cls, stage: Stage, videos: Mapping[str, Path | None], *, working: bool = True) -> Self:
-        """Look for the videos of all clips and leave the result in the stage for other machines.
+        """Check for the videos of all clips, and record the result in the stage for other machines.
 
         Parameters
         ----------
         videos
-            Clip id -> its video; None where the manifest names none.
+            Clip id -> its video; None if the manifest names none.
         working
-            Whether there is anything to do; if not, nothing is refused.
+            Whether there is work to do; if not, nothing is refused.
 
         Raises
         ------
         StoreError
-            If no video at all is there, or another machine finds videos that are absent here.
+            If no video is found, or another machine finds videos that are absent here.
         """
         gone = absent_files(path for path in videos.values() if path is not None)
         absent = frozenset(stage.rows[clip] for clip, path in videos.items() if path in gone)
@@ -106,7 +106,7 @@ class Sight:
                 )
 
     def finds(self, row: int) -> bool:
-        """Check whether the video of a row was there."""
+        """Return whether the video of a row was found."""
         return row < self.n_clips and row not in self.absent
 
     def _record(self, stage_path: Path) -> None:
@@ -122,19 +122,19 @@ class Sight:
 
 
 class HoleGuard:
-    """Notices, while clips are written, that videos which this machine found are out of reach since.
+    """Detect, while clips are written, that videos found at the start are no longer accessible.
 
     Parameters
     ----------
     videos
-        Clip id -> its video; empty where rows are no videos, and nothing is guarded then.
+        Clip id -> its video; empty if rows are not videos, which disables the check.
     working
-        Whether there is anything to do.
+        Whether there is work to do.
 
     Raises
     ------
     StoreError
-        As `Sight.take` does.
+        As in `Sight.take`.
     """
 
     def __init__(self, stage: Stage, videos: Mapping[str, Path | None], *, working: bool = True) -> None:
@@ -150,13 +150,13 @@ class HoleGuard:
         return self._hole is not None
 
     def check(self, results: Iterable[ClipResult]) -> None:
-        """Look at clips that were just written."""
+        """Check clips that were just written."""
         for result in results:
             if self._sight and is_lost(result) and self._sight.finds(self._stage.rows[result.clip_id]):
                 self._hole = self._hole or result
 
     def refuse(self) -> None:
-        """Raise a StoreError at the end of a run that met a hole, or whose machine alone misses videos."""
+        """Raise a StoreError after a run that lost videos, or on a machine that lacks videos others find."""
         if self._hole is not None and self._sight is not None:
             raise StoreError(
                 f"clip {self._hole.clip_id}: {self._videos[self._hole.clip_id]} was there on "
@@ -168,7 +168,7 @@ class HoleGuard:
 
 
 def absent_files(paths: Iterable[Path]) -> frozenset[Path]:
-    """Return the paths at which nothing is; listing folders costs less than asking for each file."""
+    """Return the paths that do not exist; listing folders is faster than a query for each file."""
     by_folder: dict[Path, list[Path]] = defaultdict(list)
     for path in dict.fromkeys(paths):
         by_folder[path.parent].append(path)
@@ -178,16 +178,16 @@ def absent_files(paths: Iterable[Path]) -> frozenset[Path]:
         if len(wanted) > 1:
             with suppress(OSError), os.scandir(folder) as entries:
                 listed = {entry.name for entry in entries if not entry.is_symlink()}
-        # A link may lead nowhere, and a listing may show another Unicode form of a name: ask for the file.
+        # A link may be broken, and a listing may show another Unicode form of a name: query the file.
         gone.update(path for path in wanted if path.name not in listed and not _is_there(path))
     return frozenset(gone)
 
 
 def read_sights(stage: Stage) -> list[Sight]:
-    """Read what machines found under the stage's present manifest, sorted by name."""
+    """Read the sights of all machines for the stage's current manifest, sorted by machine name."""
     sights = []
     for path in sorted((stage.path / SIGHTS).glob("*.json")):
-        with suppress(OSError, ValueError, KeyError, TypeError):  # torn, or of another release
+        with suppress(OSError, ValueError, KeyError, TypeError):  # incomplete, or written by another release
             record = json.loads(path.read_bytes())
             sight = Sight(
                 str(record["host"]),
@@ -201,17 +201,17 @@ def read_sights(stage: Stage) -> list[Sight]:
 
 
 def is_lost(entry: JournalEntry | ClipResult) -> bool:
-    """Check whether a clip failed for a reason that a lost mount gives as well."""
+    """Return whether a clip failed for a reason that a lost mount can also cause."""
     return entry.status == "failed" and entry.reason in LOST
 
 
 def refuse_holes(stage: Stage, settled: Mapping[int, Sequence[JournalEntry]]) -> None:
-    """Refuse to seal clips that failed for want of a video that some machine finds.
+    """Refuse to seal clips that failed for an absent video that some machine finds.
 
     Raises
     ------
     StoreError
-        Naming such a clip and the machine.
+        If there is such a clip; names the clip and the machine.
     """
     lost = [row for row, entries in settled.items() if is_lost(entries[0])]
     for sight in read_sights(stage) if lost else []:

@@ -1,6 +1,6 @@
-"""Staging folders: collect features clip by clip until a store is sealed.
+"""Create, resume and read staging folders, which collect features clip by clip until a store is sealed.
 
-A stage may be killed at any moment and resumed. It belongs to one job on one file system and is never shared.
+A stage can be killed at any time and resumed. It belongs to one job on one file system and is never shared.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,26 +28,26 @@ from obygaze_features.store.writer import StageWriter
 
 
 def staging_path(destination: Path | str) -> Path:
-    """Return where the features of a store to be are staged: `NAME.staging` beside it."""
+    """Return the path of a future store's staging folder: `NAME.staging` beside it."""
     destination = Path(destination)
     return destination.with_name(destination.name + STAGING_SUFFIX)
 
 
 class Stage:
-    """An open stage; `Stage.open` makes or resumes one, `read_stage` opens one as it is.
+    """Open stage. `Stage.open` creates or resumes one, `read_stage` opens an existing one unchanged.
 
     Attributes
     ----------
     path
         The staging folder.
     clips
-        The plan: position is row, and stays so for ever.
+        The plan: a clip's position is its row and never changes.
     groups
-        What every clip must have, one entry a backbone.
+        Arrays that every clip must have, one entry per backbone.
     corpus
         Name of the corpus and digest of the manifest.
     grows
-        The sealed store whose clips are done here too; None of a stage that starts from nothing.
+        The parent store, whose clips count as done; None if the stage has no parent.
     """
 
     def __init__(
@@ -80,18 +80,19 @@ class Stage:
         *,
         parent: Path | None = None,
     ) -> Self:
-        """Make a stage, or resume the one that is there, adding clips that are new.
+        """Create a stage, or resume the existing one and add new clips.
 
         Parameters
         ----------
         parent
-            Folder of a sealed store that the stage grows: its clips, which must be planned, count as done.
+            Folder of the parent store. Its clips must be in the plan and count as done.
 
         Raises
         ------
         StoreError
-            If the stage was made for other clips, spans, arrays, provenance, corpus or parent; the field is
-            named and the stage is left as it was. `manifest_sha256` alone may change: the newest is kept.
+            If the stage was created for other clips, spans, arrays, provenance, corpus or parent. The message
+            names the field and the stage is not changed. Only `manifest_sha256` may differ: the newest is
+            kept.
         """
         path = Path(path)
         wanted, kinds, about = tuple(clips), tuple(groups), validate_corpus(corpus)
@@ -104,7 +105,7 @@ class Stage:
         grows = None if parent is None else parent_of(parent)
         if not path.is_dir() or not any(path.iterdir()):
             create(path, wanted, kinds, about, grows)
-        with locked(path, wait=True):  # another process may be adding clips just now
+        with locked(path, wait=True):  # another process may be adding clips at the same time
             stage = cls._read(path)
             stage._compare(kinds, about, grows)
             new = stage._new_clips(wanted)
@@ -168,7 +169,7 @@ class Stage:
         return [clip for clip in wanted if clip.clip_id not in self.rows]
 
     def n_writers(self) -> int:
-        """Count the processes that are writing to this stage now: each holds a lock on its journal."""
+        """Count the processes that are writing to this stage; each holds a lock on its journal."""
         n = 0
         for journal in (self.path / JOURNALS).glob("*.jsonl"):
             with locked(journal, wait=False) as gone:
@@ -176,12 +177,12 @@ class Stage:
         return n
 
     def settled(self) -> dict[int, list[JournalEntry]]:
-        """Read what is new in the journals; return row -> the lines that count, best first.
+        """Read new journal lines; return row -> the valid lines, best first.
 
         Raises
         ------
         StoreError
-            If a line names another clip than the plan does, or the store that the stage grows is gone.
+            If a line and the plan name different clips, or the parent store is missing.
         """
         self._journals.refresh()
         if self._settled is None or self._settled_version != self._journals.version:
@@ -197,7 +198,7 @@ class Stage:
         return dict(self._settled)
 
     def _inherit(self) -> list[JournalEntry]:
-        """Return the lines of the clips that the parent has; the slot is the row in the parent."""
+        """Return the lines of the parent's clips; the slot is the row in the parent."""
         if self._inherited is None:
             clips = () if self.grows is None else parent_clips(self.grows)
             self._inherited = [
@@ -218,7 +219,7 @@ class Stage:
         return self._inherited
 
     def status(self) -> dict[str, JournalEntry]:
-        """Return the status of the clips so far, re-read from disk; clips without a line are missing."""
+        """Return the current status of the clips, re-read from disk; clips without a line are missing."""
         settled = self.settled()
         return {self.clips[row].clip_id: settled[row][0] for row in sorted(settled)}
 
@@ -229,9 +230,9 @@ class Stage:
         retry_failed: bool = False,
         again: Callable[[JournalEntry], bool] = lambda _: False,
     ) -> list[str]:
-        """List the clips of shard (i, n) that are still to do, those with row % n == i, in planned order.
+        """List the clips still to do in shard (i, n), which has the rows with row % n == i, in planned order.
 
-        Failed clips are among them if `retry_failed`, or where `again` says so of their line.
+        Failed clips are included if `retry_failed` is set, or if `again` returns true for their line.
         """
         index, count = shard
         if not 0 <= index < count:
@@ -254,13 +255,13 @@ class Stage:
         return tuple(self._journals.damage())
 
     def writer(self) -> StageWriter:
-        """Begin a journal of one's own; one writer per process, used as a context manager."""
+        """Create a writer with a new journal; one writer per process, used as a context manager."""
         self._journals.refresh()
         return StageWriter(self.path, self.rows, self.groups, [*self._inherit(), *self._journals.entries()])
 
 
 def read_stage(path: Path | str) -> Stage:
-    """Open a stage as it is, to look at it or to seal it."""
+    """Open an existing stage unchanged, to inspect or seal it."""
     return Stage._read(Path(path))
 
 
@@ -278,7 +279,7 @@ def _settings(group: GroupSpec) -> dict[str, object]:
 
 
 def _told(here: object, asked: object) -> str:
-    """Tell every field in which a stage and what is asked of it differ, with both values."""
+    """Return every field in which a stage and the request differ, with both values."""
     return "; ".join(
         f"{field} is {clipped(old)}, not {clipped(new)}" for field, old, new in contrasts(here, asked)
     )

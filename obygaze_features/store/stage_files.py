@@ -1,4 +1,4 @@
-"""Create, extend and read what a stage says of itself: stage.json and the plan (not its rows or journals)."""
+"""Create, extend and read the metadata of a stage: stage.json and the plan (not its rows or journals)."""
 
 import shutil
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ from obygaze_features.store.records import (
 from obygaze_features.store.store_files import FolderFiles, whole
 
 OLD_LAYOUT = "stage.zarr"
-"""What stages of the first layout have in place of stage.json."""
+"""File that stages of the first layout have in place of stage.json."""
 
 
 class _Array(msgspec.Struct):
@@ -51,24 +51,24 @@ class _Group(msgspec.Struct):
 
 
 class Parent(msgspec.Struct, frozen=True):
-    """The sealed store that a stage grows: its folder, and its fingerprint."""
+    """Sealed store that a stage grows: its folder and its fingerprint."""
 
     path: str
     fingerprint: str
 
 
 def parent_of(folder: Path) -> Parent:
-    """Return what a stage keeps of the sealed store in a folder."""
+    """Return the stage's record of the sealed store in a folder."""
     return Parent(str(folder.resolve()), sha256_of(whole(FolderFiles(folder), DIGESTS)))
 
 
 def parent_clips(parent: Parent) -> tuple[StoredClip, ...]:
-    """Read the clips of the store that a stage grows.
+    """Read the clips of a stage's parent store.
 
     Raises
     ------
     StoreError
-        If it is gone, or no longer the store that it was.
+        If the store is missing or has changed.
     """
     folder = Path(parent.path)
     if not (folder / DIGESTS).is_file() or parent_of(folder) != parent:
@@ -108,7 +108,7 @@ def create(
 ) -> None:
     """Create a stage atomically: write it under another name, then rename it.
 
-    Processes that want the same stage at the same time wait for each other; the first one makes it.
+    Processes that create the same stage at the same time wait for each other; the first one creates it.
     """
     if path.exists() and not path.is_dir():
         raise StoreError(f"{path}: a file is in the way; choose another name")
@@ -159,13 +159,13 @@ def write_plan(path: Path, clips: tuple[PlannedClip, ...]) -> None:
 
 
 def stored_arrays(clips: tuple[PlannedClip, ...], groups: tuple[GroupSpec, ...]) -> set[str]:
-    """Name the arrays that a store of these clips and groups has."""
+    """Return the names of the arrays in a store of these clips and groups."""
     texts = {"text"} if any(clip.text is not None for clip in clips) else set()
     return {"clip", "status"}.union(texts, *(group.clip_arrays() for group in groups))
 
 
 def array_names(groups: tuple[GroupSpec, ...]) -> tuple[str, ...]:
-    """Name every array that has rows, `group/array`, in the order of a journal's digests."""
+    """Return the names `group/array` of all arrays with rows, in the order of a journal's digests."""
     return tuple(f"{group.name}/{array}" for group in groups for array in sorted(group.clip_arrays()))
 
 
@@ -184,7 +184,7 @@ def read_files(
     Raises
     ------
     StoreError
-        If there is no stage, it is of another layout, or its files are damaged.
+        If there is no stage, it has another layout, or its files are damaged.
     """
     if not path.exists():
         raise StoreError(f"{path}: there is no such stage; obygaze extract makes it")

@@ -23,12 +23,12 @@ from obygaze_features.store.stage_files import array_names
 
 
 class StageWriter:
-    """Commits clips to a stage; made by `Stage.writer`, used as a context manager, one a process.
+    """Commit clips to a stage; created by `Stage.writer`, used as a context manager, one per process.
 
     Attributes
     ----------
     name
-        Stem of its journal's file, which no other writer has.
+        Stem of its journal's file name, unique among writers.
     """
 
     def __init__(
@@ -59,25 +59,24 @@ class StageWriter:
         self.close()
 
     def close(self) -> None:
-        """End the journal; what was committed stays."""
+        """Close the journal; committed clips stay."""
         if self._open:
             self._open = False
             self._files.close()
             os.close(self._descriptor)
 
     def commit(self, results: Sequence[ClipResult]) -> None:
-        """Make clips durable: all of them are checked before a byte is written.
+        """Write clips durably; all of them are checked before any is written.
 
-        The rows are appended to this writer's files and forced to the disk; only then the journal is told,
-        and forced too. Groups of 16 clips share one round of forcing.
+        Rows are appended to this writer's files and fsynced. Only then are their lines appended to the
+        journal, which is fsynced too. Groups of 16 clips share one round of fsync.
 
         Raises
         ------
         StoreError
-            Naming clip and array, if a result is not what the stage was made for, holds NaN or inf, or is
-            already done.
+            If a result does not fit the stage, has NaN or inf, or is already done; names clip and array.
         OSError
-            With the path. Clips committed before are safe; this writer is closed.
+            If writing fails; names the path. Clips committed before are safe; this writer is closed.
         """
         if not self._open:
             raise StoreError(
@@ -93,7 +92,7 @@ class StageWriter:
             try:
                 self._commit_group(results[start : start + COMMIT_GROUP])
             except BaseException:
-                # A journal line may be torn now, so nothing may follow it.
+                # The last journal line may be incomplete, so nothing may follow it.
                 self.close()
                 raise
 
@@ -115,7 +114,7 @@ class StageWriter:
     def _row(
         self, entry: JournalEntry, result: ClipResult, slot: int, waiting: Mapping[str, list[Row]]
     ) -> JournalEntry:
-        """Add a clip's rows to those that wait to be written; return its line with their digests."""
+        """Add a clip's rows to those waiting to be written; return its journal line with their digests."""
         sha256, checksums = [], []
         for name in self._names:
             group, _, array = name.partition("/")
@@ -129,7 +128,7 @@ class StageWriter:
         )
 
     def annul(self, reasons: Mapping[str, str]) -> None:
-        """Mark clips as missing (clip id -> reason), overriding earlier entries; they are extracted again."""
+        """Mark clips as missing (clip id -> reason), so that they are extracted again."""
         self._append(
             [
                 JournalEntry(self._rows[clip], clip, "missing", why, self._attempts[clip])
@@ -138,7 +137,7 @@ class StageWriter:
         )
 
     def _append(self, entries: Sequence[JournalEntry]) -> None:
-        now = datetime.now(UTC).isoformat(timespec="seconds")  # for people; nothing reads it
+        now = datetime.now(UTC).isoformat(timespec="seconds")  # for people; no code reads it
         with naming(self._journal):
             write_all(
                 self._descriptor, b"".join(encode_line({**entry.record(), "time": now}) for entry in entries)
@@ -212,7 +211,7 @@ def _times_unknown(features: ClipFeatures, group: GroupSpec) -> bool:
 
 
 def _new_journal(folder: Path) -> tuple[Path, int]:
-    """Create the next free journal and lock it; the lock shows that its writer is alive."""
+    """Create the next free journal and lock it; the lock shows that its writer is running."""
     number = len(list(folder.glob("*.jsonl")))
     require_locks(folder / f"{number + 1:04d}.jsonl")
     while True:

@@ -1,1 +1,1 @@
-"""Scores of films in time: timelines, segments, rates, judgements, and their agreement with people."""
+"""Score films in time: timelines, segments, rates, judgements, and agreement with annotators."""

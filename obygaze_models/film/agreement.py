@@ -1,4 +1,4 @@
-"""Measure how far a timeline agrees with annotations: seconds, segments, boundaries, lists. Pure formulas."""
+"""Measure the agreement of a timeline with annotations: seconds, segments, boundaries, ranked lists."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,14 +13,14 @@ THRESHOLDS = (0.1, 0.3, 0.5)
 """Temporal intersections over unions (tIoU) at which segments count as found."""
 
 COLLARS_S = (5.0, 15.0)
-"""How far onsets and offsets may lie apart, in seconds."""
+"""Tolerances of onsets and offsets, in seconds."""
 
 OFFSET_SHARE = 0.2
-"""An offset may also lie apart by this share of the reference's length (sed_eval's default is 0.5)."""
+"""Tolerance of offsets as a share of the reference's length (sed_eval's default is 0.5)."""
 
 
 def merged(spans: Iterable[tuple[float, float]]) -> Spans:
-    """Put spans in the order of time, those that overlap or touch as one."""
+    """Sort spans by time and merge those that overlap or touch."""
     found: list[list[float]] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1]:
@@ -41,17 +41,17 @@ def seconds_in(spans: Spans, n: int) -> NDArray[np.bool_]:
 
 
 def f1(found: float, n_estimated: int, n_reference: int) -> float:
-    """Compute 2 found / (estimated + reference); NaN where there are neither."""
+    """Compute 2 found / (estimated + reference); NaN if both are 0."""
     return 2 * found / (n_estimated + n_reference) if n_estimated + n_reference else np.nan
 
 
 def second_f1(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> float:
-    """Compute the F1 of marked seconds [n]; the same whichever of the two is the reference."""
+    """Compute the F1 of marked seconds [n]; symmetric in its arguments."""
     return f1(float((reference & estimated).sum()), int(estimated.sum()), int(reference.sum()))
 
 
 def kappa(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> float:
-    """Compute Cohen's kappa of marked seconds [n]; NaN where chance agrees on all."""
+    """Compute Cohen's kappa of marked seconds [n]; NaN if the expected agreement is 1."""
     a, b = reference.mean(), estimated.mean()
     chance = a * b + (1 - a) * (1 - b)
     return float(((reference == estimated).mean() - chance) / (1 - chance)) if chance < 1 else np.nan
@@ -79,7 +79,7 @@ def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> NDA
 
 
 def n_matched(pairs: NDArray[np.bool_]) -> int:
-    """Count the most pairs [R, E] that can be matched one to one."""
+    """Compute the size of the largest one-to-one matching of pairs [R, E]."""
     if not pairs.any():
         return 0
     rows, columns = linear_sum_assignment(pairs, maximize=True)
@@ -87,7 +87,7 @@ def n_matched(pairs: NDArray[np.bool_]) -> int:
 
 
 def segment_f1(reference: Spans, estimated: Spans, threshold: float) -> float:
-    """Compute the F1 of segments, matched one to one where their tIoU reaches the threshold."""
+    """Compute the F1 of segments, matched one to one if their tIoU reaches the threshold."""
     pairs = overlap_matrix(reference, estimated) >= threshold
     return f1(n_matched(pairs), len(estimated), len(reference))
 
@@ -123,7 +123,7 @@ def segment_ap(reference: Spans, estimated: Spans, scores: ArrayLike, threshold:
 def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:
     """Compute the share of the first k segments of which any annotator marked at least half.
 
-    NaN where nothing is listed.
+    NaN if the list is empty.
     """
     listed = estimated[:k]
     if not len(listed):

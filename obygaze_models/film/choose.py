@@ -1,4 +1,4 @@
-"""Choose the windows that people should judge next."""
+"""Choose the windows to judge next."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from obygaze_models.film.timeline import Timeline
 UNCERTAIN = "uncertain"
 
 Place = tuple[int, int]
-"""A film's number, and the number of a row of it."""
+"""Index of a film, and index of one of its rows."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Film:
-    """A film, the rows of one model, and which of them may be drawn."""
+    """A film, the rows of one model, and a mask of rows that may be drawn."""
 
     timeline: Timeline
     rows: pd.DataFrame
@@ -49,19 +49,19 @@ def choose_next(
     ----------
     films : sequence of Timeline
     n : int
-        Windows in all; `blind`: of each film.
+        Number of windows in all; with `blind`, per film.
     key : str, optional
-        Model; by default the first that decides.
+        Model; by default the first with logits.
     blind : bool
     judged : collection of (movie, start_s)
-        Windows that were judged already and are left out.
+        Windows already judged, which are left out.
     seed : int
         Of the draws: the same seed draws the same windows, and a larger `n` adds to them.
 
     Returns
     -------
     list of Clip
-        In the order of films and of time, without level; extras `draw` ("uncertain" or "random") and
+        Sorted by film and time, without level; extras `draw` ("uncertain" or "random") and
         `seen_score` (0 if blind), and `p`, not if blind.
 
     Raises
@@ -96,14 +96,14 @@ def _known(film: _Film) -> NDArray[np.bool_]:
 
 
 def _shuffled(film: _Film, seed: int) -> list[int]:
-    """Put the rows of a film that may be drawn in a random order of its own."""
+    """Shuffle the rows of a film that may be drawn."""
     rng = np.random.default_rng([seed, *film.timeline.movie.encode("utf-8")])
-    # All rows are put in order, then some left out, so that what was judged does not change the order.
+    # Shuffle all rows, then drop some: judged rows must not change the order of the others.
     return [row for row in rng.permutation(len(film.rows)).tolist() if film.content[row]]
 
 
 def _in_turn(orders: Sequence[Sequence[int]]) -> list[Place]:
-    """Take one of each film, then a second of each, and so on."""
+    """Take rows from the films in turn."""
     longest = max(map(len, orders), default=0)
     return [
         (f, order[turn]) for turn in range(longest) for f, order in enumerate(orders) if turn < len(order)
@@ -131,7 +131,7 @@ def _uncertain(films: Sequence[_Film], key: str | None, n: int) -> list[Place]:
 
 
 def _clip(film: _Film, row: int, draw: str, *, blind: bool) -> Clip:
-    """Make a window to be judged a clip without a level."""
+    """Make a clip without a level from a window to judge."""
     cells = film.rows.iloc[row]
     start, end, movie = float(cells["start_s"]), float(cells["end_s"]), film.timeline.movie
     p = "" if pd.isna(cells["p"]) else f"{cells['p']:.2f}"

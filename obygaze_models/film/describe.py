@@ -1,4 +1,4 @@
-"""Describe models and people in a film's record: what a model answers, and how far annotators agree."""
+"""Describe models and annotator agreement for a film's record."""
 
 from collections.abc import Collection, Mapping
 from importlib.metadata import version
@@ -22,7 +22,7 @@ MOBYGAZE = HumanRecord(
     boundary_f1=0.095,
     rank_correlation=0.433,
 )
-"""How far annotator 1 of MObyGaze agrees with annotator 2; recomputed in tests/film/test_agreement.py."""
+"""Agreement of MObyGaze's annotators 1 and 2; recomputed in tests/film/test_agreement.py."""
 
 
 def describe_model(
@@ -81,7 +81,7 @@ def describe_model(
 
 
 def _concept(model: Model, name: str) -> ConceptRecord:
-    """Describe a concept by what the model's card tells."""
+    """Describe a concept from the model's card."""
     row: Mapping[str, Any] = next(
         (row for row in model.card.metrics if row.get("task") == f"concept:{name}" and "movie_chance" in row),
         {},
@@ -96,10 +96,10 @@ def _concept(model: Model, name: str) -> ConceptRecord:
 
 
 def human_agreement(codebooks: Collection[str]) -> HumanRecord | None:
-    """Return how far annotators of these codebooks agree, where it was measured."""
+    """Return the agreement of annotators of these codebooks, if it was measured."""
     return MOBYGAZE if set(codebooks) <= {"obygaze12", "mobygaze"} else None
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what makes the numbers."""
+    """Return the versions of the libraries that affect the numbers."""
     return {name: version(name) for name in ("obygaze", "numpy", "scipy", "scikit-learn", "pandas")}

@@ -1,4 +1,4 @@
-"""Estimate a rate from judgements drawn at random, made narrower by a model that need not be right."""
+"""Estimate a rate from random judgements; a model, right or wrong, narrows the interval."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class Estimates:
     ----------
     value, low, high : ndarray, shape [B]
     gain : ndarray, shape [B]
-        How much of the model's probabilities is subtracted, 0 (none) to 1.
+        Weight of the model's probabilities, 0 (unused) to 1.
     alone_low, alone_high : ndarray, shape [B]
         Wilson's interval of the judgements alone.
     """
@@ -44,7 +44,7 @@ def difference_estimate(
 
     The difference estimate (Cassel, Särndal and Wretman, Biometrika 1976; prediction-powered inference:
     Angelopoulos et al., Science 2023) is the film's mean of g p plus the judged windows' mean of y - g p, all
-    weighted by duration. It is unbiased whatever the model is worth; g is 0 for a useless one and 1 for a
+    weighted by duration. It is unbiased for any model; g is 0 for a useless one and 1 for a
     calibrated one (Angelopoulos, Duchi and Zrnic 2023).
 
     Its interval is Wilson's: the rates R from which the estimate is at most z standard errors away, where the

@@ -1,4 +1,4 @@
-"""Correct a film's rate by people's blind judgements of some of its windows."""
+"""Correct a film's rate by blind human judgements of some of its windows."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,11 +20,11 @@ from obygaze_models.film.windows import SLACK_S
 
 RATE_FORMAT: Final = "obygaze film rate"
 DRAW: Final = "draw"
-"""Column of judgements: why the window was chosen."""
+"""Column of judgements that gives the reason why a window was chosen."""
 RANDOM: Final = "random"
 
 LEAST: Final = 10
-"""Fewest blind judgements from which a rate is given."""
+"""Minimum number of blind judgements for a rate."""
 
 
 class CorrectedRate(Struct, frozen=True, kw_only=True):
@@ -39,13 +39,13 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     method : str
         "difference", or "wilson" where the model's probabilities do not help.
     n, n_positive : int
-        Windows judged, and of them positive (by most annotators).
+        Number of judged windows, and of those called positive (by most annotators).
     n_rows : int
-        Windows of the film, without black pictures and credits.
+        Number of windows of the film, without black pictures and credits.
     worth : float or None
-        Judgements alone that would give as narrow an interval; None where the interval has no width.
+        Number of judgements that alone would give the same width; None if the width is 0.
     expected : float or None
-        What the model alone expects.
+        The rate that the model expects.
     annotators : list of str
     """
 
@@ -81,7 +81,7 @@ def correct_rate(
         Clips of other films, without a level, not drawn at random or made with the score in sight are left
         out.
     key : str, optional
-        The model whose probabilities are corrected; by default the first that decides.
+        The model whose probabilities are corrected; by default the first with logits.
     level : float
 
     Returns
@@ -117,7 +117,7 @@ def correct_rate(
     counted, seconds = is_counted(content), durations(content)
     p = content["p"].to_numpy(dtype=np.float64, copy=True)
     film_p = float(np.average(p[counted], weights=seconds[counted])) if counted.any() else 0.5
-    p[~counted] = film_p  # a window without a probability says nothing
+    p[~counted] = film_p  # a window without a probability gives no information
     variance = float(np.average((p - film_p) ** 2, weights=seconds))
     found = difference_estimate(
         y[None], p[judged][None], seconds[judged][None],
@@ -135,7 +135,7 @@ def correct_rate(
         n=len(judged),
         n_positive=int((y > 0.5).sum()),
         n_rows=len(content),
-        # The width of an interval falls with the square root of the judgements.
+        # The width of an interval falls with the square root of the number of judgements.
         worth=round(len(judged) * (alone / width) ** 2, 1) if width > 0 else None,
         expected=model.rate.value,
         annotators=sorted({clip.annotator for clip in kept if clip.annotator}),
@@ -144,7 +144,7 @@ def correct_rate(
 
 
 def _blind(timeline: Timeline, model: ModelRecord, judgements: Manifest) -> tuple[list[Clip], list[str]]:
-    """Keep the judgements of a film that were made blindly of windows drawn at random."""
+    """Keep the blind judgements of a film whose windows were drawn at random."""
     own = [clip for clip in judgements if clip.movie == timeline.movie]
     labels = set(judgements.codebook.labels)
     tests = (
@@ -189,7 +189,7 @@ def write_rates(folder: Path, rates: list[CorrectedRate]) -> None:
 
 
 def read_rates(folder: Path) -> list[CorrectedRate]:
-    """Read the corrected rates of a scored film; none where nobody judged.
+    """Read the corrected rates of a scored film; empty without judgements.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Read what models and annotators mark in films: seconds, segments, rates."""
+"""Collect the marks of models and annotators in films: seconds, segments, rates."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from obygaze_models.film.rows import is_counted
 from obygaze_models.film.timeline import Timeline
 
 N_LISTED = 100
-"""Segments of a model that are ranked, at most."""
+"""Maximum number of ranked segments of a model."""
 
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """What somebody marks in a film: a model, an annotator, or a rule.
+    """The marks of a model, an annotator or a rule in a film.
 
     Attributes
     ----------
@@ -26,11 +26,11 @@ class Marks:
     segments : ndarray, shape [S, 2]
         The segments marked.
     rate : float
-        Share of the film; NaN where it is refused.
+        Share of the film; NaN if it is refused.
     scores : ndarray, shape [n], optional
-        A score for each second, NaN where nothing is said.
+        A score for each second, NaN where it is missing.
     listed : ndarray, shape [L, 2], optional
-        Segments, best first, those below the threshold too.
+        Segments, best first, including those below the threshold.
     listed_scores : ndarray, shape [L], optional
     """
 
@@ -43,12 +43,12 @@ class Marks:
 
 
 def annotated(truth: Manifest, positive: set[str]) -> dict[str, dict[str, Spans]]:
-    """Gather what each annotator marked positive, by film and annotator; one who marked nothing is there too.
+    """Collect positive spans by film and annotator; annotators without any are included.
 
     Raises
     ------
     FilmError
-        The codebook has not the levels, or an annotated clip has no span.
+        The codebook lacks the levels, or an annotated clip has no span.
     """
     if unknown := sorted(positive - set(truth.codebook.level_names)):
         raise FilmError(
@@ -68,18 +68,18 @@ def annotated(truth: Manifest, positive: set[str]) -> dict[str, dict[str, Spans]
 
 
 def ends(spans: Spans) -> float:
-    """Return where the last span ends; 0 without any."""
+    """Return the end of the last span; 0 without any."""
     return float(spans[:, 1].max()) if len(spans) else 0.0
 
 
 def human_marks(spans: Spans, n: int) -> Marks:
-    """Describe what an annotator marked in a film of n seconds."""
+    """Collect the marks of an annotator in a film of n seconds."""
     seconds = seconds_in(spans, n)
     return Marks(seconds, spans, float(seconds.mean()))
 
 
 def marks_of(film: Timeline, key: str | None, n: int) -> Marks:
-    """Describe what a model marks in a film of n seconds: called rows, segments, probabilities."""
+    """Collect the marks of a model in a film of n seconds: called rows, segments, probabilities."""
     rows = film.rows(key)
     spans = rows[["start_s", "end_s"]].to_numpy(dtype=np.float64)
     place = np.clip(np.searchsorted(spans[:, 0], np.arange(n) + 0.5, side="right") - 1, 0, None)

@@ -1,4 +1,4 @@
-"""Compare scored films with annotations, beside other annotators and timelines that know nothing."""
+"""Compare scored films with annotations, other annotators and uninformative baselines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,12 +30,12 @@ N_SHIFTS = 200
 N_DRAWS = 2000
 TOP = 10
 ALL, NONE, PRIOR, SHIFTED = "all", "none", "movie_prior", "shifted"
-"""Timelines that know nothing: every second, no second, the other films' share, the model's own one moved."""
+"""Baselines: every second, no second, the other films' share, the model's own timeline shifted."""
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """How far timelines agree with annotators.
+    """The agreement of timelines with annotators.
 
     Attributes
     ----------
@@ -66,14 +66,14 @@ def evaluate_films(
 ) -> Measured:
     """Measure a model's timelines against annotations.
 
-    Each annotator is the truth once; the others are measured as the model is. A clip counts if its level is
-    one that the model calls positive; every other second of a film that the annotator watched is negative.
+    Each annotator is the reference once; the others are measured like the model. A clip counts if its level
+    is one that the model calls positive; every other second of a film that the annotator watched is negative.
 
     Parameters
     ----------
     films : sequence of Timeline
     truth : Manifest
-        Clips with spans. Without annotators' names it is one annotator's.
+        Clips with spans. Without annotator names they count as one annotator's.
     key : str, optional
         Model; by default the first that decides.
     collars : sequence of float
@@ -86,7 +86,7 @@ def evaluate_films(
     Raises
     ------
     FilmError
-        No film is annotated, the codebook has not the positive levels, or a clip has no span.
+        No film is annotated, the codebook lacks the positive levels, or a clip has no span.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def _of_segments(reference: Marks, found: Marks, collars: Sequence[float]) -> di
 def _shifts(
     reference: Marks, found: Marks, collars: Sequence[float], n: int, rng: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
-    """Measure a timeline moved in time, as on a ring, by `n` random times: what its autocorrelation gives."""
+    """Measure `n` random circular shifts of a timeline, which keep its autocorrelation."""
     size = len(found.seconds)
     values: dict[str, list[float]] = {}
     for by in rng.integers(1, size, size=n) if size > 1 else ():
@@ -236,7 +236,7 @@ def _shifts(
 
 
 def _moved(spans: Spans, by: float, size: float) -> Spans:
-    """Move spans on a ring; one that would pass the end is cut in two."""
+    """Shift spans circularly; a span that passes the end is cut in two."""
     starts, ends = (spans[:, 0] + by) % size, (spans[:, 0] + by) % size + spans[:, 1] - spans[:, 0]
     over = ends > size
     whole = np.column_stack([starts, np.minimum(ends, size)])
@@ -246,7 +246,7 @@ def _moved(spans: Spans, by: float, size: float) -> Spans:
 def _summary(
     by_film: pd.DataFrame, nulls: Mapping[tuple[str, str], list[NDArray[np.float64]]], name: str, seed: int
 ) -> pd.DataFrame:
-    """Average over films, with intervals; correlate rates over films; place the model among its shifts."""
+    """Average over films, with intervals; correlate rates over films; rank the model among its shifts."""
     rows: list[dict[str, object]] = []
     for (truth, who, metric), part in by_film.groupby(["truth", "who", "metric"], sort=False):
         values = part["value"].to_numpy(dtype=np.float64)
@@ -289,7 +289,7 @@ def _ranks(by_film: pd.DataFrame, seed: int) -> Iterator[dict[str, object]]:
 
 
 def spearman(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Compute Spearman's rank correlation; NaN where one of the two does not vary."""
+    """Compute Spearman's rank correlation; NaN if either input is constant."""
     x, y = rankdata(a), rankdata(b)
     if len(x) < 3 or x.std() == 0 or y.std() == 0:
         return np.nan

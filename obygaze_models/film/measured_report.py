@@ -1,4 +1,4 @@
-"""Lay out how far timelines agree with annotators, for people."""
+"""Lay out the agreement of timelines with annotators as a report."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ TITLES: Mapping[str, str] = {
     "rate_error": "error of the rate",
     "rate_rank": "rank correlation of rates",
 }
-"""How people read the metrics."""
+"""Titles of the metrics."""
 
 RULES: Mapping[str, str] = {
     ALL: "every second",
@@ -33,7 +33,7 @@ RULES: Mapping[str, str] = {
 
 
 def measured_report(measured: Measured) -> Report:
-    """Make a report of measurements: per annotator a table of metrics, one of films, and what is left out."""
+    """Make a report: for each annotator a table of metrics and one of films, and what is left out."""
     record, summary = measured.record, measured.summary
     model = str(record.get("model", "model"))
     blocks: list[Block] = []

@@ -1,4 +1,4 @@
-"""The rows of one model: windows averaged on the logit scale, and nothing said where it knows nothing."""
+"""Compute the rows of one model: average logits of windows; give no probability for unlike ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ class Grid:
     movie : str
     windows : Windows
     kind : str
-        What a row is: "shots", "windows" or "steps".
+        Kind of rows: "shots", "windows" or "steps".
     spans : ndarray, shape [R, 2]
     covered : sparse array, shape [R, N]
         Seconds of each row that each window covers.
     flags : dict of str to ndarray, shape [R]
-        Flags that no model has a part in.
+        Flags that do not depend on a model.
     """
 
     movie: str
@@ -53,7 +53,7 @@ class Grid:
 
 
 def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> Grid:
-    """Cut a film into rows, and flag those of which a shot's flag covers more than half."""
+    """Cut a film into rows, and flag those covered by more than half by shots with a flag."""
     kind, spans = rows_of(windows, shots[["start_s", "end_s"]].to_numpy(dtype=np.float64))
     seconds = spans[:, 1] - spans[:, 0]
     flags = {flag: flagged_seconds(spans, shots, flag) > seconds / 2 for flag in (BLACK, CREDITS, BARS)}
@@ -62,7 +62,7 @@ def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> Grid:
 
 
 def rows_by(model: Model, key: str, predicted: Predicted, grid: Grid) -> pd.DataFrame:
-    """Make the rows of one model.
+    """Compute the rows of one model.
 
     The logits of the windows that cover a row are averaged with their overlap as weights; so are concepts'
     values and contributions, so that contributions still add up to the logit. Windows that are unlike any
@@ -75,7 +75,7 @@ def rows_by(model: Model, key: str, predicted: Predicted, grid: Grid) -> pd.Data
     key : str
         Its name in the column `model`.
     predicted : Predicted
-        What it says of the windows.
+        Its predictions for the windows.
     grid : Grid
 
     Returns

@@ -1,4 +1,4 @@
-"""The share of a film's time that a model expects to be positive."""
+"""Compute the share of a film's time that a model expects to be positive."""
 
 import numpy as np
 import pandas as pd
@@ -11,11 +11,11 @@ from obygaze_models.prediction.model import Model
 
 
 def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> Rate:
-    """Compute sum(duration * p) / sum(duration) over the rows that are counted, or say why it is refused.
+    """Compute sum(duration * p) / sum(duration) over the counted rows, or the reason why it is refused.
 
-    It is refused where the model was trained on the film, has no calibration, or more than 20 % of the film's
+    It is refused if the model was trained on the film, has no calibration, or more than 20 % of the film's
     time (without black pictures and credits) is unlike any training clip or missing. The band holds 80 % of
-    the rates under sigmoids refitted on films drawn anew.
+    the rates under sigmoids refitted on resampled films.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Declare `film.json`: what a scored film is, which models scored it, and how far they can be relied on."""
+"""Declare the schema of `film.json`: a scored film, its models, and their reliability."""
 
 from typing import Any, Final
 
@@ -10,17 +10,17 @@ from obygaze_models.errors import FilmError
 
 FORMAT: Final = "obygaze film"
 NUMBER: Final = 1
-"""Number of the format of a film's folder. It grows when a reader of the last one would misread the next."""
+"""Format number of a film's folder; raised when readers of the last format would misread the next."""
 
 UNLIKE, MISSING, BLACK, CREDITS, BARS, PARTIAL, SHORT, TRAINED_ON = (
     "unlike", "missing", "black", "credits", "bars", "partial", "short", "trained_on",
 )  # fmt: skip
-"""What the column `flags` may hold, separated by semicolons.
+"""Values of the column `flags`, separated by semicolons.
 
-unlike: the model saw nothing like it, so it has no probability; missing: no window with features covers it;
+unlike: unlike all training clips, so it has no probability; missing: no window with features covers it;
 black, credits: no content of the film, not counted in its rate; bars: black bars, which change features;
 partial: a part of a window's video could not be read; short: the film is shorter than two windows;
-trained_on: the model was trained on this film, so that its scores are no predictions.
+trained_on: the model was trained on this film, so its scores are not predictions.
 """
 
 UNRELIABLE: Final = (UNLIKE, MISSING)
@@ -30,7 +30,7 @@ NO_CONTENT: Final = (BLACK, CREDITS)
 """Flags of rows that are not counted in a film's rate."""
 
 MOST_UNRELIABLE: Final = 0.2
-"""Share of the film's time that may be unreliable; beyond it the film has no rate."""
+"""Largest unreliable share of the film's time; above it the film has no rate."""
 
 
 class Rate(Struct, frozen=True, kw_only=True):
@@ -42,10 +42,10 @@ class Rate(Struct, frozen=True, kw_only=True):
         sum(duration * p) / sum(duration) over rows with a probability and without `NO_CONTENT`; None where it
         is refused.
     low, high : float or None
-        80 % band from calibrations refitted on films drawn anew. It does not hold what films differ by: for
+        80 % band from calibrations refitted on resampled films. It excludes differences between films: for
         that see `ModelRecord.film_error`.
     reason : str
-        Why it is refused, in words; empty where it is not.
+        Why it is refused; empty if it is not.
     unreliable : float
         Share of the film's time, without `NO_CONTENT`, that is unlike any training clip or missing.
     counted_s : float
@@ -61,14 +61,14 @@ class Rate(Struct, frozen=True, kw_only=True):
 
 
 class ConceptRecord(Struct, frozen=True, kw_only=True):
-    """A concept of a model, and how well its value finds the concept on films not trained on.
+    """A concept of a model, and how well it is found on films left out of training.
 
     Attributes
     ----------
     name : str
     ap, low, high, chance : float or None
         Out-of-fold average precision, its 95 % interval over films, and the share of clips with the concept;
-        None where the model's card does not tell.
+        None if the model's card does not give them.
     """
 
     name: str
@@ -79,12 +79,12 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def is_found(self) -> bool:
-        """Whether the concept is found better than chance; False as well where nobody knows."""
+        """Whether the concept is found better than chance; False if unknown."""
         return self.low is not None and self.chance is not None and self.low > self.chance
 
 
 class CalibrationRecord(Struct, frozen=True, kw_only=True):
-    """How logits became probabilities: p = 1 / (1 + exp(-(slope * logit + intercept))).
+    """Calibration of logits to probabilities: p = 1 / (1 + exp(-(slope * logit + intercept))).
 
     Attributes
     ----------
@@ -113,23 +113,23 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     key : str
         Its name in the column `model` of the tables.
     model, title : str
-        Name in the zoo, and as people read it.
+        Name in the zoo, and title to show.
     sha256 : str
-        Of the model file; empty where there was none.
+        Of the model file; empty without one.
     task, task_title : str
-        What it answers.
+        The task it was trained for.
     negative, positive : list of str
         Levels of the two classes; empty for a concept's model.
     codebook : str
     backbone : str
     concepts : list of ConceptRecord
-        Those that it reads windows through, in its order.
+        Its concepts, in the model's order.
     decides : bool
-        Whether it gives logits; False for a bank of concepts alone.
+        Whether it gives logits; False for a concept bank without a classifier.
     by_concepts : bool
         Whether contributions of concepts add up to its logit.
     threshold : float
-        The logit from which on a row is called positive.
+        Lowest logit at which a row is called positive.
     threshold_p : float or None
         Its probability.
     calibration : CalibrationRecord or None
@@ -137,7 +137,7 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     clip_s : float or None
         Median length of the clips it was trained on, in seconds.
     n_movies, n_clips : int
-        Trained on.
+        Numbers of training films and clips.
     metrics : list of object
         Out-of-fold metrics, rows of the run's `metrics.csv`.
     licence, citation : str
@@ -192,21 +192,21 @@ class WindowsRecord(Struct, frozen=True, kw_only=True):
 
 
 class RowsRecord(Struct, frozen=True, kw_only=True):
-    """What a row of the timeline is: a shot, a window, or a step between the starts of two windows."""
+    """The kind of the timeline's rows: shots, windows, or steps between the starts of two windows."""
 
     kind: str
     n: int
 
 
 class ShotsRecord(Struct, frozen=True, kw_only=True):
-    """Who found the shots, and how many."""
+    """The detector of the shots, and their number."""
 
     detector: str
     n: int
 
 
 class HumanRecord(Struct, frozen=True, kw_only=True):
-    """How far two annotators of the same codebook agree: the yardstick of a timeline.
+    """Agreement of two annotators with the same codebook, as a reference for timelines.
 
     Attributes
     ----------
@@ -226,7 +226,7 @@ class HumanRecord(Struct, frozen=True, kw_only=True):
 
 
 class FilmRecord(Struct, frozen=True, kw_only=True):
-    """`film.json`: everything about a scored film but its tables.
+    """`film.json`: everything about a scored film except its tables.
 
     Attributes
     ----------
@@ -235,12 +235,12 @@ class FilmRecord(Struct, frozen=True, kw_only=True):
     movie : str
         As in the manifest.
     title : str
-        As people know it; the movie where nobody gave one.
+        Title to show; by default the movie.
     year : int or None
     duration_s : float
-        Where the last window ends.
+        End of the last window.
     source_sha256 : str
-        Of the video; empty where nobody gave it.
+        Of the video; empty if not given.
     store : StoreRecord
     windows : WindowsRecord
     rows : RowsRecord
@@ -277,7 +277,7 @@ def read_record(data: bytes, name: str) -> FilmRecord:
     Raises
     ------
     FilmError
-        It is no record, is of a newer format, or a field is not what it should be; names the field.
+        It is not a record, has a newer format, or a field is invalid; names the field.
     """
     try:
         head = msgspec.json.decode(data, type=_Head)

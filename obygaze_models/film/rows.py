@@ -1,4 +1,4 @@
-"""Read what the rows of a timeline say: columns, flags, lengths."""
+"""Read the rows of a timeline: columns, flags, durations."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ COLUMNS = (
     "movie", "start_s", "end_s", "level_task", "model", "logit", "p", "p_low", "p_high", "called", "unlike",
     "flags",
 )  # fmt: skip
-"""First columns of `timeline.csv`; those of the concepts and `LAST` follow."""
+"""First columns of `timeline.csv`, followed by those of the concepts and `LAST`."""
 
 LAST = ("base_contribution", "n_windows", "status")
 
@@ -18,7 +18,7 @@ SHOT_COLUMNS = ("movie", "start_s", "end_s", "detector", "flags")
 
 
 def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:
-    """Mark the rows [N] with one of some flags."""
+    """Mark the rows [N] that have any of the flags."""
     wanted = set(names)
     return np.array([not wanted.isdisjoint(flags.split(";")) for flags in table["flags"]], dtype=np.bool_)
 
@@ -36,5 +36,5 @@ def is_counted(table: pd.DataFrame) -> NDArray[np.bool_]:
 
 
 def csv_bytes(table: pd.DataFrame) -> bytes:
-    """Write a table as CSV, numbers unrounded; what is missing is empty."""
+    """Write a table as CSV: numbers unrounded, missing values empty."""
     return str(table.to_csv(index=False, lineterminator="\n")).encode("utf-8")

@@ -1,4 +1,4 @@
-"""Score films: windows in a store become rows in time with probabilities, where the model can tell."""
+"""Score films: turn windows of a store into rows in time with probabilities."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ NO_SHOTS = pd.DataFrame(columns=SHOT_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class FilmFacts:
-    """What people know of a film and a store does not: title, year, digest of the video."""
+    """Facts about a film that are not in the store: title, year, digest of the video."""
 
     title: str = ""
     year: int | None = None
@@ -67,15 +67,15 @@ def score_film(
     models : sequence of Model, Path or str
         Models, or their files.
     movie : str, optional
-        May be left out where the store has one film.
+        Optional if the store has one film.
     shots : DataFrame, optional
-        Columns start_s, end_s, detector, flags, in the order of time.
+        Columns start_s, end_s, detector, flags, in time order.
     facts : FilmFacts, optional
 
     Raises
     ------
     FilmError
-        The film is not in the store or not named, or its clips have no place in time.
+        The film is not in the store or not named, or its clips have no times.
     ModelError
         A model cannot read these features.
 
@@ -114,7 +114,7 @@ def score_films(
     Raises
     ------
     FilmError
-        Shots or facts are of a film that the store lacks.
+        Shots or facts are of a film that is not in the store.
     ModelError
         A model cannot read these features.
 
@@ -132,7 +132,7 @@ def score_films(
     """
     movies = windows_of(store)
     for what, given in (("shots", shots), ("title or year", facts)):
-        # A list of all films of a lab is fine; one of none of these films is a mistake.
+        # A list of more films is valid; a list without any of these films is an error.
         if given and not movies.keys() & given.keys():
             raise FilmError(f"{what} are of {', '.join(given)}; store {store.name} has {', '.join(movies)}")
     loaded = _load(store, models)
@@ -145,7 +145,7 @@ def score_films(
 
 
 def _load(store: Store, models: Sequence[Model | Path | str]) -> list[_Loaded]:
-    """Load the models, score the windows of all films, and give every model a key of its own."""
+    """Load the models, score the windows of all films, and give each model a unique key."""
     if not models:
         raise FilmError("no model given: name at least one model file")
     found: list[_Loaded] = []
@@ -200,7 +200,7 @@ def _score(
 
 
 def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: Grid) -> ModelRecord:
-    """Describe a model with what it says of the film as a whole."""
+    """Describe a model and its results for the whole film."""
     model, seen = loaded.model, grid.movie in loaded.model.card.movies
     present = dict.fromkeys(flag for cell in rows["flags"] for flag in cell.split(";") if flag)
     return describe_model(

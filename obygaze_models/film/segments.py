@@ -15,13 +15,13 @@ SEGMENT_COLUMNS = (
 )  # fmt: skip
 
 DROP = 0.1
-"""How far below the probability at which a segment starts it may go on."""
+"""Difference between the probabilities at which a segment starts and ends."""
 
 N_CONCEPTS = 3
-"""Concepts named in a segment's row."""
+"""Number of concepts named in a segment's row."""
 
 Run = tuple[int, int]
-"""First row, and the row after the last."""
+"""Index of the first row, and of the row after the last."""
 
 
 def find_segments(
@@ -43,7 +43,7 @@ def find_segments(
     Parameters
     ----------
     rows : DataFrame
-        The rows of the model, in the order of time.
+        The rows of the model, in time order.
     model : ModelRecord
     threshold : float, optional
         Probability; by default the model's.
@@ -88,7 +88,7 @@ def _runs(marked: NDArray[np.bool_]) -> list[Run]:
 def _bridge(
     runs: Sequence[Run], start: NDArray[np.float64], end: NDArray[np.float64], gap_s: float
 ) -> list[Run]:
-    """Join runs that are at most `gap_s` apart."""
+    """Join runs at most `gap_s` apart."""
     joined: list[Run] = []
     for first, after in runs:
         if joined and start[first] - end[joined[-1][1] - 1] <= gap_s:
@@ -107,7 +107,7 @@ def _peaks(
     min_s: float,
     n: int,
 ) -> list[Run]:
-    """Cut out the highest places outside of `taken`, at most n."""
+    """Find at most n of the highest peaks outside of `taken`."""
     left = p.copy()
     for run in taken:
         left[slice(*run)] = -1.0

@@ -1,4 +1,4 @@
-"""A scored film: its rows in time, its shots, and what is known about both."""
+"""Hold a scored film: its rows in time, its shots, and its record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ TEXTS = ("movie", "level_task", "model", "flags", "status", "detector")
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """A film in time, as models score it.
+    """A film scored by models over time.
 
     Attributes
     ----------
     record : FilmRecord
-        What `film.json` holds.
+        Content of `film.json`.
     table : DataFrame
-        What `timeline.csv` holds: for each model a row for each shot (or step between windows), in the order
+        Content of `timeline.csv`: for each model one row per shot (or step between windows), in the order
         of models and of time. Rows of a model do not overlap, and cover the film.
     shots : DataFrame
-        What `shots.csv` holds; empty where nobody looked for shots.
+        Content of `shots.csv`; empty if no shots were detected.
 
     Examples
     --------
@@ -59,27 +59,27 @@ class Timeline:
 
     @property
     def movie(self) -> str:
-        """The film, as in the manifest."""
+        """Name of the film in the manifest."""
         return self.record.movie
 
     @property
     def heading(self) -> str:
-        """The film's title, with what a reader must know before anything else."""
+        """The film's title with its most important warning."""
         said = list(dict.fromkeys(filter(None, map(self._verdict, self.record.models))))
         return " · ".join([self.record.title, *said])
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The models, as the tables name them."""
+        """Keys of the models in the tables."""
         return tuple(model.key for model in self.record.models)
 
     def model(self, key: str | None = None) -> ModelRecord:
-        """Find a model by its key; the first that decides, if none is named.
+        """Find a model by its key; by default the first with logits.
 
         Raises
         ------
         FilmError
-            There is none of that name.
+            No model has this key.
         """
         models = self.record.models
         if key is None:
@@ -90,7 +90,7 @@ class Timeline:
         raise FilmError(f"film {self.movie} has no model {key!r}: it has {', '.join(self.keys)}")
 
     def rows(self, key: str | None = None) -> pd.DataFrame:
-        """Take the rows of one model, in the order of time."""
+        """Return the rows of one model, in time order."""
         name = self.model(key).key
         return self.table[self.table["model"] == name].reset_index(drop=True)
 
@@ -111,9 +111,9 @@ class Timeline:
         threshold : float, optional
             Probability at which a segment starts; by default that of the model.
         min_s, gap_s : float
-            Shortest segment, and longest gap that is bridged, in seconds.
+            Shortest segment, and longest bridged gap, in seconds.
         top : int
-            Segments to list at least, if the film has as many: those that stay below the threshold have
+            Minimum number of segments, if the film has as many: those that stay below the threshold have
             `reaches` 0. All that reach it are listed.
         """
         return find_segments(
@@ -121,11 +121,11 @@ class Timeline:
         )
 
     def rate(self, key: str | None = None) -> Rate:
-        """Give the share of the film's time that a model expects to be positive, or why it is refused."""
+        """Return the share of the film's time that a model expects to be positive, or why it is refused."""
         return self.model(key).rate
 
     def write(self, folder: Path) -> None:
-        """Write `film.json` and the three tables into a folder, each whole, and the record last.
+        """Write `film.json` and the three tables into a folder, each atomically, the record last.
 
         Files of these names are replaced; rates from judgements of an earlier timeline are removed.
         """
@@ -137,7 +137,7 @@ class Timeline:
             write_whole(folder / name, files[name])
 
     def files(self) -> dict[str, bytes]:
-        """Give the bytes of each file of the folder."""
+        """Return the bytes of each file of the folder."""
         found = [self.segments(model.key) for model in self.record.models]
         tables = {TIMELINE: self.table, SEGMENTS: pd.concat(found, ignore_index=True), SHOTS: self.shots}
         written = {name: csv_bytes(table) for name, table in tables.items()}
@@ -162,7 +162,7 @@ class Timeline:
         Raises
         ------
         FilmError
-            It is no such folder, or a file of it is damaged; names file and column.
+            It is not such a folder, or a file is damaged; names file and column.
         """
         folder = Path(folder)
         path = folder / RECORD
@@ -183,12 +183,12 @@ class Timeline:
 
 
 def read_films(folders: Sequence[Path]) -> list[Timeline]:
-    """Read scored films: folders of one, or folders that hold folders of several.
+    """Read scored films from folders of one film, or folders that contain several such folders.
 
     Raises
     ------
     FilmError
-        A folder holds none, or a film is there twice.
+        A folder contains no film, or a film occurs twice.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def read_films(folders: Sequence[Path]) -> list[Timeline]:
 
 
 def found_films(folders: Sequence[Path]) -> dict[Path, Timeline]:
-    """Read scored films as `read_films` does, by the folder that each lies in."""
+    """Read scored films like `read_films`, by folder."""
     found: dict[str, Path] = {}
     films = {}
     for folder in folders:
@@ -230,7 +230,7 @@ def found_films(folders: Sequence[Path]) -> dict[Path, Timeline]:
 
 
 def _read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
-    """Read one of the tables, and check that its columns are there and hold numbers where they should."""
+    """Read one of the tables and check its columns and their numbers."""
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
@@ -241,7 +241,7 @@ def _read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
     for name in table.columns:
         if name not in TEXTS:
             try:
-                # Python's float, cell by cell: every number comes back as it was written.
+                # Python's float, cell by cell: every number is read exactly as it was written.
                 table[name] = np.array([float(cell) if cell else np.nan for cell in table[name]])
             except ValueError as error:
                 raise FilmError(f"{path}: column {name}: {error}: score the film again") from error
@@ -252,7 +252,7 @@ def _read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
 
 
 def _check_rows(table: pd.DataFrame, record: FilmRecord, path: Path) -> None:
-    """Refuse a table whose models are not those of the record."""
+    """Refuse a table whose models differ from those of the record."""
     there, expected = set(table["model"]), {model.key for model in record.models}
     if there != expected:
         raise FilmError(

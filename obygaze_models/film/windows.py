@@ -1,4 +1,4 @@
-"""From windows that overlap to rows that do not: shots or steps, and how much each window covers of each."""
+"""Convert overlapping windows to disjoint rows (shots or steps), with the overlap of each pair."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from obygaze_models.film.record import BARS, BLACK, CREDITS
 from obygaze_models.film.rows import SHOT_COLUMNS
 
 SLACK_S = 0.001
-"""Times that differ by less are the same: manifests round to milliseconds."""
+"""Times that differ by less are equal: manifests round to milliseconds."""
 
 Spans = NDArray[np.float64]
-"""Starts and ends in seconds, shape [N, 2], in the order of time."""
+"""Starts and ends in seconds, shape [N, 2], in time order."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -37,27 +37,27 @@ class Windows:
 
     @property
     def end_s(self) -> float:
-        """Where the last one ends."""
+        """End of the last window in seconds."""
         return float(self.spans[:, 1].max())
 
     @property
     def window_s(self) -> float:
-        """Their median length."""
+        """Median length in seconds."""
         return round(float(np.median(self.spans[:, 1] - self.spans[:, 0])), 3)
 
     @property
     def hop_s(self) -> float | None:
-        """The median time between two starts; None for a single window."""
+        """Median time between two starts in seconds; None for a single window."""
         return round(float(np.median(np.diff(self.spans[:, 0]))), 3) if len(self.spans) > 1 else None
 
 
 def windows_of(store: Store) -> dict[str, Windows]:
-    """Find the windows of each film of a store, films in the order of their names.
+    """Find the windows of each film of a store; films are sorted by name.
 
     Raises
     ------
     FilmError
-        A clip is a whole file, so that nobody knows where in the film it is; or the store has no clip.
+        A clip is a whole file, so its position in the film is unknown; or the store has no clip.
     """
     found: dict[str, list[tuple[float, float, str]]] = {}
     for clip in store.clips:
@@ -157,9 +157,9 @@ def read_shots(path: Path) -> dict[str, pd.DataFrame]:
     Raises
     ------
     FilmError
-        A time is none, a shot ends before it starts, shots overlap, or a flag is unknown; names the line.
+        A time or flag is invalid, a shot ends before it starts, or shots overlap; names the line.
     ManifestError
-        It is no table, or lacks a column.
+        It is not a table, or lacks a column.
     """
     table = read_table(path, needed=("movie", "start_s", "end_s"))
     problems = Problems(path)
@@ -199,7 +199,7 @@ def read_shots(path: Path) -> dict[str, pd.DataFrame]:
 
 
 SHOT_FLAGS: Sequence[str] = (BLACK, CREDITS, BARS)
-"""What the column `flags` of a table of shots may hold."""
+"""Valid flags in a table of shots."""
 
 
 def flagged_seconds(rows: Spans, shots: pd.DataFrame, flag: str) -> NDArray[np.float64]:

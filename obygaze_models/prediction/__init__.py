@@ -1,1 +1,1 @@
-"""Apply models trained on all movies: kept in files, calibrated, silent on clips unlike those trained on."""
+"""Save, calibrate and apply models trained on all movies; flag clips unlike the training clips."""

@@ -1,4 +1,4 @@
-"""Turn scores into probabilities: Platt's sigmoid, fitted on out-of-fold scores, a band over movies."""
+"""Calibrate scores to probabilities: Platt's sigmoid on out-of-fold scores, with a band over movies."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,7 +9,7 @@ from scipy.special import expit
 
 N_DRAWS = 200
 BAND = (0.10, 0.90)
-"""Quantiles of the refits' probabilities between which the band lies: 80 %."""
+"""Quantiles of the refitted probabilities that bound the 80 % band."""
 
 MAX_STEPS = 100
 
@@ -41,7 +41,7 @@ class Calibration:
     def fit(
         cls, scores: ArrayLike, y: ArrayLike, movies: ArrayLike, *, n_draws: int = N_DRAWS, seed: int = 0
     ) -> Self:
-        """Fit the sigmoid on out-of-fold scores, and refit it on films drawn anew.
+        """Fit the sigmoid on out-of-fold scores, and refit it on resampled films.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class Calibration:
         )
 
     def to_json(self) -> dict[str, float]:
-        """Return all but the draws, without what is not known."""
+        """Return all known values except the draws."""
         names = ("slope", "intercept", "error", "film_error", "worst_film_error")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
@@ -85,8 +85,8 @@ class Calibration:
     def band(self, scores: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Compute the ends [N] of the 80 % band around each score's probability.
 
-        The band shows what the choice of training films leaves open of the sigmoid; the scores stay as they
-        are. It always holds the probability itself.
+        The band shows the uncertainty of the sigmoid from the choice of training films; scores stay as they
+        are. It always contains the probability itself.
         """
         values = np.asarray(scores, dtype=np.float64)
         logits = values[:, None] * self.draws[:, 0] + self.draws[:, 1]
@@ -96,7 +96,7 @@ class Calibration:
 
 
 def _without_each(y: NDArray[np.float64], movie_of: NDArray[np.intp], n_movies: int) -> NDArray[np.float64]:
-    """Weigh the clips of all films but one [M, N]; of all, where the others have one class only."""
+    """Weight the clips of all films but one [M, N]; all clips if the others have one class only."""
     weights: NDArray[np.float64] = (np.arange(n_movies)[:, None] != movie_of).astype(np.float64)
     found = weights @ y
     weights[(found == 0) | (found == weights.sum(axis=1))] = 1.0
@@ -106,7 +106,7 @@ def _without_each(y: NDArray[np.float64], movie_of: NDArray[np.intp], n_movies: 
 def _draw(
     y: NDArray[np.float64], movie_of: NDArray[np.intp], n_movies: int, n_draws: int, seed: int
 ) -> NDArray[np.float64]:
-    """Draw films with replacement; how often each clip is drawn [B, N]. Draws of one class are drawn anew."""
+    """Draw films with replacement; return counts by clip [B, N]. One-class draws are repeated."""
     rng = np.random.default_rng(seed)
     rows: list[NDArray[np.float64]] = []
     while len(rows) < n_draws:
@@ -124,7 +124,7 @@ def platt(
 
     Minimises the weighted log loss by Newton's method with halved steps (Lin, Lin and Weng, Machine Learning
     2007). Labels are replaced by Platt's targets, (n1 + 1) / (n1 + 2) and 1 / (n0 + 2), so that scores that
-    part the classes leave the slope finite (Platt 1999).
+    separate the classes give a finite slope (Platt 1999).
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def platt(
         p = expit(fitted[:, :1] * z + fitted[:, 1:])
         error, curvature = weights * (p - targets), weights * p * (1 - p)
         gradient = np.column_stack([error @ z, error.sum(axis=1)])
-        # A trace of a penalty keeps equal scores from leaving the slope open.
+        # A very small penalty determines the slope if all scores are equal.
         a, b, c = curvature @ (z * z) + 1e-9, curvature @ z, curvature.sum(axis=1) + 1e-9
         determinant = a * c - b * b
         step = (
@@ -170,7 +170,7 @@ def platt(
                 break
             length = np.where(worse, length / 2, length)
         if not (going & ~worse).any():
-            break  # rounding leaves nothing to gain
+            break  # no further decrease within rounding
         fitted, loss = np.where(worse[:, None], fitted, tried), np.where(worse, loss, new)
     slope = fitted[:, 0] / spread
     return np.column_stack([slope, fitted[:, 1] - slope * centre])

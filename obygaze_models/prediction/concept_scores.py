@@ -1,4 +1,4 @@
-"""What concepts' values mean: their probabilities, and how well they find concepts on films left out."""
+"""Calibrate concept values, and measure how well they find concepts on films left out."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from obygaze_models.prediction.calibration import platt
 def cross_fitted(
     model: ConceptBottleneck, present: NDArray[np.float64], asked: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Take the training clips' concept values by banks that were not trained on their films.
+    """Return the training clips' concept values from banks that were not trained on their films.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def cross_fitted(
     -------
     values, present : ndarray, shape [M, K]
     kept : ndarray, shape [N]
-        Which of the N clips these M are: all, where the bank keeps its cross-fitted distances.
+        Mask of these M clips among the N; all if the bank keeps its cross-fitted distances.
     """
     bank: Any = model.bank_
     if hasattr(bank, "cross_distances_"):

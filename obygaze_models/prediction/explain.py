@@ -1,4 +1,4 @@
-"""Explain the decision on one clip in words and numbers, and what would change it."""
+"""Explain the decision about one clip, and show what would change it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,12 +17,12 @@ from obygaze_models.prediction.model import Model
 from obygaze_models.prediction.predict import find_group, read_rows
 
 ENDS = (0.05, 0.95)
-"""The quantiles of the training clips' values at which every concept is tried."""
+"""Quantiles of the training clips' values to which every concept is set in turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A logit and what is made of it; None where the model can't say."""
+    """A logit and the decision from it; None if the model gives none."""
 
     logit: float
     p: float | None
@@ -43,16 +43,16 @@ class Explained:
         Share of training clips nearer than this one.
     is_unlike, trained_on : bool
     threshold, threshold_p : float
-        The logit from which on a clip is called positive, and its probability (None if not calibrated).
+        Lowest logit at which a clip is called positive, and its probability (None if not calibrated).
     decision : Decision
     parts : Explanation or None
-        None where the clip is unlike any trained on.
+        None if the clip is unlike all training clips.
     concept_p : tuple of float
         The probability that each concept is in the clip.
     ends : tuple of (Decision, Decision)
         The decision with each concept at the 5th and at the 95th percentile of the training clips' values.
     set_to : dict of str to float
-        The quantiles that were asked about.
+        The requested quantiles.
     changed : Decision or None
         The decision with all of them set.
     """
@@ -89,9 +89,9 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     Raises
     ------
     ModelError
-        No such clip, or it has no features of the kind that the model reads.
+        The clip is unknown, or has no features of the kind that the model reads.
     ConceptError
-        The model decides by no concepts, or a concept or quantile is none.
+        The model does not decide by concepts, or a concept or quantile is invalid.
     """
     store = _holding(stores, clip_id)
     group = find_group(model.card, store)
@@ -133,12 +133,12 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, float]:
-    """Read ``CONCEPT=QUANTILE`` as often as it is given.
+    """Parse settings of the form ``CONCEPT=QUANTILE``.
 
     Raises
     ------
     ConceptError
-        It is not written so, or a concept is set twice.
+        A setting has another form, or a concept is set twice.
     """
     found: dict[str, float] = {}
     for text in settings:
@@ -240,7 +240,7 @@ def _with_band(decision: Decision) -> str:
 
 
 def _leaning(parts: Explanation, sign: int) -> str:
-    """Name the concepts that count most for, or against."""
+    """Name the concepts with the largest contributions for or against."""
     counted = [one for one in parts.contributions if sign * one.contribution > 0.005]
     counted.sort(key=lambda one: -sign * one.contribution)
     named = [

@@ -1,4 +1,4 @@
-"""Train the models of an evaluation once more on the clips of all movies, to be kept."""
+"""Train the models of an evaluation on the clips of all movies, and save them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -29,7 +29,7 @@ from obygaze_models.prediction.novelty import Reach
 from obygaze_models.protocol.targets import NOT_ASKED, Kind, Target
 
 BANK = "bank"
-"""The name under which a bank of concepts alone, which decides nothing, is kept."""
+"""Name of a saved concept bank without a classifier."""
 
 SUFFIX = ".model"
 
@@ -45,27 +45,27 @@ def save_models(
     citation: str = "",
     force: bool = False,
 ) -> dict[str, Path]:
-    """Train models of a run on all films, and keep each in a file ``FOLDER/NAME.model``.
+    """Train models of a run on all films, and save each as ``FOLDER/NAME.model``.
 
-    Nothing is written unless all of them can be kept.
+    Nothing is written unless all of them can be saved.
 
     Parameters
     ----------
     run : Run
-        The evaluation, whose out-of-fold metrics go on the cards: no clip is left to test these models on.
+        The evaluation. Its out-of-fold metrics go on the cards, as no clip is left to test these models.
     data : Dataset
         What was evaluated.
     names : iterable of str
-        Models of the run; or "bank" for the directions of all concepts, without a decision.
+        Models of the run; or "bank" for the directions of all concepts, without a classifier.
     folder : Path
-        Made if it is not there.
+        Created if missing.
     models : mapping or sequence of ModelSpec, optional
-        What `evaluate` was given, if that was not names.
+        The models given to `evaluate`, if not by name.
     licence : str
         SPDX expression of the saved models; NOASSERTION if none is stated.
     citation : str
     force : bool
-        Whether files that are there are replaced.
+        Whether existing files are replaced.
 
     Returns
     -------
@@ -75,11 +75,11 @@ def save_models(
     Raises
     ------
     ModelError
-        A model is not in the run, or can't be kept.
+        A model is not in the run, or cannot be saved.
     StoreError
-        The licence is none.
+        The licence is not valid.
     OutputError
-        A file is there already.
+        A file exists.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def save_models(
 def train_final(
     data: Dataset, spec: ModelSpec, run: Run, *, licence: str = NO_LICENCE, citation: str = ""
 ) -> Model:
-    """Train a model on the clips of all films, as every fold of the run was trained.
+    """Train a model on the clips of all films, in the same way as every fold of the run.
 
     Its scores are calibrated on the out-of-fold scores of its inner folds of films.
 
@@ -125,7 +125,7 @@ def train_final(
     Raises
     ------
     ModelError
-        The model looks at no feature, is one of ordered levels, or can't be kept.
+        The model uses no feature, is one of ordered levels, or cannot be saved.
     """
     if not spec.looks_at_features:
         raise ModelError(
@@ -150,7 +150,7 @@ def train_final(
     given: dict[str, Any] = {"movies": movies}
     if concepts:
         given["present"] = data.present.loc[rows, concepts]
-    # A fold's seed is of the film that it leaves out: none here.
+    # A fold's seed depends on the film that it leaves out; here none is left out.
     fitted = fit(spec, seed_of(_seed(run), ""), X, y, **given)
     inner = getattr(fitted.estimator, "inner_scores_", None)
     asked = y != NOT_ASKED
@@ -191,7 +191,7 @@ def train_final(
 
 
 def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: str = "") -> Model:
-    """Learn the directions of all concepts on all annotated clips: what a concept model reads, no decision.
+    """Learn the directions of all concepts on all annotated clips, without a classifier.
 
     Raises
     ------
@@ -222,7 +222,7 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
 
 
 def _card(data: Dataset, run: Run, licence: str, citation: str) -> Card:
-    """Begin a card with what is the same for every model of a run."""
+    """Make a card with the fields shared by all models of a run."""
     if data.group is None:
         raise ModelError("these features are of no store, so that nobody could make others like them")
     record = run.record

@@ -1,4 +1,4 @@
-"""What a model says of single frames: attention weights, evidence, and the value of each concept in time."""
+"""Predict single frames: attention weights, evidence, and the value of each concept in time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,16 +17,16 @@ from obygaze_models.prediction.model import Model
 from obygaze_models.prediction.predict import find_group
 
 COLUMNS = ("clip_id", "movie", "frame", "time_s", "weight", "evidence", "contribution")
-"""Columns of every table of frames; two for each concept follow."""
+"""Columns of every table of frames, followed by two per concept."""
 
 
 def predict_frames(model: Model, stores: Sequence[Store]) -> pd.DataFrame:
-    """Say of each sampled frame of each clip what a model makes of it.
+    """Compute a model's output for each sampled frame of each clip.
 
     Parameters
     ----------
     model : Model
-        One that weighs frames (``attention``), or one that knows concepts.
+        One that weights frames (``attention``), or one with concepts.
     stores : sequence of Store
         With the array `frames` of the backbone that the model reads.
 
@@ -42,7 +42,7 @@ def predict_frames(model: Model, stores: Sequence[Store]) -> pd.DataFrame:
     Raises
     ------
     ModelError
-        The model knows nothing of frames, or a store lacks them.
+        The model has no output for frames, or a store lacks them.
 
     Examples
     --------
@@ -71,12 +71,12 @@ def predict_frames(model: Model, stores: Sequence[Store]) -> pd.DataFrame:
 
 
 def write_frames(table: pd.DataFrame, path: Any) -> None:
-    """Write a table of frames as CSV, numbers unrounded, all of it or nothing."""
+    """Write a table of frames as CSV atomically, numbers unrounded."""
     write_whole(path, str(table.to_csv(index=False, lineterminator="\n")))
 
 
 def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Give the time of each vector of `frames` in seconds [N, F]: a tubelet has its frames' mean time."""
+    """Return the time of each vector of `frames` in seconds [N, F]; a tubelet has its frames' mean time."""
     n_vectors = group.shape("frames")[1]
     times: NDArray[np.float64] = group.time_s[rows].reshape(len(rows), n_vectors, -1).mean(axis=2)
     return times

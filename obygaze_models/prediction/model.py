@@ -1,4 +1,4 @@
-"""Hold a model ready for use: estimator, calibration, and distance from the training clips."""
+"""Define a trained model: estimator, calibration, and distance from the training clips."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,16 +51,16 @@ class Model:
 
     @property
     def concepts(self) -> tuple[str, ...]:
-        """The concepts that it reads clips through; empty for a model without any."""
+        """Names of the model's concepts; empty for a model without any."""
         return self.card.concepts
 
     @property
     def decides(self) -> bool:
-        """Whether it gives logits: a bank of concepts alone does not."""
+        """Whether it gives logits; a concept bank without a classifier does not."""
         return not isinstance(self.estimator, ConceptBank)
 
     def logits(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the score [N] of each clip of X [N, D]; NaN for a bank of concepts alone.
+        """Compute the score [N] of each clip of X [N, D]; NaN for a concept bank without a classifier.
 
         Raises
         ------
@@ -93,49 +93,49 @@ class Model:
         return found
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64]]:
-        """Take logits apart: a base, and what each concept adds [N, K]; together they are the logit.
+        """Decompose logits into a base and the contribution of each concept [N, K], which sum to the logit.
 
         Raises
         ------
         ConceptError
-            The model decides by no concepts.
+            The model does not decide by concepts.
         """
         base, parts, _ = self._bottleneck().contributions(X)
         return base, parts
 
     def unlike(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the share of training clips nearer than each clip [N]; NaN where the file can't say."""
+        """Compute the share of training clips nearer than each clip [N]; NaN if the file lacks distances."""
         features = vectors(X)
         if self.reach is None:
             return np.full(len(features), np.nan)
         return self.reach.shares(features)
 
     def is_unlike(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Mark the clips [N] that are unlike any the model was trained on, about which it says nothing."""
+        """Mark the clips [N] that are unlike all training clips; they get no prediction."""
         if self.reach is not None:
             found: NDArray[np.bool_] = self.unlike(X) > LIMIT
             return found
         features = vectors(X)
         if self.card.reach is None:
             return np.zeros(len(features), dtype=np.bool_)
-        # Format 2 kept the farthest training clip's distance, in standard deviations that nothing limited.
+        # Format 2 kept the distance of the farthest training clip, in unclipped standard deviations.
         probe = self.estimator
         standard = standardise(features.astype(np.float64), probe.mean_, probe.scale_, None)
         far: NDArray[np.bool_] = np.sqrt(np.mean(standard * standard, axis=1)) > self.card.reach
         return far
 
     def explain(self, X: ArrayLike) -> Explanation:
-        """Take apart the score of one clip, X [D] or [1, D], concept by concept.
+        """Decompose the score of one clip, X [D] or [1, D], by concept.
 
         Raises
         ------
         ConceptError
-            The model decides by no concepts, or there is more than one clip.
+            The model does not decide by concepts, or there is more than one clip.
         """
         return self._bottleneck().explain(X)
 
     def intervene(self, X: ArrayLike, quantiles: Mapping[str, float]) -> NDArray[np.float64]:
-        """Compute the logit [N] of each clip if its value on some concepts were another.
+        """Compute the logit [N] of each clip with other values of some concepts.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class Model:
         Raises
         ------
         ConceptError
-            The model decides by no concepts, a concept is unknown, or a quantile is outside 0 to 1.
+            The model does not decide by concepts, a concept is unknown, or a quantile is outside 0 to 1.
         """
         bottleneck = self._bottleneck()
         for name in quantiles:
@@ -166,24 +166,24 @@ class Model:
 
 
 def vectors(X: ArrayLike) -> NDArray[Any]:
-    """Give one vector per clip [N, D]: the mean over frames or tokens where there are several."""
+    """Return one vector per clip [N, D]: the mean over frames or tokens if there are several."""
     features = np.asarray(X)
     return features if features.ndim == 2 else features.mean(axis=1)
 
 
 def load_model(place: Path | str, offered: Mapping[str, Any] | None = None) -> Model:
-    """Read a model from a file or URL, without executing anything that is in it.
+    """Read a model from a file or URL, without executing its content.
 
     Parameters
     ----------
     place : Path or str
     offered : mapping of str to estimator, factory or ModelSpec, optional
-        By model name: estimators of others that gave their own arrays (docs/predict.md).
+        By model name: external estimators that were saved by their own arrays (docs/predict.md).
 
     Raises
     ------
     ModelError
-        It is no model file, is damaged, newer than this reader, or contradicts itself.
+        It is not a model file, is damaged, newer than this reader, or inconsistent.
 
     Examples
     --------
@@ -209,12 +209,12 @@ def load_model(place: Path | str, offered: Mapping[str, Any] | None = None) -> M
 
 
 def save_model(model: Model, path: Path) -> None:
-    """Write a model to a file, all of it or nothing: the same model, the same bytes.
+    """Write a model to a file atomically; the same model gives the same bytes.
 
     Raises
     ------
     ModelError
-        Its estimator can't be kept, or it was read from an older format.
+        Its estimator cannot be saved, or it was read from an older format.
     """
     card = model.card
     if model.reach is None:

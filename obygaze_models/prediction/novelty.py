@@ -9,21 +9,21 @@ from numpy.typing import NDArray
 from obygaze_models.models.linear import CLIP, moments, standardise
 
 LIMIT = 0.99
-"""The share of training clips nearer than a clip, above which nothing is said of it."""
+"""Share of nearer training clips above which a clip gets no prediction."""
 
 LEVELS = np.linspace(0, 1, 201)
-"""The quantiles of distances and of concept values that a model file keeps."""
+"""Quantile levels of distances and of concept values in a model file."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reach:
-    """Where the training clips lie, and how far clips of a film left out lie from the other films'.
+    """Location of the training clips, and distances of each film's clips from the other films' clips.
 
     The distance is the root mean square, over features, of deviations from the training mean, each cut at 5
     standard deviations. The cut makes it robust to features that hardly vary: on the demo's descriptors, a
     quarter of which are nearly constant, the distance without it flags every clip of one of the six films
     left out, with it at most 4 % of any. Moments are those of winsorised features, so that one odd training
-    clip does not widen them. It takes features one by one, and so misses clips that are strange in
+    clip does not widen them. Features are used one by one, so it misses clips that are unusual only in
     combination.
 
     Attributes
@@ -50,14 +50,14 @@ class Reach:
     def shares(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Compute the share of training clips nearer than each clip of X [N, D], 0 to 1.
 
-        A clip farther than 99 % of them has more than `LIMIT`, however little farther it lies.
+        A clip farther than 99 % of them has a share above `LIMIT`, however small the difference.
         """
         found: NDArray[np.float64] = np.interp(_distances(X, self.mean, self.scale), self.distances, LEVELS)
         return found
 
 
 def _robust_moments(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Take moments after cutting each feature at 3 deviations from its mean, three times over."""
+    """Compute moments after clipping each feature at 3 deviations from its mean, three times."""
     wide = X.astype(np.float64)
     mean, scale = moments(wide)
     for _ in range(3):

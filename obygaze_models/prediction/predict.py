@@ -35,15 +35,15 @@ COLUMNS = (
     "unlike",
     "flags",
 )
-"""Columns of every table of predictions; those of concepts follow."""
+"""Columns of every table of predictions, followed by those of concepts."""
 
 UNLIKE, TRAINED_ON, PARTIAL = "unlike", "trained_on", "partial"
-"""What `flags` may hold, separated by semicolons."""
+"""Values of `flags`, separated by semicolons."""
 
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """What a model says of the clips of stores.
+    """Predictions of a model for the clips of stores.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class Predicted:
         ``<concept>_value`` and ``<concept>_p``; for one that decides by them ``<concept>_contribution``, and
         ``base_contribution``: all contributions add up to the logit. Missing values:
 
-        - ``video`` where no manifest says it, ``start_s`` and ``end_s`` where a clip is a whole file;
+        - ``video`` if no manifest gives it, ``start_s`` and ``end_s`` if a clip is a whole file;
         - ``p``, its band, ``called``, concepts' probabilities and contributions where the clip is flagged
-          ``unlike``: the model knows no such clip;
+          ``unlike`` (unlike all training clips);
         - ``p`` and its band for a model without calibration.
     excluded : dict of str to list of str
         Clips without features, by reason.
@@ -64,7 +64,7 @@ class Predicted:
     excluded: Mapping[str, list[str]]
 
     def has(self, flag: str) -> NDArray[np.bool_]:
-        """Mark the clips [N] with a flag."""
+        """Mark the clips [N] that have a flag."""
         return np.array([flag in flags.split(";") for flags in self.table["flags"]], dtype=np.bool_)
 
     def to_csv(self) -> str:
@@ -72,7 +72,7 @@ class Predicted:
         return str(self.table.to_csv(index=False, lineterminator="\n"))
 
     def write(self, path: Path) -> None:
-        """Write the table to a CSV file, all of it or nothing."""
+        """Write the table to a CSV file atomically."""
         write_whole(path, self.to_csv())
 
 
@@ -85,7 +85,7 @@ def predict(model: Model, stores: Sequence[Store], manifest: Manifest | None = N
     stores : sequence of Store
         No clip may be in two of them.
     manifest : Manifest, optional
-        Where the clips' videos are named, which stores do not keep.
+        Gives the clips' videos, which stores do not keep.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def predict(model: Model, stores: Sequence[Store], manifest: Manifest | None = N
 def _table(
     model: Model, store: Store, X: NDArray[Any], rows: NDArray[np.intp], video_of: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Make the rows of one store."""
+    """Compute the rows of one store."""
     clips = [store.clips[row] for row in rows]
     far = model.is_unlike(X)
     trained_on = set(model.card.movies)
@@ -193,7 +193,7 @@ def _table(
 
 
 def read_rows(card: Card, group: Group, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Read what a model reads of some clips: vectors [N, D], or frames or tokens as they are stored."""
+    """Read the model's input for some clips: vectors [N, D], or frames or tokens as stored."""
     array: Features = card.features  # type: ignore[assignment]  # the card's rule allows these words alone
     if card.pool == "none":
         return np.concatenate([block for _, block in group.blocks(array)])[rows]
@@ -202,12 +202,12 @@ def read_rows(card: Card, group: Group, rows: NDArray[np.intp]) -> NDArray[Any]:
 
 
 def find_group(card: Card, store: Store) -> Group:
-    """Find the group that a model reads, and refuse one whose features were made otherwise.
+    """Find the group that a model reads; refuse it if its features were made differently.
 
     Raises
     ------
     ModelError
-        The backbone or array is not there, or a field of the provenance differs.
+        The backbone or array is missing, or a field of the provenance differs.
     """
     if card.backbone not in store.names:
         raise ModelError(
@@ -247,7 +247,7 @@ def _look_up(provenance: Mapping[str, Any], dotted: str) -> str:
 
 
 def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
-    """Describe what the order of arguments is where a store comes first.
+    """Refuse a store in place of the model, and give the order of arguments.
 
     Raises
     ------
@@ -266,7 +266,7 @@ def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
 
 
 def document(predicted: Predicted, model: Model, stores: Sequence[Store]) -> dict[str, object]:
-    """Give predictions as JSON values, with what they stand on; what is missing is null."""
+    """Return predictions and their sources as JSON values; missing values are null."""
     card = model.card
     clips = [
         {str(name): None if value is pd.NA or value != value else value for name, value in row.items()}  # noqa: PLR0124 - NaN
@@ -284,7 +284,7 @@ def document(predicted: Predicted, model: Model, stores: Sequence[Store]) -> dic
 
 
 def summary(card: Card) -> dict[str, object]:
-    """Name a model in a document: what it is, what it answers, what it was trained on."""
+    """Summarise a model for a document: what it is, its task, and its training data."""
     return {
         "model": card.model,
         "title": card.title,
@@ -300,5 +300,5 @@ def summary(card: Card) -> dict[str, object]:
 
 
 def json_text(found: object) -> str:
-    """Write a JSON document as the commands print it."""
+    """Write a JSON document in the format of the commands."""
     return json_bytes(found).decode("utf-8").rstrip("\n")

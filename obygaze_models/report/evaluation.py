@@ -1,4 +1,4 @@
-"""Turn runs and comparisons into reports."""
+"""Convert runs and comparisons to reports."""
 
 import math
 from collections import Counter
@@ -14,10 +14,10 @@ from obygaze_models.evaluation.run import Run
 from obygaze_models.report.report import NOTHING, Block, Report, interval, number
 
 POOLED = ("average_precision", "f1_pos", "f1_weighted", "balanced_accuracy", "auc")
-"""Columns of the table of pooled metrics, of those there are; the others are in the run's files alone."""
+"""Columns of the table of pooled metrics, if available; other metrics are in the run's files only."""
 
 BY_MOVIE = ("average_precision", "auc", "f1_pos", "quadratic_kappa", "spearman", "mean_absolute_error")
-"""Metrics that have a table by movie, of those there are."""
+"""Metrics that have a table by movie, if available."""
 
 NEAR = 0.9
 """A by-movie AP above which an interval covers less than its nominal level (docs/evaluation.md)."""

@@ -13,14 +13,14 @@ from matplotlib.figure import Figure
 BLUE, ORANGE, GREY = "#4477aa", "#ee8866", "#777777"
 
 WIDTH = 7.2
-"""Inches of a figure across both columns of a page; no letter is smaller than 6 points at that width."""
+"""Width in inches of a figure across both columns; letters are at least 6 points at this width."""
 
 _STYLE: Any = {
-    # Text stays text: editable and searchable, in SVG by name of the font, in PDF with the font embedded.
+    # Keep text editable and searchable: SVG names the font, PDF embeds it.
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
     "svg.hashsalt": "obygaze",
-    # The first one comes with matplotlib, so that the layout is the same everywhere; an SVG names all.
+    # The first font is part of matplotlib, so the layout is the same everywhere; an SVG names all fonts.
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica"],
     "font.size": 8,
@@ -35,14 +35,14 @@ _METADATA: Mapping[str, Any] = {
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
 }
-"""What matplotlib would say of itself and of the day, left out."""
+"""Metadata of matplotlib (version, date) that is left out."""
 
 SUFFIXES = tuple(sorted(_METADATA))
-"""Endings of the files that a figure is saved as."""
+"""Suffixes of the files that a figure is saved as."""
 
 
 def mark_undefined(axes: Axes, values: Sequence[float]) -> None:
-    """Say at 0, in the rows of a horizontal chart whose value is NaN, that there is none."""
+    """Mark rows of a horizontal chart whose value is NaN, with a text at 0."""
     for place, value in enumerate(values):
         if math.isnan(value):
             axes.annotate(
@@ -57,9 +57,9 @@ def mark_undefined(axes: Axes, values: Sequence[float]) -> None:
 
 
 def save(path: Path, size: tuple[float, float], draw: Callable[[Figure], None]) -> None:
-    """Make a figure of a size in inches, have it drawn, and save it as .pdf, .png (300 dpi) or .svg.
+    """Draw a figure of a size in inches, and save it as .pdf, .png (300 dpi) or .svg.
 
-    No date, no version, no random ids.
+    The file has no date, version or random ids.
     """
     with rc_context(_STYLE):
         figure = Figure(figsize=size, layout="constrained")

@@ -1,4 +1,4 @@
-"""Reports as pages: one HTML file that requests nothing, with the look that all pages share."""
+"""Write reports as self-contained HTML pages in a common style."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ TEMPLATES = ("obygaze_models.report", "assets")
 """Package and folder of templates, style sheets and scripts."""
 
 
-# --- what every page has
+# --- parts of every page
 # ---------------------------------------------------------------------------
 def asset(name: str) -> str:
     """Read a style sheet or a script of the pages."""
@@ -42,9 +42,9 @@ def page(template: str, styles: Sequence[str], script: str = "", **values: objec
     styles
         Names of style sheets, in order.
     script
-        The page's script; the content security policy lets no other run.
+        The page's script; the content security policy blocks all others.
     values
-        What the template shows; `title` and `language` among them.
+        Values of the template, including `title` and `language`.
     """
     style = "\n".join(map(asset, styles))
     return (
@@ -87,11 +87,11 @@ def _source(text: str) -> str:
 
 
 def json_data(value: object) -> Markup:
-    """Write JSON for an element <script type="application/json">, which no text can close or escape."""
+    """Write JSON for <script type="application/json">, escaped so that no text closes the element."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return Markup(text)  # noqa: S704 - every sign that HTML could read is escaped
+    return Markup(text)  # noqa: S704 - every character special to HTML is escaped
 
 
 # --- reports
@@ -173,7 +173,7 @@ def _table(block: Block) -> Mapping[str, Any]:
 
 
 def _embedded(picture: Picture) -> str:
-    """Draw a figure into a data URL, in which no script of an SVG file can run."""
+    """Draw a figure as a data URL, in which scripts of SVG files cannot run."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{picture.name}.svg")
         picture.draw(path)

@@ -11,7 +11,7 @@ import pandas as pd
 from tabulate import tabulate
 
 NOTHING = "-"
-"""Where a table has no number to show."""
+"""Cell of a number that is undefined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure: the stem of its files, its caption, and what draws it into a .pdf, .png or .svg file."""
+    """A figure: stem of its files, caption, and the function that draws a .pdf, .png or .svg file."""
 
     name: str
     caption: str
@@ -35,7 +35,7 @@ class Picture:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What people read of an evaluation, an audit, a task or an experiment.
+    """The report of an evaluation, an audit, a task or an experiment.
 
     Attributes
     ----------
@@ -48,10 +48,10 @@ class Report:
     data : DataFrame
         The numbers of all blocks, unrounded, in long form.
     record : mapping
-        JSON values: how it came about.
+        JSON values that record how the numbers were computed.
     pictures : tuple of Picture
     titles : mapping of str to str
-        What LaTeX calls the models, whose names as typed the other formats have in a column "model".
+        Titles of models in LaTeX; other formats have their names, in a column "model".
 
     Examples
     --------
@@ -90,14 +90,14 @@ def _html_list(notes: Sequence[str]) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Write a number with a fixed number of digits; one that nothing defines is undefined, never 0."""
+    """Write a number with a fixed number of digits; an undefined one is never written as 0."""
     if value is None:
         return NOTHING
     return "undefined" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def mean_sd(values: Sequence[float]) -> str:
-    """Write the mean of values and, of several, their standard deviation (of the values, not of the mean)."""
+    """Write the mean of values and, for several, their standard deviation (not the standard error)."""
     defined = [value for value in values if not math.isnan(value)]
     if not defined:
         return "undefined"
@@ -117,7 +117,7 @@ def interval(value: float, low: float, high: float, *, signed: bool = False) -> 
 
 
 def cell(value: object) -> str:
-    """Write any value of a table as a cell: four significant digits, a dash where there is nothing."""
+    """Write any value as a cell: four significant digits, a dash for a missing value."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):

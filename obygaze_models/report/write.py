@@ -1,4 +1,4 @@
-"""Write reports: terminal, Markdown, LaTeX, CSV, JSON. The same report gives the same bytes."""
+"""Write reports as terminal text, Markdown, LaTeX, CSV or JSON. The same report gives the same bytes."""
 
 import json
 import math
@@ -21,13 +21,13 @@ WIDTH = 80
 """Characters per line of a terminal."""
 
 COLUMN = 60
-"""Characters of a table that fits one column of a page of two."""
+"""Maximum characters per line of a table that fits one column of a two-column page."""
 
 SIZES = {r"\small": 85, r"\footnotesize": 100}
-"""Size of the letters of a table with more characters than this."""
+"""Font size of a table with more characters than this."""
 
 CONTENTS = "contents.json"
-"""Lists every file of the folder with its SHA-256; a folder with other files is not replaced."""
+"""File that lists every file of the folder with its SHA-256; folders with other files are kept."""
 
 _TEX = {
     "\\": r"\textbackslash{}",
@@ -43,7 +43,7 @@ _TEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    # After a row's end these would be read as its options.
+    # After the end of a row LaTeX would read these as options.
     "[": "{[}",
     "*": "{*}",
 }
@@ -54,7 +54,7 @@ _NUMBER = re.compile(r"[-+]?\.?\d[\d.,e+-]*( ?[\[(].*)?|undefined.*")
 # --- for a terminal
 # ---------------------------------------------------------------------------
 def plain(report: Report, width: int = WIDTH) -> str:
-    """Write a report as text; its files say the same in one table each."""
+    """Write a report as text."""
     lines = [report.title, *_wrapped(report.notes, width)]
     for block in report.blocks:
         lines += ["", block.title, *_wrapped(block.notes, width)]
@@ -81,11 +81,11 @@ def _wrapped(notes: Sequence[str], width: int) -> list[str]:
 def tables(block: Block, width: int = WIDTH) -> list[str]:
     """Lay out a block as tables at most `width` wide, if one column beside the first ones is no wider.
 
-    A table too wide is cut into several that repeat the columns that name the rows.
+    A table that is too wide is split into several, which repeat the columns that name the rows.
     """
     kept = _columns_that_name(block)
     columns = zip(block.headers, *block.rows, strict=True)
-    # tabulate leaves two columns beside a heading.
+    # tabulate adds two columns beside a heading.
     widths = [max(len(heading) + 2, *map(len, cells), 0) for heading, *cells in columns]
     named = sum(widths[column] + 2 for column in range(kept))
     groups: list[list[int]] = [[]]
@@ -100,7 +100,7 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
 
 
 def _columns_that_name(block: Block) -> int:
-    """Count the first columns without which two rows would look alike."""
+    """Count the leading columns needed to tell all rows apart."""
     for kept in range(1, len(block.headers)):
         if len({row[:kept] for row in block.rows}) == len(block.rows):
             return kept
@@ -139,11 +139,11 @@ def _list(notes: tuple[str, ...]) -> list[str]:
 
 
 def latex(report: Report) -> str:
-    """Write a report's tables as LaTeX (packages booktabs and adjustbox), a table each, to be pasted.
+    """Write a report's tables as LaTeX source (packages booktabs and adjustbox).
 
     A caption names the report and the table; a table's own notes stand below it. The report's notes come
     once, as comments at the top. A wide table spans both columns of a page, in smaller letters; no table is
-    wider than its place.
+    wider than the text.
     """
     lines = [f"% {_one_line(note)}" for note in (report.title, *report.notes)]
     lines += ["% needs the packages booktabs and adjustbox"]
@@ -229,7 +229,7 @@ def is_numeric(cells: Sequence[str]) -> bool:
 
 
 def _cell(text: str) -> str:
-    """Write a cell: minus signs before numbers, a dash where there is none."""
+    """Write a cell: true minus signs, a dash for a missing number."""
     return "--" if text == NOTHING else _MINUS.sub(r"\\textminus{}", _tex(text))
 
 
@@ -302,7 +302,7 @@ def texts(report: Report) -> dict[str, str]:
 
 
 def write_report(report: Report, folder: Path) -> list[str]:
-    """Write a report's files into a folder, and name them.
+    """Write a report's files into a folder and return their names.
 
     Examples
     --------
@@ -326,7 +326,7 @@ def write_report(report: Report, folder: Path) -> list[str]:
 
 
 def write_beside(report: Report, stem: Path) -> None:
-    """Write a report's tables as files that share a stem: found.csv, found.json, found.md, found.tex."""
+    """Write a report's tables as files with a common stem: found.csv, found.json, found.md, found.tex."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     for suffix, text in texts(replace(report, pictures=())).items():
         write_whole(stem.with_name(f"{stem.name}{suffix}"), text)
@@ -334,12 +334,12 @@ def write_beside(report: Report, stem: Path) -> None:
 
 @contextmanager
 def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
-    """Return an empty folder to write into, which becomes `folder` when all is written.
+    """Yield an empty folder to write into; it is renamed to `folder` at the end.
 
     Raises
     ------
     OutputError
-        The folder is taken.
+        The folder exists.
     """
     check_folder(folder, force=force)
     with whole_folder(folder) as partial:
@@ -350,12 +350,12 @@ def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def check_folder(folder: Path, *, force: bool) -> None:
-    """Refuse a folder that is taken, unless it is forced and holds an earlier output and nothing else.
+    """Refuse an existing folder, unless `force` is given and it contains only an earlier output.
 
     Raises
     ------
     OutputError
-        Says what is in the way.
+        The folder exists; names what prevents writing.
     """
     if not folder.exists():
         return

@@ -1,4 +1,4 @@
-"""Scored films for other tools: annotation editors, players, video editors, the web."""
+"""Export scored films to other tools: annotation editors, players, video editors, the web."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from obygaze_models.film.timeline import Timeline
 __all__ = ["DEFAULT_RATE", "FORMATS", "KINDS", "Format", "export", "write_export"]
 
 DEFAULT_RATE: Final = Fraction(24)
-"""Frames per second of formats that count frames, if none is given."""
+"""Default frames per second of formats that count frames."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format: what writes it, its file's suffix, the tiers it takes by default, and what it loses."""
+    """One format: writer, file suffix, default tiers, and what it loses."""
 
     write: Callable[[Exported], str]
     suffix: str
@@ -57,7 +57,7 @@ def export(
     top: int = 20,
     model: str | None = None,
 ) -> str:
-    """Write a scored film in another format, with the caveats that belong to it.
+    """Write a scored film in another format, with its caveats.
 
     Parameters
     ----------
@@ -69,14 +69,14 @@ def export(
     rate : Fraction
         Frames per second, for formats that count frames.
     top : int
-        Segments to list at least, if the film has as many.
+        Minimum number of segments to list, if the film has as many.
     model : str, optional
-        Key of the model; by default the first that decides.
+        Key of the model; by default the first with logits.
 
     Raises
     ------
     FilmError
-        No such format, tier or model; the film has nothing to write in these tiers.
+        The format, tier or model is unknown, or the tiers are empty.
     """
     if kind not in FORMATS:
         raise FilmError(f"format {kind!r}: expected one of {', '.join(FORMATS)}")

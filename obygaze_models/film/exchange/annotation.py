@@ -1,4 +1,4 @@
-"""W3C Web Annotation in JSON-LD, as IIIF viewers and Advene read it; times are media fragments."""
+"""Write W3C Web Annotations in JSON-LD for IIIF viewers and Advene; times are media fragments."""
 
 import json
 from typing import Any

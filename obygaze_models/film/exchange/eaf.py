@@ -13,7 +13,7 @@ from obygaze_models.film.exchange.tiers import Exported, Span
 
 SCHEMA: Final = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 NO_DATE: Final = "1970-01-01T00:00:00+00:00"
-"""The schema wants a date; the same film gives the same bytes, so it is none."""
+"""The schema needs a date; it is constant so that the same film gives the same bytes."""
 
 HUMAN_LEVEL, HUMAN_CONCEPTS = "human: level", "human: concepts"
 VOCABULARY, LANGUAGE = "levels", "und"
@@ -33,14 +33,14 @@ CONSTRAINTS: Final = (
         "Parts of the parent's interval, with gaps",
     ),
 )
-"""The stereotypes that every document of ELAN declares."""
+"""The constraints (stereotypes) that every ELAN document declares."""
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Signs that XML 1.0 cannot hold."""
+"""Characters that XML 1.0 does not allow."""
 
 
 def to_eaf(made: Exported) -> str:
-    """Write a document of ELAN; the caveats are a property of its header."""
+    """Write an ELAN document; the caveats are a property of its header."""
     root = Element(
         "ANNOTATION_DOCUMENT",
         {
@@ -70,7 +70,7 @@ def to_eaf(made: Exported) -> str:
 
 
 def milliseconds(seconds: float) -> int:
-    """Round a time as ELAN keeps it."""
+    """Round a time to whole milliseconds, as ELAN stores it."""
     return round(1000 * seconds)
 
 
@@ -88,7 +88,7 @@ def _header(root: Element, made: Exported, n: int) -> None:
 
 
 def _time_order(root: Element, spans: list[Span]) -> list[tuple[str, str]]:
-    """Write two slots for each span, in the order of time; return their names."""
+    """Write two time slots for each span, in time order; return their names."""
     order = SubElement(root, "TIME_ORDER")
     edges = [(milliseconds(span.start_s), 0, place) for place, span in enumerate(spans)]
     edges += [
@@ -149,5 +149,5 @@ def _types(root: Element, made: Exported) -> None:
 
 
 def _legal(text: str) -> str:
-    """Leave out what XML 1.0 cannot hold."""
+    """Remove characters that XML 1.0 does not allow."""
     return _ILLEGAL.sub("", text)

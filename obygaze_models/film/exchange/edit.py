@@ -1,4 +1,4 @@
-"""For video editors: OpenTimelineIO, Final Cut Pro 7 XML, and CMX-3600 lists."""
+"""Export to video editors: OpenTimelineIO, Final Cut Pro 7 XML, and CMX-3600 lists."""
 
 from fractions import Fraction
 from typing import Any
@@ -7,11 +7,11 @@ from obygaze_models.errors import FilmError
 from obygaze_models.film.exchange.tiers import Exported, Span
 
 COLOURS = {"segments": "BLUE", "concepts": "ORANGE", "level": "CYAN", "shots": "WHITE"}
-"""Colours of markers, of those that both formats and editors name; the text says the same."""
+"""Marker colours that both formats and editors support; the text gives the same information."""
 
 
 def to_otio(made: Exported) -> str:
-    """Write an OpenTimelineIO timeline: one clip as long as the film, with a marker for each span."""
+    """Write an OpenTimelineIO timeline: one clip of the film's length, with one marker per span."""
     return str(_adapters().write_to_string(_timeline(made), "otio_json"))
 
 
@@ -47,7 +47,7 @@ def _adapters() -> Any:
 
 
 def _timeline(made: Exported) -> Any:
-    """Make the timeline; media reference and start time are what the FCP 7 adapter needs."""
+    """Make the timeline; the FCP 7 adapter needs the media reference and the start time."""
     adapters = _adapters()
     import opentimelineio as otio  # noqa: PLC0415
 
@@ -102,5 +102,5 @@ def _timecode(frames: int, rate: Fraction) -> str:
 
 
 def _ascii(text: str) -> str:
-    """Write a text on one line of the signs that every reader of such lists knows."""
+    """Write a text on one line of ASCII, which every reader of such lists supports."""
     return " ".join(text.split()).encode("ascii", "replace").decode()

@@ -1,4 +1,4 @@
-"""WebVTT (W3C), SubRip and CSV."""
+"""Write WebVTT (W3C), SubRip and CSV."""
 
 from obygaze_features.io import csv_line
 from obygaze_models.film.exchange.tiers import Exported, Span
@@ -7,7 +7,7 @@ CSV_COLUMNS = ("movie", "tier", "start_s", "end_s", "p", "p_low", "p_high", "tex
 
 
 def to_vtt(made: Exported) -> str:
-    """Write cues in the order of time; the caveats are a NOTE at the top."""
+    """Write cues in time order; the caveats are a NOTE at the top."""
     notes = "\n".join(_plain(line) for line in made.caveats)
     lines = [f"WEBVTT {_plain(made.film.heading)}", "", f"NOTE\n{notes}", ""]
     for span in _cues(made):
@@ -16,7 +16,7 @@ def to_vtt(made: Exported) -> str:
 
 
 def to_srt(made: Exported) -> str:
-    """Write subtitles; the format has no comments, so the first one, of half a second, holds the caveats."""
+    """Write subtitles; the first one (half a second) has the caveats, as the format has no comments."""
     first = Span(0.0, min(0.5, made.film.record.duration_s), " ".join(made.caveats))
     lines = []
     for number, span in enumerate((first, *_cues(made)), start=1):
@@ -26,7 +26,7 @@ def to_srt(made: Exported) -> str:
 
 
 def to_csv(made: Exported) -> str:
-    """Write a table for spreadsheets; the first row's note holds the caveats, no cell is a formula."""
+    """Write a table for spreadsheets without formulas; the first row's note has the caveats."""
     lines = [csv_line(CSV_COLUMNS)]
     note = " ".join(made.caveats)
     for tier in made.tiers:
@@ -40,7 +40,7 @@ def to_csv(made: Exported) -> str:
 
 
 def _no_formula(cell: str) -> str:
-    """Mark a text that a spreadsheet would run; numbers stay numbers."""
+    """Escape a text that a spreadsheet would run as a formula; numbers are unchanged."""
     if cell[:1] not in {"=", "+", "-", "@", "\t", "\r"}:
         return cell
     try:
@@ -62,10 +62,10 @@ def _time(seconds: float, point: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Write a text on one line, without what ends a comment or begins a cue."""
+    """Write a text on one line, without the marks that end a comment or begin a cue."""
     return " ".join(text.split()).replace("-->", "→")
 
 
 def _escaped(text: str) -> str:
-    """Write a cue's text: markup is shown, not read."""
+    """Write a cue's text with markup escaped."""
     return _plain(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

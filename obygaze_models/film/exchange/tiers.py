@@ -1,4 +1,4 @@
-"""What every format exports of a scored film: tiers of spans with texts, and the caveats."""
+"""Build the content of every export of a scored film: tiers of labelled spans, and caveats."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from obygaze_models.film.rows import has_flag
 from obygaze_models.film.timeline import Timeline
 
 KINDS: Final = ("segments", "level", "concepts", "shots")
-"""Tiers that can be asked for."""
+"""Available tiers."""
 
 PREFIX: Final = "obygaze: "
-"""Begins the name of every tier that a model wrote; importers never read those."""
+"""Prefix of the name of every tier that a model wrote; importers skip these tiers."""
 
 PRESENT = 0.5
-"""Probability from which on a concept's rows make a span."""
+"""Lowest probability at which a concept's rows form a span."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a film with a text, and its probability and band, where it has one."""
+    """A span of a film with a text, and its probability and band, if any."""
 
     start_s: float
     end_s: float
@@ -40,7 +40,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Spans in the order of time that do not overlap, under a name."""
+    """A named list of disjoint spans in time order."""
 
     kind: str
     name: str
@@ -49,13 +49,13 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A film as a writer of a format takes it.
+    """A film, prepared for the writers of formats.
 
     Attributes
     ----------
     film : Timeline
     model : ModelRecord
-        The one whose scores are written.
+        The model whose scores are written.
     tiers : tuple of Tier
     levels : tuple of str
         Of the codebook, for people to choose from.
@@ -71,17 +71,17 @@ class Exported:
 
     @property
     def positive(self) -> str:
-        """What the model finds."""
+        """Title of what the model finds."""
         return "/".join(self.model.positive) or self.model.task_title
 
     @property
     def licence(self) -> str:
-        """The model's licence; empty where nobody stated one."""
+        """The model's licence; empty if none is stated."""
         return "" if self.model.licence == NO_LICENCE else self.model.licence
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What must be known with the scores, a sentence each; it belongs to every export."""
+        """Caveats of the scores, one sentence each, for every export."""
         model, record = self.model, self.film.record
         digest = model.sha256[:12] or "unknown"
         lines = [
@@ -152,7 +152,7 @@ def _segments(film: Timeline, model: ModelRecord, top: int) -> tuple[Span, ...]:
 
 
 def _level(rows: pd.DataFrame) -> tuple[Span, ...]:
-    """One span a row: its probability, or why there is none."""
+    """Make one span per row: its probability, or the reason why there is none."""
     spans = []
     for row in rows.to_dict(orient="records"):
         p = None if np.isnan(row["p"]) else float(row["p"])
@@ -163,7 +163,7 @@ def _level(rows: pd.DataFrame) -> tuple[Span, ...]:
 
 
 def _concepts(film: Timeline, model: ModelRecord) -> list[Tier]:
-    """Make a tier for each concept that is found better than chance: spans where it is rather there."""
+    """Make a tier for each concept found better than chance: spans where it is probably present."""
     source = next((one for one in (model, *film.record.models) if one.concepts), None)
     if source is None:
         return []

@@ -1,4 +1,4 @@
-"""The page of scored films: one file that people open, read, listen to, print, and answer."""
+"""Write the page of scored films: one HTML file to read, print and add judgements to."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from obygaze_models.report.pages import asset, json_data, page
 __all__ = ["LANGUAGES", "film_page", "write_film_page"]
 
 SCALES = (0.1, 0.2, 0.4, 0.6, 0.8)
-"""Ends of the axis that shares are compared on; the least that holds all of them."""
+"""Possible ends of the axis of compared shares; the smallest that contains all of them is used."""
 
 Rates = Mapping[str, Sequence[CorrectedRate]]
 """Rates corrected by judgements, by movie."""
@@ -32,7 +32,7 @@ def film_page(
 ) -> str:
     """Write scored films as one HTML page.
 
-    Several films have an index and a comparison, sorted by year and then by title, never by rate.
+    For several films, add an index and a comparison, sorted by year and title, never by rate.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def write_film_page(
 
 
 def _comparison(views: Sequence[FilmView], words: Words) -> dict[str, Any]:
-    """Lay out the films' shares on one scale; a film without a rate has a row and no dot."""
+    """Lay out the films' shares on one scale; a film without a rate has a row without a dot."""
     found = [_share(view) for view in views]
     highest = max((numbers[2] for numbers in found if numbers), default=1.0)
     scale = next((limit for limit in SCALES if highest <= limit), 1.0)
@@ -122,11 +122,11 @@ def _comparison(views: Sequence[FilmView], words: Words) -> dict[str, Any]:
 
 
 def _share(view: FilmView) -> tuple[float, float, float] | None:
-    """Give a film's share and its interval, from judgements where there are any."""
+    """Return a film's share and its interval, corrected by judgements if there are any."""
     if view.corrected is not None:
         return view.corrected.value, view.corrected.low, view.corrected.high
     rate = view.model.rate
-    # What a model says of a film that it was trained on is no prediction.
+    # Scores of a film that the model was trained on are not predictions.
     if view.model.is_trained_on or rate.value is None or rate.low is None or rate.high is None:
         return None
     return rate.value, rate.low, rate.high
@@ -143,7 +143,7 @@ def _about(films: Sequence[Timeline], words: Words) -> list[str]:
 
 
 def _footer(films: Sequence[Timeline], words: Words, *, with_frames: bool) -> list[str]:
-    """Say what made the page, under which licence, how to cite it, and the digests that pin its sources."""
+    """List the page's software, licence, citation, and the digests of its sources."""
     record: FilmRecord = films[0].record
     lines = [words["frames" if with_frames else "no_frames"]]
     lines.append(words.say("made", version=record.versions.get("obygaze", "?"), number=record.number))

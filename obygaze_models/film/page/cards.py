@@ -1,4 +1,4 @@
-"""The cards of a film's segments: when, how probable, why, and the curve around them."""
+"""Build the cards of a film's segments: time, probability, contributions, and the surrounding curve."""
 
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
@@ -9,10 +9,10 @@ from obygaze_models.film.page import charts
 from obygaze_models.film.page.words import Words, clock
 
 NEAR, NEAR_NARROW = 0.022, 0.065
-"""Numbers above the timeline overlap if nearer than this share of its width, on a wide or narrow screen."""
+"""Shares of the timeline's width below which two numbers overlap, on wide and narrow screens."""
 
 HALF = 48.0
-"""Percent of its place that the longest bar of a contribution takes, to either side of the middle."""
+"""Longest bar of a contribution to one side of the middle, in percent of the available width."""
 
 Parts = Sequence[tuple[str, float]]
 """Concepts and their contributions, the largest first."""
@@ -27,7 +27,7 @@ def cards(
     unfound: Container[str],
     stills: Mapping[int, str],
 ) -> list[dict[str, Any]]:
-    """Give what the template shows of each segment.
+    """Return the template values of each segment.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def cards(
         Length of the film in seconds.
     words : Words
     unfound : container of str
-        Concepts that the model finds no better than chance, which is said beside them.
+        Concepts that the model finds no better than chance; they are marked as such.
     stills : mapping of int to str
         Data URLs of pictures, by rank.
     """
@@ -89,7 +89,7 @@ def place(start: float, end: float, whole_s: float) -> dict[str, Any]:
 
 
 def sentence(parts: Parts, words: Words) -> str:
-    """Say which concepts moved the score: "mainly" those that gave at least half as much as the largest."""
+    """Name the concepts that contributed most: at least half as much as the largest."""
     if not parts:
         return ""
     most = max(abs(value) for _, value in parts)
@@ -130,7 +130,7 @@ def _spark(rows: pd.DataFrame, start: float, end: float, whole_s: float) -> dict
 
 
 def _bar(name: str, value: float, largest: float, words: Words) -> dict[str, Any]:
-    """Place a contribution to the right of the middle where it helps, to the left where it does not."""
+    """Place a positive contribution to the right of the middle, a negative one to the left."""
     width = HALF * abs(value) / largest
     return {
         "name": name,
@@ -142,7 +142,7 @@ def _bar(name: str, value: float, largest: float, words: Words) -> dict[str, Any
 
 
 def _number(segments: Sequence[dict[str, Any]], whole_s: float) -> None:
-    """Choose whose number stands above the timeline: the best first, as long as no two overlap."""
+    """Choose the numbers shown above the timeline: best segments first, without overlap."""
     taken: dict[float, list[float]] = {NEAR: [], NEAR_NARROW: []}
     for one in segments:
         at = (one["start"] + one["end"]) / 2 / whole_s

@@ -33,14 +33,14 @@ def percent(seconds: float, whole_s: float) -> str:
 
 
 def line(rows: pd.DataFrame, origin_s: float = 0.0) -> str:
-    """Draw the probability as a step line; it is broken where there is none.
+    """Draw the probability as a step line, with gaps where it is missing.
 
     Parameters
     ----------
     rows : DataFrame
-        Rows of one model in the order of time: `start_s`, `end_s`, `p`.
+        Rows of one model in time order: `start_s`, `end_s`, `p`.
     origin_s : float
-        What is drawn at 0.
+        Time drawn at position 0.
     """
     parts = []
     for run in _defined(rows):
@@ -51,7 +51,7 @@ def line(rows: pd.DataFrame, origin_s: float = 0.0) -> str:
 
 
 def band(rows: pd.DataFrame) -> str:
-    """Draw the band of the probability as closed shapes: the upper edge forth, the lower edge back."""
+    """Draw the band of the probability as closed paths: along the upper edge, back along the lower."""
     parts = []
     for run in _defined(rows):
         starts, ends = run["start_s"].to_numpy(), run["end_s"].to_numpy()
@@ -62,7 +62,7 @@ def band(rows: pd.DataFrame) -> str:
 
 
 def _steps(x: NDArray[np.float64], p: NDArray[np.float64]) -> str:
-    """Go along to each x, and up or down to the next p between them; level stretches are one."""
+    """Build a step path through x and p; adjacent steps of equal height are joined."""
     heights = [level(value) for value in p.tolist()]
     parts = []
     for place, (edge, height) in enumerate(zip(x.tolist(), heights, strict=True)):
@@ -73,7 +73,7 @@ def _steps(x: NDArray[np.float64], p: NDArray[np.float64]) -> str:
 
 
 def _defined(rows: pd.DataFrame) -> list[pd.DataFrame]:
-    """Part the rows into runs that have a probability."""
+    """Split the rows into runs that have a probability."""
     there = rows["p"].notna().to_numpy()
     edges = np.flatnonzero(np.diff(np.concatenate([[False], there, [False]]).astype(np.int8)))
     return [rows.iloc[first:after] for first, after in zip(edges[::2], edges[1::2], strict=True)]
@@ -82,7 +82,7 @@ def _defined(rows: pd.DataFrame) -> list[pd.DataFrame]:
 def strip(starts: NDArray[np.float64], ends: NDArray[np.float64], p: NDArray[np.float64]) -> dict[int, str]:
     """Draw probabilities as strokes at height 5, one path for each step of colour from 1 to `STEPS`.
 
-    Neighbours of the same step are one stroke; where there is no probability nothing is drawn.
+    Adjacent rows of the same step are one stroke; rows without a probability are not drawn.
     """
     paths: dict[int, list[str]] = {}
     reached: dict[int, int] = {}
@@ -102,11 +102,11 @@ def strip(starts: NDArray[np.float64], ends: NDArray[np.float64], p: NDArray[np.
 
 
 def ticks(whole_s: float) -> list[int]:
-    """Choose the times that an axis is labelled with, in seconds; none so near the end that it is cut off."""
+    """Choose the label times of an axis in seconds, none so near the end that its label is cut off."""
     step = next((step for step in TICKS_S if whole_s / step <= MOST_TICKS), TICKS_S[-1])
     return [time for time in range(0, int(whole_s) + 1, step) if time <= 0.96 * whole_s]
 
 
 def cuts(starts: Sequence[float]) -> str:
-    """Draw a tick at each cut, but for the film's start."""
+    """Draw a tick at each cut, except at the film's start."""
     return "".join(f"M{tenths(start)} 0v6" for start in starts if start > 0)

@@ -1,4 +1,4 @@
-"""The three figures at the head of a film's page, each with its interval."""
+"""Compute the three key figures of a film's page, each with its interval."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from obygaze_models.film.page.words import Words
 from obygaze_models.film.record import MOST_UNRELIABLE, ModelRecord
 
 NONE = "–"
-"""What stands where there is no figure."""
+"""Shown if there is no figure."""
 
 
 def figures(
@@ -20,7 +20,7 @@ def figures(
     words: Words,
     corrected: CorrectedRate | None,
 ) -> list[dict[str, Any]]:
-    """Give the share of time, the number of segments, and the AUC within films that the model has not seen.
+    """Return the share of time, the number of segments, and the AUC within films left out of training.
 
     Parameters
     ----------
@@ -28,10 +28,10 @@ def figures(
     segments : DataFrame
         As `Timeline.segments` gives them.
     positive : str
-        What the model finds, as people read it.
+        Title of what the model finds.
     words : Words
     corrected : CorrectedRate or None
-        Takes the place of what the model expects.
+        Replaces the rate that the model expects.
     """
     share = _expected(model, positive, words) if corrected is None else _corrected(corrected, positive, words)
     return [share, _segments(model, segments, words), _auc(model, words)]
@@ -44,7 +44,7 @@ def bar(value: float, low: float, high: float, scale: float = 1.0) -> dict[str, 
 
 
 def why_no_rate(model: ModelRecord, words: Words) -> str:
-    """Say why a model gives no rate."""
+    """Explain why a model gives no rate."""
     if model.calibration is None:
         return words["uncalibrated"]
     if model.rate.unreliable > MOST_UNRELIABLE:
@@ -84,7 +84,7 @@ def _corrected(found: CorrectedRate, positive: str, words: Words) -> dict[str, A
 
 
 def _segments(model: ModelRecord, segments: pd.DataFrame, words: Words) -> dict[str, Any]:
-    """Count segments that reach the threshold; as interval, those whose band does with one of its edges."""
+    """Count segments that reach the threshold; for the interval, with the edges of the band."""
     what, threshold = words["segments_number"], model.threshold_p
     if threshold is None or model.calibration is None:
         return _nothing(what, words["uncalibrated"])

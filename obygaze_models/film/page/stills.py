@@ -1,4 +1,4 @@
-"""Pictures of a film's segments, as data URLs for its page; only where somebody asked for them."""
+"""Read pictures of a film's segments as data URLs for its page; only on request."""
 
 import base64
 import struct
@@ -8,7 +8,7 @@ from typing import Final
 from obygaze_models.errors import FilmError
 
 WIDEST: Final = 160
-"""Pixels that a picture may be wide."""
+"""Maximum width of a picture in pixels."""
 
 KINDS: Final = {".jpg": "jpeg", ".jpeg": "jpeg", ".png": "png"}
 
@@ -24,7 +24,7 @@ def read_stills(folder: Path, movie: str) -> dict[int, str]:
     Raises
     ------
     FilmError
-        There is no such folder; a picture is wider than `WIDEST`, or none; names the file.
+        The folder is missing, or a file is wider than `WIDEST` or not a picture; names the file.
     """
     place = folder / movie
     if not place.is_dir():
@@ -49,7 +49,7 @@ def read_stills(folder: Path, movie: str) -> dict[int, str]:
 
 
 def _width(data: bytes, kind: str) -> int | None:
-    """Read a picture's width from its header; None if it is no such picture."""
+    """Read a picture's width from its header; None if it is not of this kind."""
     if kind == "png":
         return int.from_bytes(data[16:20]) if data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) > 24 else None
     place = 2

@@ -1,4 +1,4 @@
-"""Turn a scored film into what its page shows: every text, every path, and the numbers of the script."""
+"""Convert a scored film to the content of its page: texts, paths, and the numbers of the script."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,9 +39,9 @@ class FilmView:
         Prefix of the film's ids on the page.
     words : Words
     top : int
-        Segments to list at least.
+        Minimum number of segments to list.
     corrected : CorrectedRate or None
-        The rate from blind judgements, of the model shown.
+        The rate of the model shown, corrected by blind judgements.
     stills : mapping of int to str
         Data URLs of pictures, by rank of segment; empty for a page without frames.
     """
@@ -65,11 +65,11 @@ class FilmView:
         self.codebook = builtin_codebook(self.model.codebook) if self.model.codebook in BUILTIN else None
         self.concepts = self._concepts()
 
-    # --- what is said
+    # --- texts
     # -----------------------------------------------------------------------
     @property
     def heading(self) -> str:
-        """The film's title, with what a reader must know first: `Timeline.heading` in the page's language."""
+        """The film's title with its most important warning: `Timeline.heading` in the page's language."""
         said = []
         for model in self.film.record.models:
             if model.is_trained_on:
@@ -80,12 +80,12 @@ class FilmView:
 
     @property
     def positive(self) -> str:
-        """What the model finds, by the codebook's titles."""
+        """Title of what the model finds, from the codebook."""
         names = [_level_text(self.codebook, name) for name in self.model.positive]
         return " / ".join(names) or self.model.task_title
 
     def values(self) -> dict[str, Any]:
-        """Give what the template shows of the film."""
+        """Return the template values of the film."""
         words, record = self.words, self.film.record
         strips, unfound = self._strips()
         hatched = self._hatched()
@@ -192,7 +192,7 @@ class FilmView:
         return {"y": f"{charts.level(p)}%", "text": self.words.say("threshold", value=self.words.number(p))}
 
     def _hatched(self) -> list[dict[str, Any]]:
-        """Find the spans without a probability, and those without content; neighbours are one."""
+        """Find spans without a probability or without content; adjacent spans are joined."""
         unlike = has_flag(self.rows, *UNRELIABLE) | self.rows["p"].isna().to_numpy()
         nothing = has_flag(self.rows, *NO_CONTENT) & ~unlike
         found = []
@@ -207,7 +207,7 @@ class FilmView:
         return found
 
     def _concepts(self) -> list[tuple[ConceptRecord, ModelRecord]]:
-        """Give the concepts of the first model that has any with probabilities, best found first."""
+        """Return the concepts of the first model that has probabilities for them, best found first."""
         for model in (self.model, *self.film.record.models):
             rows = self.film.rows(model.key)
             found = [one for one in model.concepts if rows.get(f"{one.name}_p") is not None]
@@ -222,7 +222,7 @@ class FilmView:
         return found
 
     def _strips(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Draw the concepts: those that the model finds, and those that it does not."""
+        """Draw the concepts, in two groups: found better than chance, and the others."""
         found: list[dict[str, Any]] = []
         unfound: list[dict[str, Any]] = []
         for concept, model in self.concepts:
@@ -244,7 +244,7 @@ class FilmView:
         return charts.strip(self.rows["start_s"].to_numpy(), self.rows["end_s"].to_numpy(), p)
 
     def _others(self) -> list[dict[str, Any]]:
-        """Draw the other models that decide."""
+        """Draw the other models with logits."""
         found = []
         for model in self.film.record.models:
             if model.key != self.model.key and model.decides:
@@ -269,20 +269,20 @@ class FilmView:
         return tuple(sorted({one.name for model in self.film.record.models for one in model.concepts}))
 
     def _own_codebook(self) -> str:
-        """Say which codebook file must lie beside the manifest, if it is none of ours."""
+        """Name the codebook file needed beside the manifest, unless the codebook is built in."""
         if self.codebook is not None:
             return ""
         return self.words["codebook_note"].replace("{0}", f"{self.model.codebook}.codebook.toml")
 
     def _unsure(self) -> str:
-        """Name the level that stands for doubt: the only one that is no label."""
+        """Name the level for uncertainty: the only level that is not a label."""
         doubts = [] if self.codebook is None else [one.name for one in self.codebook.levels if not one.label]
         return doubts[0] if len(doubts) == 1 else ""
 
     # --- minutes, and the numbers of the script
     # -----------------------------------------------------------------------
     def _minutes(self) -> list[dict[str, Any]]:
-        """Average everything by minute, weighted by duration; rows without a probability count nowhere."""
+        """Average by minute, weighted by duration; rows without a probability are left out."""
         starts, ends = self.rows["start_s"].to_numpy(), self.rows["end_s"].to_numpy()
         begins = np.arange(0.0, self.whole_s, MINUTE)
         overlap = np.minimum(ends, begins[:, None] + MINUTE) - np.maximum(starts, begins[:, None])
@@ -336,7 +336,7 @@ class FilmView:
 
 
 def _level_text(codebook: Codebook | None, name: str) -> str:
-    """Write a level with its title, where it has another one."""
+    """Write a level with its title, if they differ."""
     title = next((one.title for one in codebook.levels if one.name == name), "") if codebook else ""
     return f"{name} ({title})" if title and title != name else name
 
@@ -348,5 +348,5 @@ def _order(concept: ConceptRecord) -> tuple[bool, float]:
 
 
 def _whole(values: NDArray[np.float64]) -> list[int]:
-    """Write probabilities as whole hundredths; -1 where there is none."""
+    """Write probabilities as integer percentages; -1 if missing."""
     return [int(one) for one in np.where(np.isnan(values), -1, np.rint(100 * np.nan_to_num(values)))]

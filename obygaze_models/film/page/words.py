@@ -1,4 +1,4 @@
-"""Texts of a film's page in its languages (assets/film.LANGUAGE.toml), and how each writes numbers."""
+"""Provide the texts of a film's page by language (assets/film.LANGUAGE.toml), and format numbers."""
 
 import tomllib
 from typing import Final
@@ -37,12 +37,12 @@ class Words:
         return f"{value:.{digits}f}".replace(".", self._texts["decimal"])
 
     def signed(self, value: float) -> str:
-        """Write a number with its sign, a true minus; what rounds to nothing has none."""
+        """Write a number with its sign (a true minus); a number that rounds to 0 has no sign."""
         text = self.number(abs(value))
         return text if float(f"{value:.2f}") == 0 else ("−" if value < 0 else "+") + text
 
     def share(self, value: float) -> str:
-        """Write a share as a whole percentage; what is there is never called none."""
+        """Write a share as a whole percentage; a share above 0 is never written as 0."""
         text = "<1" if 0 < value < 0.005 else f"{100 * value:.0f}"
         return self._texts["percent"].format(text)
 
@@ -55,7 +55,7 @@ class Words:
         return ", ".join(self[f"flag_{flag}"] for flag in cell.split(";") if flag in FLAGS)
 
     def seconds(self, value: float) -> str:
-        """Write seconds, with decimals only where there are any."""
+        """Write seconds, with decimals only if needed."""
         return self.number(value, 0 if float(value).is_integer() else 2)
 
 
