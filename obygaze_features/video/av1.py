@@ -1,7 +1,7 @@
 """Read from AV1 packets which earlier frames each frame refers to.
 
-An AV1 decoder keeps all state between frames in eight numbered slots. Each frame header lists the slots that
-the frame reads and those that it overwrites, so the references are known before decoding, and unneeded frames
+An AV1 decoder keeps all state between frames in eight numbered slots. Each frame header lists the slots
+that the frame reads and overwrites, so the references are known before decoding, and unneeded frames
 can be left out without changing the others. Source: AV1 Bitstream Specification 1.0.0 with errata 1, 5.3
 (OBUs), 5.5 (sequence header), 5.9.2 (uncompressed header), 7.20 and 7.21 (reference frame update and loading).
 """
@@ -125,7 +125,7 @@ class FrameReferences:
 
 
 def units(data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the type of each OBU, its first byte, the first byte of its payload and the byte after its end."""
+    """Yield each OBU's type, its first byte, the first byte of its payload and the byte after its end."""
     position = 0
     while position < len(data):
         start, header = position, data[position]

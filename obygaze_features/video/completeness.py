@@ -22,8 +22,8 @@ def declared_packets(source: Source) -> int:
 def promised_seconds(source: Source) -> float:
     """Return the time at which the video ends according to the container; 0 if it declares none.
 
-    Matroska declares no packet count. Its overall duration may be that of the sound, so it is used only if the
-    file has one stream.
+    Matroska declares no packet count. Its overall duration may be that of the sound, so it is used only if
+    the file has one stream.
     """
     if not source.format.startswith("matroska"):
         return 0.0

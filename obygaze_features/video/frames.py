@@ -26,7 +26,7 @@ class Frames(Generic[T]):
     notes
         Sentences about the reading, kept in the store.
     method
-        ``sparse``: only the needed packets were decoded. ``sequential``: all up to the last frame were decoded.
+        ``sparse``: only the needed packets were decoded. ``sequential``: all up to the last frame were.
         ``still``: the file is a still image.
     why_sequential
         The reason for sequential decoding, else empty.
@@ -111,7 +111,7 @@ class Probe:
     start_s
         Time of the first frame (of the span); NaN where the file does not state it.
     duration_s
-        Seconds from the first frame (of the span) to the end of the last; NaN where the file does not state it.
+        Seconds from the first frame (of the span) to the end of the last; NaN if the file does not state it.
     frames
         Frames of the video, or of the span.
     damage

@@ -83,7 +83,7 @@ def _sei_number(sei: bytes, position: int) -> tuple[int, int]:
 
 
 def exp_golomb(data: bytes) -> int | None:
-    """Return the first unsigned Exp-Golomb number of a bit string (H.264, 9.1); None if the bits end early."""
+    """Return the first unsigned Exp-Golomb number of some bits (H.264, 9.1); None if they end early."""
     bits = "".join(f"{byte:08b}" for byte in data)
     zeros = len(bits) - len(bits.lstrip("0"))
     code = bits[zeros : 2 * zeros + 1]

@@ -157,10 +157,10 @@ class Pass(Generic[T]):
     def _in_order(
         self, windows: Left[T], why: dict[int, str], *, last: bool = False
     ) -> Generator[Given[T], None, Left[T]]:
-        """Decode sequentially, counting only the errors of this attempt; return the windows that lack frames.
+        """Decode sequentially, counting errors of this attempt only; return the windows that lack frames.
 
-        Where frames are numbered by counting, an error shifts all later numbers. Such windows are returned too,
-        except at the last attempt.
+        Where frames are numbered by counting, an error shifts all later numbers. Such windows are returned
+        too, except at the last attempt.
         """
         self.tally.errors = 0
         shifted: Left[T] = []
@@ -180,8 +180,8 @@ class Pass(Generic[T]):
     ) -> Iterator[Given[T]]:
         """Pass decoded frames to the windows that need them; yield and drop each completed window.
 
-        The last window is yielded when the decoder has finished. Windows completed after an error are added to
-        `shifted`, if given.
+        The last window is yielded when the decoder has finished. Windows completed after an error are added
+        to `shifted`, if given.
         """
         waiting: dict[int, list[Window[T]]] = {}
         for window in windows:
