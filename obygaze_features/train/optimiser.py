@@ -1,8 +1,8 @@
 """Implement the optimiser of X-CLIP's training: BERT's variant of Adam, with four parameter groups.
 
-It has no bias correction, epsilon outside the root, decoupled weight decay multiplied by the rate, and a linear
-warm-up with a cosine decay. As in the original, only names with `bias` are exempt from weight decay: layer
-norms, logit_scale and the identity matrices decay too.
+It has no bias correction, epsilon outside the root, decoupled weight decay multiplied by the rate, and a
+linear warm-up with a cosine decay. As in the original, only names with `bias` are exempt from weight decay:
+layer norms, logit_scale and the identity matrices decay too.
 """
 
 import math

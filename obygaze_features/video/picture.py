@@ -62,8 +62,8 @@ class Picture:
     corrupt
         Whether the decoder flags it as damaged.
     matrix
-        Matrix used to convert to RGB, e.g. ``bt709``; ``bt601 (untagged)`` where the file states none; ``rgb``
-        and ``grey`` for pictures that need none.
+        Matrix used to convert to RGB, e.g. ``bt709``; ``bt601 (untagged)`` where the file states none;
+        ``rgb`` and ``grey`` for pictures that need none.
     full_range
         Whether samples were read as full range (0-255) rather than limited range (16-235).
     hdr

@@ -108,8 +108,8 @@ def read_samplings(
     Returns
     -------
     tuple of Frames
-        One per rule, equal to the result of `read_frames` for that rule. Counts, notes and status are those of
-        the shared pass.
+        One per rule, equal to the result of `read_frames` for that rule. Counts, notes and status are those
+        of the shared pass.
 
     Raises
     ------
@@ -133,8 +133,8 @@ def read_windows(
     path
         A video file, or a still image.
     windows
-        Start (inclusive) and end (exclusive) of each, in seconds of the player's clock; None leaves a side open.
-        Windows may overlap and be in any order.
+        Start (inclusive) and end (exclusive) of each, in seconds of the player's clock; None leaves a side
+        open. Windows may overlap and be in any order.
     wishes
         Sampling rules, each with the function applied to its frames; all rules are applied to every window.
     strict

@@ -66,7 +66,7 @@ def uniform(n: int) -> Sampling:
 
 
 def keyframes(n: int) -> Sampling:
-    """Take the key frame nearest in time to each frame of `uniform`; cheaper, as only key frames are decoded."""
+    """Take the key frame nearest in time to each frame of `uniform`; cheaper, as only these are decoded."""
     return Sampling("keyframes", n=n)
 
 
