@@ -86,9 +86,7 @@ def vision_config(weights: Weights) -> tuple[str, Any]:
     if kind == "clip":
         whole = CLIPConfig.from_pretrained(folder)
         half: Any = whole.vision_config
-        half.projection_dim = (
-            whole.projection_dim
-        )  # in some repositories the half's own copy is outdated
+        half.projection_dim = whole.projection_dim  # in some repositories the half's own copy is outdated
         return "clip", half
     if kind == "siglip":
         return "siglip", SiglipConfig.from_pretrained(folder).vision_config

@@ -144,9 +144,7 @@ def compute_gradients(
         value.grad = None
     step = chunk or max(len(batch), 1)
     chunks = [batch.part(start, start + step) for start in range(0, len(batch), step)]
-    with torch.set_grad_enabled(
-        len(chunks) == 1
-    ):  # with one chunk, activations are kept and computed once
+    with torch.set_grad_enabled(len(chunks) == 1):  # with one chunk, activations are kept and computed once
         made = [embed(network, part, arithmetic) for part in chunks]
     local = [torch.cat(tensors) for tensors in zip(*(each.parts() for each in made), strict=True)]
     if not local:

@@ -56,7 +56,7 @@ class Picture:
     mirrored
         Whether it was then mirrored left to right.
     oblique
-        Whether the file states a rotation that is not a multiple of 90 degrees, which was not applied.
+        Whether the file states another rotation, which was not applied.
     interlaced
         Whether the frame is flagged interlaced: its colours were converted field by field.
     corrupt
