@@ -1,7 +1,7 @@
-"""Backbones from frames to tokens: frozen networks and descriptors, one file and one function each.
+"""Load backbones: frozen networks and descriptors that turn frames into tokens, one module each.
 
-A backbone of one's own is a function in a package of one's own, named by an entry point of the group
-`obygaze.backbones`; docs/backbones.md shows one.
+A custom backbone is a function in another package, declared by an entry point of the group
+`obygaze.backbones`; docs/backbones.md has an example.
 """
 
 import importlib
@@ -28,7 +28,7 @@ __all__ = [
     "load_text_backbone",
 ]
 
-# name -> module:function. Imported only when asked for: networks bring gigabytes along.
+# name -> module:function, imported on demand, since networks need large libraries.
 BACKBONES = {
     "clip": "obygaze_features.backbones.clip:clip",
     "descriptors": "obygaze_features.backbones.descriptors:descriptors",
@@ -50,14 +50,14 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
     Parameters
     ----------
     n_frames
-        Frames of a clip; None is what the backbone was made for.
+        Frames per clip; None is the backbone's default.
     options
-        Handed to the backbone's function, as `backbone_options` lists them: `weights`, `preset`, `compute`.
+        Options of the backbone's function, listed by `backbone_options`: `weights`, `preset`, `compute`.
 
     Raises
     ------
     BackboneError
-        If there is no such backbone, it does not take an option, or cannot be had.
+        If there is no such backbone, it does not take an option, or it is not available.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
 
 
 def load_text_backbone(name: str, **options: Any) -> TextBackbone:
-    """Build a text backbone by its name; otherwise as `load_backbone`."""
+    """Build a text backbone by its name; see `load_backbone`."""
     if name not in TEXT_BACKBONES:
         raise BackboneError(f"no backbone '{name}' reads texts; those that do: {', '.join(TEXT_BACKBONES)}")
     function = _function(name)

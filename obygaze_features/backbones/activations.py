@@ -1,7 +1,7 @@
-"""Replace activations that take several kernels by ones that take one, with the same values.
+"""Replace activations that need several kernels by equivalent ones that need one.
 
-Each extra kernel reads and writes the widest activation of a layer, which is most of what a network in half
-precision waits for on a card. The formulas stay; the last digits of the results change.
+Each extra kernel reads and writes the widest activation of a layer, which dominates the run time in half
+precision on a GPU. The formulas are unchanged; results differ in the last digits.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ QUICK = 1.702
 
 
 def fuse_activations(network: nn.Module) -> dict[str, str]:
-    """Fuse the activations of a network of transformers, in place.
+    """Fuse the activations of a network of the transformers library, in place.
 
     `gelu_fast`, x/2 (1 + tanh(0.79788456 x (1 + 0.044715 x^2))) in nine kernels, is torch's GELU by tanh
     (Hendrycks and Gimpel 2016) in one. `quick_gelu`, x sigmoid(1.702 x) in three kernels, is
@@ -24,7 +24,7 @@ def fuse_activations(network: nn.Module) -> dict[str, str]:
     Returns
     -------
     dict
-        What was replaced by what, for the provenance; empty if nothing was.
+        Old -> new activation, for the provenance; empty if nothing was replaced.
     """
     done = {}
     for module in network.modules():

@@ -1,4 +1,4 @@
-"""Define the value object of a backbone."""
+"""Define the value objects `Backbone` and `Output`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Output:
     shape
         Of one clip: `(F, D)`, `(T, D)` or `(D,)`.
     dtype
-        As the backbone gives it and the store keeps it.
+        Data type of the backbone's array and of the store.
     """
 
     name: str
@@ -34,25 +34,25 @@ class Backbone:
     Parameters
     ----------
     name
-        What the group in the store is called.
+        Name of the group in the store.
     n_frames
-        How many frames of a clip it takes.
+        Number of frames per clip.
     prepare
         Turns one full-size RGB frame, uint8 `[H, W, 3]`, into what `encode` takes, uint8 `[h, w, c]`. It runs
         in the decode workers, so it must be importable by name.
     encode
-        Turns a batch of prepared clips, uint8 `[B, F, h, w, c]`, into one array `[B, ...]` per output. What a
-        clip gets must not depend on the other clips of the batch.
+        Turns a batch of prepared clips, uint8 `[B, F, h, w, c]`, into one array `[B, ...]` per output. The
+        result of a clip must not depend on the other clips of the batch.
     outputs
-        The arrays that `encode` gives.
+        The arrays that `encode` returns.
     provenance
-        What a stranger needs to give the same numbers: head, layer, hub, architecture, preset, compute.
+        Everything needed to reproduce the numbers: head, layer, hub, architecture, preset, compute.
     libraries
-        Distributions beside numpy whose versions decide the numbers.
+        Distributions besides numpy whose versions affect the numbers.
     encode_in_worker
-        Run `encode` in the worker that decoded the clip, one clip at a time, so that only its results
-        travel: for backbones that need no weights and no device. `encode` must then be importable by name,
-        as `prepare`.
+        Run `encode` in the worker that decoded the clip, one clip at a time, so that only results are sent
+        between processes: for backbones without weights and device. `encode` must then be importable by
+        name, like `prepare`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Keep a CUDA card busy: clips go up, are computed and come down on three streams, from kept pinned memory.
+"""Overlap upload, computation and download on a GPU with three CUDA streams and reused pinned memory.
 
-Pageable memory makes every copy wait for the host, and memory pinned anew for each copy costs more than the
-copy. Two slots per network are enough: the host fills one while the card works on the other.
+Copies from pageable memory block the host, and pinning memory for each copy costs more than the copy. Two
+slots per network are enough: the host fills one while the GPU works on the other.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ from obygaze_features.backbones.memory import is_out_of_memory
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16}
 SLOTS = 2
-CUDA: Any = torch.cuda  # parts of it have no types
+CUDA: Any = torch.cuda  # partly untyped
 
 Arrays = dict[str, NDArray[Any]]
 Clips = Sequence[NDArray[np.uint8]] | NDArray[np.uint8]
@@ -38,16 +38,16 @@ class Slot:
 
 
 class Call:
-    """One call of the network, under way on the card or done.
+    """One call of the network, in progress on the GPU or done.
 
     Attributes
     ----------
     clips
-        How many of the call's clips are asked for; the rest only fill it up.
+        Number of requested clips in the call; the rest is padding.
     at_once
         Clips in the call.
     busy_s
-        Seconds that the card had work from it, once it is done.
+        Seconds that the GPU worked on it, known once it is done.
     """
 
     def __init__(self, slot: Slot, clips: int) -> None:
@@ -60,17 +60,17 @@ class Call:
         self._lost = np.empty(0, np.uint8)
 
     def queued(self, began: Any, ended: Any, arrived: Any) -> None:
-        """Note the events of the call: its work began and ended, and its results arrived."""
+        """Store the events of the call: computation began, computation ended, results arrived."""
         self._events = began, ended, arrived
 
     def take(self) -> tuple[Arrays, NDArray[np.bool_]] | NDArray[np.uint8]:
-        """Wait for the results and copy them out of the slot, which is free then.
+        """Wait for the results and copy them out of the slot, which frees the slot.
 
         Returns
         -------
         tuple
-            The arrays, [clips, ...] each, and whether all values of a clip are finite, [clips]. If the card
-            ran out of memory meanwhile, as it may say only now: the clips, to be computed again.
+            The arrays, [clips, ...] each, and whether all values of a clip are finite, [clips]. If the GPU
+            ran out of memory, which may be reported only here: the clips, to be computed again.
         """
         if self._slot is not None and self._events is not None:
             slot, (began, ended, arrived) = self._slot, self._events
@@ -89,7 +89,7 @@ class Call:
 
 
 class CardQueue:
-    """The streams and slots of one network on one card."""
+    """The streams and slots of one network on one GPU."""
 
     def __init__(self, device: torch.device, shape: tuple[int, ...], outputs: Sequence[Output]) -> None:
         self.device = device
@@ -100,16 +100,17 @@ class CardQueue:
         self._waiting: deque[tuple[Call, Slot]] = deque()
 
     def put(self, clips: Clips, at_once: int, forward: Forward) -> Call:
-        """Queue one call of the network on clips, filled up to `at_once` by repeating the last; do not wait.
+        """Queue one call of the network on clips, padded to `at_once` with the last clip.
 
-        One shape in every call means the same kernels, hence the same bytes for a clip in any batch.
+        This does not wait. A fixed shape selects the same kernels in every call, so a clip gets the same
+        bytes in any batch.
         """
         slot = self._slot(at_once)
         call = Call(slot, len(clips))
         try:
             self._queue(slot, call, clips, forward)
         except BaseException:
-            # Copies from and to the slot may be under way: it is not used again before they have ended.
+            # Copies from and to the slot may be in progress: it is reused only after they have ended.
             CUDA.synchronize(self.device)
             self._free.append(slot)
             raise
@@ -129,7 +130,7 @@ class CardQueue:
         began, ended, arrived = (
             CUDA.Event(enable_timing=True),
             CUDA.Event(enable_timing=True),
-            CUDA.Event(blocking=True),  # waiting does not take a core from the decoders
+            CUDA.Event(blocking=True),  # waiting does not occupy a core
         )
         began.record(compute)
         results = forward(pixels)
@@ -146,7 +147,7 @@ class CardQueue:
         call.queued(began, ended, arrived)
 
     def drain(self) -> None:
-        """Wait for everything under way, so that its memory on the card is free."""
+        """Wait for all calls in progress, so that their GPU memory is free."""
         while self._waiting:
             self._take_oldest()
 

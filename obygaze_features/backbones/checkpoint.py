@@ -1,7 +1,7 @@
-"""Load checkpoints and check that no weight is left random.
+"""Load checkpoints and check that no weight remains random.
 
 `from_pretrained` only prints what it could not load: `XCLIPVisionModel.from_pretrained` on a whole X-CLIP
-loads nothing at all and returns a random network. Here every missing, unexpected or misshapen tensor is an
+loads nothing and returns a random network. Here every missing, unexpected or misshapen tensor raises an
 error that names it.
 """
 
@@ -21,7 +21,7 @@ from transformers.utils import logging as transformers_logging
 from obygaze_features.backbones.weights import Weights
 from obygaze_features.errors import BackboneError
 
-POSITION_IDS = r".*position_ids"  # buffers that older versions saved and that hold 0, 1, 2, ...
+POSITION_IDS = r".*position_ids"  # buffers 0, 1, 2, ... saved by older versions
 NAMES_SHOWN = 5
 ATTENTION = "sdpa"
 
@@ -34,7 +34,7 @@ def load_pretrained(
     allow_unexpected: Sequence[str] = (),
     **settings: Any,
 ) -> Any:
-    """Load a network of transformers in float32, or make an untrained one of the same configuration.
+    """Load a network of the transformers library in float32, or make an untrained one of its configuration.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def load_pretrained(
     config
         The network's configuration object.
     allow_unexpected
-        Regular expressions of the tensors that the file may have though the network has no place for them.
+        Regular expressions of tensors in the file that the network does not use.
     settings
         Further arguments of the class.
 
@@ -66,7 +66,7 @@ def load_pretrained(
                 local_files_only=True,
                 use_safetensors=weights.files[0].suffix == ".safetensors",
                 weights_only=True,
-                ignore_mismatched_sizes=True,  # so that the report names them, which is then an error
+                ignore_mismatched_sizes=True,  # the report then names them, and an error is raised
                 output_loading_info=True,
                 **settings,
             )
@@ -93,7 +93,7 @@ def load_pretrained(
 def check_keys(
     name: str, *, missing: Sequence[str], unexpected: Sequence[str], mismatched: Sequence[str] = ()
 ) -> None:
-    """Refuse a checkpoint that is not exactly the network's.
+    """Refuse a checkpoint whose tensors are not exactly the network's.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def check_keys(
 
 
 def check_model_type(weights: Weights, wanted: Sequence[str]) -> dict[str, Any]:
-    """Read a folder's configuration, which must be of the wanted kind.
+    """Read a folder's configuration and check its `model_type`.
 
     Raises
     ------
@@ -131,16 +131,16 @@ def check_model_type(weights: Weights, wanted: Sequence[str]) -> dict[str, Any]:
 
 
 def auto_config(weights: Weights) -> Any:
-    """Read the configuration of a folder, of any kind that transformers knows.
+    """Read the configuration of a folder, of any type that transformers supports.
 
-    Code that lies in the folder is not run; left to itself, transformers asks the user whether it may be.
+    Code in the folder is never run; by default, transformers asks the user for permission.
 
     Raises
     ------
     BackboneError
-        If there is none, or transformers does not know the kind.
+        If there is none, or transformers does not support its type.
     """
-    kind = weights.config().get("model_type")  # which says in better words that there is none
+    kind = weights.config().get("model_type")  # raises a clear error if there is none
     try:
         return AutoConfig.from_pretrained(str(weights.folder), local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
@@ -151,14 +151,14 @@ def auto_config(weights: Weights) -> Any:
 
 
 def untrained(make: Any, seed: int) -> Any:
-    """Make a network with random weights that depend on the seed alone."""
+    """Make a network with random weights that depend on the seed only."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return frozen(make())
 
 
 def frozen(network: Any) -> Any:
-    """Set a network to evaluation, without gradients, in float32."""
+    """Set a network to evaluation mode in float32, without gradients."""
     return network.float().eval().requires_grad_(requires_grad=False)
 
 
@@ -216,7 +216,7 @@ def _some(keys: Sequence[str]) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence the report and progress bar of transformers; its findings are checked here."""
+    """Silence the report and progress bar of transformers; this module checks the findings itself."""
     logging: Any = transformers_logging
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(CRITICAL)

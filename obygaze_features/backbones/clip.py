@@ -1,6 +1,6 @@
 """`clip`: an image network, frame by frame; any CLIP (Radford et al. 2021) or SigLIP (Zhai et al. 2023).
 
-The shortest of the networks here, and the one to copy for a network of one's own.
+This is the shortest network module and the template for custom networks.
 """
 
 from dataclasses import replace
@@ -39,14 +39,14 @@ def clip(
     preset: str | None = None,
     compute: Compute | None = None,
 ) -> Backbone:
-    """Build a frame-wise network.
+    """Build a frame-wise image network.
 
     Parameters
     ----------
     n_frames
-        Any number; None is 32.
+        Frames per clip, any number; None is 32.
     preset
-        None is `clip` for a CLIP and `siglip` for a SigLIP.
+        Preprocessing; None is `clip` for a CLIP and `siglip` for a SigLIP.
     """
     found = find_weights(weights)
     family, config = vision_config(found)
@@ -71,12 +71,12 @@ def clip(
         architecture={"type": family, **plain_config(config)},
         citation=CITATIONS[family],
     )
-    # Both arrays are in the space that the texts of the same weights are embedded in.
+    # Both arrays share their space with the text embeddings of the same weights.
     return replace(backbone, provenance={**backbone.provenance, "space": space_of(family, found)})
 
 
 def vision_config(weights: Weights) -> tuple[str, Any]:
-    """Name the family, `clip` or `siglip`, and read the configuration of its vision half."""
+    """Return the family, `clip` or `siglip`, and the configuration of its vision half."""
     if weights.seed is not None:
         return "clip", CLIPVisionConfig(patch_size=16)
     folder = str(weights.folder)
@@ -86,9 +86,7 @@ def vision_config(weights: Weights) -> tuple[str, Any]:
     if kind == "clip":
         whole = CLIPConfig.from_pretrained(folder)
         half: Any = whole.vision_config
-        half.projection_dim = (
-            whole.projection_dim
-        )  # the half's own copy is not kept in step by every repository
+        half.projection_dim = whole.projection_dim  # in some repositories the half's own copy is outdated
         return "clip", half
     if kind == "siglip":
         return "siglip", SiglipConfig.from_pretrained(folder).vision_config
@@ -97,7 +95,7 @@ def vision_config(weights: Weights) -> tuple[str, Any]:
 
 
 class FrameByFrame(nn.Module):
-    """An image network over the frames of clips."""
+    """An image network applied to every frame of a clip."""
 
     def __init__(self, model: Any, output: str) -> None:
         super().__init__()

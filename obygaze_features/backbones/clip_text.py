@@ -28,7 +28,7 @@ OLD_END = 2
 
 
 def clip_text(*, weights: str = HUB["clip-text"], compute: Compute | None = None) -> TextBackbone:
-    """Build the text half of the network whose image half is `clip`: both map into one space."""
+    """Build the text half of the network whose image half is `clip`; both map to one space."""
     found = find_weights(weights)
     compute = compute or Compute()
     tokenizer, family, config = _prepare(found)
@@ -75,7 +75,7 @@ def _prepare(weights: Weights) -> tuple[Tokenizer, str, Any]:
 
 
 def text_config(weights: Weights) -> tuple[str, Any]:
-    """Name the family, `clip` or `siglip`, and read the configuration of its text half."""
+    """Return the family, `clip` or `siglip`, and the configuration of its text half."""
     folder = str(weights.folder)
     kind = check_model_type(weights, ["clip", "clip_text_model", "siglip", "siglip_text_model"])["model_type"]
     if kind == "clip":
@@ -90,7 +90,7 @@ def text_config(weights: Weights) -> tuple[str, Any]:
 
 
 class Half(nn.Module):
-    """A text network whose output has this name."""
+    """A text network that returns its output of the given name."""
 
     def __init__(self, model: Any, output: str) -> None:
         super().__init__()

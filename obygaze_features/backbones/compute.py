@@ -1,4 +1,4 @@
-"""Choose how a network runs: device, precision, clips at once; and their record in the provenance."""
+"""Choose how a network runs (device, precision, clips per call), and record it in the provenance."""
 
 import warnings
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ class Compute:
     device
         `auto` (CUDA if there is one), `cpu`, `cuda` or `cuda:1`.
     precision
-        `float32` is the reference. `bfloat16` and `float16` autocast, the weights stay in float32;
+        `float32` is the reference. `bfloat16` and `float16` autocast, with weights in float32.
         `bfloat16-weights` keeps weights and activations in bfloat16: less memory traffic, less exact.
     tf32
-        Allow matrix products and convolutions of float32 to drop mantissa bits on CUDA.
+        Allow TF32 (fewer mantissa bits) in float32 matrix products and convolutions on CUDA.
     compiled
         Compile the network with torch.compile.
     clips_at_once
-        Clips in every call of the network, which are filled up to this number; out of memory halves it.
-        None: 1 on a CPU, where more gains nothing, and 8 on CUDA.
+        Clips per call of the network; smaller batches are padded, and running out of memory halves it.
+        None: 1 on a CPU, where more is not faster, and 8 on CUDA.
     storage
         Data type of `frames`; None: float32 at precision float32, else float16.
     same_device
-        Record the model of the card, so that no other model may continue the store.
+        Record the GPU model, so that only the same model may continue the store.
     """
 
     device: str = "auto"
@@ -59,8 +59,7 @@ class Compute:
         Raises
         ------
         BackboneError
-            If there is no such device on this machine, torch has no kernels for it, or it cannot compute in
-            this precision.
+            If there is no such device, torch has no kernels for it, or it does not support this precision.
         """
         wanted = ("cpu" if no_cuda() else "cuda") if self.device == "auto" else self.device
         try:
@@ -95,23 +94,23 @@ class Compute:
             )
 
     def fallback(self) -> str | None:
-        """Explain why `auto` means the CPU here; None if it does not."""
+        """Return why `auto` selects the CPU; None if it does not."""
         return no_cuda() if self.device == "auto" else None
 
     def frames_dtype(self) -> Literal["float32", "float16"]:
-        """Return the data type that `frames` are stored in."""
+        """Return the data type in which `frames` are stored."""
         return self.storage or ("float32" if self.precision == "float32" else "float16")
 
     def first_size(self) -> int:
-        """Return the clips at once to begin with."""
+        """Return the initial number of clips per call."""
         return self.clips_at_once or (ON_A_CARD if self.torch_device().type == "cuda" else 1)
 
     def record(self, attention: str | None) -> dict[str, Any]:
-        """Describe what decides the numbers, in the store's words.
+        """Return what affects the numbers, in the store's terms.
 
-        Of a card only that it is one: which model did a clip stands in the journal, so that a machine with
-        another one can continue a store. The fields `clips_at_once` and `same_device` are left out where
-        they decide nothing.
+        A GPU is recorded without its model, so that a machine with another model can continue a store; the
+        journal has the model for each clip. The fields `clips_at_once` and `same_device` are omitted if they
+        have no effect.
         """
         device = self.torch_device()
         at_once = self.first_size()
@@ -128,7 +127,7 @@ class Compute:
 
 
 def no_cuda() -> str | None:
-    """Explain why there is no CUDA device; None if there is one."""
+    """Return why there is no CUDA device; None if there is one."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         if torch.cuda.is_available():
@@ -141,12 +140,12 @@ def no_cuda() -> str | None:
 
 
 def card_of(device: torch.device) -> str:
-    """Return the model of the card, or `cpu`."""
+    """Return the GPU model, or `cpu`."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
 def card_record(device: torch.device) -> dict[str, Any]:
-    """Describe a card for a run's report: what decides bits and speed, and its peak memory."""
+    """Describe a GPU for a run's report: what affects results and speed, and its peak memory."""
     properties = torch.cuda.get_device_properties(device)
     cudnn: Any = torch.backends.cudnn
     return {
@@ -160,18 +159,18 @@ def card_record(device: torch.device) -> dict[str, Any]:
 
 
 def room_on(device: torch.device) -> str:
-    """Describe the free memory of a device for messages; empty of a CPU."""
+    """Describe the free memory of a device for messages; empty for a CPU."""
     if device.type != "cuda":
         return ""
     try:
         free, total = torch.cuda.mem_get_info(device)
-    except RuntimeError:  # not even a context fits
+    except RuntimeError:  # not enough memory for a CUDA context
         return f" ({card_of(device)})"
     return f" ({card_of(device)}: {free / 1e9:.1f} of {total / 1e9:.1f} GB free)"
 
 
 def _runs_on(capability: tuple[int, int], kernels: list[str]) -> bool:
-    """Check whether kernels for some architectures run on a card.
+    """Return whether kernels for the given architectures run on a GPU.
 
     Binary code (`sm_86`) runs on the same major version from its minor version on, PTX (`compute_90`) on
     everything later.
@@ -179,7 +178,7 @@ def _runs_on(capability: tuple[int, int], kernels: list[str]) -> bool:
     major, minor = capability
     for kernel in kernels:
         kind, _, version = kernel.rpartition("_")
-        digits = version.rstrip("af")  # sm_90a, sm_120f: of one architecture or family
+        digits = version.rstrip("af")  # sm_90a, sm_120f: specific to an architecture or family
         if not digits.isdecimal():
             continue
         theirs = divmod(int(digits), 10)

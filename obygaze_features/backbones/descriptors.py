@@ -1,7 +1,7 @@
-"""`descriptors`: classical visual descriptors, a backbone that needs no weights.
+"""`descriptors`: compute classical visual descriptors, without weights.
 
-Everything is computed from the frame squashed to 96 x 96, clip by clip, in fixed order: the same clip gives
-the same bytes whatever the batch. Measures and their sources:
+All measures are computed from the frame squashed to 96 x 96, clip by clip, in a fixed order, so the same clip
+gives the same bytes in any batch. Measures and their sources:
 
 - colour: histogram of hue, saturation and value (Swain & Ballard 1991); colourfulness (Hasler & Süsstrunk
   2003, the metric M3); mean of CIELAB a* and b* (CIE 1976).
@@ -24,7 +24,7 @@ from obygaze_features.backbones.resize import box_resize
 SIZE = 96
 HUES, SATURATIONS, VALUES = 8, 3, 3
 ORIENTATIONS = 8
-CUT_DISTANCE = 0.5  # of histograms that sum to one: half the pixels have changed their bin
+CUT_DISTANCE = 0.5  # of histograms that sum to one: half of the pixels changed their bin
 LIGHTNESS_PERCENTILES = (5, 50, 95)
 
 FEATURES = (
@@ -150,7 +150,7 @@ def hsv_histogram(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
 
 
 def colourfulness(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Measure how colourful each frame is, `[F]` (Hasler & Süsstrunk 2003, M3, on values of 0-255)."""
+    """Compute the colourfulness of each frame, `[F]` (Hasler & Süsstrunk 2003, M3, on values of 0-255)."""
     red, green, blue = (clip[..., c].astype(np.float32) for c in range(3))
     opponents = (red - green, 0.5 * (red + green) - blue)
     spread = np.sqrt(sum(_variance(x) for x in opponents))
@@ -171,14 +171,14 @@ def lab(clip: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float3
 
 
 def lightness_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Mean, standard deviation and percentiles of L*, `[F, 5]`."""
+    """Compute mean, standard deviation and percentiles of L*, `[F, 5]`."""
     flat = lightness.reshape(len(lightness), -1)
     percentiles = np.percentile(flat, LIGHTNESS_PERCENTILES, axis=1).T
     return np.concatenate([_mean(flat)[:, None], np.sqrt(_variance(flat))[:, None], percentiles], axis=1)
 
 
 def edge_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Mean and spread of the Sobel magnitude and its shares over 8 unsigned orientations, `[F, 10]`."""
+    """Compute mean and spread of the Sobel magnitude, and its shares over 8 orientations, `[F, 10]`."""
     smooth_y = lightness[:, :-2] + 2 * lightness[:, 1:-1] + lightness[:, 2:]
     smooth_x = lightness[:, :, :-2] + 2 * lightness[:, :, 1:-1] + lightness[:, :, 2:]
     along_x = (smooth_y[:, :, 2:] - smooth_y[:, :, :-2]) / 8
@@ -193,9 +193,9 @@ def edge_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def lbp_histogram(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Shares of the ten rotation-invariant uniform patterns, `[F, 10]` (Ojala et al. 2002, eq. 9).
+    """Compute shares of the ten rotation-invariant uniform patterns, `[F, 10]` (Ojala et al. 2002, eq. 9).
 
-    Neighbours are the eight pixels around, without interpolation.
+    Neighbours are the eight adjacent pixels, without interpolation.
     """
     height, width = lightness.shape[1:]
     around = ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0))
@@ -207,12 +207,12 @@ def lbp_histogram(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _from_sample_before(steps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Spread F-1 differences over F samples: the first, which has none before it, takes the second's."""
+    """Assign F-1 differences to F samples; the first sample gets the second's."""
     return np.zeros(1) if len(steps) == 0 else np.concatenate([steps[:1], steps])
 
 
 def _shares(bins: NDArray[Any], n: int, weights: NDArray[np.float32] | None = None) -> NDArray[np.float64]:
-    """Histogram of each frame, summing to one (or all zeros where there is nothing to weigh)."""
+    """Compute the histogram of each frame, with sum one (all zeros if the weights sum to zero)."""
     frames = len(bins)
     offset = (bins.reshape(frames, -1) + n * np.arange(frames)[:, None]).ravel()
     flat = np.bincount(offset, None if weights is None else weights.ravel(), minlength=n * frames)

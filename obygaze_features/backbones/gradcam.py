@@ -1,4 +1,4 @@
-"""Grad-CAM of a loaded network, live (Selvaraju et al., 2017), through the package grad-cam."""
+"""Compute Grad-CAM maps of a loaded network (Selvaraju et al., 2017) with the package grad-cam."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -20,20 +20,20 @@ Target = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True, eq=False)
 class MappedNetwork:
-    """A network whose output can be mapped back onto its image.
+    """A network prepared for Grad-CAM.
 
     Attributes
     ----------
     network
-        Takes float [1, 3, h, w], normalised, and gives [1, D].
+        Maps float [1, 3, h, w], normalised, to [1, D].
     layer
-        The module in it whose output is weighted.
+        The module of the network whose output is weighted.
     places
-        From that output to [1, C, h, w]; None where it is that already.
+        Function from that output to [1, C, h, w]; None if it has that shape already.
     preset
-        What happens to a picture before the network.
+        Preprocessing of a picture.
     about
-        What decides the maps, in words for whoever reads them.
+        Description of what affects the maps.
     """
 
     network: nn.Module
@@ -58,9 +58,9 @@ class LiveMap:
     Attributes
     ----------
     score : float
-        The number whose gradient was taken.
+        The target value whose gradient was taken.
     cam : float64 [h, w]
-        Sum of the channels by their mean gradients, negative values cut off; as many places as the layer has.
+        Sum of the channels weighted by their mean gradients, clipped at 0, at the layer's resolution.
     """
 
     score: float
@@ -96,8 +96,8 @@ def live_map(mapped: MappedNetwork, pixels: torch.Tensor, target: Target) -> Liv
     Raises
     ------
     BackboneError
-        The layer gives no activations that can be mapped, or does not decide the number; or the number or
-        its map is not finite, as where an embedding is zero.
+        The layer has no activations that can be mapped, or does not affect the target; or the target or its
+        map is not finite, as for a zero embedding.
     ModuleNotFoundError
         Without the package grad-cam.
     """
@@ -107,7 +107,7 @@ def live_map(mapped: MappedNetwork, pixels: torch.Tensor, target: Target) -> Liv
     hooks = cam.activations_and_grads
     try:
         with torch.enable_grad(), products(tf32=False):
-            # The weights are frozen, so the gradient needs something to flow to.
+            # The weights are frozen, so the input must require a gradient.
             score = target(hooks(pixels.detach().requires_grad_())[0])
             if not score.requires_grad:
                 raise BackboneError("the network gives numbers without a gradient (does it detach them?)")
@@ -118,7 +118,7 @@ def live_map(mapped: MappedNetwork, pixels: torch.Tensor, target: Target) -> Liv
                 "gradients: a layer that runs once and decides the output is needed"
             )
         acts, gradients = (each[0].double().numpy() for each in (hooks.activations, hooks.gradients))
-        # Calling `cam` itself would scale every map to 0 .. 1, and shares of several images compare no more.
+        # Calling `cam` itself scales every map to 0 .. 1, which makes images incomparable.
         summed = cam.get_cam_image(pixels, mapped.layer, [target], acts, gradients)[0]
     finally:
         hooks.release()
@@ -130,7 +130,7 @@ def live_map(mapped: MappedNetwork, pixels: torch.Tensor, target: Target) -> Liv
 
 
 def enlarged(cam: NDArray[np.float64], side: int) -> NDArray[np.float32]:
-    """Enlarge a map [h, w] to a square, bicubic with a = -0.75; cut what overshoots below 0."""
+    """Enlarge a map [h, w] to a square, bicubic with a = -0.75; clip negative values to 0."""
     whole = torch.from_numpy(cam)[None, None]
     big = nn.functional.interpolate(whole, size=(side, side), mode="bicubic", align_corners=False)
     found: NDArray[np.float32] = big[0, 0].clamp(min=0.0).float().numpy()

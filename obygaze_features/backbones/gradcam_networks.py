@@ -1,4 +1,4 @@
-"""Networks that live Grad-CAM maps: any CLIP of transformers, and image networks made by a function."""
+"""Load networks for Grad-CAM: any CLIP of transformers, and image networks built by a function."""
 
 import importlib
 import importlib.metadata
@@ -47,13 +47,13 @@ class ImageHalf(nn.Module):
 def clip_to_map(source: str, compute: Compute) -> tuple[MappedNetwork, Embed]:
     """Load the image half of a CLIP (Radford et al. 2021), and its text half.
 
-    The layer is the first normalisation in the last block of its vision transformer: the last place where
-    patches still decide the embedding, which only reads the class token after that block.
+    The layer is the first normalisation in the last block of its vision transformer. It is the last point
+    where patches affect the embedding, which depends only on the class token after that block.
 
     Raises
     ------
     BackboneError
-        There is no such CLIP, or it lacks its tokenizer. `Embed` raises it of a text that is too long.
+        There is no such CLIP, or it lacks its tokenizer. `Embed` raises it for a text that is too long.
     """
     weights = find_weights(source)
     check_model_type(weights, ["clip"])
@@ -86,7 +86,7 @@ def clip_to_map(source: str, compute: Compute) -> tuple[MappedNetwork, Embed]:
 
 
 def classifier_to_map(function: str, source: str, layer: str, compute: Compute) -> MappedNetwork:
-    """Make an image network by a function and load its weights, all of them.
+    """Build an image network by a function and load all its weights.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def classifier_to_map(function: str, source: str, layer: str, compute: Compute) 
     except AttributeError:
         names = ", ".join(name for name, _ in network.named_children())
         raise BackboneError(f"{function} has no layer '{layer}'; it begins with {names}") from None
-    preset = choose_preset("xclip", ("xclip",))  # the whole square in ImageNet's values
+    preset = choose_preset("xclip", ("xclip",))  # the full square, normalised as for ImageNet
     about = {"space": None, "function": function, **_about(weights, layer, preset)}
     return MappedNetwork(network, found, None, preset, about)
 
@@ -165,7 +165,7 @@ def _load(network: nn.Module, weights: Weights) -> None:
 
 
 def _counts_batches(name: str) -> bool:
-    """Return whether a tensor only counts the batches of the training; old files lack it."""
+    """Return whether a tensor is a counter of training batches, which old files lack."""
     return name.endswith("num_batches_tracked")
 
 

@@ -24,13 +24,13 @@ class TokenProbabilities:
     Attributes
     ----------
     n_tokens : int
-        Of the text and the end token.
+        Number of tokens, end token included.
     lm_mean : float
         (p_1 + ... + p_n) / n, the prior of the Gender Score (Sabir and Padró, 2023).
     lm_prod : float
-        p_1 ... p_n, the probability of the text; of a long one it may be 0, being too small for a double.
+        p_1 ... p_n, the probability of the text; for long texts it may underflow to 0.
     lm_gmean : float
-        Its n-th root, one over the perplexity.
+        The n-th root of lm_prod, the inverse of the perplexity.
     lm_hmean : float
         n / (1/p_1 + ... + 1/p_n).
     """
@@ -42,7 +42,7 @@ class TokenProbabilities:
     lm_hmean: float
 
     def record(self) -> dict[str, int | float]:
-        """Return the numbers by name."""
+        """Return the values by name."""
         return asdict(self)
 
 
@@ -50,7 +50,7 @@ def reduce(log_probabilities: NDArray[np.float64]) -> TokenProbabilities:
     """Reduce the log probabilities of a text's tokens, [n]."""
     n = len(log_probabilities)
     total = math.fsum(log_probabilities)
-    # 1/p overflows where p is tiny, so the largest is taken out of the sum.
+    # 1/p overflows for tiny p, so the largest term is factored out of the sum.
     least = float(log_probabilities.min())
     inverse = math.fsum(np.exp(least - log_probabilities))
     return TokenProbabilities(
@@ -69,13 +69,13 @@ class LanguageModel:
     Attributes
     ----------
     network, tokenizer
-        Of transformers.
+        Objects of the transformers library.
     tokenizer_sha256 : mapping
         Digests of the tokenizer's files by name.
     begin, end : int
-        Token that stands before every text, which only conditions; token after it, which counts.
+        Token before every text, used only as context; token after it, which is scored.
     context : int or None
-        The most tokens it takes, the begin token included; None where its configuration names no limit.
+        Maximum number of tokens, begin token included; None if the configuration states no limit.
     """
 
     network: Any
@@ -88,16 +88,16 @@ class LanguageModel:
     context: int | None
 
     def tokens(self, text: str) -> tuple[int, ...]:
-        """Split a text into tokens, between the begin and the end token.
+        """Split a text into tokens, enclosed by the begin and end tokens.
 
         Raises
         ------
         BackboneError
-            The text has more tokens than the model takes, or the network has no place for one of them.
+            The text has too many tokens for the model, or a token outside the network's vocabulary.
         """
         inside = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         found = (self.begin, *inside, self.end)
-        # The end token is predicted, never read.
+        # The end token is predicted but not an input.
         if self.context is not None and len(found) - 1 > self.context:
             raise BackboneError(
                 f"{len(found) - 1} tokens with the begin token; {self.weights.name} takes {self.context}"
@@ -112,13 +112,13 @@ class LanguageModel:
     def score(self, texts: Sequence[tuple[int, ...]]) -> list[TokenProbabilities]:
         """Score texts of one length together, each as `tokens` gives it.
 
-        Being of one length, they need no padding. Their number moves what a text gets only as far as the
-        matrix library does: below 1e-5 of the value in float32, and not at all where it is one.
+        Texts of one length need no padding. The batch size affects a score only through the matrix library:
+        below 1e-5 of the value in float32, and not at all for batches of one.
 
         Raises
         ------
         BackboneError
-            The network gave a value that is not finite.
+            The network returned a value that is not finite.
         """
         device = self.network.device
         ids = torch.tensor(texts, dtype=torch.long, device=device)
@@ -130,7 +130,7 @@ class LanguageModel:
         return [reduce(row) for row in found.cpu().numpy()]
 
     def record(self) -> dict[str, Any]:
-        """Describe what decides the numbers."""
+        """Return what affects the scores."""
         return {
             **self.weights.record(),
             "tokenizer_sha256": dict(self.tokenizer_sha256),
@@ -143,15 +143,15 @@ class LanguageModel:
 
 
 def language_model(source: str, *, compute: Compute | None = None) -> LanguageModel:
-    """Load a causal language model and its tokenizer: a folder in the hub's format, or a repository.
+    """Load a causal language model and its tokenizer from a folder in the hub's format or a repository.
 
-    A model without a begin token of its own gets the end token in its place, as GPT-2 has it.
+    A model without a begin token uses the end token instead, as GPT-2 does.
 
     Raises
     ------
     BackboneError
         There is no such model, its weights are not the network's, it has no tokenizer or no end token, or it
-        looks ahead and so is not causal.
+        is not causal.
     """
     compute = compute or Compute()
     weights = find_weights(source)

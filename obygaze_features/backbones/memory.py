@@ -1,4 +1,4 @@
-"""Run out of memory and go on: recognise it, wait, halve what goes together, and try more again later."""
+"""Handle running out of memory: detect it, wait, halve the batch, and later try larger batches again."""
 
 import logging
 import time
@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Check whether an error, or what caused it, says that memory ran out.
+    """Return whether an error or its cause is a lack of memory.
 
-    Torch's own allocator is one of several that may fail where somebody else fills the card: contexts,
-    handles, workspaces, kernels and pinned memory come from elsewhere, and torch.compile wraps all of them.
+    Besides torch's allocator, others may fail if another process fills the GPU: contexts, handles,
+    workspaces, kernels and pinned memory. torch.compile wraps all of these errors.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -39,16 +39,16 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 class BatchSize:
-    """How many clips (or texts) go through a network together, given the memory there is.
+    """Batch size (clips or texts) that adapts to the available memory.
 
-    The first failure of a size waits a second and tries the same size again, since a neighbour's peak
-    passes; the second halves it. After 50 calls without trouble the size before is tried again, up to the
-    first one; each further try waits for twice as many calls. Every change is logged.
+    After the first failure of a size, the same size is tried again one second later, since another process's
+    peak may pass; the second failure halves the size. After 50 calls without failure the previous size is
+    tried again, up to the first one; each further try waits for twice as many calls. Every change is logged.
 
     Parameters
     ----------
     first
-        The size to begin with, and the largest.
+        The initial and largest size.
     unit
         What is counted: clip or text.
     """
@@ -69,12 +69,12 @@ class BatchSize:
         return max(self.first >> self._halved, 1)
 
     def failed(self) -> None:
-        """Note that memory ran out; the caller has let go of all that it held on the device.
+        """Record a lack of memory; the caller must have released its memory on the device.
 
         Raises
         ------
         BackboneError
-            If not even one fits.
+            If a size of one does not fit.
         """
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -93,7 +93,7 @@ class BatchSize:
         self._say("out of memory, going on with")
 
     def worked(self) -> None:
-        """Note that a call went well."""
+        """Record a successful call."""
         self._waited = False
         if self._halved == 0:
             return

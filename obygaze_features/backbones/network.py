@@ -30,7 +30,7 @@ def network_backbone(
     citation: str,
     libraries: tuple[str, ...] = ("torch", "transformers"),
 ) -> Backbone:
-    """Make a backbone of a frozen network, whose activations are fused in place.
+    """Build a backbone from a frozen network; its activations are fused in place.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ def network_backbone(
         Array (`pooled`, `frames`, `tokens`) -> its shape for one clip. Pooled is stored as float32, tokens as
         float16, frames as `compute` says.
     meanings
-        Array -> what it is, in words, for the provenance.
+        Array -> its description, for the provenance.
     head, layer
-        Which head, and the output of which layer `frames` are.
+        The head, and the layer whose output is `frames`.
     """
     dtypes: dict[str, Any] = {"pooled": "float32", "frames": compute.frames_dtype(), "tokens": "float16"}
     outputs = tuple(Output(array, shape, dtypes[array]) for array, shape in shapes.items())

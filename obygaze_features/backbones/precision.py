@@ -1,4 +1,4 @@
-"""Fix the precision of torch's products while a network runs, whatever the rest of the process has set."""
+"""Set the precision of torch's products while a network runs, regardless of the process's settings."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -14,11 +14,11 @@ BACKENDS: Any = torch.backends  # parts of it have no types
 
 @contextmanager
 def products(*, tf32: bool) -> Iterator[None]:
-    """Decide whether float32 products on CUDA may drop mantissa bits; those of a CPU never may.
+    """Allow or forbid TF32 in float32 products on CUDA; products on a CPU keep full precision.
 
-    Torch has two interfaces for this and refuses to answer by the older one (`allow_tf32`) once anybody used
-    the newer one (`fp32_precision`), as its documentation, transformers and many notebooks do; so the newer
-    one is used. On a CPU `torch.set_float32_matmul_precision("medium")` would have oneDNN round to bfloat16.
+    Torch has two interfaces for this. Reading the older one (`allow_tf32`) fails once the newer one
+    (`fp32_precision`) was used, as transformers and many notebooks do, so the newer one is used here. On a
+    CPU, `torch.set_float32_matmul_precision("medium")` makes oneDNN round to bfloat16.
     """
     if not hasattr(BACKENDS.cudnn, "conv"):  # torch 2.6 to 2.8
         with _older_products(tf32=tf32):
@@ -33,13 +33,13 @@ def products(*, tf32: bool) -> Iterator[None]:
         yield
     finally:
         for place, value in zip(places, before, strict=True):
-            place.fp32_precision = "none"  # which inherits: what was inherited goes on being so
+            place.fp32_precision = "none"  # inherit again
             if place.fp32_precision != value:
                 place.fp32_precision = value
 
 
 def autocast(compute: Compute, device: torch.device) -> Any:
-    """Let torch compute in half precision where that was asked for, and in no other precision."""
+    """Return the autocast context for the requested precision; disable autocast for others."""
     dtype = AUTOCAST.get(compute.precision)
     if dtype is not None:
         return torch.autocast(device.type, dtype)
@@ -50,7 +50,7 @@ def autocast(compute: Compute, device: torch.device) -> Any:
 
 @contextmanager
 def _older_products(*, tf32: bool) -> Iterator[None]:
-    """Do the same by the interface of torch 2.6 to 2.8."""
+    """Do the same with the interface of torch 2.6 to 2.8."""
     matmul, cudnn = BACKENDS.cuda.matmul, BACKENDS.cudnn
     before = matmul.allow_tf32, cudnn.allow_tf32, torch.get_float32_matmul_precision()
     matmul.allow_tf32, cudnn.allow_tf32 = tf32, tf32

@@ -1,8 +1,8 @@
 """Define named preprocessing presets that give the same pixels on every machine.
 
 A preset is a geometry, which runs on uint8 in the decode workers and needs numpy alone, and an affine, one
-multiplication and one addition a channel, which runs on the device. A preset's numbers never change; what
-needs other numbers gets another name.
+multiplication and one addition per channel, which runs on the device. A preset's numbers never change; other
+numbers need a new name.
 
 | name | geometry | where it is from |
 | --- | --- | --- |
@@ -13,7 +13,7 @@ needs other numbers gets another name.
 | `clip` | shortest edge to 224, Pillow's bicubic, centre crop | CLIP (Radford et al. 2021) with torchvision |
 | `siglip` | squash to 224 x 224, Pillow's bicubic | SigLIP (Zhai et al. 2023) |
 
-`obygaze12` takes the affine of the backbone that it is used with.
+`obygaze12` uses the affine of the backbone.
 """
 
 from collections.abc import Mapping
@@ -36,14 +36,14 @@ class Geometry:
     Parameters
     ----------
     resample
-        The filter, bit for bit as the library of its name.
+        The filter, bit-identical to that of the named library.
     shortest
         The edge that the shorter side is resized to, the longer one in proportion (truncated); None squashes
         both sides to `size`.
     size
         Height and width of the result, a centre crop where `shortest` is given.
     crop_rounding
-        What becomes of half a pixel of margin: `down`, or `even` (torchvision's).
+        Rounding of half a pixel of margin: `down`, or `even` (torchvision's).
     """
 
     resample: Literal["opencv-bilinear", "pillow-bilinear", "pillow-bicubic"]
@@ -69,12 +69,12 @@ class Geometry:
         return self.shortest * height // width, self.shortest
 
     def margin(self, extent: int) -> int:
-        """Return the pixels that the crop leaves out before it."""
+        """Return the number of pixels before the crop."""
         spare = extent - self.size
         return round(spare / 2) if self.crop_rounding == "even" else spare // 2
 
     def record(self) -> dict[str, Any]:
-        """Say in the store's words what is done."""
+        """Return the geometry in the store's terms."""
         edge = f"shortest edge to {self.shortest}" if self.shortest else f"squash to {self.size}x{self.size}"
         crop = f"centre {self.size}x{self.size}, half a pixel rounded {self.crop_rounding}"
         return {"resize": f"{edge}, {self.resample}", "crop": crop if self.shortest else None}
@@ -92,7 +92,7 @@ class Affine:
 
     @classmethod
     def of(cls, mean: tuple[float, float, float], std: tuple[float, float, float]) -> "Affine":
-        """Make `(x / 255 - mean) / std` one step."""
+        """Combine `(x / 255 - mean) / std` into one step."""
         scale = tuple(1.0 / (255.0 * s) for s in std)
         shift = tuple(-m / s for m, s in zip(mean, std, strict=True))
         return cls(_three(scale), _three(shift))
@@ -118,12 +118,12 @@ class Preset:
     affine: Affine | None
 
     def record(self) -> dict[str, Any]:
-        """Describe what is done to a frame, for the provenance.
+        """Return the preprocessing of a frame, for the provenance.
 
         Raises
         ------
         BackboneError
-            If the affine has been left to the backbone.
+            If the affine has not been set.
         """
         affine = self.require_affine()
         return {
@@ -134,7 +134,7 @@ class Preset:
         }
 
     def require_affine(self) -> Affine:
-        """Return the affine, which must have been settled."""
+        """Return the affine; raise if it has not been set."""
         if self.affine is None:
             raise BackboneError(
                 f"preset '{self.name}' takes the normalisation of a backbone, and none was given"
@@ -162,14 +162,14 @@ def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Pr
     Parameters
     ----------
     allowed
-        The presets that the backbone can take; the first is the one whose affine `obygaze12` borrows.
+        The presets that the backbone supports; `obygaze12` uses the affine of the first.
     size
-        What the network wants; the geometry is scaled to it, and the record shows it.
+        Input size of the network; the geometry is scaled to it and recorded.
 
     Raises
     ------
     BackboneError
-        If the backbone cannot take it.
+        If the backbone does not support the preset.
     """
     if name not in allowed:
         raise BackboneError(f"preset '{name}' is none of this backbone's, which are {', '.join(allowed)}")

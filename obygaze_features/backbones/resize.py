@@ -1,8 +1,8 @@
-"""Resize frames exactly, in integer arithmetic, so that all machines give the same pixels.
+"""Resize frames in integer arithmetic, so that all machines give the same pixels.
 
-Everything is defined by numpy code. Where OpenCV is installed it does the same faster: its bilinear is used
-for sizes at which this build of it gives numpy's bits (builds for other processors may round in other
-ways), its sums always.
+The numpy code is the definition. OpenCV, if installed, gives the same result faster. Its sums are always
+used; its bilinear filter is used only for sizes where this build equals numpy bit for bit (builds for other
+processors may round differently).
 """
 
 import importlib
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 PILLOW_BITS = 22  # of the fraction that Pillow gives its 8-bit coefficients: 32 - 8 - 2
 OPENCV_BITS = 11  # of the fraction that OpenCV gives its 8-bit coefficients
-MOST_SUMMED = (1 << 31) // 255  # pixels whose sum fits in the 32 bits that OpenCV's sums have
+MOST_SUMMED = (1 << 31) // 255  # pixels whose sum fits in OpenCV's 32-bit sums
 
 
 def box_resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
@@ -54,7 +54,7 @@ def opencv_bilinear(image: NDArray[np.uint8], height: int, width: int) -> NDArra
     Two taps an axis whatever the scale (no antialiasing), half-pixel centres in float32, weights of 11 bits,
     and the rounding of OpenCV's 8-bit code: horizontal sums lose 4 bits, vertical products 16, the sum 2,
     half up. At the left and right edge the fraction is dropped; at the top and bottom only the row is
-    clipped. Exactly half the size both ways is the mean of 2 x 2 pixels, as there; the same size is a copy.
+    clipped. As in OpenCV, halving both sides is the mean of 2 x 2 pixels, and the same size is a copy.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDA
 
 @lru_cache(maxsize=256)
 def _opencv_agrees(shape: tuple[int, int, int], height: int, width: int) -> bool:
-    """Return whether OpenCV is there and resizes noise of a shape to numpy's very bits."""
+    """Return whether OpenCV is installed and resizes noise of a shape bit-identically to numpy."""
     if (cv2 := opencv()) is None:
         return False
     noise = np.frombuffer(np.random.default_rng(0).bytes(int(np.prod(shape))), np.uint8).reshape(shape)
@@ -112,7 +112,7 @@ def opencv() -> Any:
         cv2 = importlib.import_module("cv2")
     except ImportError:
         return None
-    if multiprocessing.parent_process() is not None:  # one of many workers, which share the cores already
+    if multiprocessing.parent_process() is not None:  # workers already share the cores
         cv2.setNumThreads(1)
     return cv2
 
@@ -124,7 +124,7 @@ def pillow_resize(
     kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     support: float,
 ) -> NDArray[np.uint8]:
-    """Resize as Pillow does, bit for bit, and compute no pixel outside of the crop.
+    """Resize as Pillow does, bit for bit; compute only pixels inside the crop.
 
     Separable, columns first, rounded half up and clipped to uint8 after each of the two passes; the kernel is
     stretched by the scale when shrinking (antialiasing), and its weights are rounded to 22 bits. So did every
@@ -139,7 +139,7 @@ def pillow_resize(
     crop
         Top, left, height and width of the part that is wanted.
     kernel, support
-        The filter and how far it reaches at scale one: `bilinear` and 1, or `bicubic` and 2.
+        The filter and its half-width at scale one: `bilinear` and 1, or `bicubic` and 2.
 
     Returns
     -------
@@ -158,12 +158,12 @@ def pillow_resize(
 
 
 def bilinear(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the triangle filter, which reaches 1."""
+    """Return the triangle filter, with half-width 1."""
     return np.maximum(1.0 - np.abs(x), 0.0)
 
 
 def bicubic(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the cubic convolution filter with a = -0.5, which reaches 2 (Keys 1981, eq. 15)."""
+    """Return the cubic convolution filter with a = -0.5 and half-width 2 (Keys 1981, eq. 15)."""
     x, a = np.abs(x), -0.5
     near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1
     far = (((x - 5) * x + 8) * x - 4) * a
@@ -203,7 +203,7 @@ def _pillow_taps(
     taps = np.arange(int((last - first).max()))[:, None]
     weights = kernel((taps + first - centre + 0.5) * (1.0 / stretch)) * (taps < last - first)
     total = np.zeros(n)
-    for row in weights:  # summed one after another, as there: another order could move the last bit
+    for row in weights:  # summed in Pillow's order: another order may change the last bit
         total += row
     weights = weights * np.divide(1.0, total, out=np.ones(n), where=total != 0)
     rounded = np.trunc(weights * (1 << PILLOW_BITS) + np.copysign(0.5, weights)).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Run a torch network over uint8 clips: upload, normalise, forward; fewer at once when memory is short."""
+"""Run a torch network over uint8 clips: upload, normalise, forward; smaller batches if memory is short."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class Encoded:
     finite
         Whether all values of a clip are finite, `[B]`.
     at_once
-        How many clips went through the network with each, `[B]`: fewer than wanted when memory was short.
+        Number of clips per call for each clip, `[B]`: smaller than requested if memory was short.
     """
 
     arrays: Arrays
@@ -41,8 +41,8 @@ class Encoded:
 class Runner:
     """A backbone's `encode`: uint8 `[B, F, h, w, 3]` to one array per name, in the data types of the store.
 
-    Every call of the network has the same number of clips, a last one is filled up: so a clip gets the same
-    bytes in any batch. Results are within 1e-5 of the largest value of those of one clip at a time (float32).
+    Every call of the network has the same number of clips (the last is padded), so a clip gets the same bytes
+    in any batch. Results differ from those of single clips by at most 1e-5 of the largest value (float32).
 
     `start` queues clips on a card and returns at once; a call of the object waits. On a CPU both compute. The
     network is moved to its device by the first of them, or by `warm_up`.
@@ -114,7 +114,7 @@ class Runner:
         return self.start(batch).result().arrays
 
     def warm_up(self) -> None:
-        """Move the network to its device and call it once, so that no clock measures what happens once.
+        """Move the network to its device and call it once, to exclude one-time costs from timings.
 
         Libraries, kernels and workspaces are loaded, a network is compiled; too little memory shows before
         anything is decoded.
@@ -138,7 +138,7 @@ class Runner:
         self.busy_s = before
 
     def start(self, clips: Clips) -> "Pending":
-        """Begin to encode clips, uint8 `[F, h, w, 3]` each; they may be overwritten once this returns.
+        """Start encoding clips, uint8 `[F, h, w, 3]` each; they may be overwritten after the return.
 
         Raises
         ------
@@ -209,7 +209,7 @@ class Runner:
         else:
             self._size.worked()
             return computed
-        # Outside of the handler, whose traceback would keep the tensors alive.
+        # Outside the handler, since its traceback keeps the tensors alive.
         self.lost()
         return None
 
@@ -217,7 +217,7 @@ class Runner:
         """Call the network on a CPU."""
         began = time.perf_counter()
         filled = np.stack([*clips, *[clips[-1]] * (at_once - len(clips))]) if at_once > 1 else clips[0][None]
-        filled = np.require(filled, requirements=["C", "W"])  # torch warns of arrays that nobody may write
+        filled = np.require(filled, requirements=["C", "W"])  # torch warns of read-only arrays
         results = self._forward(torch.from_numpy(filled))
         arrays = {name: result[: len(clips)].numpy() for name, result in results.items()}
         finite = [np.isfinite(values).reshape(len(clips), -1).all(axis=1) for values in arrays.values()]
@@ -240,13 +240,13 @@ class Runner:
         return result.to(DTYPES[output.dtype])  # beyond float16 becomes infinite, which no store takes
 
     def arrived(self, busy_s: float) -> None:
-        """Note that the results of a call on the card are there."""
+        """Record that the results of a GPU call have arrived."""
         self.busy_s += busy_s
         if self._queue is not None:
             self._size.worked()
 
     def lost(self) -> None:
-        """Wait for what is under way, and go on with less: memory ran out in a call."""
+        """After a lack of memory, wait for the calls in progress and reduce the batch size."""
         if self._queue is not None:
             self._queue.drain()
         self._size.failed()
@@ -254,7 +254,7 @@ class Runner:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """One call of the network on a CPU, which is done as soon as it is begun; otherwise as `Call`."""
+    """One call of the network on a CPU, already completed; otherwise like `Call`."""
 
     clips: int
     at_once: int
@@ -268,18 +268,18 @@ class Computed:
 
 
 class Pending:
-    """Clips that were begun: `result` waits for them."""
+    """Clips in progress; `result` waits for them."""
 
     def __init__(self, runner: Runner, calls: Sequence[Call | Computed]) -> None:
         self._runner = runner
         self._calls = calls
 
     def result(self) -> Encoded:
-        """Wait for the results; to be called once."""
+        """Wait for the results; call it only once."""
         parts: list[Encoded] = []
         for call in self._calls:
             taken = call.take()
-            if isinstance(taken, np.ndarray):  # lost to a lack of memory that showed late
+            if isinstance(taken, np.ndarray):  # out of memory, reported late
                 self._runner.lost()
                 parts.append(self._runner.start(taken).result())
                 continue

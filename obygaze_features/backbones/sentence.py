@@ -16,7 +16,7 @@ from obygaze_features.backbones.tokenizer import Tokenizer
 from obygaze_features.backbones.weights import HUB, Weights, find_weights, space_of
 from obygaze_features.errors import BackboneError
 
-HEADS = (r".*pooler\..*", r"cls\..*", r"lm_head\..*")  # nothing here reads them
+HEADS = (r".*pooler\..*", r"cls\..*", r"lm_head\..*")  # unused here
 CITATION = "Reimers and Gurevych, Sentence-BERT, EMNLP 2019, and whoever trained these weights"
 
 
@@ -66,17 +66,17 @@ def _config(weights: Weights) -> Any:
 
 
 def _limit(model: Any, config: Any, pooling: Pooling) -> int | None:
-    """Return the tokens that a text may have by what was trained and by the positions there are."""
+    """Return the maximum number of tokens, by the training and by the available positions."""
     positions = getattr(config, "max_position_embeddings", None)
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     if positions and table is not None and table.padding_idx is not None:
-        positions -= table.padding_idx + 1  # RoBERTa and its like count positions from there
+        positions -= table.padding_idx + 1  # RoBERTa-like models count positions from there
     known = [size for size in (positions, pooling.max_tokens) if size]
     return min(known) if known else None
 
 
 class Pooled(nn.Module):
-    """A network whose last layer is pooled over the tokens: all of them count, for none is padding."""
+    """A network whose last layer is pooled over all tokens, since none is padding."""
 
     def __init__(self, model: Any, pooling: Pooling) -> None:
         super().__init__()

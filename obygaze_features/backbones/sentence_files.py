@@ -1,7 +1,7 @@
 """Read the files of sentence-transformers: pooling of token vectors and maximum text length.
 
-`modules.json` names the steps, `sentence_bert_config.json` the limit; the library itself is not needed. What
-it can do and this package cannot is an error that names it.
+`modules.json` lists the steps and `sentence_bert_config.json` the limit; the library itself is not needed.
+Unsupported steps raise an error that names them.
 """
 
 import json
@@ -34,7 +34,7 @@ class Pooling:
     lower_case
         Lower-case texts before they are tokenised.
     max_tokens
-        Tokens of a text, if the files say so.
+        Maximum number of tokens per text, if the files state it.
     """
 
     mode: Literal["mean", "cls"] = "mean"
@@ -43,7 +43,7 @@ class Pooling:
     max_tokens: int | None = None
 
     def in_words(self) -> str:
-        """Say it for the provenance."""
+        """Return a description for the provenance."""
         what = "mean over all tokens" if self.mode == "mean" else "first token"
         return f"{what}, scaled to length 1" if self.normalise else f"{what}, not normalised"
 
@@ -54,7 +54,7 @@ def read_pooling(weights: Weights) -> Pooling:
     Raises
     ------
     BackboneError
-        If they ask for what is not supported; it is named.
+        If they use an unsupported feature; the message names it.
     """
     modules = _read(weights, MODULES)
     if modules is None:

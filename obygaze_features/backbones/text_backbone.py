@@ -1,4 +1,4 @@
-"""Define the value object of a text backbone."""
+"""Define the value objects `TextBackbone` and `Tokens`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """One text as a network takes it.
+    """The tokens of one text.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ class Tokens:
     found
         How many tokens the text has, begin and end tokens included, before it was cut or padded.
     limit
-        How many the network takes.
+        Maximum number of tokens of the network.
     """
 
     ids: tuple[int, ...]
@@ -45,12 +45,12 @@ class TextBackbone:
     tokenize
         Turns texts into tokens, cut at the limit.
     encode
-        Turns tokens of one length, int64 `[B, L]`, into vectors, float32 `[B, width]`. Nothing is padded for
-        the sake of a batch, so what a text gets depends on the others only as far as the matrix library does.
+        Turns tokens of one length, int64 `[B, L]`, into vectors, float32 `[B, width]`. Batches need no
+        padding, so other texts affect a result only through the matrix library.
     provenance
-        What a stranger needs to give the same numbers: `space`, hub, architecture, tokenizer, compute.
+        Everything needed to reproduce the numbers: `space`, hub, architecture, tokenizer, compute.
     libraries
-        Distributions beside numpy whose versions decide the numbers.
+        Distributions besides numpy whose versions affect the numbers.
     """
 
     name: str

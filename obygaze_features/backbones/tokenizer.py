@@ -23,11 +23,11 @@ class Tokenizer:
     Parameters
     ----------
     limit
-        Tokens of a text that go in; the tokenizer's own limit holds too.
+        Maximum number of tokens per text; the tokenizer's own limit applies too.
     lower
         Lower-case texts first.
     pad
-        Fill every text up to the limit, as the network was trained.
+        Pad every text to the limit, as in the network's training.
 
     Raises
     ------
@@ -64,7 +64,7 @@ class Tokenizer:
         return [Tokens(tuple(ids), len(found), self.limit) for ids, found in zip(taken, whole, strict=True)]
 
     def record(self) -> dict[str, Any]:
-        """Describe what it is, in the store's words: the digests of its files by name, and what is done."""
+        """Return the digests of its files by name and its settings, in the store's terms."""
         return {
             "sha256": self._digests,
             "max_tokens": self.limit,

@@ -1,8 +1,8 @@
 """Find a network's weights: on the hub, in a folder or file, or random from a seed.
 
 `microsoft/xclip-base-patch16-zero-shot@REVISION` is the hub, `folder/` a folder in the hub's format
-(`config.json` and the weights), `file.bin` one file, and `random:7` an untrained network. Whichever it is,
-the provenance says it.
+(`config.json` and the weights), `file.bin` one file, and `random:7` an untrained network. The provenance
+records the source.
 """
 
 import hashlib
@@ -95,7 +95,7 @@ class Weights:
 
     @property
     def name(self) -> str:
-        """Name them in a message."""
+        """Return the name used in messages."""
         if self.repository:
             return f"{self.repository}@{self.revision}"
         return f"random:{self.seed}" if self.seed is not None else str(self.folder or self.files[0])
@@ -126,7 +126,7 @@ class Weights:
         return found
 
     def record(self) -> dict[str, Any]:
-        """Return where the weights come from, in the store's words."""
+        """Return the source of the weights, in the store's terms."""
         hub = {"repository": self.repository, "revision": self.revision} if self.repository else None
         record: dict[str, Any] = {"hub": hub, "weights_sha256": self.sha256}
         if self.seed is not None:
@@ -170,7 +170,7 @@ def find_weights(source: str | Path) -> Weights:
 
 
 def fetch(repository: str, revision: str | None = None) -> Weights:
-    """Fetch a repository's configuration and weights to the hub's cache, or find them there.
+    """Fetch a repository's configuration and weights to the hub's cache, unless they are cached.
 
     The revision is resolved to a commit first, and every file is of that commit. `HF_HUB_OFFLINE=1` asks the
     cache alone.
@@ -258,12 +258,12 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path:
 
 
 def _hub_file_if_any(repository: str, name: str, revision: str | None) -> Path | None:
-    """Fetch one file, or give None where there is none; not being able to tell is an error."""
+    """Fetch one file; return None if it does not exist, and raise if this cannot be checked."""
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - obygaze[extract]
     from huggingface_hub.errors import (  # type: ignore[attr-defined]  # noqa: PLC0415 - HTTPError is not exported
         EntryNotFoundError,
         HFValidationError,
-        HTTPError,  # of whichever library it speaks with
+        HTTPError,  # of the HTTP library in use
         RemoteEntryNotFoundError,
     )
 

@@ -81,7 +81,7 @@ def xclip(
 
 
 class XClipTokens(nn.Module):
-    """The visual half of an X-CLIP, part by part, since no call of its own gives t."""
+    """The visual half of an X-CLIP, called part by part, since the library does not return t."""
 
     def __init__(self, model: Any, tokens: str = "none") -> None:
         super().__init__()
@@ -106,14 +106,14 @@ class XClipTokens(nn.Module):
 
 
 def check_frames(name: str, wanted: int | None, fixed: int) -> int:
-    """Refuse a number of frames that a network was not made for: it would mix clips, or fail later."""
+    """Refuse a number of frames that a network does not support: it would mix clips, or fail later."""
     if wanted not in (None, fixed):
         raise BackboneError(f"backbone '{name}' with these weights takes {fixed} frames a clip, not {wanted}")
     return fixed
 
 
 def choose_tokens(name: str, tokens: str, known: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape of the tokens that were asked for."""
+    """Return the shape of the requested tokens."""
     if tokens not in known:
         raise BackboneError(f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(known)}")
     return known[tokens]

@@ -115,14 +115,14 @@ def load(weights: Weights) -> tuple[XClipLsmdc, Architecture]:
 
 
 def training_record(weights: Weights) -> dict[str, Any] | None:
-    """Read what `obygaze train` wrote about a training into its file; None of other files."""
+    """Read the training record that `obygaze train` wrote to a file; None for other files."""
     if not weights.files or weights.files[0].suffix != ".safetensors":
         return None
     try:
         with safe_open(weights.files[0], framework="pt") as file:
             written = (file.metadata() or {}).get(RECORD_KEY)
         record: dict[str, Any] | None = None if written is None else json.loads(written)
-    except (SafetensorError, OSError, ValueError):  # what is wrong with the file is said when it is loaded
+    except (SafetensorError, OSError, ValueError):  # loading reports the error
         return None
     return record
 
@@ -132,7 +132,7 @@ class XClipLsmdcTokens(nn.Module):
 
     def __init__(self, network: XClipLsmdc) -> None:
         super().__init__()
-        del network.text  # 63 million parameters that no frame passes through
+        del network.text  # 63 million parameters that are not used for frames
         self.network = network
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -91,7 +91,7 @@ class XClipLsmdc(nn.Module):
         if mask is not None:
             bias = ((1.0 - mask.float()) * MASKED)[:, None, None, :].expand(-1, 1, frames.shape[1], -1)
         places = self.frame_position_embeddings(positions)
-        x = (frames + places).to(places.dtype)  # weights in bfloat16 take nothing else
+        x = (frames + places).to(places.dtype)  # weights in bfloat16 need bfloat16 inputs
         related: torch.Tensor = self.temporal(inputs_embeds=x, attention_mask=bias).last_hidden_state
         return related.float() + frames
 

@@ -1,4 +1,4 @@
-"""The four text-video similarities of X-CLIP for retrieval (Ma et al. 2022, sections 3.2 and 3.3)."""
+"""Compute the four text-video similarities of X-CLIP for retrieval (Ma et al. 2022, sections 3.2, 3.3)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`obygaze demo`: the whole path on a corpus of its own."""
+"""`obygaze demo`: run the whole workflow on a synthetic corpus."""
 
 import shlex
 import shutil
@@ -25,7 +25,7 @@ WRITTEN = (
 )
 
 
-LINE = 76  # and a backslash behind it
+LINE = 76  # without the trailing backslash
 
 PLANTED = """
 Planted: S clips show Body with Posture, Clothing or Appearance; HN clips other
@@ -102,7 +102,7 @@ The two failed clips were planted. Next, your own videos: obygaze manifest impor
 
 
 def _run(ctx: click.Context, *words: object, expected: int = 0) -> None:
-    """Show a command and run it through the same root that this one was called by."""
+    """Print a command and run it through the root command of this context."""
     arguments = [str(word) for word in words]
     click.echo("\n" + _typed(["$", "obygaze", *map(shlex.quote, arguments)]))
     sys.stdout.flush()
@@ -113,7 +113,7 @@ def _run(ctx: click.Context, *words: object, expected: int = 0) -> None:
 
 
 def _typed(words: Sequence[str]) -> str:
-    """Lay out a command as one types it, in lines that a terminal holds."""
+    """Format a command as typed in a shell, wrapped to the terminal width."""
     lines = [""]
     for word in words:
         if lines[-1] and len(lines[-1]) + len(word) > LINE:
@@ -124,9 +124,9 @@ def _typed(words: Sequence[str]) -> str:
 
 
 def _clear(out: Path) -> None:
-    """Remove what an earlier demo wrote, and nothing else; leave a folder alone that is not a demo's.
+    """Remove only the output of an earlier demo; leave other folders unchanged.
 
-    The stage of a demo that was stopped stays: its films are written again with the same bytes.
+    The stage of a stopped demo is kept, since its films are rewritten with the same bytes.
     """
     mark = out / MARK
     if out.exists() and not mark.is_file() and (not out.is_dir() or any(out.iterdir())):

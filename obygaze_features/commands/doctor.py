@@ -1,4 +1,4 @@
-"""`obygaze doctor`: what on this machine would end an extraction hours after its start."""
+"""`obygaze doctor`: find problems of this machine that would make a long extraction fail."""
 
 import json
 from dataclasses import asdict

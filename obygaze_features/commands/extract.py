@@ -1,4 +1,4 @@
-"""`obygaze extract`: a manifest's clips, or a list of texts, into a store."""
+"""`obygaze extract`: extract features of a manifest's clips, or of texts, to a store."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -57,14 +57,14 @@ OF_FRAMES = {
 
 
 class Shard(click.ParamType[tuple[int, int]]):
-    """Shard i of n jobs that share the clips: `i/n`, with i from 0."""
+    """Parameter type `i/n`: shard i (0-based) of n jobs that share the clips."""
 
     name = "i/n"
 
     def convert(
         self, value: str | tuple[int, int], param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, int]:
-        """Read `i/n`."""
+        """Parse `i/n`."""
         if isinstance(value, tuple):
             return value
         part, _, parts = value.partition("/")
@@ -74,14 +74,14 @@ class Shard(click.ParamType[tuple[int, int]]):
 
 
 class Numbers(click.ParamType[tuple[int, ...]]):
-    """Numbers of GPUs: `0,1,3`."""
+    """Parameter type of GPU numbers: `0,1,3`."""
 
     name = "0,1,..."
 
     def convert(
         self, value: str | tuple[int, ...], param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, ...]:
-        """Read `0,1,3`."""
+        """Parse `0,1,3`."""
         if isinstance(value, tuple):
             return value
         parts = [part.strip() for part in value.split(",")] if value else []
@@ -276,7 +276,7 @@ def extract(
     if append is not None:
         settings["append"] = open_store(append).path
     shard = choose_shard(shard)
-    of_array = "SLURM_ARRAY_TASK_ID" in os.environ  # others may still write: a job that waits for them seals
+    of_array = "SLURM_ARRAY_TASK_ID" in os.environ  # other tasks may write: a later job seals
     work = prepare(
         manifest,
         store,
@@ -317,7 +317,7 @@ def _refuse_options_of_frames(ctx: click.Context, names: Sequence[str]) -> None:
 
 
 def choose_shard(given: tuple[int, int] | None) -> tuple[int, int]:
-    """Return the given shard, that of a task of a Slurm job array, or everything."""
+    """Return the given shard, else that of the Slurm array task, else everything."""
     from obygaze_features.extraction import array_shard
 
     if given is not None:
@@ -334,15 +334,14 @@ def read_recipes(
     named: Mapping[str, tuple[str, ...]],
     compute: Mapping[str, Any],
 ) -> "tuple[Recipe, ...]":
-    """Read from the options how to build each backbone.
+    """Build a recipe per backbone from the options.
 
     Parameters
     ----------
     named
-        Option (`weights`, `preset`, `tokens`) -> its values as written, `VALUE` or `NAME=VALUE`.
+        Option (`weights`, `preset`, `tokens`) -> its values as typed, `VALUE` or `NAME=VALUE`.
     compute
-        Option of `COMPUTE` -> its value, for every backbone that computes with a network; None or False where
-        it was not given.
+        Option of `COMPUTE` -> its value, for every backbone with a network; None or False if not given.
 
     Raises
     ------
@@ -378,7 +377,7 @@ def read_recipes(
 
 
 def _addressed(written: str, names: Sequence[str]) -> tuple[Sequence[str], str]:
-    """Split `NAME=VALUE`; a value alone is for every backbone."""
+    """Split `NAME=VALUE`; a plain value applies to every backbone."""
     name, equals, value = written.partition("=")
     return ([name], value) if equals and name in names else (names, written)
 
@@ -390,6 +389,6 @@ def _not_taken(name: str, option: str, value: str, names: Sequence[str]) -> str:
 
 
 def _absolute(weights: str) -> str:
-    """Make a path to weights absolute, so that other processes find it."""
+    """Make a path to weights absolute, for other processes."""
     path = Path(weights).expanduser()
     return str(path.absolute()) if path.exists() else weights

@@ -1,4 +1,4 @@
-"""What `obygaze extract` shows: progress, what it would cost, and what became of it."""
+"""Print the progress, estimate and outcome of `obygaze extract`."""
 
 import json
 import logging
@@ -63,7 +63,7 @@ def show_outcome(
     as_json: bool,
     unit: str = "clip",
 ) -> None:
-    """Print the outcome of the clips in this run and earlier ones; `unit` names a row."""
+    """Print the outcome of the clips in this and earlier runs; `unit` is the word for a row."""
     entries = stage.status()
     counts = {
         status: sum(e.status == status for e in entries.values()) for status in ("ok", "partial", "failed")
@@ -123,7 +123,7 @@ def _duration(seconds: float) -> str:
 
 @contextmanager
 def logs_as_notes() -> Iterator[None]:
-    """Print what the library logs, such as a lack of memory on a card, as notes."""
+    """Print the library's log messages, such as a lack of GPU memory, as notes."""
     logger, handler = logging.getLogger("obygaze_features"), _Notes()
     logger.addHandler(handler)
     try:

@@ -97,7 +97,7 @@ def frames(
 def chosen_sampling(
     n: int | None, indices: str | None, rate: float | None, keyframes: int | None, *, default: int
 ) -> "Sampling":
-    """Make the one rule that the options name; so many even frames where they name none."""
+    """Return the sampling rule that the options name; by default, evenly spaced frames."""
     from obygaze_features import video
 
     given = {"--n": n, "--indices": indices, "--fps": rate, "--keyframes": keyframes}
@@ -122,7 +122,7 @@ def chosen_sampling(
 
 
 def check_output(path: Path | None, video: Path, suffix: str, *, force: bool) -> None:
-    """Refuse another suffix, a file that exists unless it may be replaced, and always the video itself."""
+    """Refuse a wrong suffix, the video itself, and an existing file unless `force` is set."""
     if path is None:
         return
     if not path.parent.is_dir():
@@ -142,7 +142,7 @@ Kept = tuple["NDArray[np.uint8] | None", "NDArray[np.uint8] | None"]
 
 
 def keeper(*, full_size: bool, thumbnails: bool) -> "Callable[[NDArray[np.uint8]], Kept]":
-    """Keep of each frame only what will be saved: its pixels, its thumbnail, both or nothing."""
+    """Return a function that keeps only the data to save: pixels, thumbnail, both or neither."""
     from obygaze_features.video.sheet import thumbnail
 
     def keep(frame: "NDArray[np.uint8]") -> Kept:
@@ -152,7 +152,7 @@ def keeper(*, full_size: bool, thumbnails: bool) -> "Callable[[NDArray[np.uint8]
 
 
 def save_npz(path: Path, video: Path, taken: "Frames[Kept]") -> None:
-    """Save pixels, indices and times; numpy writes no dates, so the same frames give the same bytes."""
+    """Save pixels, indices and times; the same frames give the same bytes, as numpy writes no dates."""
     import numpy as np
 
     from obygaze_features.video import VideoError
@@ -165,7 +165,7 @@ def save_npz(path: Path, video: Path, taken: "Frames[Kept]") -> None:
 
 
 def as_table(video: Path, taken: "Frames[Kept]") -> str:
-    """Lay out the frames as a plain table, with how they were got above it."""
+    """Format the frames as a plain table, headed by how they were read."""
     how = taken.method + (f" ({taken.why_sequential})" if taken.why_sequential else "")
     turned = f", turned {taken.rotation} degrees clockwise" if taken.rotation else ""
     lines = [
@@ -185,7 +185,7 @@ def as_table(video: Path, taken: "Frames[Kept]") -> str:
 def as_document(
     video: Path, sampling: "Sampling", start: float | None, end: float | None, taken: "Frames[Kept]"
 ) -> str:
-    """Return the same as JSON; a time that is not known is null."""
+    """Return the same as JSON; unknown times are null."""
     times = [None if second != second else second for second in taken.time_s.tolist()]  # noqa: PLR0124 - NaN alone differs
     document = {
         "video": str(video),

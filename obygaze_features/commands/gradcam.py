@@ -1,4 +1,4 @@
-"""`obygaze gradcam`: saliency maps of still images, live from a network."""
+"""`obygaze gradcam`: compute saliency maps of still images with a network."""
 
 import json
 from pathlib import Path

@@ -24,7 +24,7 @@ DETECTORS = ("own", "transnet", "scenedetect")
 
 
 def _seconds_or(word: str, value: str | None, ctx: click.Context, param: click.Parameter) -> float | None:
-    """Read seconds; None for the word, and where nothing is given."""
+    """Parse seconds; return None for the word and for a missing value."""
     if value in (None, word):
         return None
     try:
@@ -131,7 +131,7 @@ def film(
 def _window_s(
     window: float | str | None, model: Path | None, store: Path | None, scenes: Path | None
 ) -> float | None:
-    """Return the length of windows; None for scenes."""
+    """Return the window length in seconds; None for scenes."""
     from obygaze_features.manifest import window_of_model
 
     if scenes is not None:
@@ -150,7 +150,7 @@ def _window_s(
 
 
 def _window_of_store(path: Path) -> float:
-    """Compute the median length of a store's clips, spans or whole files, to the millisecond."""
+    """Compute the median duration of a store's clips (spans or whole files), to the millisecond."""
     import numpy as np
 
     from obygaze_features.manifest import ManifestError

@@ -1,4 +1,4 @@
-"""Options and output of the commands that write manifests."""
+"""Share options and output between the commands that write manifests."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from obygaze_features.manifest import Codebook, Imported, Manifest
 
-PATH = click.Path(path_type=Path)  # a missing file is the reader's to report, in one line
+PATH = click.Path(path_type=Path)  # the reader reports a missing file in one line
 
 out_option = click.option(
     "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Manifest to write."
@@ -19,12 +19,12 @@ force_option = click.option("--force", is_flag=True, help="Replace an existing m
 
 
 def folder_of(path: Path) -> Path:
-    """Return the folder that a file will lie in."""
+    """Return the parent folder of a file."""
     return path.absolute().parent
 
 
 def refuse_to_replace(out: Path, force: bool, codebook: "Codebook | None" = None) -> None:
-    """Refuse to replace a manifest before any work is done."""
+    """Refuse to replace an existing manifest, before any work is done."""
     from obygaze_features.manifest import BUILTIN, ManifestError, codebook_file, holds_codebook
 
     beside = codebook_file(out)
@@ -46,7 +46,7 @@ def refuse_to_replace(out: Path, force: bool, codebook: "Codebook | None" = None
 
 
 def write(imported: "Imported", out: Path) -> None:
-    """Write a manifest; print its size on stdout, and what was left out on stderr."""
+    """Write a manifest; print its size to stdout and what was left out to stderr."""
     from obygaze_features.manifest import write_manifest
 
     written = write_manifest(imported.manifest, out)

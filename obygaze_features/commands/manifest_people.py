@@ -1,4 +1,4 @@
-"""`obygaze manifest import eaf | judgements`: what people wrote in ELAN, or judged on a film's page."""
+"""`obygaze manifest import eaf | judgements`: import ELAN annotations or judgements on clips."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -144,7 +144,7 @@ def _flat(record: dict[str, Any], where: str = "") -> list[tuple[str, str]]:
 
 
 def _shown(value: object) -> str:
-    """Show a value on one line of a screen; --json has all of it."""
+    """Format a value on one line, possibly shortened; --json has the full value."""
     if isinstance(value, list) and len(value) > LONGEST_LIST:
         ends = [item if isinstance(item, str) else json.dumps(item) for item in (*value[:2], value[-1])]
         return f"{len(value)} values: {ends[0]}, {ends[1]}, ... {ends[2]}"

@@ -72,7 +72,7 @@ def gc(folder: Path, yes: bool) -> None:
 
 
 def _kind(place: Path) -> str:
-    """Name the kind of thing at a path.
+    """Return the kind of the folder at a path.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def _remove(found: Sequence[tuple[Path, str]], *, yes: bool) -> None:
             raise click.UsageError("nothing was removed: give --yes")
         click.confirm("Remove for good?", abort=True, err=True)
     for path, _ in found:
-        # First out of the way, so that a half-removed store is never taken for one.
+        # Renamed first, so that a partly removed store is not read as a store.
         doomed = path.with_name(f".{path.name}.{os.getpid()}.removing")
         path.rename(doomed)
         shutil.rmtree(doomed)  # does not follow links
@@ -143,5 +143,5 @@ def _remove(found: Sequence[tuple[Path, str]], *, yes: bool) -> None:
 
 
 def _size(folder: Path) -> int:
-    """Add up the sizes of files below a folder; links count as themselves."""
+    """Sum the sizes of files below a folder; links are not followed."""
     return sum(Path(place, name).lstat().st_size for place, _, names in os.walk(folder) for name in names)

@@ -139,7 +139,7 @@ def import_(
 
 
 def _check_group_name(backbone: str) -> None:
-    """Refuse a name that no group can have, before any file is read."""
+    """Refuse an invalid group name before any file is read."""
     from obygaze_features.schema import Name, expected, fits
 
     if not fits(backbone, Name):
@@ -198,7 +198,7 @@ def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Pa
 
 
 def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str, str]], int]:
-    """Read level and concepts of clips, and count the clips that the manifest lacks."""
+    """Read the level and concepts of clips; count clips missing from the manifest."""
     from obygaze_features.manifest import read_manifest
 
     clips = read_manifest(manifest)

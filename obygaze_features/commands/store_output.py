@@ -15,10 +15,10 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class LocalPath(click.Path):
-    """A path on this machine; refuses URLs, which would otherwise be read as folder names."""
+    """Parameter type of local paths; refuses URLs, which would otherwise be read as folder names."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Take a path."""
+        """Refuse URLs; otherwise convert as `click.Path`."""
         if _URL.match(str(value)):
             self.fail(
                 f"{value} is a URL, and this needs a path on this machine; "

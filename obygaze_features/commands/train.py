@@ -11,12 +11,12 @@ from obygaze_features.commands.store_output import LOCAL
 
 
 class Share(click.ParamType[float]):
-    """A factor above 0 and at most 1, as a number or a fraction such as 1/4."""
+    """Parameter type of a factor in (0, 1], as a number or a fraction such as 1/4."""
 
     name = "share"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the factor."""
+        """Parse the factor."""
         if isinstance(value, float):
             return value
         try:
@@ -137,7 +137,7 @@ def xclip_lsmdc(dry_run: bool, as_json: bool, **options: Any) -> None:
 
 @contextmanager
 def _stop_on_signals() -> Iterator[list[int]]:
-    """Collect SIGINT and SIGTERM; a second SIGINT acts as it did before (schedulers send SIGTERM twice)."""
+    """Collect SIGINT and SIGTERM; a second SIGINT has its usual effect (schedulers send SIGTERM twice)."""
     caught: list[int] = []
     before = {wanted: signal.getsignal(wanted) for wanted in (signal.SIGINT, signal.SIGTERM)}
 

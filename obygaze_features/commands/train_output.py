@@ -23,7 +23,7 @@ class Shown(Watch):
     Parameters
     ----------
     quiet
-        Leave the bars out.
+        Whether to omit the bars.
     """
 
     def __init__(self, *, quiet: bool) -> None:
@@ -36,15 +36,15 @@ class Shown(Watch):
             click.echo(text, err=True)
 
     def decoding(self, done: int, total: int) -> None:
-        """Move the bar of the decoding."""
+        """Update the decoding bar."""
         self._move("decoding", "clip", done, total)
 
     def step(self, done: int, total: int, loss: float) -> None:
-        """Move the bar of the training."""
+        """Update the training bar."""
         self._move("training", "step", done, total, f"loss {loss:.3f}")
 
     def evaluating(self, split: str, done: int, total: int) -> None:
-        """Move the bar of an evaluation."""
+        """Update the evaluation bar."""
         self._move(split, "item", done, total)
 
     def measured(self, split: str, epoch: int, measures: Mapping[str, Any]) -> None:
@@ -55,7 +55,7 @@ class Shown(Watch):
         bar = self._bars.get(name)
         if bar is None:
             hidden = True if self._quiet else None
-            first = max(done - 1, 0)  # a training that resumes does not begin at 0
+            first = max(done - 1, 0)  # a resumed training does not begin at 0
             bar = self._bars[name] = tqdm(total=total, initial=first, unit=unit, desc=name, disable=hidden)
         bar.set_postfix_str(postfix, refresh=False)
         bar.update(done - bar.n)
@@ -75,7 +75,7 @@ def in_words(measures: Mapping[str, Any]) -> str:
 
 
 def show_plan(plan: "Plan", *, as_json: bool) -> None:
-    """Show what a training would do."""
+    """Print the plan of a training."""
     found = plan.describe()
     if as_json:
         click.echo(json.dumps(found, indent=2))
@@ -108,7 +108,7 @@ def show_plan(plan: "Plan", *, as_json: bool) -> None:
 
 
 def show_outcome(outcome: Outcome, out: Path, *, as_json: bool) -> None:
-    """Show the outcome of a training."""
+    """Print the outcome of a training."""
     if as_json:
         click.echo(
             json.dumps(

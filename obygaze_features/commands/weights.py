@@ -73,7 +73,7 @@ def verify(ctx: click.Context, path: Path, sha256: str, as_json: bool) -> None:
         raise click.BadParameter(f"'{sha256}' is not 64 hexadecimal digits", param_hint="--sha256")
     if not path.exists():
         raise BackboneError(f"{path}: there is no such file or folder")
-    found = weights.find_weights(os.path.abspath(path))  # noqa: PTH100 - a path, whatever it looks like
+    found = weights.find_weights(os.path.abspath(path))  # noqa: PTH100 - always a path, even if it looks like a repository
     equal = found.sha256 == expected
     if as_json:
         click.echo(json.dumps(_record(found) | {"expected": sha256, "equal": equal}, indent=2))

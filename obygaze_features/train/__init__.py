@@ -1,4 +1,4 @@
-"""Re-training of a backbone: the LSMDC X-CLIP from a CLIP (Ma et al., ACM MM 2022)."""
+"""Re-train a backbone: the LSMDC X-CLIP from a CLIP (Ma et al., ACM MM 2022)."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is asked for: decode workers need no torch."""
+    """Import a public name on first access, so that decode workers do not load torch."""
     for room, names in _ROOMS.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{room}"), name)

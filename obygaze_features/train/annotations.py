@@ -1,4 +1,4 @@
-"""The annotations of LSMDC16: which sentence describes which clip, and where the clips' videos lie."""
+"""Read the annotations of LSMDC16 (a sentence per clip), and find the clips' videos."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from obygaze_features.errors import TrainError
 FILES: Mapping[str, str] = {
     "training": "LSMDC16_annos_training.csv",
     "validation": "LSMDC16_annos_val.csv",
-    "test": "LSMDC16_challenge_1000_publictect.csv",  # spelt so
+    "test": "LSMDC16_challenge_1000_publictect.csv",  # the published spelling
 }
 """Split -> its file."""
 
@@ -36,7 +36,7 @@ def read_annotations(folder: Path) -> dict[str, tuple[Caption, ...]]:
     Raises
     ------
     TrainError
-        If a file is missing or a line is not as it should be.
+        If a file is missing or a line is malformed.
     """
     return {split: read_captions(folder / name) for split, name in FILES.items()}
 
@@ -47,7 +47,7 @@ def read_captions(path: Path) -> tuple[Caption, ...]:
     Raises
     ------
     TrainError
-        If there is no such file, or a line has not six fields; the message names it.
+        If there is no such file, or a line does not have six fields; the message names it.
     """
     try:
         data = path.read_bytes()
@@ -87,12 +87,12 @@ def find_videos(folder: Path, clip_ids: Iterable[str]) -> dict[str, Path]:
 
     Returns
     -------
-    Clip id -> file, for those that are there.
+    Clip id -> file, for the clips found.
 
     Raises
     ------
     TrainError
-        If there is no such folder, or two files have one clip's name.
+        If there is no such folder, or two files have the same clip id.
     """
     if not folder.is_dir():
         raise TrainError(f"{folder}: there is no such folder; --videos names the folder of the clips")

@@ -1,9 +1,9 @@
-"""The three named arithmetics of a training.
+"""Define the three named arithmetics (numeric precisions) of training.
 
-`float32` is exact against the original's modules run in float32. `bfloat16` autocasts the towers and keeps
-weights, moments and scores in float32. `published` is what the original's code does: CLIP's linear,
-attention, convolution and projection weights, their gradients and their moments are float16, without loss
-scaling. In effect that is another optimiser than Adam: the second moment of small gradients is 0.
+`float32` equals the original modules run in float32. `bfloat16` autocasts the towers and keeps weights,
+moments and scores in float32. `published` reproduces the original code: CLIP's linear, attention, convolution
+and projection weights, their gradients and their moments are float16, without loss scaling. Its updates then
+differ from Adam's, because the second moment of small gradients underflows to 0.
 """
 
 import re
@@ -36,7 +36,7 @@ def towers(arithmetic: Arithmetic, device: torch.device) -> AbstractContextManag
 
 
 def convert(network: XClipLsmdc, size: Architecture, arithmetic: Arithmetic) -> None:
-    """Put the weights into the data types of an arithmetic, and make the network compute in them."""
+    """Convert the weights to the data types of an arithmetic, and set the network to compute in them."""
     network.float()
     if arithmetic != "published":
         return
@@ -63,7 +63,7 @@ def _to_float(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Ten
 
 @contextmanager
 def repeatable(device: torch.device) -> Iterator[None]:
-    """Ask CUDA for the same bytes each time and for float32 without TF32; a CPU gives both."""
+    """Make CUDA deterministic and disable TF32; a CPU needs neither."""
     if device.type != "cuda":
         yield
         return

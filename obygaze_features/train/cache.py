@@ -1,7 +1,7 @@
-"""The cache: every clip decoded once, by many processes, into small files that all epochs read.
+"""Cache decoded clips: each clip is decoded once, in parallel, to a small file that all epochs read.
 
-A clip's frames are one file, uint8 `[F, h, w, 3]` in NumPy's format. A line of `index.jsonl` says from which
-video it was made; a clip whose video has changed since is decoded again. Several trainings may share a cache.
+A clip's frames are one file, uint8 `[F, h, w, 3]` in NumPy's format. `index.jsonl` has one line per clip with
+its source video; a clip whose video has changed is decoded again. Several trainings may share a cache.
 """
 
 import hashlib
@@ -25,25 +25,25 @@ from obygaze_features.video import VideoError, decoder_versions
 from obygaze_features.workers import WorkerPool
 
 TIMEOUT_S = 600.0  # the longest decoding of one clip
-POLL_S = 0.2  # how soon a wish to stop is noticed
-AHEAD = 4  # clips a worker that are decoded or waiting
+POLL_S = 0.2  # interval between checks for a stop request
+AHEAD = 4  # clips per worker that are in progress or queued
 INDEX, RECIPE = "index.jsonl", "recipe.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the cache knows of a clip.
+    """The cache's record of a clip.
 
     Parameters
     ----------
     bytes, modified_ns
-        Of the video that it was made from.
+        Size and modification time of the source video.
     frames
-        How many there are; 0 where the video cannot be read.
+        Number of frames; 0 if the video cannot be read.
     sha256
-        Of the pixels; empty where there are none.
+        Digest of the pixels; empty if there are none.
     note
-        Why there are none, or what is damaged.
+        Why there are no frames, or what is damaged.
     """
 
     clip_id: str
@@ -64,16 +64,16 @@ class FrameCache:
     Parameters
     ----------
     folder
-        Made if it is not there.
+        Created if it does not exist.
     preset
-        How a frame is prepared; a cache made with another is refused.
+        Preprocessing of a frame; a cache made with another preset is refused.
     most
-        The most frames of a clip.
+        Maximum number of frames per clip.
 
     Raises
     ------
     TrainError
-        If the folder holds something else, or frames prepared in another way.
+        If the folder is not a cache, or its frames were made with other preprocessing.
     """
 
     def __init__(self, folder: Path, preset: Preset, most: int) -> None:
@@ -95,22 +95,22 @@ class FrameCache:
         progress: Callable[[int, int], None],
         stopped: Callable[[], bool] = _never,
     ) -> dict[str, Entry]:
-        """Decode the clips that are not there yet; other processes that want the same cache wait meanwhile.
+        """Decode the clips that are not cached; other processes that use the same cache wait.
 
         Parameters
         ----------
         videos
             Clip id -> file.
         workers
-            Processes that decode.
+            Number of decoding processes.
         progress
-            Called with the clips decoded and to decode.
+            Called with the number of clips decoded and to decode.
         stopped
-            Asked now and then; once true no more clips are decoded.
+            Polled regularly; once it returns true, no more clips are decoded.
 
         Returns
         -------
-        Clip id -> entry, of all these clips, the unreadable ones included; of fewer where it was stopped.
+        Clip id -> entry, for all clips, including unreadable ones; for fewer if it was stopped.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with locked(self.folder, wait=True):
@@ -130,12 +130,12 @@ class FrameCache:
         return sum(not self._is_current(clip_id, path) for clip_id, path in videos.items())
 
     def read(self, clip_id: str) -> NDArray[np.uint8]:
-        """Read the frames of a clip that has some, uint8 `[F, h, w, 3]`.
+        """Read the frames of a readable clip, uint8 `[F, h, w, 3]`.
 
         Raises
         ------
         TrainError
-            If the file is gone or is not what was written.
+            If the file is missing or was changed.
         """
         path, entry = self._path(clip_id), self._entries[clip_id]
         shape = (entry.frames, self.geometry.size, self.geometry.size, 3)
@@ -169,14 +169,14 @@ class FrameCache:
             )
 
     def _read_index(self) -> dict[str, Entry]:
-        """Read the index: of two lines of one clip the later holds, one cut off by a kill is left out."""
+        """Read the index: the later of two lines for a clip is valid; a truncated line is ignored."""
         entries = {}
         path = self.folder / INDEX
         lines = path.read_bytes().split(b"\n") if path.exists() else []
         for line in lines:
             try:
                 entry = Entry(**json.loads(line))
-            except (ValueError, TypeError):  # cut off by a kill: the clip is decoded again
+            except (ValueError, TypeError):  # truncated by a kill: the clip is decoded again
                 continue
             entries[entry.clip_id] = entry
         return entries
@@ -190,7 +190,7 @@ class FrameCache:
         return same and (not entry.frames or self._path(clip_id).exists())
 
     def _path(self, clip_id: str) -> Path:
-        # 256 folders: 100,000 files in one are slow on many file systems.
+        # 256 folders, since 100,000 files in one folder are slow on many file systems.
         return self.folder / "frames" / hashlib.sha256(clip_id.encode()).hexdigest()[:2] / f"{clip_id}.npy"
 
     def _decode(
@@ -203,7 +203,7 @@ class FrameCache:
         progress(0, len(videos))
         path = self.folder / INDEX
         with path.open("ab") as index:
-            if index.tell() and not path.read_bytes().endswith(b"\n"):  # a line cut off by a kill
+            if index.tell() and not path.read_bytes().endswith(b"\n"):  # a line truncated by a kill
                 index.write(b"\n")
             for number, entry in enumerate(self._decoded(videos, workers, stopped), start=1):
                 index.write((json.dumps(asdict(entry)) + "\n").encode())
@@ -215,7 +215,7 @@ class FrameCache:
     def _decoded(
         self, videos: Mapping[str, Path], workers: int, stopped: Callable[[], bool]
     ) -> Iterator[Entry]:
-        """Decode clips, a few more at a time than there are workers; the first done is the first given."""
+        """Decode clips, with a few queued per worker; yield them in order of completion."""
         queue = iter(videos)
         waiting: set[str] = set()
         with WorkerPool(workers, partial(_decode_one, geometry=self.geometry, most=self.most)) as pool:
@@ -278,6 +278,6 @@ def _write_whole(path: Path, data: bytes) -> None:
 
 
 def digest_of(entries: Iterable[Entry]) -> str:
-    """Compute the SHA-256 of the lines `digest  clip`, sorted by clip: what the frames of a data set are."""
+    """Compute the SHA-256 of the lines `digest  clip`, sorted by clip, to identify a data set's frames."""
     lines = sorted(f"{entry.clip_id}\t{entry.sha256}\n" for entry in entries if entry.frames)
     return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The card of a trained X-CLIP: what it is, how well it retrieves, what it has seen."""
+"""Write the model card of a trained X-CLIP: description, retrieval measures, training data."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ PROCEDURES = {
 def card(
     record: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]], best: int, test: Mapping[str, Any]
 ) -> str:
-    """Write the card in Markdown, the same bytes for the same training."""
+    """Return the card in Markdown; the same training gives the same bytes."""
     films, data = record["films"], record["data"]
     shared = ", ".join(f"{title} ({count})" for title, count in films["shared_with_obygaze12"].items())
     left_out = ", ".join(f"{split} {of['left_out']}" for split, of in data.items())

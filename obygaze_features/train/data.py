@@ -1,4 +1,4 @@
-"""The samples of a training: captions with their clips' frames, and an account of what was left out."""
+"""Assemble training samples (captions with frames of their clips), and list those left out."""
 
 import csv
 import hashlib
@@ -16,24 +16,24 @@ from obygaze_features.train.annotations import Caption
 from obygaze_features.train.cache import Entry, FrameCache
 from obygaze_features.train.step import Batch
 
-READERS = 4  # threads that read the next batch while the network works on this one
+READERS = 4  # threads that read the next batch during computation
 AHEAD = 2  # batches
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Sentences of one split with their clips; sample i is sentence i, in the order of the file.
+    """Sentences of one split with their clips; sample i is sentence i in file order.
 
     Parameters
     ----------
     clip_ids
-        `[N]`, of the sentences.
+        `[N]`: clip id of each sentence.
     ids
         `[N, W]`: tokens of the sentences.
     cache
-        Where the frames are.
+        The cache that holds the frames.
     max_frames
-        Frames that the network takes.
+        Number of frames that the network takes.
     """
 
     clip_ids: tuple[str, ...]
@@ -50,18 +50,18 @@ class Pairs:
         return Batch(frames, mask, torch.from_numpy(self.ids[list(samples)]))
 
     def clips(self, clip_ids: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Read the frames of clips, uint8 `[n, h, w, 3]` clip after clip, and the mask `[B, F]`."""
+        """Read the frames of clips, concatenated to uint8 `[n, h, w, 3]`, and the mask `[B, F]`."""
         read = [self.cache.read(clip_id) for clip_id in clip_ids]
         mask = torch.zeros((len(read), self.max_frames), dtype=torch.bool)
         for row, found in zip(mask, read, strict=True):
             row[: len(found)] = True
-        if not read:  # of a batch smaller than the number of processes
+        if not read:  # batch smaller than the number of processes
             size = self.cache.geometry.size
             return torch.zeros((0, size, size, 3), dtype=torch.uint8), mask
         return torch.from_numpy(np.concatenate(read)), mask
 
     def batches(self, wanted: Iterable[Sequence[int]]) -> Iterator[Batch]:
-        """Read batches one after the other, the next ones ahead of time."""
+        """Yield batches in order, prefetching the next ones."""
         with ThreadPoolExecutor(READERS) as readers:
             waiting = []
             for samples in wanted:
@@ -74,25 +74,25 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Sentences that no sample is made of, with the reason, and clips that are used though damaged.
+    """Sentences that were left out, with the reason, and damaged clips that are used.
 
     Parameters
     ----------
     rows
         Split, line, clip id, reason.
     damaged
-        Clip id -> what is damaged.
+        Clip id -> description of the damage.
     """
 
     rows: tuple[tuple[str, int, str, str], ...]
     damaged: Mapping[str, str]
 
     def count(self, split: str) -> int:
-        """Count a split's sentences that are left out."""
+        """Return the number of a split's sentences that were left out."""
         return sum(row[0] == split for row in self.rows)
 
     def table(self) -> str:
-        """Write them as CSV."""
+        """Return the rows as CSV."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(("split", "line", "clip_id", "left_out", "reason"))
@@ -114,7 +114,7 @@ def choose_samples(
     Raises
     ------
     TrainError
-        If a split is left empty.
+        If a split becomes empty.
     """
     kept: dict[str, tuple[Caption, ...]] = {}
     rows = []
@@ -140,6 +140,6 @@ def choose_samples(
 
 
 def captions_digest(captions: Iterable[Caption]) -> str:
-    """Compute the SHA-256 of the lines `clip id TAB sentence` that are used, in order."""
+    """Compute the SHA-256 of the lines `clip id TAB sentence` of the captions, in order."""
     lines = "".join(f"{caption.clip_id}\t{caption.sentence}\n" for caption in captions)
     return hashlib.sha256(lines.encode()).hexdigest()

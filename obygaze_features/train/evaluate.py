@@ -1,4 +1,4 @@
-"""Scores of all sentences against all clips of a split, by all processes."""
+"""Score all sentences against all clips of a split, shared between all processes."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,7 +27,7 @@ def evaluate(
     arithmetic: Arithmetic,
     progress: Callable[[int, int], None],
 ) -> dict[str, Any]:
-    """Measure retrieval on a split; every process gives the same.
+    """Measure retrieval on a split; all processes return the same result.
 
     Returns
     -------
@@ -81,6 +81,6 @@ def _blocks(items: int) -> Iterator[slice]:
 
 
 def text_to_video_r1(found: dict[str, Any]) -> float:
-    """Read off the measure that chooses the epoch: published R@1 of texts to videos, in percent."""
+    """Return the epoch selection criterion: published text-to-video R@1, in percent."""
     value: float = found["published"]["text_to_video"]["R@1"]
     return value

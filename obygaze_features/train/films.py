@@ -1,7 +1,7 @@
-"""Which films LSMDC's clips are of, and which of them ObyGaze12 has too.
+"""Find the films of LSMDC's clips, and their overlap with ObyGaze12.
 
-A backbone trained on a film that it later describes has seen it, with captions. No label leaks, but the film
-is not unseen (docs/leak.md).
+A backbone trained on captions of a film later extracts features of the same film. No label leaks, but the
+film is not unseen (docs/leak.md).
 """
 
 import re
@@ -34,7 +34,7 @@ _ARTICLE = re.compile(r"(the|an|a) (.+)")
 
 
 def film_of(clip_id: str) -> str:
-    """Read a film's name off a clip id, as it is spelt between the number and the time stamps.
+    """Extract the film's name from a clip id, as spelt between the number and the time stamps.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def film_of(clip_id: str) -> str:
 
 
 def film_key(title: str) -> str:
-    """Reduce a title to what spellings of it share: lower case, words alone, `&` as and, no article in front.
+    """Normalise a title: lower case, words only, `&` as and, no leading article.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def film_key(title: str) -> str:
 
 
 def count_films(captions: Iterable[Caption], titles: Iterable[str]) -> dict[str, int]:
-    """Count the sentences of each title that has any."""
+    """Count the sentences per title; titles without sentences are omitted."""
     found = Counter(film_key(film_of(caption.clip_id)) for caption in captions)
     return {title: found[film_key(title)] for title in titles if found[film_key(title)]}
 
@@ -73,9 +73,9 @@ class Exclusion:
     Parameters
     ----------
     titles
-        As the file spells them.
+        Titles as spelt in the file.
     sentences
-        Split -> title -> sentences left out; a title that no clip has is not in it.
+        Split -> title -> sentences left out; titles without clips are omitted.
     """
 
     titles: tuple[str, ...] = ()
@@ -83,18 +83,18 @@ class Exclusion:
 
     @property
     def unmatched(self) -> tuple[str, ...]:
-        """Name the titles that no clip has."""
+        """Return the titles without clips."""
         found = {title for titles in (self.sentences or {}).values() for title in titles}
         return tuple(title for title in self.titles if title not in found)
 
 
 def read_titles(path: Path) -> tuple[str, ...]:
-    """Read film titles, one a line; empty lines and lines that begin with # are passed over.
+    """Read film titles, one per line; empty lines and lines that begin with # are skipped.
 
     Raises
     ------
     TrainError
-        If the file is not there, not UTF-8, or names no film.
+        If the file is missing, is not UTF-8, or names no film.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -113,7 +113,7 @@ def read_titles(path: Path) -> tuple[str, ...]:
 def exclude(
     captions: Mapping[str, Sequence[Caption]], titles: Sequence[str]
 ) -> tuple[dict[str, tuple[Caption, ...]], Exclusion]:
-    """Leave films out of training and validation; the test set stays, for it decides nothing."""
+    """Leave films out of training and validation; the test set is kept, since nothing is selected on it."""
     keys = {film_key(title) for title in titles}
     splits = [split for split in captions if split != "test"]
     left = {split: tuple(of) for split, of in captions.items()}

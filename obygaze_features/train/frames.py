@@ -1,6 +1,6 @@
-"""The frames of a clip that the training takes: every int(rate)-th, of those at most 12, as 8-bit squares.
+"""Sample a clip's training frames: every int(rate)-th, at most 12 of them, as 8-bit squares.
 
-This runs in the decode workers, which therefore load no torch.
+This module runs in the decode workers and must not import torch.
 """
 
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ class Sampled:
     images
         uint8 `[F, h, w, 3]`.
     index
-        `[F]`: their numbers in the video.
+        `[F]`: frame numbers in the video.
     damage
-        What is missing or damaged in the file, in words; empty for a whole one.
+        Description of what is missing or damaged in the file; empty for a complete file.
     """
 
     images: Pixels
@@ -36,14 +36,14 @@ class Sampled:
 
 
 def sample_frames(path: Path, geometry: Geometry, most: int) -> Sampled:
-    """Take frames 0, f, 2f, ... with f = int(frames a second), and at most `most` of them.
+    """Take frames 0, f, 2f, ... with f = int(frames per second), and at most `most` of them.
 
-    Of a damaged file the frames that can be decoded are counted, in their order, and taken by the same rule.
+    In a damaged file the same rule is applied to the decodable frames, numbered in order.
 
     Raises
     ------
     VideoError
-        If not one frame can be read.
+        If no frame can be read.
     """
     stride = max(int(frame_rate(path)), 1)
     total = probe(path).frames
@@ -65,14 +65,14 @@ def kept_frames(sampled: int, most: int) -> NDArray[np.int64]:
 
 
 def frame_rate(path: Path) -> float:
-    """Read the frame rate that the file states, which is what the original's decoder (OpenCV) goes by.
+    """Read the frame rate stated in the file, which the original's decoder (OpenCV) uses.
 
     Raises
     ------
     VideoError
         If the file cannot be opened or states none.
     """
-    probe(path)  # which says in words what is wrong with a file that cannot be opened
+    probe(path)  # raises a clear error if the file cannot be opened
     with av.open(str(path), metadata_errors="replace") as container:
         stream = container.streams.best("video")
         rate = None if stream is None else stream.guessed_rate

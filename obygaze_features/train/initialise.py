@@ -1,4 +1,4 @@
-"""The LSMDC X-CLIP at step 0, made of a CLIP (Ma et al. 2022): nothing in it is random.
+"""Initialise the LSMDC X-CLIP from a CLIP (Ma et al. 2022), without random weights.
 
 The frame positions are CLIP's text positions, the temporal transformer its first text blocks, and the eight
 matrices of the similarities are identities.
@@ -25,7 +25,7 @@ from obygaze_features.errors import TrainError
 TEMPORAL_LAYERS = 4
 MAX_FRAMES = 12
 MAX_WORDS = 32
-OPENAI_EXTRAS = ("input_resolution", "context_length", "vocab_size")  # numbers that OpenAI's files hold too
+OPENAI_EXTRAS = ("input_resolution", "context_length", "vocab_size")  # scalars in OpenAI's files, not weights
 CLIP_EPS = 1e-5
 TOWERS = {
     "vision_model.": "vision.vision_model.",
@@ -88,12 +88,12 @@ def initial_tensors(
     max_frames: int = MAX_FRAMES,
     max_words: int = MAX_WORDS,
 ) -> dict[str, torch.Tensor]:
-    """Complete a CLIP to the whole network at step 0.
+    """Build the tensors of the whole network at step 0 from a CLIP.
 
     Parameters
     ----------
     name
-        What to call the CLIP in messages.
+        Name of the CLIP in messages.
     clip
         Tensors by OpenAI's names, without the prefix `clip.`.
 
@@ -138,7 +138,7 @@ def initial_tensors(
         raise TrainError(
             f"{name}: its text tower has {size.temporal_layers} blocks, expected {temporal_layers} or more"
         )
-    to_port(name, tensors, size)  # refuses what is missing, unexpected or of another shape
+    to_port(name, tensors, size)  # raises if a tensor is missing, unexpected or of another shape
     return tensors
 
 
@@ -180,7 +180,7 @@ def _hub_architecture(weights: Weights) -> Architecture:
     )
 
 
-# What transformers takes where config.json leaves a field out (openai/clip-vit-base-patch32).
+# Defaults of transformers for fields missing from config.json (openai/clip-vit-base-patch32).
 _COMMON: dict[str, Any] = {"num_hidden_layers": 12, "hidden_act": "quick_gelu", "layer_norm_eps": CLIP_EPS}
 VISION = _COMMON | {
     "hidden_size": 768,

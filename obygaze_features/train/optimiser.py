@@ -1,7 +1,8 @@
-"""The optimiser of X-CLIP's training: Adam as BERT's authors changed it, in four groups of tensors.
+"""Implement the optimiser of X-CLIP's training: BERT's variant of Adam, with four parameter groups.
 
-No bias correction, epsilon outside the root, decoupled decay inside the rate, a warm-up and a cosine. Layer
-norms, logit_scale and the identities decay too: the original exempts names with `bias` alone.
+It has no bias correction, epsilon outside the root, decoupled weight decay multiplied by the rate, and a
+linear warm-up with a cosine decay. As in the original, only names with `bias` are exempt from weight decay:
+layer norms, logit_scale and the identity matrices decay too.
 """
 
 import math
@@ -34,7 +35,7 @@ def is_trained(original: str) -> bool:
 
 
 def group_of(original: str) -> int:
-    """Return a tensor's group: 0 CLIP's, 1 others, both decayed; 2 and 3 the same, biases, not decayed."""
+    """Return a tensor's group: 0 CLIP, 1 other (both decayed); 2 and 3 their biases (not decayed)."""
     return 2 * ("bias" in original) + (not original.startswith("clip."))
 
 
@@ -46,7 +47,7 @@ def schedule(step: int, total: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What tensors of one group have in common: learning rate at its height, and decay."""
+    """Peak learning rate and weight decay of a parameter group."""
 
     rate: float
     decay: float
@@ -59,7 +60,7 @@ def groups(rate: float, clip_scale: float) -> tuple[Group, Group, Group, Group]:
 
 
 class BertAdam:
-    """The optimiser with its state.
+    """BERT's variant of Adam, with its state.
 
     Each step clips every tensor's gradient to norm 1; m <- .9 m + .1 g; v <- .98 v + .02 g^2;
     d = m / (sqrt(v) + eps) + decay p; p <- p - rate c(t) d. State and arithmetic are in the data type of the
@@ -70,9 +71,9 @@ class BertAdam:
     parameters
         The trained tensors by name.
     groups
-        Name -> its group.
+        Name -> group.
     total
-        Steps of the whole training, which the schedule needs.
+        Steps of the whole training, for the schedule.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class BertAdam:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Change every tensor by its gradient."""
+        """Update every tensor by its gradient."""
         factor = schedule(self.steps, self.total)
         for name, value in self.parameters.items():
             gradient, m, v, group = value.grad, self.m[name], self.v[name], self.groups[name]
@@ -104,5 +105,5 @@ class BertAdam:
 
 
 def clip_gradients(parameters: Iterable[torch.Tensor]) -> float:
-    """Scale all gradients so that their global norm is at most 1; give the norm before."""
+    """Scale all gradients to a global norm of at most 1; return the norm before scaling."""
     return float(torch.nn.utils.clip_grad_norm_(list(parameters), MAX_NORM))

@@ -1,4 +1,4 @@
-"""What a training is asked to do, and all that can be checked before the first video is decoded."""
+"""Define the settings of a training, and check all inputs before the first video is decoded."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ PUBLISHED_PROCESSES = 4
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every choice about a training.
+    """Settings of a training.
 
     Parameters
     ----------
@@ -40,20 +40,20 @@ class Settings:
     out
         Folder of the run.
     batch
-        Pairs of a step, over all processes; None: 300 for patches of 32 pixels, 80 for 16.
+        Pairs per step, over all processes; None: 300 for patches of 32 pixels, 80 for 16.
     lr, clip_lr_scale
-        Rate of what CLIP does not have, at its height; CLIP's is `lr * clip_lr_scale`.
+        Peak learning rate of the tensors outside CLIP; that of CLIP's tensors is `lr * clip_lr_scale`.
     gather_share
         Factor of the towers' gradients: 1/4 as published, 1 for the true gradient.
     chunk
-        Pairs whose activations are held at a time; None: a fourth of the batch, what one of the published
-        four GPUs held.
+        Pairs whose activations are held at a time; None: a quarter of the batch, as on each of the four GPUs
+        of the publication.
     cache
         Folder of decoded frames; None: `cache` in the run's folder.
     exclude_films
         File of film titles to leave out of training and validation.
     save_every
-        Steps between two saved states.
+        Number of steps between saved states.
     """
 
     clip: str
@@ -97,7 +97,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A training whose inputs have been found and checked.
+    """A training with its inputs found and checked.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Plan:
     excluded
         Films left out.
     shared_films
-        Title of an ObyGaze12 film -> training sentences of it that stay in.
+        Title of an ObyGaze12 film -> number of its sentences that remain in the training set.
     """
 
     settings: Settings
@@ -127,7 +127,7 @@ class Plan:
 
     @property
     def chunk(self) -> int:
-        """Return the pairs whose activations are held at a time."""
+        """Return the number of pairs whose activations are held at a time."""
         return self.settings.chunk or -(-self.batch // PUBLISHED_PROCESSES)
 
     def with_video(self, split: str) -> int:
@@ -135,7 +135,7 @@ class Plan:
         return sum(caption.clip_id in self.videos for caption in self.captions[split])
 
     def describe(self) -> dict[str, Any]:
-        """Record as plain JSON what would be done."""
+        """Return the plan as plain JSON."""
         to_decode = self.cache.count_missing(self.videos)
         per_frame = 3 * self.size.image**2
         steps = steps_of_an_epoch(self.with_video("training"), self.batch)
@@ -154,7 +154,7 @@ class Plan:
         }
 
     def record(self) -> dict[str, Any]:
-        """Record as plain JSON what decides the weights, but for the data."""
+        """Return as plain JSON what determines the weights, except the data."""
         settings = self.settings
         return {
             "backbone": "xclip-lsmdc",
@@ -179,7 +179,7 @@ class Plan:
 
 
 def make_plan(settings: Settings) -> Plan:
-    """Find and check all inputs of a training; no video is opened.
+    """Find and check all inputs of a training, without opening a video.
 
     Raises
     ------
@@ -231,7 +231,7 @@ def data_record(
     left_out: Mapping[str, int],
     digests: Mapping[str, Mapping[str, str]],
 ) -> dict[str, Any]:
-    """Record as plain JSON which data the training saw: counts, and digests by split."""
+    """Return as plain JSON the counts and digests of the training's data, by split."""
     return {
         split: {
             "annotations_sha256": _file_digest(plan.settings.annotations / FILES[split]),

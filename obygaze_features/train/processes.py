@@ -1,4 +1,4 @@
-"""The processes of one training: one alone, or those that torchrun started."""
+"""Coordinate the processes of a training: a single one, or those started by torchrun."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -12,27 +12,27 @@ import torch.distributed as dist
 from obygaze_features.errors import TrainError
 
 DEVICES = ("auto", "cpu", "cuda")
-WAIT = timedelta(hours=1)  # the longest that processes wait for each other: the first writes states meanwhile
+WAIT = timedelta(hours=1)  # timeout between processes: process 0 writes states meanwhile
 
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Which of how many processes this is; with one, nothing is exchanged."""
+    """Rank and number of processes; with one process, nothing is exchanged."""
 
     rank: int = 0
     count: int = 1
 
     def share(self, items: int) -> slice:
-        """Return this process's contiguous share of a batch; shares differ by one at most."""
+        """Return this process's contiguous share of a batch; share sizes differ by at most one."""
         return slice(self.rank * items // self.count, (self.rank + 1) * items // self.count)
 
     def gather(self, part: torch.Tensor, items: int) -> torch.Tensor:
-        """Put the parts of all processes together, in the order of the items; no gradient passes through."""
+        """Concatenate the parts of all processes, in the order of the items, without gradient."""
         if self.count == 1:
             return part.detach()
         whole = part.new_zeros((items, *part.shape[1:]))
         whole[self.share(items)] = part.detach()
-        dist.all_reduce(whole)  # every row is zero in all processes but one, so the sum is exact
+        dist.all_reduce(whole)  # each row is non-zero in one process only, so the sum is exact
         return whole
 
     def add_up(self, tensors: Iterable[torch.Tensor]) -> None:
@@ -48,7 +48,7 @@ class Processes:
                 dist.broadcast(tensor, src=0)
 
     def any(self, wish: bool, device: torch.device) -> bool:
-        """Return whether some process says yes."""
+        """Return whether `wish` is true in any process."""
         if self.count == 1:
             return wish
         told = torch.tensor(int(wish), device=device)
@@ -56,13 +56,13 @@ class Processes:
         return bool(told)
 
     def wait(self) -> None:
-        """Wait until all are here."""
+        """Wait for all processes (barrier)."""
         if self.count > 1:
             dist.barrier()
 
 
 def choose_device(wanted: str) -> torch.device:
-    """Choose the device: of several processes on a machine, each takes the GPU of its LOCAL_RANK.
+    """Choose the device; with several processes per machine, each takes the GPU of its LOCAL_RANK.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def choose_device(wanted: str) -> torch.device:
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[Processes]:
-    """Join the processes that torchrun started (RANK, WORLD_SIZE); without torchrun there is one."""
+    """Join the processes started by torchrun (RANK, WORLD_SIZE); without torchrun there is one."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         yield Processes()

@@ -1,8 +1,8 @@
-"""Retrieval measures of a score matrix: as published, and safe against ties and repeated clips.
+"""Compute retrieval measures of a score matrix: as published, and with ties and repeated clips handled.
 
-Published (CLIP4Clip's metrics, which X-CLIP uses): row i is sorted, and every position whose value equals the
-diagonal's is counted, so that ties add entries and the denominator is their number. A clip with two sentences
-is two equal columns, hence a tie.
+Published (CLIP4Clip's metrics, used by X-CLIP): row i is sorted, and every position whose value equals the
+diagonal's counts as a rank. Ties therefore add ranks, and the denominator is the number of ranks. A clip with
+two sentences has two equal columns and so causes a tie.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ Ranks = NDArray[np.float64]
 
 
 def published_ranks(scores: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
-    """Rank as the published code does: 0-based, perhaps more or fewer ranks than rows.
+    """Compute 0-based ranks as the published code does; there may be more or fewer ranks than rows.
 
     Parameters
     ----------
     scores
-        `[N, N]`, queries in rows; the diagonal is right. A row with NaN on the diagonal has no rank.
+        `[N, N]`, queries in rows, matches on the diagonal. A row with NaN on the diagonal has no rank.
     """
     descending = -np.sort(-scores, axis=1)
     ranks: NDArray[np.int64] = np.nonzero(descending == np.diagonal(scores)[:, None])[1]
@@ -38,11 +38,11 @@ class TieSafeRanks:
     Parameters
     ----------
     optimistic
-        Candidates that score strictly better than the right one.
+        Number of candidates that score strictly better than the match.
     mean
-        These, and half of the others that score the same.
+        The optimistic rank plus half of the number of ties.
     pessimistic
-        These, and all that score the same.
+        The optimistic rank plus the number of ties.
     """
 
     optimistic: Ranks
@@ -71,7 +71,7 @@ def text_to_video(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> 
 
 
 def video_to_text(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> TieSafeRanks:
-    """Rank each clip's best own sentence among the sentences of other clips; else as `text_to_video`."""
+    """Rank each clip's best own sentence among other clips' sentences; otherwise as `text_to_video`."""
     _refuse_nan(scores)
     better, equal = [], []
     for column in range(scores.shape[1]):
@@ -83,7 +83,7 @@ def video_to_text(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> 
 
 
 def summarise(ranks: NDArray[Any]) -> dict[str, float]:
-    """Give R@1, R@5, R@10 in percent, and median and mean rank, counted from 1."""
+    """Return R@1, R@5, R@10 in percent, and the 1-based median and mean rank."""
     if not len(ranks):
         raise TrainError("no score is a number, so nothing can be ranked")
     return {f"R@{k}": 100 * float((ranks < k).sum()) / len(ranks) for k in AT} | {
@@ -93,7 +93,7 @@ def summarise(ranks: NDArray[Any]) -> dict[str, float]:
 
 
 def measures(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> dict[str, Any]:
-    """Measure retrieval in both directions, as published and safe against ties.
+    """Measure retrieval in both directions, as published and tie-safe.
 
     Parameters
     ----------

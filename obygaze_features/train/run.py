@@ -1,4 +1,4 @@
-"""Re-train the LSMDC X-CLIP from a CLIP: the one function, and the loop that it runs."""
+"""Re-train the LSMDC X-CLIP from a CLIP: the training function and its loop."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -38,16 +38,17 @@ from obygaze_features.train.watch import Outcome, Watch
 def train(
     settings: Settings, *, watch: Watch | None = None, stopped: Callable[[], bool] = lambda: False
 ) -> Outcome:
-    """Train from a CLIP on LSMDC's clips and sentences, or go on with a training that was stopped.
+    """Train from a CLIP on LSMDC's clips and sentences, or resume a stopped training.
 
-    Killed at any time it resumes to the same bytes, given the same number of processes and the same chunk.
+    A training can be killed at any time. Resumed with the same number of processes and the same chunk, it
+    gives the same bytes.
 
     Parameters
     ----------
     watch
-        Is told what happens.
+        Receives progress and results.
     stopped
-        Asked after every step; once true the state is saved and the training returns.
+        Polled after every step; once it returns true, the state is saved and the function returns.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def train(
     watch = watch or Watch()
     device = choose_device(settings.device)
     plan = make_plan(settings)
-    # All processes come here: one decodes, the others wait for the cache and only then for each other.
+    # All processes run this: one decodes, the others wait for the cache first, then for each other.
     workers = settings.workers or default_workers()
     entries = plan.cache.fill(plan.videos, workers, watch.decoding, stopped)
     if len(entries) < len(plan.videos):
@@ -99,16 +100,16 @@ def train(
 
 
 class Training:
-    """A network that is being trained, with all that changes from step to step.
+    """A network in training, with all state that changes between steps.
 
     Parameters
     ----------
     plan
-        What is to be done.
+        The checked inputs and settings.
     pairs
         Split -> samples.
     folder
-        Where the state is read from and what comes of it is written to.
+        The run's folder, for the state and the results.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class Training:
         self._rows: list[tuple[int | float, ...]] = []
 
     def run(self, stopped: Callable[[], bool], left_out: Mapping[str, int]) -> Outcome:
-        """Do what is left to do."""
+        """Run the remaining steps and evaluations."""
         if self.processes.rank == 0:
             self.folder.cut_log(self.position.step)
         if self.position.step:
@@ -152,7 +153,7 @@ class Training:
         return Outcome(at.step, self.total, left_out, at.measures, at.best_epoch, test)
 
     def _finish_epoch(self, stopped: Callable[[], bool]) -> bool:
-        """Do the steps of the epoch that are left, and evaluate; say whether it was not stopped."""
+        """Run the remaining steps of the epoch and evaluate; return False if stopped."""
         at, batch = self.position, self.plan.batch
         order = epoch_order(len(self.pairs["training"]), at.epoch)
         mine = self.processes.share(batch)
@@ -204,7 +205,7 @@ class Training:
         self.watch.step(at.step + 1, self.total, loss)
 
     def _evaluate(self) -> None:
-        """Measure the epoch that is complete, and keep its weights."""
+        """Evaluate the completed epoch and save its weights."""
         epoch = self.position.epoch
         found = self._measure("validation")
         best = self.position.best_epoch
@@ -229,8 +230,8 @@ class Training:
         self.watch.measured("validation", epoch, found)
 
     def _test(self) -> dict[str, Any]:
-        """Measure the chosen epoch on the test set, and write the card."""
-        self.processes.wait()  # for the weights that process 0 wrote
+        """Evaluate the chosen epoch on the test set, and write the card."""
+        self.processes.wait()  # until process 0 has written the weights
         weights = Weights(files=(self.folder.model,))
         port = to_port(weights.name, load_state_dict(weights), self.plan.size)
         self.network.load_state_dict(port)
@@ -253,7 +254,7 @@ class Training:
         )
 
     def _save(self) -> None:
-        """Save log and state, in this order: the log may be ahead of the state, never behind."""
+        """Save the log, then the state: the log may be ahead of the state, but never behind."""
         if self.processes.rank == 0:
             self.folder.append_log(self._rows)
             self.folder.save(self.network, self.optimiser, self.position)
@@ -261,7 +262,7 @@ class Training:
 
 
 def make_network(plan: Plan) -> XClipLsmdc:
-    """Make the network at step 0, frozen tensors without gradient, in the arithmetic's data types."""
+    """Build the network at step 0 in the arithmetic's data types; frozen tensors need no gradient."""
     network = XClipLsmdc(plan.size)
     network.load_state_dict(to_port(plan.weights.name, plan.tensors, plan.size))
     original = original_names(plan)
@@ -272,12 +273,12 @@ def make_network(plan: Plan) -> XClipLsmdc:
 
 
 def original_names(plan: Plan) -> dict[str, str]:
-    """Return the original's name of each tensor of the port."""
+    """Return a map from the port's tensor names to the original's."""
     return {name: tensor.original for tensor in tensors_of(plan.size) for name in tensor.port}
 
 
 def _announce(watch: Watch, plan: Plan, left_out: LeftOut) -> None:
-    """Describe what was left out, and which films are shared."""
+    """Report what was left out, and which films are shared."""
     for split, of in plan.captions.items():
         if count := left_out.count(split):
             first = next(row for row in left_out.rows if row[0] == split)

@@ -1,4 +1,4 @@
-"""What goes into a step: the order of the samples, and the tokens of a caption."""
+"""Order the samples of an epoch, and tokenise captions."""
 
 import html
 import re
@@ -16,16 +16,16 @@ from obygaze_features.backbones.tokenizer import load_tokenizer
 from obygaze_features.backbones.weights import Weights
 from obygaze_features.errors import TrainError
 
-ORDER_SEED = 0  # of torch's DistributedSampler, which the original never seeds
+ORDER_SEED = 0  # default of torch's DistributedSampler, which the original keeps
 
 
 def steps_of_an_epoch(samples: int, batch: int) -> int:
-    """Count the whole batches of an epoch; the rest of the samples is left out of it.
+    """Count the full batches of an epoch; the remaining samples are dropped.
 
     Raises
     ------
     TrainError
-        If there is not one.
+        If there is no full batch.
     """
     if samples < batch:
         raise TrainError(
@@ -36,29 +36,29 @@ def steps_of_an_epoch(samples: int, batch: int) -> int:
 
 
 def epoch_order(samples: int, epoch: int) -> list[int]:
-    """Permute the samples of an epoch as torch's DistributedSampler does; step k takes the k-th batch."""
+    """Permute an epoch's samples as torch's DistributedSampler does; step k takes the k-th batch."""
     generator = torch.Generator().manual_seed(ORDER_SEED + epoch)
     order: list[int] = torch.randperm(samples, generator=generator).tolist()
     return order
 
 
 def clean_caption(text: str) -> str:
-    """Mend and unify a caption as CLIP's own preprocessing does: encoding, HTML, white space, lower case."""
+    """Clean a caption as CLIP's preprocessing does: encoding errors, HTML, white space, lower case."""
     text = html.unescape(html.unescape(ftfy.fix_text(text))).strip()
     return re.sub(r"\s+", " ", text).strip().lower()
 
 
 class CaptionTokenizer:
-    """CLIP's tokenizer as the training uses it: start, at most `max_words - 2` pieces, end, filled with 0.
+    """CLIP's tokenizer for training: start, at most `max_words - 2` pieces, end, padded with 0.
 
     Parameters
     ----------
     weights
-        The CLIP, beside which the tokenizer's files lie.
+        The CLIP, whose folder holds the tokenizer's files.
     vocabulary
-        Rows of its token embedding.
+        Number of rows of its token embedding.
     max_words
-        Tokens of a caption, start and end included.
+        Tokens per caption, start and end included.
 
     Raises
     ------
@@ -73,7 +73,7 @@ class CaptionTokenizer:
         self._tokenizer, self.digests = load_tokenizer(weights)
         self.max_words = max_words
         self.start, self.end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
-        # The sentence is read at the largest id, so the end must be it.
+        # The sentence is pooled at the largest id, so this must be the end token.
         if self.start is None or self.end != vocabulary - 1 or len(self._tokenizer) != vocabulary:
             raise TrainError(
                 f"{weights.name}: its tokenizer has {len(self._tokenizer)} tokens and ends with {self.end}; "

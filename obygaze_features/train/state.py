@@ -1,7 +1,7 @@
-"""The folder of a run: what a training leaves, and what it resumes from after a kill at any moment.
+"""Read and write the folder of a run: results, and the state to resume from after a kill at any time.
 
-Every file is written beside its place and renamed, so that the old or the new one is there, whole. The state
-is written last: whatever was done after it is done again, to the same bytes.
+Every file is written to a temporary name and renamed, so that either the old or the new file is complete. The
+state is written last: work done after it is repeated, with the same bytes.
 
 | file | content |
 | --- | --- |
@@ -34,23 +34,23 @@ from obygaze_features.errors import TrainError
 from obygaze_features.train.optimiser import BertAdam
 
 LOG_COLUMNS = ("step", "epoch", "loss", "gradient_norm", "rate_factor", "logit_scale")
-AS_STARTED = ("processes", "chunk", "software")  # they change rounding alone, and may change on resuming
+AS_STARTED = ("processes", "chunk", "software")  # affect rounding only, and may change on resuming
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where a training stands.
+    """Progress of a training.
 
     Parameters
     ----------
     step
-        Steps done in all.
+        Total number of steps done.
     epoch, batch
-        The next step is this batch of this epoch, from 0.
+        Epoch and batch of the next step, from 0.
     best_epoch
-        The epoch with the highest validation R@1 (text to video) so far, of equals the later; -1 before any.
+        The epoch with the highest validation R@1 (text to video) so far, the later of equals; -1 before any.
     measures
-        Validation measures of the epochs that are complete.
+        Validation measures of the completed epochs.
     """
 
     step: int = 0
@@ -61,12 +61,12 @@ class Position:
 
 
 class RunFolder:
-    """A run's files.
+    """Reader and writer of a run's files.
 
     Parameters
     ----------
     folder
-        Made by `begin`.
+        Created by `begin`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -77,12 +77,12 @@ class RunFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep a second training out of the folder.
+        """Lock the folder against a second training.
 
         Raises
         ------
         TrainError
-            If another one is in it.
+            If another training uses it.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.folder, os.O_RDONLY)
@@ -96,12 +96,12 @@ class RunFolder:
             os.close(descriptor)
 
     def begin(self, record: dict[str, Any], left_out: str, *, resume: bool) -> None:
-        """Begin a run, or make sure that the one that is here is the same.
+        """Begin a run, or check that the existing run is the same.
 
         Raises
         ------
         TrainError
-            If there is a run and `resume` is false, or the settings or data of the two differ.
+            If there is a run and `resume` is false, or its settings or data differ.
         """
         path = self.folder / "run.json"
         if path.exists():
@@ -128,7 +128,7 @@ class RunFolder:
         return found
 
     def write(self, name: str, text: str) -> None:
-        """Write a file whole."""
+        """Write a text file atomically."""
         beside = self.folder / f".{name}.partial"
         with beside.open("w", encoding="utf-8", newline="") as file:
             file.write(text)
@@ -137,7 +137,7 @@ class RunFolder:
         beside.replace(self.folder / name)
 
     def write_json(self, name: str, document: object) -> None:
-        """Write a JSON file whole."""
+        """Write a JSON file atomically."""
         self.write(name, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
     def write_model(self, name: str, tensors: Mapping[str, torch.Tensor], record: Mapping[str, Any]) -> None:
@@ -146,7 +146,7 @@ class RunFolder:
         self._write_tensors(self.folder / name, values, {RECORD_KEY: record})
 
     def append_log(self, rows: list[tuple[int | float, ...]]) -> None:
-        """Add rows to the log and force them to the disk."""
+        """Append rows to the log and sync it to disk."""
         new = not self.log.exists()
         with self.log.open("a", encoding="utf-8", newline="") as file:
             if new:
@@ -156,7 +156,7 @@ class RunFolder:
             os.fsync(file.fileno())
 
     def cut_log(self, steps: int) -> None:
-        """Drop what the log says of steps that are done again."""
+        """Remove the log rows of steps that will be repeated."""
         if not steps:
             self.log.unlink(missing_ok=True)
         elif self.log.exists():
@@ -164,7 +164,7 @@ class RunFolder:
             self.write(self.log.name, "".join(f"{line}\n" for line in lines))
 
     def save(self, network: torch.nn.Module, optimiser: BertAdam, position: Position) -> None:
-        """Save all that the next step depends on."""
+        """Save the full training state."""
         tensors = {f"weight.{name}": value for name, value in network.state_dict().items()}
         for kind, moments in (("m", optimiser.m), ("v", optimiser.v)):
             tensors |= {f"{kind}.{name}": value for name, value in moments.items()}
@@ -172,12 +172,12 @@ class RunFolder:
         self._write_tensors(self.state, values, {"position": asdict(position)})
 
     def restore(self, network: torch.nn.Module, optimiser: BertAdam) -> Position:
-        """Bring network and optimiser to the saved state; without one they stay as they are.
+        """Restore network and optimiser from the saved state, if there is one.
 
         Raises
         ------
         TrainError
-            If the file is damaged or of another network.
+            If the file is damaged or belongs to another network.
         """
         if not self.state.exists():
             return Position()
@@ -203,7 +203,7 @@ class RunFolder:
 
     @staticmethod
     def _write_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, object]) -> None:
-        # One key: safetensors writes several in an order that changes from run to run.
+        # One key only: safetensors writes several in an order that differs between runs.
         ((key, value),) = metadata.items()
         beside = path.with_name(f".{path.name}.partial")
         save_file(tensors, beside, metadata={key: json.dumps(value, ensure_ascii=False)})

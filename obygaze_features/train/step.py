@@ -1,9 +1,9 @@
-"""The gradient of one step: towers in chunks, embeddings of all processes together, one contrastive loss.
+"""Compute the gradient of one step: one contrastive loss over chunks and processes.
 
-The gradient is the true one of the whole batch, whatever the number of processes and the size of a chunk
-(Gao et al. 2021, gradient caching): the towers run without gradient, the loss is computed on their gathered
-outputs, and each chunk runs again with its share of the loss's gradient. The published code multiplies all
-that comes before the gather by 1 / processes; `gather_share` does that on purpose.
+The gradient is that of the whole batch, for any number of processes and any chunk size (Gao et al. 2021,
+gradient caching): the towers run without gradient, the loss is computed on their gathered outputs, and each
+chunk runs again with its share of the loss's gradient. The published code multiplies the gradients of
+everything before the gather by 1 / processes; `gather_share` reproduces this.
 """
 
 from dataclasses import dataclass, fields
@@ -26,11 +26,11 @@ class Batch:
     Parameters
     ----------
     frames
-        uint8 `[n, h, w, 3]`: the frames there are, clip after clip.
+        uint8 `[n, h, w, 3]`: the existing frames of all clips, concatenated.
     mask
         `[B, F]`: True where a clip has a frame; its `n` True values are `frames` in order.
     ids
-        `[B, W]`: tokens of the captions, filled with 0.
+        `[B, W]`: tokens of the captions, padded with 0.
     """
 
     frames: torch.Tensor
@@ -41,19 +41,19 @@ class Batch:
         return len(self.ids)
 
     def part(self, start: int, stop: int) -> "Batch":
-        """Take some of the pairs."""
+        """Return pairs `start` to `stop`."""
         first, last = int(self.mask[:start].sum()), int(self.mask[:stop].sum())
         return Batch(self.frames[first:last], self.mask[start:stop], self.ids[start:stop])
 
     def to(self, device: torch.device) -> "Batch":
-        """Bring it to the device."""
+        """Move the batch to the device."""
         moved = (getattr(self, field.name).to(device, non_blocking=True) for field in fields(self))
         return Batch(*moved)
 
 
 @dataclass(frozen=True, slots=True)
 class Embeddings:
-    """What the towers make of B pairs, in float32: `[B, E]`, `[B, W, E]`, `[B, F, E]`, `[B, E]`."""
+    """Embeddings of B pairs, float32: `[B, E]`, `[B, W, E]`, `[B, F, E]`, `[B, E]`."""
 
     sentences: torch.Tensor
     words: torch.Tensor
@@ -68,8 +68,8 @@ class Embeddings:
 def embed(network: XClipLsmdc, batch: Batch, arithmetic: Arithmetic = "float32") -> Embeddings:
     """Run both towers and the temporal transformer.
 
-    Missing frames have zero pixels after the normalisation, and pass through CLIP; all are equal, so that
-    CLIP runs on one of them alone.
+    Missing frames are zero after normalisation and pass through CLIP. They are all equal, so CLIP runs on one
+    of them only.
     """
     with towers(arithmetic, batch.ids.device):
         frames, videos = embed_videos(network, batch.frames, batch.mask)
@@ -98,7 +98,7 @@ def embed_videos(
 
 
 def contrastive_loss(network: XClipLsmdc, embeddings: Embeddings) -> torch.Tensor:
-    """Average the cross entropies of texts over videos and of videos over texts; pair i belongs together."""
+    """Return the mean of the cross entropies of texts over videos and videos over texts (match: pair i)."""
     s, w, f, v = embeddings.parts()
     logits = similarities(network, sentences=s, words=w, frames=f, videos=v)["logits"]
     pairs = torch.arange(len(logits), device=logits.device)
@@ -106,7 +106,7 @@ def contrastive_loss(network: XClipLsmdc, embeddings: Embeddings) -> torch.Tenso
 
 
 def after_the_gather(size: Architecture) -> tuple[str, ...]:
-    """Name the port's tensors that act on gathered embeddings: eight matrices and logit_scale."""
+    """Return the names of the port's tensors that act after the gather: eight matrices and logit_scale."""
     return (*matrices(size), "logit_scale")
 
 
@@ -121,18 +121,18 @@ def compute_gradients(
     chunk: int | None = None,
     arithmetic: Arithmetic = "float32",
 ) -> float:
-    """Leave in every trained tensor the gradient of a whole batch, and give the loss.
+    """Set the gradient of the whole batch in every trained tensor, and return the loss.
 
     Parameters
     ----------
     batch
-        This process's share of the batch, as `Processes.share` cuts it.
+        This process's share of the batch (see `Processes.share`).
     items
-        Pairs of the whole batch.
+        Number of pairs in the whole batch.
     gather_share
-        Factor of the gradients of the towers: 1 is the true gradient, 1/4 that of the published 4 processes.
+        Factor of the towers' gradients: 1 for the true gradient, 1/4 for that of the published 4 processes.
     chunk
-        Pairs whose activations are held at a time; None: all. It changes rounding alone.
+        Pairs whose activations are held at a time; None: all. It affects rounding only.
 
     Returns
     -------
@@ -144,9 +144,7 @@ def compute_gradients(
         value.grad = None
     step = chunk or max(len(batch), 1)
     chunks = [batch.part(start, start + step) for start in range(0, len(batch), step)]
-    with torch.set_grad_enabled(
-        len(chunks) == 1
-    ):  # of one chunk the activations are kept, and not made twice
+    with torch.set_grad_enabled(len(chunks) == 1):  # with one chunk, activations are kept and computed once
         made = [embed(network, part, arithmetic) for part in chunks]
     local = [torch.cat(tensors) for tensors in zip(*(each.parts() for each in made), strict=True)]
     if not local:
@@ -170,7 +168,7 @@ def compute_gradients(
 
 
 def _nothing(size: Architecture, batch: Batch) -> list[torch.Tensor]:
-    """Make the empty embeddings of a process whose share of a small batch is empty."""
+    """Return the empty embeddings of a process whose share of a small batch is empty."""
     shapes = ((), (size.max_words,), (size.max_frames,), ())
     return [torch.zeros((0, *shape, size.embed), device=batch.ids.device) for shape in shapes]
 

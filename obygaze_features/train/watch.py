@@ -1,4 +1,4 @@
-"""What a training tells: on its way to whoever watches, and at its end."""
+"""Define the progress callbacks and the outcome of a training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,40 +6,40 @@ from typing import Any
 
 
 class Watch:
-    """Follows a training; this one ignores everything. Process 0 alone is followed."""
+    """Callbacks of a training, called in process 0 only; this base class ignores them all."""
 
     def say(self, text: str) -> None:
-        """Take a note about the data or the run."""
+        """Receive a note about the data or the run."""
 
     def decoding(self, done: int, total: int) -> None:
-        """Learn how many of the clips to decode are decoded."""
+        """Receive the progress of decoding, in clips."""
 
     def step(self, done: int, total: int, loss: float) -> None:
-        """Learn that a step is done."""
+        """Receive the completion of a step, with its loss."""
 
     def evaluating(self, split: str, done: int, total: int) -> None:
-        """Learn how much of an evaluation is done."""
+        """Receive the progress of an evaluation."""
 
     def measured(self, split: str, epoch: int, measures: Mapping[str, Any]) -> None:
-        """Learn what an evaluation gave."""
+        """Receive the measures of an evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a training came to.
+    """Outcome of a training.
 
     Parameters
     ----------
     steps, total
-        Steps done, of how many; 0 of 0 where it was stopped while decoding.
+        Steps done and total steps; both 0 if it was stopped while decoding.
     left_out
         Split -> sentences without a usable video.
     epochs
-        Validation measures, epoch by epoch.
+        Validation measures per epoch.
     best_epoch
-        The chosen epoch, from 0; -1 before any is complete.
+        The chosen epoch, from 0; -1 if none is complete.
     test
-        Measures of the chosen epoch on the test set; None where it was stopped before.
+        Measures of the chosen epoch on the test set; None if it was stopped before.
     """
 
     steps: int
@@ -51,5 +51,5 @@ class Outcome:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether the training is complete."""
         return self.test is not None

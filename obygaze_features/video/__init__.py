@@ -1,4 +1,4 @@
-"""From a video file (or a still image) to exactly the frames asked for, each with its number and its time."""
+"""Read exactly the requested frames of a video file or still image, each with its number and time."""
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.frames import Frames, Probe

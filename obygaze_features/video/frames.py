@@ -1,4 +1,4 @@
-"""What reading a video gives."""
+"""Define the results of reading a video."""
 
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
@@ -11,29 +11,29 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Frames(Generic[T]):
-    """The frames of one clip, in sampling order, and how they were got.
+    """The frames of one clip, in sampling order, and how they were read.
 
     Parameters
     ----------
     images
-        What `each` made of every frame; frames asked for twice are there twice.
+        Result of `each` for every frame; a frame requested twice is present twice.
     index
         Shape [F]: number of each frame in the whole video, in display order from 0.
     time_s
-        Shape [F]: when it is shown, in seconds of the player's clock; NaN where the file doesn't say.
+        Shape [F]: presentation time in seconds of the player's clock; NaN where the file does not state it.
     status
-        ``partial`` where something that should be there is missing or damaged; `notes` say what.
+        ``partial`` if expected frames are missing or damaged; `notes` describe them.
     notes
-        Sentences for the reader of a store.
+        Sentences about the reading, kept in the store.
     method
-        ``sparse``: only the packets needed were decoded. ``sequential``: everything up to the last frame was.
+        ``sparse``: only the needed packets were decoded. ``sequential``: all up to the last frame were.
         ``still``: the file is a still image.
     why_sequential
-        The reason, empty for the others.
+        The reason for sequential decoding, else empty.
     width, height
         Size of the upright pictures, in pixels.
     rotation
-        Degrees clockwise by which stored pictures were turned.
+        Degrees clockwise by which the stored pictures were rotated.
     mirrored
         Whether they were mirrored after that.
     interlaced
@@ -41,14 +41,14 @@ class Frames(Generic[T]):
     total
         Frames in the whole video.
     decoded
-        Frames that the decoder had to give for these; in a pass over many windows, those that it gave since
-        the window before.
+        Frames that the decoder returned for these; in a pass over many windows, the frames since the previous
+        window.
     matrix
-        By which matrix colours became RGB, e.g. ``bt709``, or ``bt601 (untagged)`` where the file names none.
+        Matrix used to convert to RGB, e.g. ``bt709``, or ``bt601 (untagged)`` where the file states none.
     full_range
-        Whether samples were taken to use all values rather than those from 16 to 235.
+        Whether samples were read as full range (0-255) rather than limited range (16-235).
     bars
-        Rows above, rows below, columns at the left and at the right that are black in all these frames.
+        Black rows above and below, black columns left and right, common to all these frames.
     """
 
     images: list[T]
@@ -74,11 +74,11 @@ class Frames(Generic[T]):
 
     @property
     def distinct(self) -> int:
-        """How many different frames these are: fewer than asked for where some are there twice."""
+        """Number of different frames: fewer than requested if some are repeated."""
         return len(np.unique(self.index))
 
     def record(self) -> dict[str, object]:
-        """Record as plain JSON how the frames were got."""
+        """Return as plain JSON how the frames were read."""
         names = (
             "status",
             "method",
@@ -102,20 +102,20 @@ class Frames(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a video holds, learnt without decoding.
+    """Properties of a video, read without decoding.
 
     Parameters
     ----------
     bytes
         Size of the file.
     start_s
-        When the first frame (of the span) is shown; NaN where the file doesn't say.
+        Time of the first frame (of the span); NaN where the file does not state it.
     duration_s
-        Seconds from the first frame (of the span) to the end of the last; NaN where the file doesn't say.
+        Seconds from the first frame (of the span) to the end of the last; NaN if the file does not state it.
     frames
         Frames of the video, or of the span.
     damage
-        What the container promises and the file lacks, in words; empty for a whole file.
+        Description of what the file lacks of what its container declares; empty for a complete file.
     """
 
     bytes: int

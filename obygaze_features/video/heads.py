@@ -1,4 +1,4 @@
-"""What the head of a packet says of its picture, by codec; known before anything is decoded."""
+"""Read picture properties from packet headers, by codec, without decoding."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ MPEG12 = frozenset({"mpeg1video", "mpeg2video"})
 INTRA_ONLY = frozenset({"dnxhd", "ffv1", "mjpeg", "prores"})
 """Codecs whose flagged key frames need no other (FFV1 has others, where its coder's state goes on)."""
 
-# Sequence, group and picture headers, and some user data; most packets are ten times larger.
+# Enough for sequence, group and picture headers and some user data; most packets are ten times larger.
 MPEG_HEAD_BYTES = 1024
 
 SKIPS_UNREFERENCED = MPEG12 | {"h264", "mpeg4"}
@@ -38,20 +38,20 @@ SKIPS_UNREFERENCED = MPEG12 | {"h264", "mpeg4"}
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """One packet's own words.
+    """Properties of a packet's picture, read from its header.
 
     Parameters
     ----------
     start
-        Decoding can start here and give exact pictures from here on (those shown later).
+        Decoding can start here and gives exact pictures for all frames displayed after this one.
     hidden
         It is decoded, but no picture is shown for it.
     unreferenced, layer
-        No other picture of its temporal layer refers to it; which layer that is.
+        Whether no other picture of its temporal layer refers to it; the layer's number.
     kind
-        I, P or B, where only the kinds give the order of display; empty where it cannot be told.
+        I, P or B, where only the picture types give the display order; empty where unknown.
     sets
-        The parameter sets that come with a random access.
+        The parameter sets sent with a random access point.
     """
 
     start: bool = False
@@ -67,7 +67,7 @@ READABLE = MPEG12 | INTRA_ONLY | {"h264", "hevc", "vp8", "vp9", "av1"}
 
 
 def head_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Head]:
-    """Return the function that reads the heads of a stream's packets; of other codecs it learns nothing."""
+    """Return the function that reads the packet headers of a codec; for unknown codecs it reads nothing."""
     size = nal_length_size(extradata, codec)
     readers: dict[str, Callable[[Packet], Head]] = {
         "h264": lambda packet: _h264(packet, size) if packet.is_keyframe else NOTHING,
@@ -82,7 +82,7 @@ def head_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Head]
 
 
 def _keyed(packet: Packet, is_random_access: Callable[[bytes], bool]) -> Head:
-    """Believe the container's flag only where the packet itself says the same."""
+    """Accept the container's key-frame flag only if the packet's header confirms it."""
     return Head(start=packet.is_keyframe and is_random_access(bytes(packet)))
 
 

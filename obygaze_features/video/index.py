@@ -1,4 +1,4 @@
-"""Pass 1, demuxing only: every packet of the stream, what it shows when, and where decoding can start."""
+"""Index a stream by demuxing alone (pass 1): packets, display times and random access points."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,18 +21,18 @@ from obygaze_features.video.pictures import display_ranks, vop_type
 from obygaze_features.video.source import Source, opened
 from obygaze_features.video.table import PacketTable
 
-# Containers whose time stamps say how pictures are shown; AVI stores none, and raw streams neither.
+# Containers with presentation time stamps; AVI and raw streams store none.
 TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv", "ivf", "nut"})
-# Containers that find a packet again by its time stamp; in the others a seek lands anywhere.
+# Containers where a seek finds a packet by its time stamp; in others the target is unreliable.
 SEEKABLE_FORMATS = frozenset({"mov", "matroska", "flv"})
 SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
-# Such a picture holds no picture: the one before it is shown again, or nothing is.
+# Such a packet holds no picture: the previous picture is repeated, or nothing is shown.
 EMPTY_VOP_BYTES = 8
 
 
 @dataclass(slots=True)
 class Packets:
-    """Columns of the packet table while they are gathered."""
+    """Columns of the packet table under construction."""
 
     pts: list[int | None] = field(default_factory=list)
     dts: list[int | None] = field(default_factory=list)
@@ -49,9 +49,9 @@ class Packets:
 
 
 def index_packets(path: Path) -> PacketTable:
-    """Read all packets of a file's video stream, 10-30 ms a clip; the last few files are remembered.
+    """Read all packets of a file's video stream (10-30 ms per clip); the last few files are cached.
 
-    A large file is read once for all processes that share what they learn (`share_in`).
+    A large file is read once for all processes that share a cache (`share_in`).
 
     Raises
     ------
@@ -61,12 +61,12 @@ def index_packets(path: Path) -> PacketTable:
     try:
         status = path.stat()
     except OSError:
-        return _index(path, 0, 0)  # which says what is the matter
+        return _index(path, 0, 0)  # raises the error with its cause
     return _index(path, status.st_size, status.st_mtime_ns)
 
 
 class Pictures:
-    """MPEG-4 pictures after unpacking: their kinds and time stamps, gathered packet by packet."""
+    """Types and time stamps of unpacked MPEG-4 pictures, collected packet by packet."""
 
     def __init__(self, source: Source) -> None:
         self.kinds: list[str] = []
@@ -76,7 +76,7 @@ class Pictures:
         self._unpack = BitStreamFilterContext("mpeg4_unpack_bframes", source.stream)
 
     def add(self, packet: "av.Packet[Any] | None") -> None:
-        """Take one more packet, which the filter swallows, or None at the end."""
+        """Add a packet, which the filter consumes; None marks the end."""
         if self.broken:
             return
         try:
@@ -135,7 +135,7 @@ def _gather(source: Source, pictures: Pictures | None) -> Packets:
         if pictures is not None:
             pictures.add(None)
         if source.format == "avi" and packets.dts and packets.dts[-1] is not None:
-            # AVI counts ticks, not packets: a frame that was dropped has a number, but maybe no packet.
+            # AVI counts ticks, not packets: a dropped frame has a number but may have no packet.
             packets.read = packets.dts[-1] + 1
     except FFmpegError:
         packets.error = f"reading stopped at damaged data after {len(packets.pts)} packets"
@@ -148,7 +148,7 @@ def _table(source: Source, packets: Packets, vops: Pictures | None) -> PacketTab
     discard = np.array(packets.discard, np.bool_)
     pts = np.array([-1 if value is None else value for value in packets.pts], np.int64)
     unique = None not in packets.pts and len(np.unique(pts)) == count
-    # AVI stores no presentation times: what FFmpeg guesses there is wrong with B-frames.
+    # AVI stores no presentation times, and FFmpeg's estimates are wrong with B-frames.
     labelled = unique and source.codec != "mpeg4" and source.format != "avi"
     rank = pts
     random_access = _random_access(packets.heads)
@@ -192,7 +192,7 @@ def _table(source: Source, packets: Packets, vops: Pictures | None) -> PacketTab
 
 
 def _shape(source: Source) -> str:
-    """Say that pixels are not square; empty where they are, or the file doesn't say."""
+    """Return a note if pixels are not square; empty if they are, or if the file does not state it."""
     ratio = source.stream.sample_aspect_ratio
     if not ratio or ratio == 1:
         return ""
@@ -205,14 +205,14 @@ def _shape(source: Source) -> str:
 
 
 def _random_access(heads: list[Head]) -> NDArray[np.bool_]:
-    """Return where decoding can start: not at a packet that needs parameter sets from before it."""
+    """Mark random access points; exclude packets that need parameter sets from earlier packets."""
     carried = {head.sets for head in heads if head.sets}
-    # Where they never change, those that the container or the first packet gives are in force everywhere.
+    # If they never change, the parameter sets of the container or first packet hold everywhere.
     return np.array([head.start and (len(carried) < 2 or bool(head.sets)) for head in heads], np.bool_)
 
 
 def _spare(heads: list[Head]) -> NDArray[np.bool_]:
-    """Name which pictures are left out: those of the highest layer to which no other refers."""
+    """Mark pictures that can be left out: those of the highest layer that no other picture refers to."""
     top = max(head.layer for head in heads)
     return np.array([head.unreferenced and head.layer == top for head in heads], np.bool_)
 
@@ -226,7 +226,7 @@ def _why_unsafe(
     by_kind: bool,
     access: NDArray[np.bool_],
 ) -> str:
-    """Explain why frames of this stream must be decoded one after the other; empty where they need not."""
+    """Return why this stream must be decoded sequentially; empty if it need not."""
     codec, formats = source.codec, set(source.format.split(","))
     if codec not in READABLE | {"mpeg4"}:
         return f"the codec is {codec}"
@@ -257,7 +257,7 @@ def _why_unsafe(
 
 
 def _times(source: Source, packets: Packets, kept: NDArray[np.bool_]) -> tuple[NDArray[np.float64], str]:
-    """Return the frames' times in display order, and a note where they are not presentation times."""
+    """Return the frames' times in display order, and a note if they are not presentation times."""
     chosen = np.flatnonzero(kept)
     tick = source.stream.time_base
     for stamps, note in (
@@ -271,10 +271,10 @@ def _times(source: Source, packets: Packets, kept: NDArray[np.bool_]) -> tuple[N
 
 
 def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:
-    """Sort ticks of a stream and give them as seconds of the player's clock, each rounded once."""
+    """Sort a stream's ticks and convert them to seconds of the player's clock, each rounded once."""
     tick: Any = source.stream.time_base
     origin = source.origin
-    # tick * value - origin over one denominator: Python divides whole numbers with one rounding.
+    # One common denominator for tick * value - origin: Python's integer division rounds once.
     denominator = tick.denominator * origin.denominator
     scale, shift = tick.numerator * origin.denominator, origin.numerator * tick.denominator
     return np.array([(value * scale - shift) / denominator for value in sorted(ticks)], np.float64)

@@ -1,4 +1,4 @@
-"""Packets of H.264 and HEVC: where decoding can start, and which pictures no other refers to.
+"""Parse H.264 and HEVC packets: random access points and unreferenced pictures.
 
 Sources: ITU-T H.264 (08/2021), 7.3.1 (NAL units), 7.3.2.3 and D.1.8 (recovery point SEI); ITU-T H.265
 (08/2021), 7.3.1.2 and table 7-1 (NAL unit header and types); ISO/IEC 14496-15 (configuration records).
@@ -15,7 +15,7 @@ START_CODE = b"\x00\x00\x01"
 
 
 def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
-    """Bytes of the length before each NAL unit (MP4, Matroska), or 0 where start codes are used (Annex B)."""
+    """Return the size in bytes of the NAL length field (MP4, Matroska); 0 for start codes (Annex B)."""
     place, least = (4, 7) if codec == "h264" else (21, 23)  # of lengthSizeMinusOne, and of the record
     if extradata and len(extradata) >= least and extradata[0] == 1:
         return (extradata[place] & 3) + 1
@@ -25,7 +25,7 @@ def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
 def nal_units(data: bytes, length_size: int) -> Iterator[bytes]:
     """Yield the NAL units of an access unit, without lengths or start codes.
 
-    Each is found as it is asked for: a caller that stops early has not searched the rest.
+    Units are searched lazily: a caller that stops early does not search the rest.
     """
     if length_size:
         position = 0
@@ -37,7 +37,7 @@ def nal_units(data: bytes, length_size: int) -> Iterator[bytes]:
             position += length
         return
     start = data.find(START_CODE) + 3
-    while start >= 3:  # no start code, no unit
+    while start >= 3:  # -1 without a start code, so start is 2
         end = data.find(START_CODE, start)
         if unit := data[start : end if end >= 0 else len(data)]:
             yield unit
@@ -58,7 +58,7 @@ def is_h264_random_access(data: bytes, length_size: int) -> bool:
 
 
 def recovery_frames(sei: bytes) -> int | None:
-    """`recovery_frame_cnt` of the recovery point among SEI messages, or None where there is none."""
+    """Return `recovery_frame_cnt` of the recovery point SEI message; None if there is none."""
     sei = sei.replace(b"\x00\x00\x03", b"\x00\x00")
     position = 0
     while position + 2 < len(sei):
@@ -83,7 +83,7 @@ def _sei_number(sei: bytes, position: int) -> tuple[int, int]:
 
 
 def exp_golomb(data: bytes) -> int | None:
-    """First unsigned Exp-Golomb number of a bit string (H.264, 9.1); None where the bits end early."""
+    """Return the first unsigned Exp-Golomb number of some bits (H.264, 9.1); None if they end early."""
     bits = "".join(f"{byte:08b}" for byte in data)
     zeros = len(bits) - len(bits.lstrip("0"))
     code = bits[zeros : 2 * zeros + 1]
@@ -91,7 +91,7 @@ def exp_golomb(data: bytes) -> int | None:
 
 
 def hevc_picture(data: bytes, length_size: int) -> tuple[int, int]:
-    """NAL unit type and TemporalId of the picture in an access unit; (-1, 0) where there is none."""
+    """Return the NAL unit type and TemporalId of an access unit's picture; (-1, 0) if there is none."""
     for unit in nal_units(data, length_size):
         kind = unit[0] >> 1 & 63
         if kind > HEVC_LAST_SLICE or len(unit) < 2:
@@ -108,12 +108,12 @@ def is_hevc_random_access(kind: int) -> bool:
 
 
 def is_hevc_unreferenced(kind: int) -> bool:
-    """Return whether no other picture of its temporal sub-layer refers to one of this type (named _N)."""
+    """Return whether a NAL unit type (named _N) is unreferenced within its temporal sub-layer."""
     return 0 <= kind < HEVC_FIRST_IRAP and kind % 2 == 0
 
 
 def parameter_sets(data: bytes, length_size: int, codec: str) -> bytes:
-    """Return all parameter sets of an access unit, one after the other; empty where it carries none."""
+    """Return all parameter sets of an access unit, concatenated; empty if it has none."""
     sets = []
     for unit in nal_units(data, length_size):
         kind = unit[0] & 31 if codec == "h264" else unit[0] >> 1 & 63

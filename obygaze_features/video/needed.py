@@ -1,9 +1,9 @@
-"""Which packets wanted frames need, and which parts of them: the plan of sparse decoding.
+"""Plan sparse decoding: find the packets, and parts of packets, that the wanted frames need.
 
-A frame needs the packets from the last random access that precedes it both in decoding and in display order,
-up to its own: a frame shown before that picture may refer to what lies before it (an open group of pictures).
-Of these, pictures to which no other refers are left out; where every reference is known (AV1), all that
-the wanted frames do not lead to.
+A frame needs the packets up to its own from the last random access point that precedes it in decoding and in
+display order. Display order matters because in an open group of pictures, a frame shown before the random
+access point may refer to earlier pictures. Unreferenced pictures within this range are left out. Where every
+reference is known (AV1), all frames that the wanted frames do not depend on are left out.
 """
 
 from bisect import bisect_right
@@ -37,20 +37,20 @@ def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.b
         before = bisect_right(starts, packet) - 1
         while before >= 0 and table.rank[starts[before]] > table.rank[packet]:
             before -= 1
-        # Before the first one in display order: all there is to start from is the file's beginning.
+        # Shown before the first random access point: decoding starts at the beginning of the file.
         needed[starts[max(before, 0)] : packet + 1] = True
     return needed
 
 
 def needed_frames(table: PacketTable, wanted: Collection[int]) -> NDArray[np.bool_]:
-    """Mark the coded frames that are shown by some packets, and those that they refer to.
+    """Mark the coded frames shown by the given packets, and the frames that they refer to.
 
     Parameters
     ----------
     table
         The packets of a stream whose references are known.
     wanted
-        Numbers of packets; what a packet shows is its last frame.
+        Numbers of packets; each packet shows its last frame.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def needed_frames(table: PacketTable, wanted: Collection[int]) -> NDArray[np.boo
 def left_out(
     table: PacketTable, wanted: Collection[int]
 ) -> tuple[NDArray[np.bool_], dict[int, list[tuple[int, int]]]]:
-    """Find what is not decoded for some packets, though it lies in their runs.
+    """Find what can be left out when decoding the runs of the given packets.
 
     Parameters
     ----------
@@ -85,7 +85,8 @@ def left_out(
     NDArray[np.bool_]
         Shape [P]: packets that are left out.
     dict
-        Of packets that hold frames of both kinds, the bytes to cut out: first, and after the last.
+        Packet -> byte ranges to cut out (first, and after the last), for packets with needed and unneeded
+        frames.
     """
     numbers = list(wanted)
     if not len(table.frames):
@@ -103,12 +104,12 @@ def left_out(
 
 
 def without(data: bytes, ranges: list[tuple[int, int]]) -> bytes:
-    """Cut ranges of bytes, in order, out of a packet."""
+    """Remove byte ranges, given in order, from a packet."""
     edges = [0, *chain.from_iterable(ranges), len(data)]
     return b"".join(data[first:last] for first, last in zip(edges[::2], edges[1::2], strict=True))
 
 
 def runs(needed: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the first and last number of every row of neighbours."""
+    """Return the first and last index of every run of consecutive marked entries."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], needed, [False]))))
     return [(int(first), int(end) - 1) for first, end in edges.reshape(-1, 2)]

@@ -1,8 +1,8 @@
-"""One pass over a file for all windows of it that are wanted: each frame is decoded once.
+"""Read all wanted windows of a file in one pass that decodes each frame once.
 
-What a window gets (frames, status, notes) is what it would get alone. Windows are tried in three ways, each
-with what the one before left over: sparse decoding; sequential decoding; and, where frames turn out to be
-missing, sequential decoding with a choice among the frames that there are.
+Each window gets the same frames, status and notes as if it were read alone. There are three attempts, each on
+the windows that the previous one could not complete: sparse decoding; sequential decoding; and, if frames are
+missing, sequential decoding with frames chosen from those that exist.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ Wishes = Sequence[tuple[Sampling, Callable[[Pixels], T]]]
 
 @dataclass(slots=True, eq=False)
 class Window(Generic[T]):
-    """A span, the frames that each wish takes of it, and those that are there already."""
+    """A span, the frames that each wish takes from it, and the frames decoded so far."""
 
     number: int
     span: Span
@@ -40,19 +40,19 @@ class Window(Generic[T]):
     taken: Taken[dict[int, T]] = field(default_factory=Taken)
 
     def choose(self, wishes: Wishes[T], timeline: Timeline) -> None:
-        """Choose frames, and begin anew.
+        """Choose frames and reset the window.
 
         Raises
         ------
         VideoError
-            The span isn't there, or can't give these frames.
+            The span is not in the video, or lacks the requested frames.
         """
         inside = timeline.within(self.span.start_s, self.span.end_s)
         self.wanted = [choose(sampling, inside) for sampling, _ in wishes]
         self.begin()
 
     def begin(self) -> None:
-        """Forget what was taken."""
+        """Discard the frames taken so far."""
         self.missing = {number for numbers in self.wanted for number in numbers.tolist()}
         self.taken = Taken()
 
@@ -62,21 +62,21 @@ Left = list[Window[T]]
 
 
 class Pass(Generic[T]):
-    """Reads windows of one file.
+    """Reader of windows of one file.
 
     Parameters
     ----------
     path
         A video file.
     wishes
-        Rules, each with what is applied to its frames; the same for every window.
+        Sampling rules, each with the function applied to its frames; the same for every window.
     strict
-        Refuse windows with any damage seen, and let the decoder look for it harder.
+        Refuse windows with detected damage, and enable the decoder's stricter error detection.
 
     Raises
     ------
     VideoError
-        The file can't be read at all.
+        The file cannot be read at all.
     """
 
     def __init__(self, path: Path, wishes: Wishes[T], *, strict: bool) -> None:
@@ -89,9 +89,9 @@ class Pass(Generic[T]):
         self._reported = 0
 
     def read(self, spans: Sequence[Span]) -> Iterator[Given[T]]:
-        """Yield the number of each span with its frames, one for each wish, or the reason why there are none.
+        """Yield the number of each span with its frames, one result per wish, or the error.
 
-        A window is given as soon as its last frame is decoded; a frame that no other one wants is forgotten.
+        A window is yielded as soon as its last frame is decoded; frames that no other window needs are freed.
         """
         if self.timeline.key is None and any(sampling.policy == "keyframes" for sampling, _ in self.wishes):
             self.timeline = self._surveyed()
@@ -109,7 +109,7 @@ class Pass(Generic[T]):
             yield window.number, VideoError("the frames asked for cannot be decoded", self.path)
 
     def _chosen(self, windows: Left[T]) -> Generator[Given[T], None, Left[T]]:
-        """Choose the frames of every window; give the reasons of those that can't be had."""
+        """Choose the frames of every window; yield the error of each window that cannot be read."""
         chosen = []
         for window in windows:
             try:
@@ -120,7 +120,7 @@ class Pass(Generic[T]):
         return chosen
 
     def _sparsely(self, windows: Left[T], why: dict[int, str]) -> Generator[Given[T], None, Left[T]]:
-        """Decode sparsely; leave over what meets anything that may not be exact, and say why."""
+        """Decode sparsely; return the windows that may not be exact, with the reasons in `why`."""
         unsafe: Left[T] = []
         seeks = True
         while windows:
@@ -129,14 +129,14 @@ class Pass(Generic[T]):
                 with opened(self.path, strict=self.strict) as source:
                     found = decode_sparse(source, self.table, targets, self.tally, seeks=seeks)
                     yield from self._served(found, windows, why)
-                unsafe += windows  # none, if the decoder keeps its word
+                unsafe += windows  # empty unless the decoder returned too few frames
                 windows = []
             except Astray:
                 seeks = False
             except NotSafe as reason:
                 hit = [window for window in windows if self._is_in(window, reason.packets)]
                 if len(windows) > 1:
-                    # What a window alone would get: the rest of the run may not concern it.
+                    # As for a window read alone: the rest of the run may not affect it.
                     for window in hit:
                         window.begin()
                         unsafe += yield from self._sparsely([window], why)
@@ -148,7 +148,7 @@ class Pass(Generic[T]):
         return unsafe
 
     def _is_in(self, window: Window[T], packets: tuple[int, int] | None) -> bool:
-        """Whether a window waits for frames of a run of packets, or for the end of the run."""
+        """Return whether a window still needs frames of a run of packets, or the end of the run."""
         if packets is None or not window.missing:
             return True
         wanted = self.table.shown[list(window.missing)]
@@ -157,9 +157,10 @@ class Pass(Generic[T]):
     def _in_order(
         self, windows: Left[T], why: dict[int, str], *, last: bool = False
     ) -> Generator[Given[T], None, Left[T]]:
-        """Decode sequentially; the errors of this time alone count. Leave over what lacks frames.
+        """Decode sequentially, counting errors of this attempt only; return the windows that lack frames.
 
-        Where frames are counted, an error shifts all later numbers: that too is left over, but the last time.
+        Where frames are numbered by counting, an error shifts all later numbers. Such windows are returned
+        too, except at the last attempt.
         """
         self.tally.errors = 0
         shifted: Left[T] = []
@@ -177,10 +178,10 @@ class Pass(Generic[T]):
         why: dict[int, str],
         shifted: Left[T] | None = None,
     ) -> Iterator[Given[T]]:
-        """Hand decoded frames to the windows that want them; give each window that is complete, and drop it.
+        """Pass decoded frames to the windows that need them; yield and drop each completed window.
 
-        The last one is given when the decoder has nothing more to say. With `shifted`, windows that are
-        complete after an error are put there.
+        The last window is yielded when the decoder has finished. Windows completed after an error are added
+        to `shifted`, if given.
         """
         waiting: dict[int, list[Window[T]]] = {}
         for window in windows:
@@ -213,7 +214,7 @@ class Pass(Generic[T]):
             yield given
 
     def _finished(self, window: Window[T], why: str) -> tuple[Frames[T], ...] | VideoError:
-        """Make the result of a window whose frames are all there."""
+        """Build the result of a window that has all its frames."""
         taken, timeline = window.taken, self.timeline
         losses = [loss for loss in (self.table.truncated, *self._losses(taken)) if loss]
         if self.strict and losses:
@@ -245,7 +246,7 @@ class Pass(Generic[T]):
         )
 
     def _losses(self, taken: Taken[dict[int, T]]) -> list[str]:
-        """Describe what was seen to be missing or damaged."""
+        """Describe the missing or damaged data that was detected."""
         losses = []
         if len(self.timeline) < len(self.table.timeline):
             losses.append(
@@ -259,7 +260,7 @@ class Pass(Generic[T]):
         return losses
 
     def _surveyed(self) -> Timeline:
-        """Learn by decoding which frames there really are."""
+        """Decode the stream to find which frames exist."""
         with opened(self.path, strict=self.strict) as source:
             try:
                 timeline = survey(source, self.table, self.tally)
@@ -271,12 +272,12 @@ class Pass(Generic[T]):
 
 
 def _union(windows: Iterable[Window[T]]) -> list[int]:
-    """Return each number once that some window waits for."""
+    """Return the numbers that at least one window still needs, without duplicates."""
     return sorted(set[int]().union(*(window.missing for window in windows)))
 
 
 def _repeated(sampling: Sampling, numbers: NDArray[np.int64]) -> list[str]:
-    """Count how many key frames there were, where the same had to be taken several times."""
+    """Note the number of key frames, if some had to be repeated."""
     distinct = len(np.unique(numbers))
     if sampling.policy != "keyframes" or distinct == len(numbers):
         return []

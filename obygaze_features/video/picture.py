@@ -1,4 +1,4 @@
-"""From a decoded frame to upright RGB pixels at full size."""
+"""Convert decoded frames to upright RGB pixels at full size."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 
-# Display matrices, as the signs of (a, b, c, d) in x' = a x + c y, y' = b x + d y, to quarter turns clockwise
-# and whether the picture is mirrored (left to right, after turning). ISO/IEC 14496-12, 6.2.2.
+# Display matrix, as the signs of (a, b, c, d) in x' = a x + c y, y' = b x + d y -> clockwise quarter turns,
+# and whether the picture is then mirrored left to right. ISO/IEC 14496-12, 6.2.2.
 ORIENTATIONS = {
     (1, 0, 0, 1): (0, False),
     (0, 1, -1, 0): (1, False),
@@ -25,7 +25,7 @@ ORIENTATIONS = {
     (0, -1, -1, 0): (3, True),
 }
 
-# H.273, table 4 (MatrixCoefficients). Untagged is BT.601 at any size, as swscale has it.
+# H.273, table 4 (MatrixCoefficients). Untagged is BT.601 at any size, as in swscale.
 MATRICES = {
     0: "bt601 (untagged)",
     1: "bt709",
@@ -45,34 +45,33 @@ BLACK = 24
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One frame's pixels, and what was done to them.
+    """One frame's pixels, with a record of their conversion.
 
     Parameters
     ----------
     rgb
         uint8 [H, W, 3], upright.
     rotation
-        Degrees clockwise by which the stored picture was turned: 0, 90, 180 or 270.
+        Degrees clockwise by which the stored picture was rotated: 0, 90, 180 or 270.
     mirrored
         Whether it was then mirrored left to right.
     oblique
-        Whether the file asks for another turn, which was not done.
+        Whether the file states another rotation, which was not applied.
     interlaced
         Whether the frame is flagged interlaced: its colours were converted field by field.
     corrupt
         Whether the decoder flags it as damaged.
     matrix
-        By which matrix colours became RGB, e.g. ``bt709``; ``bt601 (untagged)`` where the file names none;
+        Matrix used to convert to RGB, e.g. ``bt709``; ``bt601 (untagged)`` where the file states none;
         ``rgb`` and ``grey`` for pictures that need none.
     full_range
-        Whether samples were taken to use all values rather than those from 16 to 235.
+        Whether samples were read as full range (0-255) rather than limited range (16-235).
     hdr
-        Name of the HDR transfer function, which was not undone; empty for ordinary pictures.
+        Name of the HDR transfer function, which was not inverted; empty for SDR pictures.
     bits
-        Bits of a sample; RGB keeps the upper 8.
+        Bits per sample; RGB keeps the upper 8.
     bars
-        Rows above, rows below, columns at the left, columns at the right that are black; None for a picture
-        that is black all over.
+        Black rows above and below, black columns left and right; None for an entirely black picture.
     """
 
     rgb: NDArray[np.uint8]
@@ -89,13 +88,13 @@ class Picture:
 
 
 class Converter:
-    """Turns frames into pictures; one for each stream, as it keeps its tables."""
+    """Converter of frames to pictures; use one per stream, since it caches conversion tables."""
 
     def __init__(self) -> None:
         self._reformatter = VideoReformatter()
 
     def __call__(self, frame: VideoFrame) -> Picture:
-        """Convert to rgb24 at full size (rgba is wrong at some widths in PyAV 18.1), then turn upright."""
+        """Convert to rgb24 at full size (rgba is wrong at some widths in PyAV 18.1); rotate upright."""
         matrix, full_range = colours(frame)
         stored = self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
         turns, mirrored, oblique = orientation(frame)
@@ -117,12 +116,12 @@ class Converter:
 
 
 def colours(frame: VideoFrame) -> tuple[str, bool]:
-    """Name the matrix by which a frame becomes RGB, and say whether its samples use the full range.
+    """Return the name of the matrix that converts a frame to RGB, and whether samples are full range.
 
     Raises
     ------
     VideoError
-        Its colours are coded in a way that is not converted here.
+        The frame's colour coding is not supported.
     """
     name, tag = frame.format.name, int(frame.colorspace)
     if frame.format.is_rgb or name.startswith("pal"):
@@ -138,12 +137,12 @@ def colours(frame: VideoFrame) -> tuple[str, bool]:
 
 
 def black_bars(rgb: NDArray[np.uint8]) -> tuple[int, int, int, int] | None:
-    """Count the black rows and columns at the edges of a picture: above, below, left, right; None if all are.
+    """Count black rows and columns at the edges: above, below, left, right; None if the picture is black.
 
-    A row is black if none of its samples is above `BLACK`; every eighth pixel of it is looked at.
+    A row or column is black if none of its samples is above `BLACK`; every eighth pixel is checked.
     """
     edges = (rgb[0, ::8], rgb[-1, ::8], rgb[::8, 0], rgb[::8, -1])
-    if all(edge.max() > BLACK for edge in edges):  # most pictures: no need to look further
+    if all(edge.max() > BLACK for edge in edges):  # most pictures have no bars
         return 0, 0, 0, 0
     rows = np.flatnonzero(rgb[:, ::8].max(axis=(1, 2)) > BLACK)
     if not len(rows):
@@ -156,8 +155,8 @@ def black_bars(rgb: NDArray[np.uint8]) -> tuple[int, int, int, int] | None:
 
 
 def orientation(frame: VideoFrame) -> tuple[int, bool, bool]:
-    """Quarter turns clockwise and mirroring that make a frame upright, and whether it asks for more."""
-    # PyAV's frame.rotation takes a mirrored picture for a turned one, so the matrix itself is read.
+    """Return the clockwise quarter turns and mirroring that make a frame upright; whether it is oblique."""
+    # PyAV's frame.rotation reads mirrored pictures as rotated, so the matrix itself is read.
     try:
         data = cast("Mapping[str, Buffer]", frame.side_data).get("DISPLAYMATRIX")
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)

@@ -1,4 +1,4 @@
-"""Packets of the codecs without NAL units: where decoding can start, what is shown, and in which order.
+"""Parse packets of codecs without NAL units: random access points, visibility and display order.
 
 Sources: MPEG-1 is ISO/IEC 11172-2, 2.4.2; MPEG-2 is ITU-T H.262, 6.2 (sequence and picture headers); MPEG-4
 part 2 is ISO/IEC 14496-2:2004, 6.2.5 (VideoObjectPlane); VP8 is RFC 6386, 9.1 (frame tag); VP9 is the VP9
@@ -18,12 +18,12 @@ SEQUENCE_START = b"\x00\x00\x01\xb3"
 EXTENSION_START = b"\x00\x00\x01\xb5"
 PICTURE_CODING_EXTENSION, FRAME_STRUCTURE = 8, 3
 LONGEST_PICTURE_HEADER = 64
-PICTURE_TYPES = {1: "I", 2: "P", 3: "B"}  # 4 are MPEG-1's D-pictures, which are never mixed with others
+PICTURE_TYPES = {1: "I", 2: "P", 3: "B"}  # 4: MPEG-1's D-pictures, never mixed with others
 OBU_SEQUENCE_HEADER, OBU_FRAME_HEADER, OBU_FRAME = 1, 3, 6
 
 
 def vop_type(data: bytes) -> str:
-    """Coding type of the MPEG-4 picture in a packet: I, P, B or S; empty unless there is just one."""
+    """Return the coding type of a packet's MPEG-4 picture: I, P, B or S; empty unless it has exactly one."""
     start = data.find(VOP_START)
     if start < 0 or start + 4 >= len(data) or data.find(VOP_START, start + 4) >= 0:
         return ""
@@ -31,9 +31,9 @@ def vop_type(data: bytes) -> str:
 
 
 def mpeg12_type(data: bytes) -> str:
-    """Coding type of the MPEG-1 or MPEG-2 picture in a packet: I, P or B; empty where it is half a picture.
+    """Return the coding type of a packet's MPEG-1 or MPEG-2 picture: I, P or B; empty for half a picture.
 
-    A picture is one frame, or two fields, each with a header. Only for fields is all of a packet searched.
+    A picture is one frame, or two fields with a header each. The whole packet is searched only for fields.
     """
     start = data.find(PICTURE_START)
     if start < 0 or start + 5 >= len(data):
@@ -47,7 +47,7 @@ def mpeg12_type(data: bytes) -> str:
 
 
 def is_mpeg12_frame(data: bytes) -> bool:
-    """Whether the first bytes of a packet say all: its first picture is a whole frame, not a field."""
+    """Return whether a packet's first picture is a frame, not a field, so that its first bytes suffice."""
     start = data.find(PICTURE_START)
     if start < 0 or start + LONGEST_PICTURE_HEADER > len(data):
         return False
@@ -99,12 +99,12 @@ def is_av1_random_access(data: bytes) -> bool:
 def display_ranks(types: str) -> NDArray[np.int64]:
     """Display position of each picture of MPEG-1, MPEG-2 or MPEG-4, given in decoding order.
 
-    A B-picture is shown at once, any other is held until the next that is not a B-picture.
+    A B-picture is shown at once; any other picture is held until the next one that is not a B-picture.
 
     Parameters
     ----------
     types
-        One letter a picture, of I, P, B, S.
+        One letter per picture: I, P, B or S.
 
     Returns
     -------

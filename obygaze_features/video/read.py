@@ -1,4 +1,4 @@
-"""From a file and a rule to exactly the frames asked for."""
+"""Read the frames that sampling rules select from video files and still images."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +47,7 @@ def read_frames(
     strict: bool = False,
     each: Callable[[Pixels], T] | None = None,
 ) -> Frames[T] | Frames[Pixels]:
-    """Read exactly the frames that a rule asks for.
+    """Read exactly the frames that a sampling rule selects.
 
     Parameters
     ----------
@@ -58,15 +58,15 @@ def read_frames(
     start_s, end_s
         Span to sample inside, in seconds of the player's clock: start inclusive, end exclusive.
     strict
-        Refuse a video with any damage seen, and let the decoder look for it harder.
+        Refuse a video with detected damage, and enable the decoder's stricter error detection.
     each
-        Applied to every wanted frame (RGB uint8 [H, W, 3], full size, upright) as it is decoded, so that no
-        more than one full-size frame need be held; without it the frames themselves are kept.
+        Function applied to every wanted frame (RGB uint8 [H, W, 3], full size, upright) when it is decoded,
+        so that only one full-size frame is in memory. By default the frames themselves are kept.
 
     Returns
     -------
     Frames[T]
-        What `each` gave, in sampling order, with index, time and how it was got.
+        Results of `each`, in sampling order, with index, time and how they were read.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def read_samplings(
     end_s: float | None = None,
     strict: bool = False,
 ) -> tuple[Frames[T], ...]:
-    """Read the frames of several rules in one pass: what two of them ask for is decoded once.
+    """Read the frames of several sampling rules in one pass that decodes shared frames once.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ def read_samplings(
     Returns
     -------
     tuple of Frames
-        One for each rule, the same as `read_frames` gives for it alone. Counts, notes and status are those
-        of the pass they share.
+        One per rule, equal to the result of `read_frames` for that rule. Counts, notes and status are those
+        of the shared pass.
 
     Raises
     ------
@@ -126,28 +126,28 @@ def read_windows(
     *,
     strict: bool = False,
 ) -> Iterator[tuple[int, tuple[Frames[T], ...] | VideoError]]:
-    """Read many windows of one file in one pass: a frame that several of them want is decoded once.
+    """Read many windows of one file in one pass that decodes shared frames once.
 
     Parameters
     ----------
     path
         A video file, or a still image.
     windows
-        Start and end of each, in seconds of the player's clock: start inclusive, end exclusive; None leaves a
-        side open. They may overlap, and come in any order.
+        Start (inclusive) and end (exclusive) of each, in seconds of the player's clock; None leaves a side
+        open. Windows may overlap and be in any order.
     wishes
-        Rules, each with what is applied to its frames; every rule is applied to every window.
+        Sampling rules, each with the function applied to its frames; all rules are applied to every window.
     strict
-        Refuse windows with any damage seen, and let the decoder look for it harder.
+        Refuse windows with detected damage, and enable the decoder's stricter error detection.
 
     Yields
     ------
     int
-        Position of the window in `windows`. A window comes as soon as its last frame is decoded, so in the
-        order of their ends, those aside that need a second attempt.
+        Position of the window in `windows`. A window is yielded as soon as its last frame is decoded, so in
+        the order of their ends, except windows that need a second attempt.
     tuple of Frames, or VideoError
-        What `read_samplings` gives for that window alone, or raises; only `decoded` counts the frames that
-        the decoder gave since the window before.
+        What `read_samplings` returns or raises for that window alone, except that `decoded` counts the frames
+        decoded since the previous window.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def read_windows(
 
 
 def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None = None) -> Probe:
-    """Count the frames of a video or of a span without decoding, in tens of milliseconds a clip.
+    """Count the frames of a video or of a span without decoding, in tens of milliseconds per clip.
 
     Raises
     ------
@@ -212,6 +212,6 @@ def _windows(path: Path, spans: Sequence[Span], wishes: Wishes[T], *, strict: bo
 
 
 def decoder_versions(*, stills: bool = False) -> dict[str, str]:
-    """List the versions of PyAV and of the FFmpeg inside it; for still images Pillow's too."""
+    """Return the versions of PyAV and its FFmpeg; for still images also Pillow's."""
     pillow = {"pillow": PIL.__version__} if stills else {}
     return {"av": av.__version__, "ffmpeg": av.ffmpeg_version_info} | pillow

@@ -1,4 +1,4 @@
-"""Which frames to take: pure functions of the frames' times, nothing decoded."""
+"""Choose frames by sampling rules: pure functions of the frames' times, without decoding."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 
-# A span of which less than this lies in the video is not what its author thought it was.
+# A span with a smaller share inside the video is probably wrong.
 SPAN_COVERED = 0.98
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """A named way to choose frames; make one with `uniform`, `fps`, `keyframes` or `at`.
+    """A named rule to choose frames, made by `uniform`, `fps`, `keyframes` or `at`.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ class Sampling:
     n
         Number of frames, for ``uniform`` and ``keyframes``.
     rate
-        Frames a second, for ``fps``.
+        Frames per second, for ``fps``.
     indices
-        The frames themselves, for ``indices``.
+        Frame numbers, for ``indices``.
     """
 
     policy: Literal["uniform", "fps", "keyframes", "indices"]
@@ -45,7 +45,7 @@ class Sampling:
             )
 
     def record(self) -> dict[str, object]:
-        """Record as plain JSON which rule this is, with the parameters that it has."""
+        """Return the rule and its parameters as plain JSON."""
         fields = {"policy": self.policy, "n": self.n, "rate": self.rate}
         record: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
         if self.indices is not None:
@@ -54,7 +54,7 @@ class Sampling:
 
 
 def uniform(n: int) -> Sampling:
-    """Take n frames spread evenly: number int(i * L / n) of L, for i = 0 .. n-1 (the published rule).
+    """Take n evenly spaced frames: frame int(i * L / n) of L, for i = 0 .. n-1 (the published rule).
 
     Examples
     --------
@@ -66,7 +66,7 @@ def uniform(n: int) -> Sampling:
 
 
 def keyframes(n: int) -> Sampling:
-    """Take the key frame nearest in time to each frame of `uniform`; cheaper, as it needs no others."""
+    """Take the key frame nearest in time to each frame of `uniform`; cheaper, as only these are decoded."""
     return Sampling("keyframes", n=n)
 
 
@@ -76,7 +76,7 @@ def fps(rate: float) -> Sampling:
 
 
 def at(indices: Iterable[int]) -> Sampling:
-    """Take exactly these frames, in this order; 0 is the first of the whole video, also within a span."""
+    """Take exactly these frames, in this order; 0 is the first frame of the whole video, also in a span."""
     return Sampling("indices", indices=tuple(int(index) for index in indices))
 
 
@@ -89,9 +89,9 @@ class Timeline:
     index
         Shape [L]: number of each frame in the whole video.
     time_s
-        Shape [L]: when it is shown, in seconds; NaN where the file doesn't say.
+        Shape [L]: presentation time in seconds; NaN where the file does not state it.
     key
-        Shape [L]: whether it is a key frame; None where only decoding tells.
+        Shape [L]: whether it is a key frame; None if only decoding shows it.
     """
 
     index: NDArray[np.int64]
@@ -144,7 +144,7 @@ class Span:
     end_s: float | None = None
 
     def overhang(self, timeline: Timeline) -> str:
-        """Say that the video ends well before the span does; empty where it doesn't."""
+        """Return a note if the video ends well before the span; else empty."""
         if self.end_s is None:
             return ""
         start = self.start_s or 0.0
@@ -162,17 +162,17 @@ def choose(sampling: Sampling, frames: Timeline) -> NDArray[np.int64]:
     sampling
         The rule.
     frames
-        What there is to choose from, in display order: a whole video or a span.
+        The available frames in display order: a whole video or a span.
 
     Returns
     -------
     NDArray[np.int64]
-        Shape [F]: numbers in the whole video; some repeat where fewer than F frames are there.
+        Shape [F]: numbers in the whole video; some repeat if there are fewer than F frames.
 
     Raises
     ------
     VideoError
-        A frame asked for is not there, or the rule needs times or key frames that are not known.
+        A requested frame does not exist, or the rule needs times or key frames that are unknown.
     """
     if sampling.policy == "indices":
         return _existing(np.array(sampling.indices, np.int64), frames)
@@ -190,7 +190,7 @@ def choose(sampling: Sampling, frames: Timeline) -> NDArray[np.int64]:
 
 
 def uniform_positions(length: int, n: int) -> NDArray[np.int64]:
-    """Positions int(i * length / n) for i = 0 .. n-1, in whole-number arithmetic."""
+    """Return the positions int(i * length / n) for i = 0 .. n-1, in integer arithmetic."""
     return np.array([i * length // n for i in range(n)], np.int64)
 
 
@@ -202,7 +202,7 @@ def regular_times(time_s: NDArray[np.float64], rate: float) -> NDArray[np.float6
 
 
 def nearest(sorted_s: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Positions in sorted_s of the values nearest to times; of two as near, the earlier."""
+    """Return the positions in sorted_s of the values nearest to times; ties go to the earlier value."""
     after = np.searchsorted(sorted_s, times).clip(1, max(len(sorted_s) - 1, 1))
     before = after - 1
     if len(sorted_s) == 1:

@@ -1,4 +1,4 @@
-"""Pass 2, the plain way: decode everything in order with one thread, and keep what is wanted."""
+"""Decode sequentially (pass 2): all frames in order with one thread, keeping the wanted ones."""
 
 from collections.abc import Collection, Iterator
 
@@ -13,7 +13,7 @@ from obygaze_features.video.table import PacketTable
 
 
 def decode_all(source: Source, tally: Tally) -> Iterator[VideoFrame]:
-    """Yield every frame that the decoder gives, in display order; packets that it refuses are counted."""
+    """Yield every decoded frame in display order; count packets that the decoder refuses."""
     source.context.skip_frame = "DEFAULT"
     packets = source.packets()
     while True:
@@ -21,7 +21,7 @@ def decode_all(source: Source, tally: Tally) -> Iterator[VideoFrame]:
             packet = next(packets)
         except StopIteration:
             break
-        except FFmpegError:  # the demuxer's: nothing comes after it
+        except FFmpegError:  # an error of the demuxer ends the stream
             tally.errors += 1
             break
         try:
@@ -41,7 +41,7 @@ def decode_all(source: Source, tally: Tally) -> Iterator[VideoFrame]:
 
 
 def numbered(source: Source, table: PacketTable, tally: Tally) -> Iterator[tuple[int, VideoFrame]]:
-    """Yield every frame with its number: by its time stamp where those are unique, else by counting."""
+    """Yield every frame with its number, by time stamp if time stamps are unique, else by counting."""
     if not table.labelled:
         yield from enumerate(decode_all(source, tally))
         return
@@ -55,7 +55,7 @@ def numbered(source: Source, table: PacketTable, tally: Tally) -> Iterator[tuple
 def decode_sequential(
     source: Source, table: PacketTable, targets: Collection[int], tally: Tally
 ) -> Iterator[tuple[int, VideoFrame]]:
-    """Yield the wanted frames with their numbers, and stop after the last; some may be missing.
+    """Yield the wanted frames with their numbers and stop after the last; frames may be missing.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def decode_sequential(
 
 
 def survey(source: Source, table: PacketTable, tally: Tally) -> Timeline:
-    """Decode the whole stream to learn which frames there really are, and which are key frames."""
+    """Decode the whole stream to find which frames exist and which are key frames."""
     numbers: list[int] = []
     keys: list[bool] = []
     stamps: dict[str, list[int]] = {"pts": [], "dts": []}
@@ -89,14 +89,14 @@ def survey(source: Source, table: PacketTable, tally: Tally) -> Timeline:
             value = getattr(frame, name)
             if value is not None:
                 column.append(value)
-    # By a damaged file's time stamps, frames may come in another order, and one may come twice.
+    # In a damaged file, time stamps may be out of order or duplicated.
     index, first = np.unique(np.array(numbers, np.int64), return_index=True)
     if table.labelled or len(index) == len(table.time_s):
         time_s = table.time_s[index]
     else:
         time_s = np.full(len(index), np.nan)
         for column in stamps.values():
-            if len(set(column)) == len(index):  # as in the table: in display order the stamps only grow
+            if len(set(column)) == len(index):  # as in the table: stamps increase in display order
                 time_s = seconds(column, source)
                 break
     return Timeline(index, time_s, np.array(keys, np.bool_)[first])

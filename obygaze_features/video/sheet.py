@@ -1,4 +1,4 @@
-"""A contact sheet: all sampled frames on one small picture, each with its number and time below it."""
+"""Draw contact sheets: all sampled frames in one small picture, each with its number and time."""
 
 import math
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ def thumbnail(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def contact_sheet(
     thumbnails: Sequence[NDArray[np.uint8]], index: NDArray[np.int64], time_s: NDArray[np.float64]
 ) -> bytes:
-    """Lay thumbnails [H, W, 3] out in rows, in their order, and encode them as a PNG file.
+    """Arrange thumbnails [H, W, 3] in rows, in their order, and encode them as a PNG file.
 
-    Below each stand its number and, where it is known, its time in seconds: no pixel is written over.
+    The number of each frame, and its time in seconds if known, are written below it, outside the picture.
     """
     labels = [label(_caption(*frame)) for frame in zip(index.tolist(), time_s.tolist(), strict=True)]
     height = max(picture.shape[0] for picture in thumbnails)
@@ -54,7 +54,7 @@ def encode_png(picture: NDArray[np.uint8]) -> bytes:
     return b"".join(bytes(packet) for packet in [*encoder.encode(frame), *encoder.encode(None)])
 
 
-# --- numbers and times on a picture, in a typeface of 3 x 5 dots
+# --- labels with frame numbers and times, in a font of 3 x 5 dots
 # ---------------------------------------------------------------------------
 DOT = 2
 """Pixels of a dot's side."""
@@ -82,7 +82,7 @@ _ROWS = {
 
 
 def label(text: str) -> NDArray[np.uint8]:
-    """Write digits, point, minus, s and blanks in white on black, one line of pixels [LINE_HEIGHT, W]."""
+    """Render digits, point, minus, s and blanks in white on black, as one line [LINE_HEIGHT, W]."""
     dots = np.zeros((LINE_HEIGHT // DOT, 4 * len(text) + 1), np.uint8)
     for place, sign in enumerate(text):
         for row, bits in enumerate(_ROWS[sign], start=1):

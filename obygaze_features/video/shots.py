@@ -1,4 +1,4 @@
-"""The shots of a film: where they begin, and which are black, credits, or framed by black bars."""
+"""Find the shots of a film, and flag black shots, credits and black bars."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -41,12 +41,12 @@ LEAST_BAR = 0.04
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A row of frames between two cuts.
+    """A sequence of frames between two cuts.
 
     Parameters
     ----------
     start_s, end_s
-        When its first frame is shown, and that of the next shot, in seconds of the player's clock.
+        Times of its first frame and of the next shot's first frame, in seconds of the player's clock.
     flags
         Of `black`, `credits` and `bars`, in this order.
     """
@@ -58,7 +58,7 @@ class Shot:
 
 @dataclass(slots=True)
 class _Seen:
-    """What is noted of each frame."""
+    """Measurements of each frame."""
 
     time_s: list[float] = field(default_factory=list)
     black: list[bool] = field(default_factory=list)
@@ -96,15 +96,15 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     Returns
     -------
     list of Shot
-        In order, from 0 s to the film's end, without gaps. Black of at least 1 s and credits (light text on
-        black for at least 10 s, reaching into the first or last fifth of the film) are shots of their own.
-        `bars`: rows above and below, or columns at both sides, that are black in all of the shot, from 4 % of
-        the side on.
+        In order, from 0 s to the film's end, without gaps. Black passages of at least 1 s and credits (light
+        text on black for at least 10 s that overlaps the first or last fifth of the film) are separate shots.
+        `bars`: rows above and below, or columns at both sides, are black throughout the shot and cover at
+        least 4 % of the side.
 
     Raises
     ------
     VideoError
-        The file can't be read, or doesn't say when its frames are shown.
+        The file cannot be read, or has no presentation times.
     ShotError
         The detector's package is missing.
 
@@ -170,7 +170,7 @@ def _runs(
     least_s: float,
     where: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
-    """Keep rows of marked frames that last long enough, and reach into `where`."""
+    """Return runs of marked frames that last long enough and overlap `where`."""
     kept = np.zeros(len(marked), np.bool_)
     edges = np.flatnonzero(np.diff(np.concatenate(([False], marked, [False]))))
     for first, after in edges.reshape(-1, 2).tolist():
@@ -180,7 +180,7 @@ def _runs(
 
 
 def _has_bars(seen: _Seen, numbers: range) -> bool:
-    """Whether black rows above and below, or columns at both sides, stand in all but black pictures."""
+    """Return whether all pictures that are not black have bars above and below, or at both sides."""
     bars = [seen.bars[number] for number in numbers if not seen.black[number]]
     if not bars:
         return False

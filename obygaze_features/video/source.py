@@ -1,4 +1,4 @@
-"""One video stream, opened for one-threaded reading, or the reason why it can't be."""
+"""Open one video stream for single-threaded reading, or report why it cannot be opened."""
 
 import os
 import stat
@@ -22,8 +22,8 @@ from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.video.errors import UNREADABLE
 
 HEAD_BYTES = 1 << 16
-# What is read as video, by FFmpeg's names. It knows some 300 formats more, among them texts and playlists,
-# which open other files than the one that was named.
+# Accepted formats, by FFmpeg's names. FFmpeg has about 300 more, including playlists and text formats that
+# open files other than the named one.
 CONTAINERS = (
     *(
         "mov",
@@ -52,7 +52,7 @@ PLAYLISTS = {b"#EXTM3U": "HLS", b"ffconcat": "ffconcat", b"<MPD": "DASH", b"[pla
 
 @dataclass(frozen=True)
 class Source:
-    """An open file and the one video stream that is read from it."""
+    """An open file and the video stream that is read from it."""
 
     path: Path
     container: InputContainer
@@ -65,7 +65,7 @@ class Source:
 
     @property
     def codec(self) -> str:
-        """Name of the codec, e.g. ``h264``; not of the decoder, of which AV1 has several."""
+        """Name of the codec, e.g. ``h264``, not of the decoder (AV1 has several)."""
         return self.context.codec.canonical_name
 
     @property
@@ -75,12 +75,12 @@ class Source:
 
     @property
     def origin(self) -> Fraction:
-        """Time stamp in seconds at which a player's clock shows zero: where the earliest stream starts."""
+        """Time stamp in seconds at which the player's clock is zero: the start of the earliest stream."""
         start = Fraction(self.container.start_time or 0, av.time_base)
         own = self.stream.start_time
         if own is not None and self.stream.time_base is not None:
             exact = own * self.stream.time_base
-            # The container rounds to microseconds; our own stream knows the exact value.
+            # The container rounds to microseconds; the video stream has the exact value.
             if abs(exact - start) <= Fraction(1, av.time_base):
                 return exact
         return start
@@ -92,7 +92,7 @@ class Source:
                 yield packet
 
     def unpacked(self) -> "Iterator[av.Packet[Any]]":
-        """Yield MPEG-4 packets with one picture each, packed B-frames taken apart."""
+        """Yield MPEG-4 packets with one picture each, with packed B-frames split."""
         unpack = BitStreamFilterContext("mpeg4_unpack_bframes", self.stream)
         for packet in self.packets():
             yield from (piece for piece in unpack.filter(packet) if piece.size)
@@ -101,7 +101,7 @@ class Source:
 
 @dataclass(slots=True)
 class Tally:
-    """Frames that a decoder gave, and packets that it refused."""
+    """Counts of the frames that a decoder returned and of the packets that it refused."""
 
     decoded: int = 0
     errors: int = 0
@@ -109,18 +109,18 @@ class Tally:
 
 @contextmanager
 def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
-    """Open a file's video stream with one thread; everything else in the file is left unread.
+    """Open a file's video stream with one thread; other streams are not read.
 
-    With several video streams it is the one that players choose.
+    With several video streams, the stream that players choose is opened.
 
     Raises
     ------
     VideoError
-        The file is missing, is no file, is empty, is no video, or holds no video stream that can be decoded.
+        The path is no file, or the file is empty, not a video, or has no decodable video stream.
     """
     check_file(path)
     try:
-        # "file:" keeps FFmpeg from taking what stands before a colon for a protocol.
+        # "file:" keeps FFmpeg from reading a prefix before a colon as a protocol.
         container = av.open(
             f"file:{path}",
             mode="r",
@@ -133,7 +133,7 @@ def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
         try:
             source = Source(path, container, choose_stream(container, path))
             source.context.thread_count = 1
-            # Frame threads lose the last pictures at an error.
+            # Frame threads lose the last pictures after an error.
             source.context.thread_type = "SLICE"
             source.context.options = LIMITS | ({"err_detect": "explode"} if strict else {})
         except UNREADABLE as error:
@@ -142,7 +142,7 @@ def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
 
 
 def check_file(path: Path) -> None:
-    """Refuse what is not a non-empty, readable file."""
+    """Raise unless the path is a non-empty, readable file."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -160,7 +160,7 @@ def check_file(path: Path) -> None:
 
 
 def choose_stream(container: InputContainer, path: Path) -> VideoStream:
-    """Choose the video stream that players choose, and switch the others off."""
+    """Choose the video stream that players choose, and disable the others."""
     stream = container.streams.best("video")
     if not isinstance(stream, VideoStream):
         raise VideoError("the file has no video stream (sound only?)", path)
@@ -184,7 +184,7 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
 
 
 def diagnose(path: Path) -> str:
-    """Explain why a file that FFmpeg refuses is no video."""
+    """Return why a file that FFmpeg refuses is not a video."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     if not any(head):
@@ -203,7 +203,7 @@ def diagnose(path: Path) -> str:
 
 
 def _diagnose_text(head: bytes) -> str:
-    """Say that a file is text, and of which kind; empty for anything else."""
+    """Return a note on the kind of text in a text file; empty for other files."""
     if not is_text(head):
         return ""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -214,12 +214,12 @@ def _diagnose_text(head: bytes) -> str:
 
 
 def is_text(head: bytes) -> bool:
-    """Whether these first bytes of a file are text: no control characters but white space and escapes."""
+    """Return whether a file's first bytes are text: no control characters except white space and escapes."""
     return not any(byte < 32 and byte not in b"\t\n\v\f\r\x1b" for byte in head)
 
 
 def top_level_boxes(path: Path) -> set[bytes]:
-    """Names of an MP4 file's outermost boxes that are there in full."""
+    """Return the names of an MP4 file's complete top-level boxes."""
     names: set[bytes] = set()
     size = path.stat().st_size
     position = 0

@@ -1,6 +1,6 @@
-"""Pass 2, the fast way: decode only the packets that the wanted frames need.
+"""Decode sparsely (pass 2): only the packets that the wanted frames need.
 
-The frames are bit-equal to those of sequential decoding; where anything looks otherwise, `NotSafe` is raised.
+The frames are bit-identical to those of sequential decoding. `NotSafe` is raised if that is not certain.
 """
 
 from collections.abc import Collection, Iterator
@@ -17,21 +17,21 @@ from obygaze_features.video.needed import left_out, needed_packets, runs, withou
 from obygaze_features.video.source import Source, Tally
 from obygaze_features.video.table import PacketTable
 
-# From so many packets on (10 s of film), a seek costs less than reading on.
+# From this gap in packets on (10 s of film), a seek costs less than reading on.
 SEEK_AHEAD = 250
-# A container's seek may land after the packet sought; then earlier random accesses are tried.
+# A seek may land after its target packet; then earlier random access points are tried.
 SEEK_TRIALS = 3
 
 
 class NotSafe(Exception):  # noqa: N818 - not an error: the signal to decode sequentially
-    """Sparse decoding met something that does not guarantee exact frames.
+    """Sparse decoding cannot guarantee exact frames.
 
     Parameters
     ----------
     reason
-        In words.
+        The reason, as text.
     packets
-        First and last packet of the run in which it was met; None where that is not known.
+        First and last packet of the run where it occurred; None if unknown.
     """
 
     def __init__(self, reason: str, packets: tuple[int, int] | None = None) -> None:
@@ -40,7 +40,7 @@ class NotSafe(Exception):  # noqa: N818 - not an error: the signal to decode seq
 
 
 class Astray(NotSafe):
-    """A seek did not lead to a known packet: the same may be read without seeks."""
+    """A seek did not reach a known packet; reading without seeks may succeed."""
 
 
 def decode_sparse(
@@ -57,14 +57,14 @@ def decode_sparse(
     targets
         Numbers of the wanted frames.
     tally
-        Counts the frames that came out.
+        Counts the decoded frames.
     seeks
-        Whether to jump over what nobody needs, where the table allows it.
+        Whether to seek past unneeded packets, if the table allows it.
 
     Raises
     ------
     NotSafe
-        An error, or a frame that is missing, damaged or out of order: decode sequentially.
+        On an error, or a frame that is missing, damaged or out of order: decode sequentially instead.
     """
     wanted = {int(table.shown[target]): target for target in targets}
     feed = Feed(source, table, wanted, seeks=seeks and table.seekable)
@@ -90,7 +90,7 @@ def _decode_run(feed: "Feed", run: "Run", first: int, last: int) -> Iterator[tup
 
 
 class Feed:
-    """The packets of a file that some frames need, with their numbers in the table, read on or sought.
+    """Reader of the packets that the wanted frames need, with their numbers in the table.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Feed:
     wanted
         The packets of the wanted frames.
     seeks
-        Whether to jump over what nobody needs.
+        Whether to seek past unneeded packets.
     """
 
     def __init__(self, source: Source, table: PacketTable, wanted: Collection[int], *, seeks: bool) -> None:
@@ -113,7 +113,7 @@ class Feed:
         self._next = 0
 
     def needed(self, first: int, last: int) -> "Iterator[tuple[int, av.Packet[Any]]]":
-        """Yield some packets in decoding order, without all that no wanted frame needs."""
+        """Yield packets `first` to `last` in decoding order, without those that no wanted frame needs."""
         for number, packet in self.packets(first, last):
             if self._left_out[number]:
                 continue
@@ -123,7 +123,7 @@ class Feed:
                 yield number, packet
 
     def packets(self, first: int, last: int) -> "Iterator[tuple[int, av.Packet[Any]]]":
-        """Yield some packets in decoding order; each must be the one that the table knows."""
+        """Yield packets `first` to `last` in decoding order; each must match the table."""
         if self._seeks and first - self._next > SEEK_AHEAD:
             self._seek(first)
         while self._next <= last:
@@ -137,11 +137,11 @@ class Feed:
             yield number, packet
 
     def _sized(self, number: int, size: int) -> bool:
-        """Whether a packet is as large as it was; taken apart, MPEG-4 pictures are not."""
+        """Return whether a packet's size matches the table; the sizes of split MPEG-4 packets do not."""
         return self.table.unpacked or size == self.table.size[number]
 
     def _seek(self, first: int) -> None:
-        """Go to a packet of the table that is not after `first`; stay where there is none within reach."""
+        """Seek to a packet of the table at or before `first`; do not move if none can be reached."""
         starts = np.flatnonzero(self.table.random_access[: first + 1])
         for start in starts[: -SEEK_TRIALS - 1 : -1].tolist():
             if start - self._next <= SEEK_AHEAD:
@@ -160,7 +160,7 @@ class Feed:
 
 
 class Run:
-    """Packets decoded without a gap, and the frames that must come out of them."""
+    """Packets decoded without a gap, and the frames expected from them."""
 
     def __init__(self, source: Source, table: PacketTable, targets: dict[int, int], tally: Tally) -> None:
         self.context = source.context
@@ -172,12 +172,12 @@ class Run:
         self._shown = -1
 
     def sent(self, number: int) -> None:
-        """Note that a packet went to the decoder."""
+        """Record that a packet was sent to the decoder."""
         if number in self.targets:
             self.due.add(number)
 
     def check(self, frames: list[VideoFrame]) -> Iterator[tuple[int, VideoFrame]]:
-        """Pass on the wanted frames; each must carry a label of ours, and come in display order."""
+        """Yield the wanted frames; each must have an expected time stamp and be in display order."""
         for frame in frames:
             self.tally.decoded += 1
             label = frame.pts
@@ -193,7 +193,7 @@ class Run:
                 yield self.targets[label], frame
 
     def end(self) -> Iterator[tuple[int, VideoFrame]]:
-        """Drain and flush the decoder, and see that everything due has come."""
+        """Drain and flush the decoder, and check that all expected frames were returned."""
         yield from self.check(self.context.decode(None))
         self.context.flush_buffers()
         if not self.due <= self._given:

@@ -1,4 +1,4 @@
-"""A still image: one picture, which is read by Pillow as a video of one frame at time 0."""
+"""Read a still image with Pillow, as a video of one frame at time 0."""
 
 import struct
 import warnings
@@ -21,12 +21,12 @@ T = TypeVar("T")
 Pixels = NDArray[np.uint8]
 
 STILL_SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
-# Pillow knows many more, some of which run other programs.
+# Pillow reads many more formats, some by running other programs.
 FORMATS = ("BMP", "JPEG", "PNG", "TIFF", "WEBP")
 MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
-MOST_PIXELS = 89_478_485  # from here on Pillow warns of decompression bombs
+MOST_PIXELS = 89_478_485  # above it, Pillow warns of decompression bombs
 TIME_S = 0.0
-# EXIF's orientation: degrees clockwise that make a picture upright, and whether it is mirrored after that.
+# EXIF orientation -> degrees clockwise that make a picture upright, and whether it is then mirrored.
 ORIENTATIONS = {
     2: (0, True),
     3: (180, False),
@@ -36,7 +36,7 @@ ORIENTATIONS = {
     7: (270, True),
     8: (270, False),
 }
-# What Pillow's readers raise on damaged data.
+# Exceptions of Pillow's readers on damaged data.
 UNREADABLE = (
     ArithmeticError,
     AttributeError,
@@ -53,13 +53,13 @@ UNREADABLE = (
 
 
 def is_still(path: str | PurePath) -> bool:
-    """Say by its suffix whether a file is a still image rather than a video."""
+    """Return whether a file is a still image rather than a video, by its suffix."""
     return PurePath(path).suffix.lower() in STILL_SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)
 class Still:
-    """A picture, uint8 [H, W, 3], upright; how it was turned; what is wrong with it, what else was done."""
+    """An upright picture, uint8 [H, W, 3], with its rotation, damage and conversion notes."""
 
     rgb: Pixels
     rotation: int
@@ -82,16 +82,16 @@ def read_still(
     path
         A file that `is_still`.
     wishes
-        Rules, each with what is applied to the picture; none may spread several frames over it.
+        Rules, each with the function applied to the picture; no rule may select several frames.
     spanned
-        Whether a span of time is asked for, which no still image has.
+        Whether a time span is requested, which is an error for a still image.
     strict
-        Refuse an image of which Pillow warns.
+        Refuse an image for which Pillow issues a warning.
 
     Raises
     ------
     VideoError
-        The image can't be read whole, or several frames or a span are asked of it.
+        The image cannot be read completely, or several frames or a span are requested.
     """
     if spanned:
         raise VideoError("a still image has no span of time: leave its start and end empty", path)
@@ -132,16 +132,16 @@ def _chosen(sampling: Sampling, path: Path) -> NDArray[np.int64]:
 
 
 def load_still(path: Path) -> Still:
-    """Load a still image whole.
+    """Load a complete still image.
 
-    Transparency is laid over white, grey repeated in three channels; of 16 bits the upper 8 are kept, as
-    Pillow does for colours; CMYK is converted without its profile. What moves or has pages is refused, but
-    for the pictures that cameras append to a JPEG.
+    Transparent pixels are blended with white. Grey is repeated in three channels. Of 16 bits the upper 8 are
+    kept, as Pillow does for colours. CMYK is converted without its profile. Animations and multi-page images
+    are refused, except the extra pictures that cameras append to a JPEG.
 
     Raises
     ------
     VideoError
-        The image is missing, damaged, cut off, too large, or of a kind of which no picture can be made.
+        The image is missing, damaged, truncated, too large, or in an unsupported format.
     """
     check_file(path)
     with warnings.catch_warnings(record=True) as caught:
@@ -163,14 +163,14 @@ def load_still(path: Path) -> Still:
     losses = [
         f"Pillow warns: {' '.join(str(warning.message).split())}"
         for warning in caught
-        if issubclass(warning.category, UserWarning)  # the others are not about the file
+        if issubclass(warning.category, UserWarning)  # other categories do not concern the file
     ]
     rgb, remarks = _rgb(image, path)
     return Still(rgb, rotation, mirrored, tuple(dict.fromkeys(losses)), remarks)
 
 
 def _load(path: Path) -> tuple[Image.Image, int, bool]:
-    """Decode a picture and turn it upright, with the degrees clockwise and mirroring that did so."""
+    """Decode a picture upright; return it with the applied clockwise degrees and mirroring."""
     with Image.open(path, formats=FORMATS) as image:
         width, height = image.size
         if width * height > MOST_PIXELS:
@@ -180,8 +180,8 @@ def _load(path: Path) -> tuple[Image.Image, int, bool]:
             raise VideoError(f"it holds {pages} pictures, and a still image has one: save that one", path)
         if image.format == "PNG":
             with Image.open(path, formats=FORMATS) as checked:
-                checked.verify()  # decoding alone passes over wrong checksums
-        # Before decoding: a TIFF is turned as it is decoded, and forgets that it was.
+                checked.verify()  # decoding alone ignores wrong checksums
+        # Read before decoding: Pillow rotates a TIFF on decoding and then drops its orientation.
         rotation, mirrored = ORIENTATIONS.get(image.getexif().get(Base.Orientation, 1), (0, False))
         image.load()
         ImageOps.exif_transpose(image, in_place=True)
@@ -189,7 +189,7 @@ def _load(path: Path) -> tuple[Image.Image, int, bool]:
 
 
 def _rgb(image: Image.Image, path: Path) -> tuple[Pixels, tuple[str, ...]]:
-    """Make RGB of any kind of pixels, and say what a reader should know of it."""
+    """Convert any pixel format to RGB; return it with notes on the conversion."""
     sixteen = image.mode.startswith("I;16")
     if (not sixteen and image.mode not in MODES) or (sixteen and "transparency" in image.info):
         what = "transparency at 16 bits" if sixteen else f"pixels of kind {image.mode!r}"

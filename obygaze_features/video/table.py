@@ -1,4 +1,4 @@
-"""The packets of a stream, known without decoding: what each shows when, and where decoding can start."""
+"""Define the packet table of a stream: display times and random access points, known without decoding."""
 
 import io
 import json
@@ -13,7 +13,7 @@ from obygaze_features.video.sampling import Timeline
 
 @dataclass(frozen=True, slots=True)
 class PacketTable:
-    """The packets of a stream in decoding order, and what is known of them before decoding.
+    """The packets of a stream in decoding order, with their properties known before decoding.
 
     Parameters
     ----------
@@ -22,34 +22,34 @@ class PacketTable:
     size
         Shape [P]: bytes.
     rank
-        Shape [P]: any numbers that grow in display order; meaningless unless `ordered`.
+        Shape [P]: numbers that increase in display order; undefined unless `ordered`.
     random_access
-        Shape [P]: decoding can start here and give exact pictures.
+        Shape [P]: whether decoding can start here and give exact pictures.
     spare
-        Shape [P]: no other picture needs this one, so it is not fed to the decoder unless it is wanted.
+        Shape [P]: whether no other picture needs this one; it is then decoded only if it is wanted.
     frames
-        Shape [Q, 10]: the coded frames of packets that may hold several, with their references
-        (`FrameReferences.table`): what no wanted frame refers to is left out. No rows where that isn't known.
+        Shape [Q, 10]: coded frames, for codecs whose packets may hold several, with their references
+        (`FrameReferences.table`). Frames that no wanted frame refers to are left out. No rows if unknown.
     shown
-        Shape [L]: packets that are shown, in display order (in decoding order unless `ordered`).
+        Shape [L]: displayed packets, in display order (in decoding order unless `ordered`).
     time_s
-        Shape [L]: when they are shown, in seconds of the player's clock; NaN where unknown.
+        Shape [L]: their presentation times in seconds of the player's clock; NaN where unknown.
     key
-        Shape [L]: key frames, or None where the order of display is unknown.
+        Shape [L]: whether they are key frames; None if the display order is unknown.
     codec
-        Its name.
+        Name of the codec.
     unsafe
-        Why single frames can't be decoded by themselves; empty where they can.
+        Why the stream cannot be decoded sparsely; empty if it can.
     labelled
-        A decoded frame is known by its time stamp.
+        Whether a decoded frame is identified by its time stamp.
     unpacked
-        MPEG-4 whose packets must go through the unpacking filter for this table to hold.
+        Whether this table holds only after the packets (MPEG-4) have passed the unpacking filter.
     seekable
-        A packet that is found after a seek is known by its time stamp and its size.
+        Whether a packet after a seek is identified by its time stamp and size.
     truncated
-        What the container promises and the file lacks, in words; empty for a whole file.
+        Description of what the file lacks of what its container declares; empty for a complete file.
     notes
-        Anything else that a person should know.
+        Further notes for the user.
     """
 
     pts: NDArray[np.int64]
@@ -75,14 +75,14 @@ class PacketTable:
         return Timeline(np.arange(len(self.shown)), self.time_s, self.key)
 
     def number(self, pts: int | None, size: int) -> int:
-        """Find a packet by its time stamp and size; -1 where there is no such packet."""
+        """Return the number of the packet with this time stamp and size; -1 if there is none."""
         if pts is None:
             return -1
         found = np.flatnonzero((self.pts == pts) & (self.size == size))
         return int(found[0]) if len(found) == 1 else -1
 
     def to_bytes(self) -> bytes:
-        """Write the table as the bytes of an NPZ file, which hold no code."""
+        """Serialise the table to the bytes of an NPZ file, without pickled objects."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         arrays: dict[str, Any] = {
             name: value for name, value in values.items() if isinstance(value, np.ndarray)

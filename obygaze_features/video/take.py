@@ -1,4 +1,4 @@
-"""What is kept of decoded frames: what the caller makes of each, and what was odd about their pictures."""
+"""Collect the caller's results for decoded frames, and remarks on unusual pictures."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from obygaze_features.video.picture import Converter, Picture
 
 T = TypeVar("T")
 Bars = tuple[int, int, int, int]
-# Players take BT.709 for untagged pictures of so many lines.
+# Players assume BT.709 for untagged pictures with at least this many lines.
 HD_LINES = 720
 # A bar of less than this share of the picture's side is an edge, not a bar.
 LEAST_BAR = 0.02
@@ -23,7 +23,7 @@ LEAST_BAR = 0.02
 
 @dataclass(slots=True)
 class Taken(Generic[T]):
-    """Images by number of frame; the first picture's size, orientation and colours; what was odd."""
+    """Images by frame number; size, orientation and colours of the first picture; remarks."""
 
     images: dict[int, T] = field(default_factory=dict)
     width: int = 0
@@ -39,11 +39,11 @@ class Taken(Generic[T]):
 
     @property
     def bars(self) -> Bars:
-        """Rows above and below, columns left and right that are black in every picture that isn't."""
+        """Rows above and below and columns left and right that are black in all pictures but black ones."""
         return self._bars or (0, 0, 0, 0)
 
     def note(self, number: int, picture: Picture) -> None:
-        """Remember everything about a picture but its pixels."""
+        """Record the properties of a picture, without its pixels."""
         height, width, _ = picture.rgb.shape
         if not self.images:
             self.width, self.height = width, height
@@ -73,7 +73,7 @@ class Taken(Generic[T]):
         self.remarks += [remark for applies, remark in remarks if applies and remark not in self.remarks]
 
     def all_remarks(self) -> list[str]:
-        """Return the remarks, with those that only all pictures together allow."""
+        """Return all remarks, including those that need all pictures."""
         above, below, left, right = self.bars
         sides = (self.height, self.height, self.width, self.width)
         if not any(bar >= LEAST_BAR * side > 0 for bar, side in zip(self.bars, sides, strict=True)):
@@ -90,7 +90,7 @@ def pictures(found: Iterable[tuple[int, VideoFrame]], path: Path) -> Iterator[tu
     Raises
     ------
     VideoError
-        The decoder broke down, or the colours can't be converted.
+        The decoder failed, or the colours cannot be converted.
     """
     convert = Converter()
     try:
