@@ -30,13 +30,17 @@ pytestmark = [
 CLIPS = 24
 NAP_S = 0.1
 
+# Holds the cores of all nodes but one until its input ends.
 HOLDER = """
 import sys, ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 ray.init(log_to_driver=False)
 @ray.remote(num_cpus=1)
 class Held:
     def ready(self): return True
-held = [Held.remote() for _ in range(int(ray.cluster_resources()["CPU"]))]
+nodes = [node for node in ray.nodes() if node["Alive"] and node["NodeManagerAddress"] != sys.argv[1]]
+places = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
+held = [Held.options(scheduling_strategy=place).remote() for place in places]
 ray.get([each.ready.remote() for each in held])
 print("held", flush=True)
 sys.stdin.read()
@@ -218,6 +222,23 @@ def started(films: Path, folder: Path, environment: dict[str, str]) -> Iterator[
             process.wait()
 
 
+@contextlib.contextmanager
+def held(nodes: Nodes, spared: str = "") -> Iterator[None]:
+    """Hold the cores of all nodes but one."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, spared],
+        env=nodes.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as holder:
+        assert holder.stdout.readline() == "held\n"
+        yield
+        holder.stdin.close()
+        holder.wait(timeout=300)
+
+
 def said(folder: Path) -> str:
     return (folder / "said").read_text(encoding="utf-8")
 
@@ -234,16 +255,18 @@ def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, local, no
     if os.geteuid() or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
         pytest.skip("hiding a folder from one node needs root and mount namespaces")
     nodes.leave("third")
-    nodes.start("blind", 4, hidden=films / "tt3")
-    with started(films, tmp_path, nodes.environment) as running:
-        assert running.wait(timeout=300) == 1, said(tmp_path)
-    assert re.search(r"error: node \S+ \(127.0.0.4\) does not find .*/tt3/clip-\d+.mp4, and", said(tmp_path))
+    nodes.start("blind", 4, hidden=films)
+    # The others find the videos but have no core free, so the blind node gets the first clips.
+    with held(nodes, "127.0.0.4"), started(films, tmp_path, nodes.environment) as running:
+        code = running.wait(timeout=300)
+    nodes.leave("blind")
+    nodes.start("third", 3)
+    assert code == 1, said(tmp_path)
+    assert re.search(r"error: node \S+ \(127.0.0.4\) does not find .*/tt\d/clip-\d+.mp4, and", said(tmp_path))
     assert "Traceback" not in said(tmp_path)
     assert not (tmp_path / "films-1.0.0").exists()
     entries = read_stage(tmp_path / "films.staging").status().values()
     assert {entry.clip_id for entry in entries if "no such file" in entry.reason} == {"tt1-901"}
-    nodes.leave("blind")
-    nodes.start("third", 3)
     with started(films, tmp_path, nodes.environment) as running:
         assert running.wait(timeout=300) == 3, said(tmp_path)
     assert tree(tmp_path / "films-1.0.0") == tree(local)
@@ -260,21 +283,10 @@ def test_a_node_killed_in_the_middle_costs_nothing(films, local, nodes, tmp_path
 
 
 def test_a_cluster_whose_cores_are_held_by_others_is_said_and_the_wait_can_be_stopped(films, nodes, tmp_path):
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER],
-        env=nodes.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as holder:
-        assert holder.stdout.readline() == "held\n"
-        with started(films, tmp_path, nodes.environment) as running:
-            wait_for_words(tmp_path, "free in the Ray cluster: 0 of ", running)
-            running.terminate()
-            assert running.wait(timeout=300) == 143, said(tmp_path)
-        holder.stdin.close()
-        holder.wait(timeout=300)
+    with held(nodes), started(films, tmp_path, nodes.environment) as running:
+        wait_for_words(tmp_path, "free in the Ray cluster: 0 of ", running)
+        running.terminate()
+        assert running.wait(timeout=300) == 143, said(tmp_path)
     assert "stopped; 25 clips are left" in said(tmp_path)
     assert "Traceback" not in said(tmp_path)
 
