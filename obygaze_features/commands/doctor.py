@@ -21,7 +21,7 @@ def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
     to extract, such as with srun.
 
     \b
-    Exit codes: 0 nothing is in the way, 3 an extraction would fail (a line begins with 'fault').
+    Exit codes: 0 no fault, 3 an extraction would fail (lines with 'fault').
 
     \b
     Examples:
