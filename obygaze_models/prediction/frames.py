@@ -87,7 +87,7 @@ def _of_store(model: Model, attention: AttentionPooling | None, store: Store) ->
     if "frames" not in group.arrays:
         raise ModelError(
             f"store {store.name} has no frames of {group.name}, but {', '.join(group.arrays)}: "
-            "extract it with --store-level frames"
+            "give a store of a backbone that keeps a vector for each frame"
         )
     if group.shape("frames")[-1] != model.card.n_features:
         raise ModelError(

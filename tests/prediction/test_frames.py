@@ -113,6 +113,11 @@ def test_a_model_that_knows_no_frames_and_a_store_without_them_are_refused(kept,
         bare.read("frames")
 
 
+def test_a_store_of_pooled_vectors_alone_has_no_frames_to_speak_of(shelf):
+    with pytest.raises(ModelError, match="has no frames of descriptors, but pooled: give a store"):
+        predict_frames(load_model(shelf.paths["pcbm_lr"]), [shelf.store])
+
+
 def test_a_tubelet_has_the_mean_time_of_its_frames(tmp_path):
     from obygaze_models.prediction.frames import frame_times
 
