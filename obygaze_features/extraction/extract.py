@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from typing import Any, Literal
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
 from obygaze_features.errors import ExtractError, ManifestError
 from obygaze_features.extraction.decoders import PYAV, load_decoder
+from obygaze_features.extraction.distributed import run_ray
 from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.estimate import Estimate, estimate_clips
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
@@ -552,12 +554,10 @@ def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...
 
 
 def _engine(name: str) -> Callable[..., RunReport]:
-    """Import an engine; called early, so that a missing package wastes no work."""
-    if name == "ray":
-        from obygaze_features.extraction.distributed import run_ray  # noqa: PLC0415 - an extra
-
-        return run_ray
-    return run_local
+    """Return an engine; a missing package is noticed here, before any work."""
+    if name == "ray" and find_spec("ray") is None:
+        raise ModuleNotFoundError("No module named 'ray'", name="ray")
+    return run_ray if name == "ray" else run_local
 
 
 def _texts_of(source: Path | str | Manifest) -> TextList:

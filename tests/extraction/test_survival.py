@@ -66,7 +66,7 @@ def test_killed_workers_leave_the_sealed_bytes_as_they_are(
     marks = tmp_path / "kills"
     marks.mkdir()
     path = os.pathsep.join([str(KILLER), os.environ.get("PYTHONPATH", "")])
-    killing = {"KILL_STATE": state, "KILL_FOLDER": str(marks), "KILL_MOST": str(kills), "PYTHONPATH": path}
-    extract(films, tmp_path, os.environ | killing, "--engine", engine)
+    killing = {"KILL_STATE": state, "KILL_FOLDER": str(marks), "KILL_MOST": str(kills), "KILL_ENGINE": engine}
+    extract(films, tmp_path, os.environ | killing | {"PYTHONPATH": path}, "--engine", engine)
     assert len(list(marks.iterdir())) == kills
     assert tree(tmp_path / "films-1.0.0") == undisturbed
