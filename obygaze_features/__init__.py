@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from obygaze_features.errors import ObygazeError
     from obygaze_features.exchange.diff import diff
     from obygaze_features.exchange.merge import merge
-    from obygaze_features.exchange.publish import pack, push
+    from obygaze_features.exchange.publish import pack
+    from obygaze_features.exchange.push import push
     from obygaze_features.exchange.transfer import pull
     from obygaze_features.extraction import extract
     from obygaze_features.manifest import (
@@ -86,7 +87,7 @@ _HOMES = {
     "pack": "exchange.publish",
     "probe": "video",
     "pull": "exchange.transfer",
-    "push": "exchange.publish",
+    "push": "exchange.push",
     "read_frames": "video",
     "read_manifest": "manifest",
     "uniform": "video",

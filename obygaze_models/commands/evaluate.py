@@ -148,7 +148,8 @@ def evaluate(
       obygaze evaluate films.csv stores/films --task hn_s --html hn_s.html
       obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr --out run
     """
-    from obygaze_features.io import NO_LICENCE, progress_bar, refuse_existing
+    from obygaze_features.io import NO_LICENCE, refuse_existing
+    from obygaze_features.screen import progress_bar
     from obygaze_models.commands.inputs import read_inputs, under_policy, write_page
     from obygaze_models.dataset import load_dataset
     from obygaze_models.evaluation.evaluate import evaluate as run_evaluation

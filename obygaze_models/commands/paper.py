@@ -200,8 +200,9 @@ def _run(
     force: bool,
     as_json: bool,
 ) -> None:
-    from obygaze_features.io import progress_bar, refuse_existing
+    from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import LabelPolicy
+    from obygaze_features.screen import progress_bar
     from obygaze_models.commands.inputs import read_inputs, under_policy, write_page
     from obygaze_models.obygaze12 import paper
     from obygaze_models.report import new_folder
