@@ -140,6 +140,21 @@ def test_agreement_says_where_gamma_is_undefined(run):
     }
 
 
+def test_agreement_with_the_alignment_term_takes_segments_as_they_are(run, segments):
+    code, out, err = run("agreement", segments, "--alpha", "1", "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert (document["alpha"], document["beta"], document["samples"]) == (1, 1, 62)
+    (pair,) = document["pairs"]
+    assert (pair["all_levels"]["n_units"], pair["all_levels"]["n_aligned"]) == ([1, 2], 1)
+    out = run("agreement", segments, "--alpha", "1")[1]
+    assert "aligned" in out
+    assert "±" in out
+    code, _, err = run("agreement", segments, "--alpha", "1", "--window", "46")
+    assert code == 2
+    assert "--window projects segments, which --alpha compares as they are" in err
+
+
 def test_agreement_of_one_annotator_is_an_error(run):
     write("alone.csv", "1,m,,0,1,S,,a")
     code, _, err = run("agreement", "alone.csv")
