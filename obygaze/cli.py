@@ -35,7 +35,7 @@ CONTENTS: dict[str, Entry] = {
             "inspect": Entry("Check a manifest and show its clips.", f"{FEATURES}.manifest:inspect"),
             "project": Entry("Project free annotations onto clips.", f"{FEATURES}.manifest:project"),
             "agreement": Entry(
-                "Measure gamma agreement between annotators.", f"{FEATURES}.agreement:agreement"
+                "Measure gamma agreement between annotators.", f"{MODELS}.agreement:agreement"
             ),
             "stats": Entry("Count levels and concepts.", f"{MODELS}.stats:stats"),
         },
