@@ -99,11 +99,11 @@ def reductions(place: str, rules: list[str], repeats: int = 3) -> str:
     seconds: dict[str, list[float]] = {rule: [] for rule in ("read", *rules)}
     most = dict.fromkeys(seconds, 0.0)
     for _ in range(repeats):
-        for rule in seconds:
+        for rule, found in seconds.items():
             command = [sys.executable, __file__, "--one", place, rule]
             done = subprocess.run(command, check=True, capture_output=True, text=True, env=alone)
             clips, spent, memory = map(float, done.stdout.split())
-            seconds[rule].append(1000 * spent / clips)
+            found.append(1000 * spent / clips)
             most[rule] = max(most[rule], memory)
     reading = statistics.median(seconds["read"])
     rows = [

@@ -247,10 +247,10 @@ def test_attention_on_reduced_tokens_is_evaluated_kept_and_applied(tmp_path):
     data = load_dataset(store, Manifest(clips, tmp_path, builtin_codebook("obygaze12")), reduce="mean")
     np.testing.assert_allclose(data.read("frames"), X, atol=0.02)
     run = evaluate(data, ["attention"], "hn_s")
-    assert run.record["token_rule"] == "mean:12"
+    assert run.record["reduced_by"] == "mean:12"
     kept = save_models(run, data, ["attention", "mean_frames"], tmp_path / "models")
     model = load_model(kept["attention"])
-    assert (model.card.features, model.card.token_rule) == ("tokens", "mean:12")
+    assert (model.card.features, model.card.reduced_by) == ("tokens", "mean:12")
     frames = predict_frames(model, [store])
     weights = frames["weight"].to_numpy().reshape(-1, 12)
     known = (y == 1) & ~np.isnan(weights[:, 0])

@@ -64,7 +64,7 @@ def _lines(file: "ModelFile") -> list[tuple[str, str]]:
         ("codebook", f"{card.codebook['name']} {card.codebook['digest'][:12]}".strip()),
         (
             "reads",
-            f"{card.backbone}, {card.features} ({card.token_rule or card.pool}), {card.n_features} features",
+            f"{card.backbone}, {card.features} ({card.reduced_by or card.pool}), {card.n_features} features",
         ),
         ("weights", f"{digest or 'none'}{' (untrained)' if made.get('untrained') else ''}"),
         (

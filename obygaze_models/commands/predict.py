@@ -67,7 +67,7 @@ def predict(
     refuse_existing(out, frames, force=force)
     loaded = load_model(model)
     opened = [open_store(store) for store in stores]
-    with reducing(loaded.card.token_rule) as show:
+    with reducing(loaded.card.reduced_by) as show:
         scored = score(loaded, opened, None if manifest is None else read_manifest(manifest), progress=show)
     of_frames = None if frames is None else predict_frames(loaded, opened)
     if out is not None:

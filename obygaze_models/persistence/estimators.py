@@ -141,7 +141,7 @@ def _is_linear(estimator: Any) -> bool:
 
 def _linear_apart(estimator: Any) -> tuple[dict[str, Any], Arrays]:
     *pools, scaler, head = (step for _, step in estimator.steps)
-    pooled = {"frames": pool.pool for pool in pools}
+    pooled = {"frames": pools[0].pool} if pools else {}
     return {"limit": float(scaler.limit), "C": float(head.C), **pooled}, {
         "mean": scaler.mean_,
         "scale": scaler.scale_,

@@ -173,7 +173,7 @@ def train_final(
         target=CardTarget(**target.record(), concept=target.concept),
         concepts=tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
         features=_features(data, spec),
-        token_rule="" if data.reduction is None or spec.reads == "pooled" else data.reduction.rule,
+        reduced_by="" if data.reduction is None or spec.reads == "pooled" else data.reduction.rule,
         pool=data.pool if spec.reads == "pooled" else "none",
         n_features=int(X.shape[-1]),
         movies=tuple(sorted(set(movies.tolist()))),

@@ -111,8 +111,8 @@ def _read(
 ) -> tuple[NDArray[np.float64], Iterator[NDArray[Any]]]:
     """Read the times [N, F] and yield the vectors [F, D] of some clips."""
     group = find_group(model.card, store)
-    if model.card.token_rule:
-        reduced = reduce_tokens(store, group.name, model.card.token_rule)
+    if model.card.reduced_by:
+        reduced = reduce_tokens(store, group.name, model.card.reduced_by)
         return reduced.time_s(rows), iter(reduced.read(rows))
     if "frames" not in group.arrays:
         raise ModelError(

@@ -208,8 +208,8 @@ def read_rows(
     """Read the model's input for some clips: vectors [N, D], frames or tokens as stored, or reduced."""
     group = store[card.backbone]
     array: Features = card.features  # type: ignore[assignment]  # the card's rule allows these words alone
-    if card.token_rule:
-        return reduce_tokens(store, group.name, card.token_rule, progress=progress).read(rows)
+    if card.reduced_by:
+        return reduce_tokens(store, group.name, card.reduced_by, progress=progress).read(rows)
     if card.pool == "none":
         return read_array(group, array, rows)
     pool: Pool = "mean" if card.pool == "mean" else "max"
@@ -244,8 +244,8 @@ def find_group(card: Card, store: Store) -> Group:
             f"but {', '.join(group.arrays)}"
         )
     width = group.shape(card.features)[-1]
-    if card.token_rule:
-        width = TokenRule.parse(card.token_rule).size or width
+    if card.reduced_by:
+        width = TokenRule.parse(card.reduced_by).size or width
     if width != card.n_features:
         raise ModelError(
             f"store {store.name} has {width} features a clip of {card.backbone}; "
