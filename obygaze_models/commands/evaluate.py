@@ -47,6 +47,13 @@ if TYPE_CHECKING:
     help="Pooling of frames or tokens to one vector per clip; the paper uses max.  [default: max]",
 )
 @click.option(
+    "--reduce",
+    metavar="RULE",
+    help="Reduce tokens for models that read frames or tokens: mean (over the patches of a frame or "
+    "tubelet), top:K (by norm), project:SIZE:SEED (random projection), mean+project:SIZE:SEED. "
+    "The result is kept beside STORE.",
+)
+@click.option(
     "--policy",
     type=click.Choice(["raw", "paper", "released"]),
     default="raw",
@@ -115,6 +122,7 @@ def evaluate(
     backbone: str | None,
     features: "Features | None",
     pool: "Pool | None",
+    reduce: str | None,
     policy: str,
     seed: int,
     n_seeds: int,
@@ -146,11 +154,13 @@ def evaluate(
       obygaze evaluate films.csv stores/films --task hn_s \\
           --model mylab.models:make
       obygaze evaluate films.csv stores/films --task hn_s --html hn_s.html
+      obygaze evaluate films.csv stores/vivit --task hn_s \\
+          --model attention --reduce mean
       obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr --out run
     """
     from obygaze_features.io import NO_LICENCE, refuse_existing
     from obygaze_features.screen import progress_bar
-    from obygaze_models.commands.inputs import read_inputs, under_policy, write_page
+    from obygaze_models.commands.inputs import read_inputs, reducing, under_policy, write_page
     from obygaze_models.dataset import load_dataset
     from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
     from obygaze_models.evaluation.run_folder import check_free, run_name, to_json, write_run
@@ -172,7 +182,18 @@ def evaluate(
     unknown = [name for name in save if name not in {"bank", *(spec.name for spec in specs)}]
     if unknown:
         raise click.UsageError(f"--save {unknown[0]}: not among the models of this evaluation")
-    data = load_dataset(opened, labelled, backbone=backbone, features=features, pool=pool or "max")
+    if reduce and all(spec.reads == "pooled" for spec in specs):
+        raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
+    with reducing(reduce) as show:
+        data = load_dataset(
+            opened,
+            labelled,
+            backbone=backbone,
+            features=features,
+            pool=pool or "max",
+            reduce=reduce,
+            progress=show,
+        )
     if pool and data.features == "pooled":
         raise click.UsageError(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"

@@ -1,12 +1,14 @@
 """Read manifests and stores, apply label policies, write pages: what the commands of the zoo share."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from obygaze_features.io import ShowProgress
     from obygaze_features.manifest import Manifest
     from obygaze_features.store import Store
     from obygaze_models.report import Report
@@ -46,6 +48,18 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> "tuple[Manifest, list
     if wrong is not None:
         raise click.UsageError(f"the order is MANIFEST STORE: {wrong} is no store")
     return read_manifest(manifest), [open_store(store) for store in stores]
+
+
+@contextmanager
+def reducing(rule: str | None) -> "Iterator[ShowProgress | None]":
+    """Show the progress of a pass over a store's tokens, if there is a rule to reduce them by."""
+    from obygaze_features.io import progress_bar
+
+    if not rule:
+        yield None
+        return
+    with progress_bar("reducing tokens", "clip") as show:
+        yield show
 
 
 def under_policy(clips: "Manifest", policy: str) -> "tuple[Manifest, list[str]]":

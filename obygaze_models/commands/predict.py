@@ -57,6 +57,7 @@ def predict(
     from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store import open_store
+    from obygaze_models.commands.inputs import reducing
     from obygaze_models.prediction.frames import predict_frames, write_frames
     from obygaze_models.prediction.model import load_model
     from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order
@@ -66,7 +67,8 @@ def predict(
     refuse_existing(out, frames, force=force)
     loaded = load_model(model)
     opened = [open_store(store) for store in stores]
-    scored = score(loaded, opened, None if manifest is None else read_manifest(manifest))
+    with reducing(loaded.card.reduced_by) as show:
+        scored = score(loaded, opened, None if manifest is None else read_manifest(manifest), progress=show)
     of_frames = None if frames is None else predict_frames(loaded, opened)
     if out is not None:
         scored.write(out)

@@ -262,6 +262,8 @@ class FramePool(TransformerMixin, BaseEstimator):
         Over the frames that are present.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"pool": [StrOptions({"mean", "max"})]}
+
     def __init__(self, pool: Literal["mean", "max"] = "mean") -> None:
         self.pool = pool
 
@@ -274,6 +276,7 @@ class FramePool(TransformerMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Look at the shape of X [N, F, D]; y is not used."""
         del y
+        self._validate_params()
         self.n_features_in_ = _check_frames(X).shape[2]
         return self
 

@@ -99,7 +99,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     clip, reason = store.clips[row], unusable(store, group, row)
     if reason is not None:
         raise ModelError(f"clip {clip_id} of store {store.name} has no features ({reason})")
-    X = read_rows(model.card, group, np.array([row]))
+    X = read_rows(model.card, store, np.array([row]))
     parts = model.explain(X)
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
     far, share = bool(model.is_unlike(X)[0]), float(model.unlike(X)[0])

@@ -1,6 +1,6 @@
 """Predict single frames: attention weights, evidence, and the value of each concept in time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from obygaze_models.errors import ModelError
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.prediction.model import Model
 from obygaze_models.prediction.predict import find_group
+from obygaze_models.reduction import reduce_tokens
 
 COLUMNS = ("clip_id", "movie", "frame", "time_s", "weight", "evidence", "contribution")
 """Columns of every table of frames, followed by two per concept."""
@@ -28,16 +29,16 @@ def predict_frames(model: Model, stores: Sequence[Store]) -> pd.DataFrame:
     model : Model
         One that weights frames (``attention``), or one with concepts.
     stores : sequence of Store
-        With the array `frames` of the backbone that the model reads.
+        With the array `frames` of the backbone that the model reads, or the tokens that it reads reduced.
 
     Returns
     -------
     DataFrame
-        `COLUMNS`, one row a frame, sorted by clip and time. For attention ``weight`` (a clip's add up to 1),
-        ``evidence`` and ``contribution``, their product: a clip's contributions and the model's bias add up
-        to its logit. For concepts ``<concept>_value``, the frame's signed distance to the concept's
-        hyperplane in deviations of training clips, and ``<concept>_p``, calibrated on clips. Empty where the
-        clip is unlike any that the model was trained on.
+        `COLUMNS`, one row a frame (or vector of reduced tokens), sorted by clip and time. For attention
+        ``weight`` (a clip's add up to 1), ``evidence`` and ``contribution``, their product: a clip's
+        contributions and the model's bias add up to its logit. For concepts ``<concept>_value``, the frame's
+        signed distance to the concept's hyperplane in deviations of training clips, and ``<concept>_p``,
+        calibrated on clips. Empty where the clip is unlike any that the model was trained on.
 
     Raises
     ------
@@ -57,13 +58,14 @@ def predict_frames(model: Model, stores: Sequence[Store]) -> pd.DataFrame:
     >>> frames.groupby("clip_id")["weight"].sum().round(5).unique().tolist()
     [1.0]
     """
-    attention = model.estimator if isinstance(model.estimator, AttentionPooling) else None
-    if attention is None and not model.concepts:
+    if not says_when(model):
         raise ModelError(
             f"model {model.card.model} neither weighs frames nor knows concepts: "
             "attention, pcbm_lr and bank say something of frames"
         )
-    parts = [_of_store(model, attention, store) for store in stores]
+    parts = [
+        frames_of(model, store, np.flatnonzero(find_group(model.card, store).usable)) for store in stores
+    ]
     table = pd.concat(parts, ignore_index=True)
     if table.empty:
         raise ModelError(f"no clip of {', '.join(store.name for store in stores)} has features")
@@ -75,6 +77,11 @@ def write_frames(table: pd.DataFrame, path: Any) -> None:
     write_whole(path, str(table.to_csv(index=False, lineterminator="\n")))
 
 
+def says_when(model: Model) -> bool:
+    """Return whether a model has an output for single frames."""
+    return isinstance(model.estimator, AttentionPooling) or bool(model.concepts)
+
+
 def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the time of each vector of `frames` in seconds [N, F]; a tubelet has its frames' mean time."""
     n_vectors = group.shape("frames")[1]
@@ -82,8 +89,31 @@ def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     return times
 
 
-def _of_store(model: Model, attention: AttentionPooling | None, store: Store) -> pd.DataFrame:
+def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFrame:
+    """Compute a model's output for each frame of some clips of a store; rows in rising order.
+
+    Raises
+    ------
+    ModelError
+        The store lacks what the model reads of frames.
+    """
+    attention = model.estimator if isinstance(model.estimator, AttentionPooling) else None
+    times, vectors = _read(model, store, rows)
+    blocks = [
+        _of_clip(model, attention, store.clips[row], frames, moments)
+        for row, frames, moments in zip(rows.tolist(), vectors, times, strict=True)
+    ]
+    return pd.concat(blocks, ignore_index=True) if blocks else pd.DataFrame(columns=list(COLUMNS))
+
+
+def _read(
+    model: Model, store: Store, rows: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], Iterator[NDArray[Any]]]:
+    """Read the times [N, F] and yield the vectors [F, D] of some clips."""
     group = find_group(model.card, store)
+    if model.card.reduced_by:
+        reduced = reduce_tokens(store, group.name, model.card.reduced_by)
+        return reduced.time_s(rows), iter(reduced.read(rows))
     if "frames" not in group.arrays:
         raise ModelError(
             f"store {store.name} has no frames of {group.name}, but {', '.join(group.arrays)}: "
@@ -94,13 +124,7 @@ def _of_store(model: Model, attention: AttentionPooling | None, store: Store) ->
             f"store {store.name}: a frame of {group.name} has {group.shape('frames')[-1]} features, "
             f"the model reads {model.card.n_features}"
         )
-    rows = np.flatnonzero(group.usable)
-    times = frame_times(group, rows)
-    blocks = [
-        _of_clip(model, attention, store.clips[row], frames, times[place])
-        for place, (row, frames) in enumerate(zip(rows, rows_of(group, "frames", rows.tolist()), strict=True))
-    ]
-    return pd.concat(blocks, ignore_index=True) if blocks else pd.DataFrame(columns=list(COLUMNS))
+    return frame_times(group, rows), rows_of(group, "frames", rows.tolist())
 
 
 def _of_clip(
