@@ -96,6 +96,7 @@ CONTENTS: dict[str, Entry] = {
         },
         "  obygaze weights fetch xclip\n  obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...",
     ),
+    "search": Entry("Find clips of a store by a text.", f"{FEATURES}.search:search"),
     "lm": Entry("Score texts with a causal language model.", f"{FEATURES}.lm:lm"),
     "folds": Entry("List the clips of each fold.", f"{MODELS}.folds:folds"),
     "evaluate": Entry("Evaluate models by leave-one-movie-out.", f"{MODELS}.evaluate:evaluate"),

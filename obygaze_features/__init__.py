@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from obygaze_features.store.group import Group
     from obygaze_features.store.store import Store, open_store
     from obygaze_features.store.verification import verify
+    from obygaze_features.text_search import search
     from obygaze_features.video import probe, read_frames, uniform
 
     __version__: str
@@ -62,6 +63,7 @@ __all__ = [
     "push",
     "read_frames",
     "read_manifest",
+    "search",
     "uniform",
     "verify",
     "write_manifest",
@@ -90,6 +92,7 @@ _HOMES = {
     "push": "exchange.push",
     "read_frames": "video",
     "read_manifest": "manifest",
+    "search": "text_search",
     "uniform": "video",
     "verify": "store.verification",
     "write_manifest": "manifest",

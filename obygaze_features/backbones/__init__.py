@@ -39,6 +39,8 @@ BACKBONES = {
 TEXT_BACKBONES = {
     "clip-text": "obygaze_features.backbones.clip_text:clip_text",
     "sentence": "obygaze_features.backbones.sentence:sentence",
+    "xclip-lsmdc-text": "obygaze_features.backbones.xclip_lsmdc_text:xclip_lsmdc_text",
+    "xclip-text": "obygaze_features.backbones.xclip_text:xclip_text",
 }
 """The same for those that read texts in place of frames."""
 GROUP = "obygaze.backbones"

@@ -56,6 +56,7 @@ HUB: Mapping[str, str] = MappingProxyType(
         "vivit": "google/vivit-b-16x2-kinetics400",
         "clip": "openai/clip-vit-base-patch16",
         "clip-text": "openai/clip-vit-base-patch16",
+        "xclip-text": "microsoft/xclip-base-patch16-zero-shot",
         "sentence": "sentence-transformers/all-MiniLM-L6-v2",
     }
 )

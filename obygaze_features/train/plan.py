@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from obygaze_features.backbones.presets import choose_preset
+from obygaze_features.backbones.tokenizer import CaptionTokenizer
 from obygaze_features.backbones.weights import Weights, find_weights
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture
 from obygaze_features.errors import TrainError
@@ -19,7 +20,7 @@ from obygaze_features.train.arithmetic import ARITHMETICS, Arithmetic
 from obygaze_features.train.cache import FrameCache
 from obygaze_features.train.films import OBYGAZE12, Exclusion, count_films, exclude, read_titles
 from obygaze_features.train.initialise import initial_tensors, load_clip
-from obygaze_features.train.samples import CaptionTokenizer, steps_of_an_epoch
+from obygaze_features.train.samples import steps_of_an_epoch
 
 BATCHES: Mapping[int, int] = {32: 300, 16: 80}
 """Patch size of the CLIP -> batch of the published script for it; the paper does not say which was used."""

@@ -91,7 +91,7 @@ def train(
         if processes.rank == 0:
             _announce(watch, plan, left_out)
             stack.enter_context(folder.alone())
-            folder.begin(record, left_out.table(), resume=settings.resume)
+            folder.begin(record, left_out.table(), plan.tokenizer.files, resume=settings.resume)
         else:
             watch = Watch()
         processes.wait()

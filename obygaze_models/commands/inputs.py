@@ -53,7 +53,7 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> "tuple[Manifest, list
 @contextmanager
 def reducing(rule: str | None) -> "Iterator[ShowProgress | None]":
     """Show the progress of a pass over a store's tokens, if there is a rule to reduce them by."""
-    from obygaze_features.io import progress_bar
+    from obygaze_features.screen import progress_bar
 
     if not rule:
         yield None

@@ -14,13 +14,14 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from obygaze.cli import main
-from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones import load_backbone, load_text_backbone
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc import load, training_record
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, from_port, tensors_of
 from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
 from obygaze_features.errors import TrainError
 from obygaze_features.store import open_store
+from obygaze_features.store.provenance import space
 from obygaze_features.train import Watch, make_plan, run, train
 from obygaze_features.train.annotations import FILES
 from obygaze_features.train.state import LOG_COLUMNS, RunFolder
@@ -55,6 +56,7 @@ def whole(settings, module_tmp):
 def test_a_run_leaves_weights_measures_log_and_card(whole):
     out = whole.out
     names = {"run.json", "left_out.csv", "log.csv", "epochs.json", "test.json", "README.md"}
+    names |= {"tokenizer.json", "tokenizer_config.json"}
     names |= {"epoch-0.safetensors", "epoch-1.safetensors", "model.safetensors", "state.safetensors"}
     assert files_of(out).keys() == names
     rows = read_csv(out / "log.csv")
@@ -314,6 +316,10 @@ def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, cor
         related = network.relate_frames(network.encode_frames(pixels))
         wanted = network.video_vector(related)[0].numpy()
     assert np.abs(group.read("film", "pooled") - wanted).max() <= 1e-5
+
+    texts = load_text_backbone("xclip-lsmdc-text", weights=str(whole.out))
+    assert texts.provenance["training"] == training
+    assert texts.provenance["space"] == space(group.provenance)
 
 
 def test_the_exported_tensors_are_the_originals_by_name_and_shape(whole, shared_data):
