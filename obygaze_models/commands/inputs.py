@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from obygaze_features.io import ShowProgress
+    from obygaze_features.screen import ShowProgress
     from obygaze_features.manifest import Manifest
     from obygaze_features.store import Store
     from obygaze_models.report import Report
