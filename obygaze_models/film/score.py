@@ -81,14 +81,10 @@ def score_film(
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> import obygaze_features as of
     >>> import obygaze_models as om
     >>> store = of.open_store("stores/films")
-    >>> data = om.load_dataset(store, of.read_manifest("films.csv"))
-    >>> run = om.evaluate(data, ["linear"], task="hn_s")
-    >>> files = om.save_models(run, data, ["linear"], Path("for-films"))
-    >>> om.score_film(store, [files["linear"]], movie="film0").heading
+    >>> om.score_film(store, ["kept/linear.model"], movie="film0").heading
     'film0 · no prediction: the model was trained on this film'
     """
     movies = windows_of(store)
@@ -120,13 +116,9 @@ def score_films(
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> import obygaze_features as of
     >>> import obygaze_models as om
-    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> run = om.evaluate(data, ["linear"], task="hn_s")
-    >>> files = om.save_models(run, data, ["linear"], Path("for-all-films"))
-    >>> films = om.score_films(of.open_store("stores/more"), [files["linear"]])
+    >>> films = om.score_films(of.open_store("stores/more"), ["kept/linear.model"])
     >>> [film.movie for film in films][:2]
     ['film10', 'film11']
     """
