@@ -102,7 +102,7 @@ def refuse_existing(*paths: Path | None, force: bool = False) -> None:
     """
     for path in paths:
         if path is not None and path.exists() and not force:
-            raise OutputError(f"{path} exists already: give --force to replace it, or another --out")
+            raise OutputError(f"{path} exists already: give --force to replace it, or choose another name")
 
 
 def csv_line(cells: Sequence[str]) -> str:

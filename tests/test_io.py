@@ -77,7 +77,9 @@ def test_what_exists_is_not_overwritten_unless_forced(tmp_path):
     (tmp_path / "b").touch()
     refuse_existing(tmp_path / "a", None)
     refuse_existing(tmp_path / "b", force=True)
-    with pytest.raises(OutputError, match=r"b exists already: give --force to replace it, or another --out"):
+    with pytest.raises(
+        OutputError, match=r"b exists already: give --force to replace it, or choose another name"
+    ):
         refuse_existing(tmp_path / "a", tmp_path / "b")
 
 

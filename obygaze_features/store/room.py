@@ -66,7 +66,7 @@ def room_of(
     stage = len(clips) * row_bytes + journal + plan + about + stage_files * PAGE // 2
     made = [part for array in arrays for part in array.parts()]
     parts = [part.size for part in made]
-    texts = any(group.provenance["sampling"]["policy"] == TEXTS for group in groups)  # type: ignore[index]
+    texts = any(group.provenance["sampling"]["policy"] == TEXTS for group in groups)  # type: ignore[index]  # checked JSON
     n_arrays = len(names) + len(groups) * (2 + texts)
     small = len(groups) * (2 + texts) * -(-len(clips) // ARRAYS["clip"].chunk)
     table = round(len(clips) * _table_bytes(clips, names))

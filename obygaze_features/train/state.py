@@ -32,6 +32,7 @@ from safetensors.torch import save_file
 
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import RECORD_KEY
 from obygaze_features.errors import TrainError
+from obygaze_features.io import whole_file
 from obygaze_features.train.optimiser import BertAdam
 
 LOG_COLUMNS = ("step", "epoch", "loss", "gradient_norm", "rate_factor", "logit_scale")
@@ -210,11 +211,8 @@ class RunFolder:
     def _write_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, object]) -> None:
         # One key only: safetensors writes several in an order that differs between runs.
         ((key, value),) = metadata.items()
-        beside = path.with_name(f".{path.name}.partial")
-        save_file(tensors, beside, metadata={key: json.dumps(value, ensure_ascii=False)})
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        beside.replace(path)
+        with whole_file(path) as partial:
+            save_file(tensors, partial, metadata={key: json.dumps(value, ensure_ascii=False)})
 
 
 def _differences(before: object, now: object, where: str = "") -> list[str]:

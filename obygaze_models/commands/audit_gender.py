@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_models.commands.audit_output import (
-    FIGURE,
     FILE,
-    FORCE,
-    JSON,
-    OUT,
+    OUTPUT,
     PATH,
+    REQUIRED_OUTPUT,
+    TEXT_ITEMS,
     TEXTS_BACKBONE,
     check,
-    csv_file,
     finish,
     tell_partial,
     write_rows,
 )
-from obygaze_models.commands.inputs import HTML
 
 if TYPE_CHECKING:
     from obygaze_models.audits.gender_score import Similarity
@@ -35,11 +32,7 @@ PUBLISHED = click.option(
 @click.option("--lm", type=FILE, help="CSV of priors: text, lm_mean, as written by `obygaze lm`.")
 @click.option("--texts", type=PATH, help="Store of sentence embeddings of captions and labels.")
 @TEXTS_BACKBONE
-@click.option(
-    "--text-items",
-    type=FILE,
-    help="CSV of the text store's texts: text_id, text.  [default: the texts in the store]",
-)
+@TEXT_ITEMS
 @click.option("--sims", type=FILE, help="CSV of similarities (text, object, sim), instead of --texts.")
 @click.option(
     "--mode",
@@ -62,16 +55,7 @@ PUBLISHED = click.option(
     help="Write the texts that need embeddings and priors to this CSV (text_id, text), then stop.",
 )
 @PUBLISHED
-@click.option(
-    "--out",
-    type=PATH,
-    callback=csv_file,
-    help="CSV file of the results; JSON, Markdown and LaTeX go beside it.",
-)
-@FIGURE
-@HTML
-@FORCE
-@JSON
+@OUTPUT
 def gender_score(
     captions: Path,
     objects: Path,
@@ -166,11 +150,7 @@ def _similarity(
 @click.option("--captions", type=FILE, required=True, help="CSV of captions: caption_id, caption.")
 @click.option("--objects-list", type=FILE, required=True, help="Text file of objects, one per line.")
 @PUBLISHED
-@OUT
-@FIGURE
-@HTML
-@FORCE
-@JSON
+@REQUIRED_OUTPUT
 def cooc(
     captions: Path,
     objects_list: Path,

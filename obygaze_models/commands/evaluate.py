@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features.store.format import FEATURE_ARRAYS
-from obygaze_models.commands.inputs import HTML
+from obygaze_models.commands.inputs import HTML, TASK
 
 if TYPE_CHECKING:
     from obygaze_models.dataset import Features, Pool
@@ -16,17 +16,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("manifest", type=click.Path(path_type=Path))
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option(
-    "--task",
-    help="Task to train on: a task of the manifest's codebook, concept:NAME, "
-    "levels (ordered) or scale:NAME. `obygaze codebook show MANIFEST` lists them.  [default: "
-    "the codebook's only task]",
-)
-@click.option("--test", help="Task to test on.  [default: as trained]")
-@click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable.")
-@click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable.")
-@click.option("--test-negative", multiple=True, help="The same for the test; repeatable.")
-@click.option("--test-positive", multiple=True, help="The same for the test; repeatable.")
+@TASK
 @click.option(
     "--model",
     "models",

@@ -1,9 +1,9 @@
 """Read manifests and stores, apply label policies, write pages: what the commands of the zoo share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -12,6 +12,34 @@ if TYPE_CHECKING:
     from obygaze_features.manifest import Manifest
     from obygaze_features.store import Store
     from obygaze_models.report import Report
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def options(*parts: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Join arguments and options of click, in the order of the help text."""
+
+    def apply(command: Command) -> Command:
+        for part in reversed(parts):
+            command = part(command)
+        return command
+
+    return apply
+
+
+TASK = options(
+    click.option(
+        "--task",
+        help="Task to train on: a task of the manifest's codebook, concept:NAME, "
+        "levels (ordered) or scale:NAME. `obygaze codebook show MANIFEST` lists them.  [default: "
+        "the codebook's only task]",
+    ),
+    click.option("--test", help="Task to test on.  [default: as trained]"),
+    click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable."),
+    click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable."),
+    click.option("--test-negative", multiple=True, help="The same for the test; repeatable."),
+    click.option("--test-positive", multiple=True, help="The same for the test; repeatable."),
+)
 
 HTML = click.option(
     "--html",

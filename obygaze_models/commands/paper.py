@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_models.commands.inputs import HTML
+from obygaze_models.commands.inputs import HTML, options
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
 
 MANIFEST = click.argument("manifest", type=click.Path(path_type=Path))
 TITLE = "Tores et al., CVPR 2024, reproduced"
-OUTPUT = (
+OUTPUT = options(
     click.option(
         "--out",
         required=True,
@@ -28,7 +28,7 @@ OUTPUT = (
 
 def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the arguments shared by all commands but figure2."""
-    parts = [
+    return options(
         MANIFEST,
         click.argument(
             "stores", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="STORE..."
@@ -50,15 +50,8 @@ def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
             "the paper protocol uses the labels of the split files.",
         ),
         click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."),
-        *OUTPUT,
-    ]
-
-    def apply(command: Callable[..., Any]) -> Callable[..., Any]:
-        for part in reversed(parts):
-            command = part(command)
-        return command
-
-    return apply
+        OUTPUT,
+    )
 
 
 def _command(name: str, protocol: str, text: str) -> click.Command:
@@ -159,10 +152,7 @@ Examples:
 
 @click.command()
 @MANIFEST
-@OUTPUT[0]
-@OUTPUT[1]
-@OUTPUT[2]
-@OUTPUT[3]
+@OUTPUT
 def figure2(manifest: Path, out: Path, html: Path | None, *, force: bool, as_json: bool) -> None:
     """Reproduce Figure 2 and section 3.4 from MANIFEST: levels and concepts, under each label policy.
 

@@ -42,10 +42,7 @@ class Timeline:
     >>> from pathlib import Path
     >>> import obygaze_features as of
     >>> import obygaze_models as om
-    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> run = om.evaluate(data, ["linear"], task="hn_s")
-    >>> files = om.save_models(run, data, ["linear"], Path("for-timelines"))
-    >>> timeline = om.score_film(of.open_store("stores/more"), [files["linear"]], movie="film6")
+    >>> timeline = om.score_film(of.open_store("stores/more"), ["kept/linear.model"], movie="film6")
     >>> timeline.rows().shape[0], timeline.rate().reason
     (16, '')
     >>> timeline.write(Path("scored"))
@@ -195,10 +192,7 @@ def read_films(folders: Sequence[Path]) -> list[Timeline]:
     >>> from pathlib import Path
     >>> import obygaze_features as of
     >>> import obygaze_models as om
-    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> run = om.evaluate(data, ["linear"], task="hn_s")
-    >>> files = om.save_models(run, data, ["linear"], Path("for-folders"))
-    >>> for film in om.score_films(of.open_store("stores/more"), [files["linear"]]):
+    >>> for film in om.score_films(of.open_store("stores/more"), ["kept/linear.model"]):
     ...     film.write(Path("scored-films") / film.movie)
     >>> len(om.read_films([Path("scored-films")]))
     6

@@ -47,14 +47,10 @@ def predict_frames(model: Model, stores: Sequence[Store]) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> import obygaze_features as of
     >>> import obygaze_models as om
     >>> store = of.open_store("stores/films")
-    >>> data = om.load_dataset(store, of.read_manifest("films.csv"))
-    >>> run = om.evaluate(data, ["attention"], task="hn_s")
-    >>> files = om.save_models(run, data, ["attention"], Path("weighed"))
-    >>> frames = om.predict_frames(om.load_model(files["attention"]), [store])
+    >>> frames = om.predict_frames(om.load_model("kept/attention.model"), [store])
     >>> frames.groupby("clip_id")["weight"].sum().round(5).unique().tolist()
     [1.0]
     """

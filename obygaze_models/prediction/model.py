@@ -187,14 +187,8 @@ def load_model(place: Path | str, offered: Mapping[str, Any] | None = None) -> M
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> import obygaze_features as of
     >>> import obygaze_models as om
-    >>> store = of.open_store("stores/films")
-    >>> data = om.load_dataset(store, of.read_manifest("films.csv"))
-    >>> run = om.evaluate(data, ["linear"], task="hn_s")
-    >>> files = om.save_models(run, data, ["linear"], Path("loaded"))
-    >>> om.load_model(files["linear"]).card.n_features
+    >>> om.load_model("kept/linear.model").card.n_features
     8
     """
     file = read_model(place)

@@ -105,14 +105,9 @@ def predict(
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> import obygaze_features as of
     >>> import obygaze_models as om
-    >>> store = of.open_store("stores/films")
-    >>> data = om.load_dataset(store, of.read_manifest("films.csv"))
-    >>> run = om.evaluate(data, ["linear"], task="hn_s")
-    >>> files = om.save_models(run, data, ["linear"], Path("predicted"))
-    >>> predicted = om.predict(om.load_model(files["linear"]), [of.open_store("stores/more")])
+    >>> predicted = om.predict(om.load_model("kept/linear.model"), [of.open_store("stores/more")])
     >>> len(predicted.table), int(predicted.has("trained_on").sum())
     (95, 0)
     """

@@ -134,7 +134,7 @@ def test_results_are_replaced_only_by_force(audit, commands):
     assert audit(*alpha)[0] == 0
     code, _, err = audit(*alpha)
     assert code == 1
-    assert err == "obygaze: error: a.csv exists already: give --force to replace it, or another --out\n"
+    assert err == "obygaze: error: a.csv exists already: give --force to replace it, or choose another name\n"
     assert audit(*alpha, "--force")[0] == 0
 
 

@@ -265,13 +265,13 @@ def test_missing_and_unreadable_clips_are_left_out_counted_and_named(settings, s
 
 def test_films_can_be_excluded_and_the_rest_of_the_overlap_is_recorded(settings, tmp_path):
     (tmp_path / "films.txt").write_text("Pulp Fiction\nThe Help\n")
-    plan = make_plan(settings(exclude_films=tmp_path / "films.txt"))
+    plan = make_plan(settings(exclude_movies=tmp_path / "films.txt"))
     found = plan.describe()
     assert found["sentences"] == {"training": 9, "validation": 3, "test": 4}
-    assert found["excluded_films"] == {"training": {"Pulp Fiction": 3}, "validation": {"Pulp Fiction": 1}}
-    assert found["films_not_found"] == ["The Help"]
-    assert found["films_shared_with_obygaze12"] == {"Juno": 3}
-    assert plan.record()["films"]["shared_with_obygaze12"] == {"Juno": 3}
+    assert found["excluded_movies"] == {"training": {"Pulp Fiction": 3}, "validation": {"Pulp Fiction": 1}}
+    assert found["movies_not_found"] == ["The Help"]
+    assert found["movies_shared_with_obygaze12"] == {"Juno": 3}
+    assert plan.record()["movies"]["shared_with_obygaze12"] == {"Juno": 3}
 
 
 def test_what_cannot_be_is_refused_before_anything_is_decoded(settings):
@@ -304,7 +304,7 @@ def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, cor
     assert training["clip"]["weights_sha256"] == find_weights(whole.clip).sha256
     assert (training["arithmetic"], training["gather_share"]) == ("float32", 0.25)
     assert len(training["data"]["training"]["frames_sha256"]) == 64
-    assert training["films"]["shared_with_obygaze12"] == {"Juno": 3, "Pulp Fiction": 3}
+    assert training["movies"]["shared_with_obygaze12"] == {"Juno": 3, "Pulp Fiction": 3}
 
     network, size = load(find_weights(whole.out))
     backbone = load_backbone("xclip-lsmdc", weights=str(whole.out))
