@@ -51,6 +51,8 @@ class Settings(TypedDict, total=False):
     policy: LabelPolicy
     seed: int
     progress: Progress | None
+    depth: int | None
+    choose_c: bool
 
 
 MODULES: Mapping[str, Mapping[Protocol, str]] = {
@@ -107,6 +109,8 @@ def redo(
     policy: LabelPolicy = LabelPolicy.PAPER,
     seed: int = 0,
     progress: Progress | None = None,
+    depth: int | None = None,
+    choose_c: bool = False,
 ) -> Redone:
     """Reproduce tables and figures from the features of every backbone of some stores.
 
@@ -124,6 +128,12 @@ def redo(
     seed : int
     progress : callable, optional
         Called now and then with the numbers of models trained and of all.
+    depth : int, optional
+        Limit of the depth of Figure 5's tree under `paper`, in place of the original code's; the text prints
+        10.
+    choose_c : bool
+        Whether Figure 3 under `paper` also chooses the C of each SVM by eight folds, as section 4.2 says,
+        beside the published one.
 
     Raises
     ------
@@ -138,8 +148,12 @@ def redo(
     for protocol in protocols:
         paper = protocol == "paper"
         corpus = load_corpus(stores, manifest, LabelPolicy.RAW if paper else policy)
-        make = PaperResults if paper else StrictResults
-        results = [make(corpus, source, seed, progress) for source in corpus.sources]
+        results = [
+            PaperResults(corpus, source, seed, progress, depth, choose_c)
+            if paper
+            else StrictResults(corpus, source, seed, progress)
+            for source in corpus.sources
+        ]
         for name in names:
             first = results[0]
             if name in NEED_CONCEPTS and isinstance(first, StrictResults) and not first.concept_targets:
