@@ -61,6 +61,11 @@ PUBLISHED = click.option(
     type=PATH,
     help="Write the texts that need embeddings and priors to this CSV (text_id, text), then stop.",
 )
+@click.option(
+    "--objects-list",
+    type=FILE,
+    help="Text file of objects to sum up by, one per line.  [default: every label of --objects]",
+)
 @PUBLISHED
 @click.option(
     "--out",
@@ -83,6 +88,7 @@ def gender_score(
     mode: str,
     labels: str,
     list_texts: Path | None,
+    objects_list: Path | None,
     published: str | None,
     out: Path | None,
     figure: Path | None,
@@ -95,7 +101,8 @@ def gender_score(
     Revises a language model's prior of the caption by its similarity to the object labels (Sabir and Padró,
     2023). The priors are an input: `obygaze lm` computes them for the texts that
     --list-texts writes. Captions without a prior, an object or an embedding are listed with the reason and
-    never count as 0.
+    never count as 0. Scores and distances are also summed up by object, and with --mode ge the captions
+    nearest to man, to woman and to neither are shown.
 
     \b
     Examples:
@@ -111,6 +118,7 @@ def gender_score(
         --labels joined --out gs.csv
     """
     from obygaze_features.io import file_sha256
+    from obygaze_models.audits.cooc import read_objects_list
     from obygaze_models.audits.gender_audit import Labels, Mode, audit_gender_score, needed_texts
     from obygaze_models.audits.gender_score import Scorer, read_objects, read_priors
     from obygaze_models.audits.tables import read_rows
@@ -135,6 +143,7 @@ def gender_score(
         labels=Labels(labels),
         origin={**origin, "priors_sha256": file_sha256(lm)},
         model=published,
+        names=read_objects_list(objects_list) if objects_list else None,
     )
     finish(report, out, figure, html, force=force, as_json=as_json)
     for caption, reason in report.data[["caption_id", "left_out"]].itertuples(index=False):
