@@ -128,6 +128,7 @@ CONTENTS: dict[str, Entry] = {
             "gender-score": Entry(
                 "Compute Gender Scores of captions.", f"{MODELS}.audit_gender:gender_score"
             ),
+            "objects": Entry("Find the objects of images with CLIP.", f"{MODELS}.audit_gender:objects"),
             "cooc": Entry("Count co-occurrences of objects and genders.", f"{MODELS}.audit_gender:cooc"),
         },
         "  obygaze audit alpha --ratings ratings.csv --out alpha.csv",

@@ -1,4 +1,4 @@
-"""`obygaze audit gender-score`, `cooc`: which gender captions go with which objects."""
+"""`obygaze audit gender-score`, `cooc`, `objects`: which gender captions go with which objects."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -210,3 +210,108 @@ def cooc(
     rows = read_rows(captions, ["caption_id", "caption"], unique=["caption_id"])
     report = audit_cooc([row["caption"] for row in rows], read_objects_list(objects_list), model=published)
     finish(report, out, figure, html, force=force, as_json=as_json)
+
+
+@click.command()
+@click.option(
+    "--objects-list", type=FILE, required=True, help="Text file of the objects to tell apart, one per line."
+)
+@click.option("--images", type=PATH, help="Store of the images' embeddings (backbone clip).")
+@click.option("--images-backbone", help="Backbone in the image store; needed if it has several.")
+@click.option("--texts", type=PATH, help="Store of the prompts' embeddings (clip-text), in the same space.")
+@TEXTS_BACKBONE
+@click.option(
+    "--prompt", default="a photo of a {}", show_default=True, help="Text of an object, which replaces {}."
+)
+@click.option(
+    "--scale",
+    type=click.FloatRange(0, min_open=True),
+    default=100.0,
+    show_default=True,
+    help="Factor of the cosines in the softmax: exp(logit_scale) of the network, 100 for OpenAI's CLIPs.",
+)
+@click.option(
+    "--top", type=click.IntRange(min=1), default=3, show_default=True, help="Number of objects per image."
+)
+@click.option(
+    "--least",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="Smallest probability of an object.",
+)
+@click.option(
+    "--list-texts",
+    type=PATH,
+    help="Write the prompts that need embeddings to this CSV (text_id, text), then stop.",
+)
+@click.option(
+    "--out",
+    type=PATH,
+    callback=csv_file,
+    help="CSV file of the objects (image_id, object, p_c); JSON, Markdown and LaTeX go beside it.",
+)
+@HTML
+@FORCE
+@JSON
+def objects(
+    objects_list: Path,
+    images: Path | None,
+    images_backbone: str | None,
+    texts: Path | None,
+    texts_backbone: str | None,
+    prompt: str,
+    scale: float,
+    top: int,
+    least: float,
+    list_texts: Path | None,
+    out: Path | None,
+    html: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Find the objects of images with CLIP: objects.csv for gender-score.
+
+    Compares each image's embedding with those of the listed objects and keeps the most probable ones
+    (softmax of scaled cosines). The probabilities are relative to the list: an object that is not listed
+    cannot be found, and one that is not there may still be the most probable.
+
+    \b
+    Examples:
+      obygaze audit objects --objects-list objects.txt --list-texts prompts.csv
+      obygaze extract prompts.csv stores/prompts --backbone clip-text
+      obygaze extract images.csv stores/images --backbone clip
+      obygaze audit objects --objects-list objects.txt --images stores/images \\
+          --texts stores/prompts --out objects.csv
+    """
+    from obygaze_models.audits.cooc import read_objects_list
+    from obygaze_models.audits.embeddings import read_embeddings, read_stored_text_ids
+    from obygaze_models.audits.objects import audit_objects, prompts
+
+    listed = read_objects_list(objects_list)
+    if list_texts:
+        wanted = prompts(listed, prompt).values()
+        rows = [{"text_id": f"t{place:06}", "text": text} for place, text in enumerate(wanted)]
+        write_rows(rows, list_texts, force=force)
+        click.echo(f"{len(rows)} texts kept in {list_texts}", err=True)
+        return
+    if out is None or images is None or texts is None:
+        missing = next(
+            name for name, value in (("images", images), ("texts", texts), ("out", out)) if value is None
+        )
+        raise click.UsageError(f"Missing option '--{missing}'.")
+    check(out, None, html, force=force)
+    pictures, embedded = read_embeddings(images, images_backbone), read_embeddings(texts, texts_backbone)
+    for one in (pictures, embedded):
+        tell_partial(one)
+    report = audit_objects(
+        pictures,
+        embedded,
+        read_stored_text_ids(texts, texts_backbone),
+        listed,
+        prompt=prompt,
+        scale=scale,
+        top=top,
+        least=least,
+    )
+    finish(report, out, None, html, force=force, as_json=as_json)
