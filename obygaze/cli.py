@@ -110,6 +110,7 @@ CONTENTS: dict[str, Entry] = {
                 "Reproduce Figure 2 (counts of levels and concepts).", f"{MODELS}.paper:figure2"
             ),
             "figure3": Entry("Reproduce Figure 3 (detection of each concept).", f"{MODELS}.paper:figure3"),
+            "figure4": Entry("Draw Figure 4 of 000 (annotations to labels).", f"{MODELS}.paper:figure4"),
             "figure5": Entry("Reproduce Figure 5 (decision tree on concepts).", f"{MODELS}.paper:figure5"),
             "figure6": Entry("Reproduce Figure 6 (error analysis of the MLP).", f"{MODELS}.paper:figure6"),
         },

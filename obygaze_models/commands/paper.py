@@ -204,6 +204,71 @@ def figure2(manifest: Path, out: Path, html: Path | None, *, force: bool, as_jso
     click.echo(f"kept in {out}", err=True)
 
 
+@click.command()
+@click.argument("segments", type=click.Path(path_type=Path))
+@click.option("--movie", required=True, help="The film to draw, by its id in SEGMENTS.")
+@click.option("--onto", type=click.Path(path_type=Path), help="Manifest of the clips to project onto.")
+@click.option(
+    "--window",
+    type=click.FloatRange(0, min_open=True),
+    help="Length in seconds of windows to project onto, in place of --onto.  [default: 46]",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    default=0.2,
+    show_default=True,
+    help="Minimum share of a clip that a segment must cover to count.",
+)
+@click.option("--span", nargs=2, type=float, metavar="START END", help="Part of the film, in seconds.")
+@OUTPUT[0]
+@OUTPUT[1]
+@OUTPUT[2]
+@OUTPUT[3]
+def figure4(
+    segments: Path,
+    movie: str,
+    onto: Path | None,
+    window: float | None,
+    threshold: float,
+    span: tuple[float, float] | None,
+    out: Path,
+    html: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Draw Figure 4 of arXiv 2401.13296: how the annotations of a film become labels of clips.
+
+    One timeline for each annotator's free segments, one for each projection onto clips, one for the merge.
+    SEGMENTS is a manifest of free annotations, such as MObyGaze's; those of ObyGaze12 are not public.
+
+    \b
+    Examples:
+      obygaze paper figure4 segments.csv --movie tt0467406 --out figure4
+      obygaze paper figure4 segments.csv --movie tt0467406 --onto scenes.csv \\
+          --span 600 1200 --out figure4-part
+    """
+    from obygaze_features.io import refuse_existing
+    from obygaze_features.manifest import read_manifest, windows
+    from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S
+    from obygaze_models.commands.inputs import write_page
+    from obygaze_models.obygaze12 import paper
+    from obygaze_models.report import new_folder, write_report
+
+    if onto is not None and window is not None:
+        raise click.UsageError("--onto and --window cannot be combined: each says what to project onto")
+    refuse_existing(html, force=force)
+    marks = read_manifest(segments)
+    clips = read_manifest(onto) if onto else windows(marks, window or DEFAULT_WINDOW_S)
+    report = paper.figure4(marks, clips, movie, threshold=threshold, span=span)
+    with new_folder(out, force=force) as folder:
+        write_report(report, folder)
+    write_page(report, html, force=force)
+    _print([report], as_json=as_json)
+    click.echo(f"kept in {out}", err=True)
+
+
 def _run(
     name: str,
     *,

@@ -26,6 +26,7 @@ import pandas as pd
 
 from obygaze_features.io import write_whole
 from obygaze_features.manifest import LabelPolicy, Manifest
+from obygaze_features.manifest.projection import DEFAULT_THRESHOLD
 from obygaze_features.store import Store
 from obygaze_models.obygaze12.corpus import load_corpus
 from obygaze_models.obygaze12.folds import CLEAN
@@ -97,6 +98,36 @@ def figure2(manifest: Manifest) -> Report:
         The labels are not those of the paper.
     """
     report: Report = import_module("obygaze_models.obygaze12.figure2").dataset_report(manifest)
+    return report
+
+
+def figure4(
+    annotations: Manifest,
+    clips: Manifest,
+    movie: str,
+    *,
+    threshold: float = DEFAULT_THRESHOLD,
+    span: tuple[float, float] | None = None,
+) -> Report:
+    """Draw Figure 4 of 000: annotations, projections and merge of a film as timelines.
+
+    Parameters
+    ----------
+    annotations, clips : Manifest
+        Free segments with annotators, and the clips (or `windows`) to project them onto.
+    movie : str
+    threshold : float
+        Share of a clip that a segment must cover.
+    span : tuple of float, optional
+        Part of the film to show, in seconds.
+
+    Raises
+    ------
+    ManifestError
+        The film has no annotations or clips, or nothing is in the span.
+    """
+    module = import_module("obygaze_models.obygaze12.figure4")
+    report: Report = module.figure4_report(annotations, clips, movie, threshold, span)
     return report
 
 
