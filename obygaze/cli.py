@@ -38,6 +38,9 @@ CONTENTS: dict[str, Entry] = {
                 "Measure gamma agreement between annotators.", f"{MODELS}.agreement:agreement"
             ),
             "stats": Entry("Count levels and concepts.", f"{MODELS}.stats:stats"),
+            "sheets": Entry(
+                "Draw contact sheets per concept or kind of error.", f"{FEATURES}.manifest_sheets:sheets"
+            ),
         },
         "  obygaze manifest import folder films --out films.csv\n  obygaze manifest stats films.csv",
     ),
