@@ -136,7 +136,7 @@ Examples:
         "--choose-c",
         is_flag=True,
         help="Under paper: also choose the C of each SVM by eight folds, beside the published one "
-        "(about a thousand SVMs).",
+        "(about two thousand SVMs).",
     ),
 )
 

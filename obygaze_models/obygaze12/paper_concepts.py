@@ -71,6 +71,15 @@ class ConceptFolds:
         rows, label = self.side(data, fold.train)
         return SVMTask(rows, label == 1, C)
 
+    def drawn(self, data: Dataset, fold: Fold, C: float, seed: int) -> SVMTask:
+        """Make the SVM to fit on a training side with as many of its negatives, drawn, as positives."""
+        rows, label = self.side(data, fold.train)
+        positive, negative = np.flatnonzero(label == 1), np.flatnonzero(label == 0)
+        rng = np.random.default_rng((seed, int(fold.name)))
+        kept = rng.choice(negative, size=min(len(positive), len(negative)), replace=False)
+        places = np.sort(np.concatenate([positive, kept]))
+        return SVMTask(rows[places], label[places] == 1, C)
+
     def validated(self, data: Dataset, fold: Fold, plane: Hyperplanes) -> float:
         """Return f1_pos on the validation side of a fold."""
         rows, label = self.side(data, fold.validation)
@@ -141,19 +150,40 @@ class ChosenC:
 
 
 def choose_c(
-    manifest: Manifest, data: Dataset, grid: Sequence[float] = C_GRID, asked: Sequence[Asked] = ASKED
+    manifest: Manifest,
+    data: Dataset,
+    grid: Sequence[float] = C_GRID,
+    asked: Sequence[Asked] = ASKED,
+    *,
+    draws: int | None = None,
 ) -> dict[Asked, ChosenC]:
     """Choose the C of each concept's SVM by eight-fold cross-validation, as section 4.2 describes it.
 
-    The last fold is kept for the test; folds 0 to 7 are validated on in turn. Training sides are balanced by
-    weights, as in the original code; the text speaks of draws of negatives.
+    The last fold is kept for the test; folds 0 to 7 are validated on in turn.
+
+    Parameters
+    ----------
+    manifest, data
+        Clips with the released folds, and their features.
+    grid
+        Values of C to try; the published ones are tried too.
+    asked
+        Concepts and choices of negatives.
+    draws
+        Seed of draws of negatives: every training side keeps as many as it has positives, other ones in each
+        fold, as section 4.2 says. By default classes are balanced by weights, as in the original code.
     """
     of = {one: ConceptFolds.of(manifest, one) for one in asked}
     tried = sorted({*grid, *(CAV_C[concept] for concept, _ in asked)})
     found: dict[Asked, ChosenC] = {}
     for one, problem in of.items():
         folds = [fold for fold in problem.folds if fold.name in VALIDATION_FOLDS]
-        planes = svm_hyperplanes(data.X, [problem.task(data, fold, C) for C in tried for fold in folds])
+        tasks = [
+            problem.task(data, fold, C) if draws is None else problem.drawn(data, fold, C, draws)
+            for C in tried
+            for fold in folds
+        ]
+        planes = svm_hyperplanes(data.X, tasks, balanced=draws is None)
         means = {}
         for place, C in enumerate(tried):
             values = [

@@ -219,6 +219,12 @@ class PaperResults:
             return choose_c(self.corpus.manifest, self.source)
 
     @cached_property
+    def drawn_c(self) -> dict[Asked, ChosenC]:
+        """The same with negatives drawn at random in place of weights."""
+        with one_blas_thread():
+            return choose_c(self.corpus.manifest, self.source, draws=self.seed)
+
+    @cached_property
     def concepts_chosen(self) -> PaperConcepts:
         """The CAVs of Figure 3 with the C chosen by eight folds."""
         with one_blas_thread():

@@ -253,15 +253,33 @@ def test_c_is_chosen_as_scikit_learn_does_and_without_the_test_fold(narrow):
     assert paper_concepts.choose_c(clips, data, grid=(0.01, 0.1), asked=[asked])[asked] == found
 
 
+def test_draws_of_negatives_are_balanced_and_other_ones_in_each_fold(narrow):
+    asked = ("Posture", Negatives.ALL)
+    problem = paper_concepts.ConceptFolds.of(narrow.corpus.manifest, asked)
+    drawn = [problem.drawn(narrow.source, fold, 0.01, seed=0) for fold in problem.folds[:2]]
+    for fold, task in zip(problem.folds, drawn, strict=False):
+        whole = problem.task(narrow.source, fold, 0.01)
+        assert set(task.rows) <= set(whole.rows)
+        assert task.present.mean() == 0.5
+        assert task.present.sum() == whole.present.sum()
+    negatives = [set(task.rows[~task.present]) for task in drawn]
+    assert negatives[0] != negatives[1]
+    again = problem.drawn(narrow.source, problem.folds[0], 0.01, seed=0)
+    assert (again.rows == drawn[0].rows).all()
+    chosen = paper_concepts.choose_c(narrow.corpus.manifest, narrow.source, (0.01,), [asked], draws=0)[asked]
+    assert 0 < chosen.validated[0.01] < 1
+
+
 def test_figure_3_shows_the_chosen_c_beside_the_published_one(results, monkeypatch):
     """Where the choice is the published C, every figure is the published one's."""
     tried = dict.fromkeys((0.01, 0.05), 0.4)
     chosen = {asked: paper_concepts.ChosenC(CAV_C[asked[0]], tried) for asked in paper_concepts.ASKED}
     chosen["Body", Negatives.EN] = paper_concepts.ChosenC(1e-6, {**tried, 1e-6: 0.5})
-    monkeypatch.setattr(paper_protocol, "choose_c", lambda *_: chosen)
+    monkeypatch.setattr(paper_protocol, "choose_c", lambda *_, **__: chosen)
     report = figure3.paper_report([with_settings(results, choose_c=True)])
     block = report.blocks[1]
     assert block.headers[2:4] == ("published C", "chosen C")
+    assert block.headers[4] == "chosen C, draws"
     assert [row[2] != row[3] for row in block.rows].count(True) == 1
     body = (report.data["concept"] == "Body") & (report.data["negatives"] == "en")
     same = report.data[~body]
