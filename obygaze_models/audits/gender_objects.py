@@ -145,18 +145,33 @@ def example_blocks(parts: Sequence[Part], model: str | None) -> list[Block]:
     for kind, keys in (("man", men), ("woman", women), ("neither", even)):
         free = [key for key in keys if key not in chosen]
         chosen |= dict.fromkeys(free[:N_EXAMPLES], kind)
-    headers = ("nearest to", "visual", "caption", "distance man", "distance woman", "GS man", "GS woman")
+    headers = (
+        "nearest to",
+        "visual",
+        "caption",
+        "caption id",
+        "distance man",
+        "distance woman",
+        "GS man",
+        "GS woman",
+    )
     cells = []
     for key, kind in chosen.items():
         man, woman = (found[key][1][gender] for gender in GENDERS)
         values = (man.distance, woman.distance, man.score, woman.score)
-        cells.append((kind, man.label, man.caption, *(f"{value:.2f}" for value in values)))
+        cells.append((kind, man.label, man.caption, man.caption_id, *(f"{value:.2f}" for value in values)))
     blocks = [Block("Examples", headers, tuple(cells))] if cells else []
     if model and cells:
         printed = tuple(
             (one.visual, one.caption, *(f"{value:.2f}" for value in one.values)) for one in EXAMPLES
         )
-        blocks.append(Block("Examples of the poster, whose captioner it does not name", headers[1:], printed))
+        blocks.append(
+            Block(
+                "Examples of the poster, whose captioner it does not name",
+                (*headers[1:3], *headers[4:]),
+                printed,
+            )
+        )
     return blocks
 
 
