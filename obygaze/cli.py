@@ -38,6 +38,9 @@ CONTENTS: dict[str, Entry] = {
                 "Measure gamma agreement between annotators.", f"{MODELS}.agreement:agreement"
             ),
             "stats": Entry("Count levels and concepts.", f"{MODELS}.stats:stats"),
+            "sheets": Entry(
+                "Draw contact sheets per concept or kind of error.", f"{FEATURES}.manifest_sheets:sheets"
+            ),
         },
         "  obygaze manifest import folder films --out films.csv\n  obygaze manifest stats films.csv",
     ),
@@ -111,6 +114,7 @@ CONTENTS: dict[str, Entry] = {
                 "Reproduce Figure 2 (counts of levels and concepts).", f"{MODELS}.paper:figure2"
             ),
             "figure3": Entry("Reproduce Figure 3 (detection of each concept).", f"{MODELS}.paper:figure3"),
+            "figure4": Entry("Draw Figure 4 of 000 (annotations to labels).", f"{MODELS}.paper:figure4"),
             "figure5": Entry("Reproduce Figure 5 (decision tree on concepts).", f"{MODELS}.paper:figure5"),
             "figure6": Entry("Reproduce Figure 6 (error analysis of the MLP).", f"{MODELS}.paper:figure6"),
         },
@@ -129,6 +133,7 @@ CONTENTS: dict[str, Entry] = {
             "gender-score": Entry(
                 "Compute Gender Scores of captions.", f"{MODELS}.audit_gender:gender_score"
             ),
+            "objects": Entry("Find the objects of images with CLIP.", f"{MODELS}.audit_gender:objects"),
             "cooc": Entry("Count co-occurrences of objects and genders.", f"{MODELS}.audit_gender:cooc"),
         },
         "  obygaze audit alpha --ratings ratings.csv --out alpha.csv",

@@ -255,7 +255,11 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
     return Report(
         name="concept-sets",
         title="How visual concepts combine",
-        notes=(f"label policy {policy}", "clips of different films are never exchanged in a test"),
+        notes=(
+            f"label policy {policy}",
+            "clips of different films are never exchanged in a test; those of a film are",
+            "neighbouring clips of a film are alike, so p-values of counts are somewhat too small",
+        ),
         blocks=tuple(blocks),
         data=pd.DataFrame(
             [

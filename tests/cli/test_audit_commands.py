@@ -231,6 +231,23 @@ def test_overlays_are_drawn_only_when_asked_and_need_every_picture(audit, comman
     assert sorted(path.name for path in (tmp_path / "laid").iterdir()) == ["0000-i1.png", "0001-i2.png"]
 
 
+def test_objects_to_sum_up_by_are_a_list_and_clip_needs_its_stores(audit, commands, shelf, tmp_path):
+    (tmp_path / "two.txt").write_text("motorcycle\nvase\n", encoding="utf-8")
+    asked = ("--mode", "ge", "--objects-list", "two.txt", "--out", "ge.csv", "--json")
+    rows = json.loads(audit(*commands["gender-score"], *asked)[1])["record"]["summary"]["by_object"]
+    assert {row["object"] for row in rows} == {"motorcycle", "vase"}
+    code, _, err = audit("objects", "--objects-list", "two.txt", "--out", "o.csv")
+    assert code == 2
+    assert "Missing option '--images'" in err
+    code, _, err = audit("objects", "--objects-list", "two.txt", "--list-texts", "p.csv")
+    assert (code, err) == (0, "2 texts kept in p.csv\n")
+    images, texts = ("--images", shelf / "images"), ("--texts", shelf / "texts")
+    code, _, err = audit("objects", "--objects-list", "two.txt", *images, *texts, "--out", "o.csv")
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "--list-texts" in err or "does not carry its texts" in err
+
+
 def test_maps_are_replaced_only_by_force_and_nothing_else_ever(audit, commands, tmp_path):
     saliency = [*commands["saliency"], "--out", "maps.zarr"]
     assert audit(*saliency)[0] == 0
