@@ -1,6 +1,5 @@
 """Create, extend and read the metadata of a stage: stage.json and the plan (not its rows or journals)."""
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,8 @@ from obygaze_features.io import (
     encode_line,
     json_bytes,
     locked,
+    make_folder,
+    remove_tree,
     require_locks,
     sha256_of,
     sync,
@@ -113,12 +114,12 @@ def create(
     if path.exists() and not path.is_dir():
         raise StoreError(f"{path}: a file is in the way; choose another name")
     require_locks(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with locked(path.parent, wait=True):
         if path.is_dir() and any(path.iterdir()):
             return
         draft = path.with_name(path.name + PARTIAL_SUFFIX)
-        shutil.rmtree(draft, ignore_errors=True)
+        remove_tree(draft, ignore_errors=True)
         draft.mkdir()
         try:
             for folder in (JOURNALS, ROWS):
@@ -128,7 +129,7 @@ def create(
             sync_tree(draft)
             draft.rename(path)
         except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
+            remove_tree(draft, ignore_errors=True)
             raise
         sync(path.parent)
 
