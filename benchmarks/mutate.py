@@ -31,6 +31,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = {
     "obygaze_features/store": ["tests/store"],
+    "obygaze_features/exchange": ["tests/exchange"],
     "obygaze_models/models": ["tests/models"],
     "obygaze_models/evaluation": ["tests/evaluation"],
 }

@@ -23,8 +23,8 @@ from obygaze_features.store.testing import seal_arrays, toy_provenance
 
 for name in ("store", "store_combine", "store_exchange", "store_transfer"):
     importlib.import_module(f"obygaze_features.commands.{name}")
-for name in ("export", "import_features", "import_tables", "labelled", "merge", "publish", "transfer"):
-    importlib.import_module(f"obygaze_features.store.{name}")
+for name in ("export", "import_features", "import_tables", "merge", "publish", "transfer"):
+    importlib.import_module(f"obygaze_features.exchange.{name}")
 for name in ("encodings.cp437", "encodings.utf_8_sig", "html", "importlib.readers", "mmap", "numpy.random"):
     importlib.import_module(name)
 
