@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -38,10 +39,20 @@ TESTS = {
 """Packages that are changed, and their tests."""
 HEAVY = (
     *("numpy.testing", "numpy.random", "pandas", "zarr", "h5py", "scipy.optimize", "scipy.stats", "click"),
-    *("sklearn.linear_model", "sklearn.pipeline", "sklearn.utils.estimator_checks", "hypothesis", "msgspec"),
+    *("sklearn.linear_model", "sklearn.pipeline", "sklearn.utils.estimator_checks", "msgspec"),
     *("obstore", "numcodecs.zstd", "fastcrc"),
 )
 """Imported once, before the forks in which the tests run."""
+PYTEST = [
+    "-q",
+    "-x",
+    "-p",
+    "no:cacheprovider",
+    "-m",
+    "not long",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+]
 CPU_S = 90
 MOST_TESTS = 60
 
@@ -202,6 +213,8 @@ def in_fork(
         code = 99
         try:
             code = _test(copied, said, words, plugins, keep)
+        except BaseException:  # noqa: BLE001 - shown by the parent
+            said.write_text(traceback.format_exc(), encoding="utf-8")
         finally:
             os._exit(code)  # with all that this process has open
     _, status = os.waitpid(child, 0)
@@ -217,7 +230,7 @@ def _test(copied: Path, said: Path, words: list[str], plugins: list[object], kee
     with said.open("w", encoding="utf-8", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
-        code = int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-m", "not long", *words], plugins))
+        code = int(pytest.main([*PYTEST, *words], plugins))
         if keep is not None:
             calls = plugins[0]
             assert isinstance(calls, Calls)
@@ -258,7 +271,7 @@ def main() -> None:
         copied = Path(place).resolve() / "checkout"
         shutil.copytree(ROOT, copied, ignore=shutil.ignore_patterns(".git", ".venv", "site", "__pycache__"))
         kept = asked.calls or Path(place, "calls.json")
-        if not kept.exists():
+        if not kept.is_file():
             words = [folder for some in TESTS.values() for folder in some]
             code, said = in_fork(copied, words, [Calls(copied)], kept)
             print(f"{len(every)} changes possible; the tests unchanged: {said.splitlines()[-1]}", flush=True)

@@ -19,7 +19,6 @@ from obygaze_features.io import (
     require_locks,
     sha256_of,
     sync,
-    sync_tree,
     write_whole,
 )
 from obygaze_features.store.format import DIGESTS, JOURNALS, LAYOUT, PLAN, ROWS, STAGE, TABLE
@@ -125,8 +124,7 @@ def create(
             for folder in (JOURNALS, ROWS):
                 (draft / folder).mkdir()
             write_stage(draft, groups, corpus, parent)
-            write_plan(draft, clips)
-            sync_tree(draft)
+            write_plan(draft, clips)  # forces the names of all that is in the draft, too
             draft.rename(path)
         except BaseException:
             remove_tree(draft, ignore_errors=True)

@@ -10,6 +10,8 @@ from typing import Any
 from .harness import Runner, Tree, Work, begin, grown, tree
 from .replay import Disk, Log, before_of
 
+STAGE = "new/toy.staging"
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -38,6 +40,12 @@ class Cuts:
         end = self.log.disk(len(self.log.moments), lambda _: True)
         assert end.files() == tree(self._trial)
         rmtree(self._trial)
+        # What a stage had when something was promised: its files only grow.
+        self._promised = [
+            (moment, self.log.disk(moment, lambda _: True).files(STAGE) or {})
+            for text, moment in self.log.marks.items()
+            if not text.startswith("exit")
+        ]
 
     def cuts(self, seed: int = 0) -> Iterator[Cut]:
         """Yield every power cut that is tried."""
@@ -48,6 +56,12 @@ class Cuts:
 
     def torn(self, cut: Cut) -> str:
         """Say what is torn after a power cut; nothing, if there is nothing or all."""
+        for moment, files in self._promised:
+            if moment <= cut.moment:
+                there = cut.disk.files(STAGE) or {}
+                for name, data in files.items():
+                    if not there.get(name, b"").startswith(data):
+                        return f"lost of {name} what was promised at moment {moment}"
         found = cut.disk.files(self._work.result)
         done = cut.moment >= self.log.marks["exit 0"]
         if found == self.truth:

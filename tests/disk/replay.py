@@ -136,12 +136,9 @@ class Log:
         _, _, node = self._find(a)
         if op == "W":
             return Change((), node, _put(offset, data), _put(offset, data[: len(data) // 2]))
-        done = {
-            "S": lambda: _resize(offset),
-            "X": lambda: _extend(int(b)),
-            "P": lambda: _clear(offset, int(b)),
-        }
-        return Change((), node, done[op])
+        if op == "S":
+            return Change((), node, _resize(offset))
+        return Change((), node, _extend(int(b)) if op == "X" else _clear(offset, int(b)))
 
     def disk(self, moment: int, keeps: Callable[[Change], bool], *, torn: bool = False) -> "Disk":
         """Have the disk of a power cut after a moment; `keeps` says which unforced changes are there."""
