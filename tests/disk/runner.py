@@ -130,18 +130,14 @@ def manifest(folder: Path) -> None:
 
 
 def zoo() -> None:
-    """Evaluate a model and keep it, for the work below."""
-    if MADE:
+    """Evaluate a model, for the work below."""
+    if "run" in MADE:
         return
     import obygaze_models as om
     from obygaze_features.manifest import builtin_codebook
     from obygaze_models.dataset import Dataset
     from obygaze_models.evaluation import run_folder  # noqa: F401 - for forks
-    from obygaze_models.persistence.estimators import take_apart
     from obygaze_models.protocol import Labels
-
-    sys.path.append(str(Path(__file__).parents[1] / "persistence"))
-    import model_files
 
     rng = np.random.default_rng(0)
     levels = np.array(["EN", "S"] * 24)
@@ -166,9 +162,20 @@ def zoo() -> None:
         label="planted",
     )
     run = om.evaluate(data, {"linear": om.linear_probe()}, task="en_s")
+    MADE.update(run=run, report=om.run_report(run))
+
+
+def fit() -> None:
+    """Fit a model to keep."""
+    if "model" in MADE:
+        return
+    from obygaze_models.persistence.estimators import take_apart
+
+    sys.path.append(str(Path(__file__).parents[1] / "persistence"))
+    import model_files
+
     probe = model_files.PROBE
-    model = model_files.card_of(probe), take_apart(probe).arrays, model_files.about_of(probe)
-    MADE.update(run=run, report=om.run_report(run), model=model)
+    MADE["model"] = model_files.card_of(probe), take_apart(probe).arrays, model_files.about_of(probe)
 
 
 MADE: dict[str, object] = {}
@@ -203,7 +210,7 @@ def predictions(folder: Path) -> None:
 
 
 CALLS = {call.__name__: call for call in (make_inputs, stage, manifest, model, run, report, predictions)}
-ZOO = ("model", "run", "report", "predictions")
+BEFORE = {"model": fit, "run": zoo, "report": zoo, "predictions": zoo}
 
 
 class Call:
@@ -263,8 +270,7 @@ def serve() -> None:
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         asked = json.loads(line)
-        if asked.get("call") in ZOO:
-            zoo()
+        BEFORE.get(str(asked.get("call")), lambda: None)()
         with tempfile.TemporaryFile() as said:
             ours, asked["pipe"] = os.pipe()
             process = os.fork()

@@ -8,7 +8,18 @@ import pytest
 from .failed_calls import Trials
 from .harness import WORKS
 
-STRIDES = {"stage": 29, "seal": 17, "consume": 29, "merge": 29, "import": 23, "hdf5": 7, "anndata": 17}
+STRIDES = {
+    "unpack": 7,
+    "pull": 7,
+    "pull-more": 7,
+    "stage": 29,
+    "seal": 17,
+    "consume": 29,
+    "merge": 29,
+    "import": 23,
+    "hdf5": 7,
+    "anndata": 17,
+}
 """Of the works with hundreds of calls every so many-th is tried, of the others every third."""
 
 
