@@ -1,34 +1,36 @@
 """Change single expressions of the code, and see whether the tests notice: a sampled mutation run.
 
-A copy of the checkout is changed, one place at a time: a comparison, an operator, a constant, a condition, a
-call left out. For each change those tests run that call the changed function, the quickest first; the run
-ends with the first that fails. What survives is printed with its place, to be killed by a test or explained.
+One place of a function is changed at a time: a comparison, an operator, a constant, a condition, a call left
+out, a result. For each change those tests run that call the function, the quickest first; the run ends with
+the first that fails. What survives is printed with its place, to be killed by a test or explained.
 
-    python benchmarks/mutate.py [--number 150] [--seed 0] [--only MODULE:LINE:COLUMN]
+pytest collects all tests once. Every change is then made in a fork of that process, in the function's code
+alone, so that a change costs what its tests cost. Constants of modules and defaults are not changed.
+
+    python benchmarks/mutate.py --calls calls.json --trace     first: which test calls what
+    python benchmarks/mutate.py --calls calls.json [--number 120] [--seed 0] [--only MODULE:LINE:COLUMN]
 """
 
 import argparse
 import ast
 import copy
-import io
+import importlib
 import json
 import os
 import random
 import resource
-import shutil
+import signal
 import sys
-import tempfile
 import threading
 import time
-import traceback
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
+from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = {
@@ -38,25 +40,9 @@ TESTS = {
     "obygaze_models/evaluation": ["tests/evaluation"],
 }
 """Packages that are changed, and their tests."""
-HEAVY = (
-    *("numpy.testing", "numpy.random", "pandas", "zarr", "h5py", "scipy.optimize", "scipy.stats", "click"),
-    *("sklearn.linear_model", "sklearn.pipeline", "sklearn.utils.estimator_checks", "msgspec"),
-    *("obstore", "numcodecs.zstd", "fastcrc"),
-)
-"""Imported once, before the forks in which the tests run."""
-PYTEST = [
-    "-q",
-    "-x",
-    "-p",
-    "no:cacheprovider",
-    "-m",
-    "not long",
-    "-W",
-    "ignore::pytest.PytestAssertRewriteWarning",
-]
-CPU_S = 90
-FEW, MOST = 40, 240
-"""Tests that are run first, of one file, and at most: the quickest that call the function."""
+PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not long"]
+CPU_S, WALL_S, MOST = 60, 600, 240
+"""Of the tests of a change: seconds of CPU and in all, and how many they are at most."""
 
 COMPARISONS = {
     ast.Lt: ast.LtE,
@@ -85,13 +71,14 @@ OPERATORS = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change: the module, the place, what it is, and the first line of the function (0: of none)."""
+    """A change: module, place, what it is; first line of the function, and of the outermost around it."""
 
     module: str
     line: int
     column: int
     what: str
     function: int
+    outer: int
 
     @property
     def place(self) -> str:
@@ -134,32 +121,32 @@ def _is_text(node: ast.BinOp) -> bool:
 
 
 def mutants(module: str) -> list[Mutant]:
-    """List every change of a module, except in annotations, decorators and messages."""
+    """List every change of a module's functions, except in annotations, decorators, defaults and messages."""
     found: list[Mutant] = []
 
-    def visit(node: ast.AST, function: int) -> None:
+    def visit(node: ast.AST, function: int, outer: int) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.decorator_list[0] if node.decorator_list else node
-            function = first.lineno
-        if not isinstance(node, ast.Raise | ast.JoinedStr | ast.AnnAssign):
+            function = (node.decorator_list[0] if node.decorator_list else node).lineno
+            outer = outer or function
+        left_out = isinstance(node, ast.Raise | ast.JoinedStr | ast.AnnAssign)
+        if function and not left_out:
             for what, _ in changed(node):
-                found.append(Mutant(module, node.lineno, node.col_offset, what, function))
+                found.append(Mutant(module, node.lineno, node.col_offset, what, function, outer))
         for name, value in ast.iter_fields(node):
-            skipped = isinstance(node, ast.Raise | ast.JoinedStr) or name in (
-                "annotation",
-                "returns",
-                "decorator_list",
+            skipped = isinstance(node, ast.Raise | ast.JoinedStr)
+            skipped |= name in ("annotation", "returns", "decorator_list", "args") and not isinstance(
+                node, ast.Call
             )
             for below in () if skipped else value if isinstance(value, list) else [value]:
                 if isinstance(below, ast.AST):
-                    visit(below, function)
+                    visit(below, function, outer)
 
-    visit(ast.parse((ROOT / module).read_text(encoding="utf-8")), 0)
+    visit(ast.parse((ROOT / module).read_text(encoding="utf-8")), 0, 0)
     return found
 
 
-def mutated(source: str, mutant: Mutant) -> str:
-    """Change a module's source."""
+def mutated(mutant: Mutant) -> CodeType:
+    """Compile the changed function."""
 
     class Change(ast.NodeTransformer):
         done = False
@@ -173,10 +160,42 @@ def mutated(source: str, mutant: Mutant) -> str:
                         return ast.copy_location(copy.deepcopy(other), node)
             return self.generic_visit(node)
 
-    change = Change()
-    tree = change.visit(ast.parse(source))
+    path, change = ROOT / mutant.module, Change()
+    tree = ast.fix_missing_locations(change.visit(ast.parse(path.read_text(encoding="utf-8"))))
     assert change.done, mutant
-    return ast.unparse(ast.fix_missing_locations(tree))
+    waiting = [compile(tree, str(path), "exec")]
+    for code in waiting:
+        if code.co_firstlineno == mutant.outer and code.co_name not in ("<module>", "<lambda>"):
+            return code
+        waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
+    raise AssertionError(mutant)
+
+
+def put(mutant: Mutant) -> None:
+    """Change the function where it lives, in this process."""
+    code = mutated(mutant)
+    module = importlib.import_module(
+        mutant.module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    )
+    spaces: list[Any] = [module, *(each for each in vars(module).values() if isinstance(each, type))]
+    for space in spaces:
+        for value in list(vars(space).values()):
+            for function in _functions(value):
+                known = function.__code__
+                if (known.co_filename, known.co_firstlineno) == (code.co_filename, code.co_firstlineno):
+                    function.__code__ = code
+                    return
+    raise AssertionError(f"{mutant}: its function was not found")
+
+
+def _functions(value: object) -> Iterator[FunctionType]:
+    """Yield the functions that a value is made of: of methods, properties, what is decorated."""
+    if isinstance(value, FunctionType):
+        yield value
+    for name in ("__wrapped__", "__func__", "func", "fget"):
+        below = getattr(value, name, None) if not isinstance(value, type) else None
+        if below is not None:
+            yield from _functions(below)
 
 
 class Calls:
@@ -209,49 +228,57 @@ class Calls:
         ]
 
 
-def in_fork(
-    copied: Path, words: list[str], plugins: list[object], keep: Path | None = None
-) -> tuple[int, str]:
-    """Run pytest on the copy, in a fork; give its exit code (-1: out of time) and its output."""
-    said = copied / "said.txt"
-    child = os.fork()
-    if not child:
-        code = 99
-        try:
-            code = _test(copied, said, words, plugins, keep)
-        except BaseException:  # noqa: BLE001 - shown by the parent
-            said.write_text(traceback.format_exc(), encoding="utf-8")
-        finally:
-            os._exit(code)  # with all that this process has open
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    return (-1 if code < 0 else code), said.read_text(encoding="utf-8", errors="replace")
+class Trials:
+    """A plugin of pytest that runs the tests of every change in a fork, in place of all tests once."""
 
+    def __init__(self, chosen: Sequence[Mutant], calls: Path) -> None:
+        self._chosen = chosen
+        self._of, self._seconds = json.loads(calls.read_text(encoding="utf-8"))
+        self._out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
 
-def _test(copied: Path, said: Path, words: list[str], plugins: list[object], keep: Path | None) -> int:
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S if keep is None else 3600, 3600))
-    os.chdir(copied)
-    sys.path.insert(0, str(copied))
-    os.environ["PYTHONPATH"] = str(copied)
-    with said.open("w", encoding="utf-8", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
-        for stream in (1, 2):
-            os.dup2(file.fileno(), stream)
-        code = int(pytest.main([*PYTEST, *words], plugins))
-        if keep is not None:
-            calls = plugins[0]
-            assert isinstance(calls, Calls)
-            keep.write_text(json.dumps([calls.of, calls.seconds]), encoding="utf-8")
-    return code
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Try every change."""
+        items = {item.nodeid: item for item in session.items}
+        counts = {"killed": 0, "survived": 0, "in no test": 0}
+        for mutant in self._chosen:
+            tests = [items[test] for test in self._covering(mutant) if test in items][:MOST]
+            result = "killed" if self._fails(mutant, tests) else "survived" if tests else "in no test"
+            counts[result] += 1
+            line = (ROOT / mutant.module).read_text(encoding="utf-8").splitlines()[mutant.line - 1].strip()
+            self._out.write(f"{result}: {mutant.place} {mutant.what}: {line} ({len(tests)} tests)\n")
+        self._out.write(f"{counts}\n")
+        return True
 
+    def _covering(self, mutant: Mutant) -> list[str]:
+        """List the tests that call the changed function."""
+        at = [mutant.module, mutant.function]
+        found = [test for test, calls in self._of.items() if at in calls]
+        return sorted(found, key=lambda test: float(self._seconds[test]))
 
-def covering(mutant: Mutant, of: dict[str, list[list[str | int]]], seconds: dict[str, float]) -> list[str]:
-    """List the tests that call the changed function; of what is in none, those that call its module."""
-    found = [
-        test
-        for test, calls in of.items()
-        if any(file == mutant.module and mutant.function in (0, line) for file, line in calls)
-    ]
-    return sorted(found, key=lambda test: seconds[test])
+    @staticmethod
+    def _fails(mutant: Mutant, tests: Sequence[pytest.Item]) -> bool:
+        child = os.fork()
+        if not child:
+            code = 2
+            try:
+                for stream in (1, 2):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+                resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+                signal.alarm(WALL_S)
+                put(mutant)
+                following = [*tests[1:], None]
+                code = 0
+                for item, then in zip(tests, following, strict=True):
+                    reports = runtestprotocol(item, nextitem=then, log=False)
+                    if any(report.failed for report in reports):
+                        code = 1
+                        break
+            finally:
+                os._exit(code)  # with all that this process has open
+        _, status = os.waitpid(child, 0)
+        if os.waitstatus_to_exitcode(status) == 2:
+            raise AssertionError(mutant)
+        return status != 0
 
 
 def main() -> None:
@@ -259,51 +286,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--number", type=int, default=150)
+    parser.add_argument("--calls", type=Path, required=True, help="which test calls what")
+    parser.add_argument("--trace", action="store_true", help="find that out, and write it")
+    parser.add_argument("--number", type=int, default=120)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", action="append", help="places, as they are printed")
-    parser.add_argument("--calls", type=Path, help="keep here which test calls what, or take it from here")
     asked = parser.parse_args()
-    os.environ.setdefault("OBYGAZE_TEST_DATA", str(ROOT.parent / "shared" / "data"))
-    with redirect_stderr(io.StringIO()):
-        for name in HEAVY:
-            __import__(name)
+    os.chdir(ROOT)
+    words = [*PYTEST, *(folder for some in TESTS.values() for folder in some)]
+    if asked.trace:
+        calls = Calls(ROOT)
+        pytest.main(words, [calls])
+        asked.calls.write_text(json.dumps([calls.of, calls.seconds]), encoding="utf-8")
+        return
     modules = [str(path.relative_to(ROOT)) for at in TESTS for path in sorted((ROOT / at).rglob("*.py"))]
     every = [mutant for module in modules for mutant in mutants(module)]
     chosen = random.Random(asked.seed).sample(every, min(asked.number, len(every)))
     if asked.only:
         chosen = [mutant for mutant in every if mutant.place in asked.only]
-    with tempfile.TemporaryDirectory() as place:
-        copied = Path(place).resolve() / "checkout"
-        shutil.copytree(ROOT, copied, ignore=shutil.ignore_patterns(".git", ".venv", "site", "__pycache__"))
-        kept = asked.calls or Path(place, "calls.json")
-        if not kept.is_file():
-            words = [folder for some in TESTS.values() for folder in some]
-            code, said = in_fork(copied, words, [Calls(copied)], kept)
-            print(f"{len(every)} changes possible; the tests unchanged: {said.splitlines()[-1]}", flush=True)
-            if code:
-                raise SystemExit(said[-3000:])
-        of, seconds = json.loads(kept.read_text(encoding="utf-8"))
-        counts = {"killed": 0, "survived": 0, "in no test": 0}
-        for mutant in chosen:
-            tests = covering(mutant, of, seconds)
-            path = copied / mutant.module
-            good = path.read_text(encoding="utf-8")
-            path.write_text(mutated(good, mutant), encoding="utf-8")
-            files = Counter(test.partition("::")[0] for test in tests)
-            own = max(files, key=files.__getitem__, default="")
-            first = [test for test in tests if test.startswith(f"{own}::")][:FEW]
-            code, said = in_fork(copied, first, []) if tests else (0, "")
-            if code == 0 and (rest := [test for test in tests[:MOST] if test not in first]):
-                code, said = in_fork(copied, rest, [])
-            path.write_text(good, encoding="utf-8")
-            if code > 1 and "error" not in said.lower():
-                raise SystemExit(f"{mutant}: pytest ended with {code}\n{said[-2000:]}")
-            result = "killed" if code else "survived" if tests else "in no test"
-            counts[result] += 1
-            line = good.splitlines()[mutant.line - 1].strip()
-            print(f"{result}: {mutant.place} {mutant.what}: {line} ({len(tests)} tests)", flush=True)
-        print(counts)
+    print(f"{len(every)} changes possible")
+    pytest.main(words, [Trials(chosen, asked.calls.absolute())])
 
 
 if __name__ == "__main__":
