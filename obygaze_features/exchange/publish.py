@@ -4,6 +4,7 @@ import hashlib
 import os
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 
@@ -135,33 +136,38 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     sizes = {name: files.size(name) for name in names}
     partial = out.with_name(out.name + PARTIAL_SUFFIX)
     require_locks(partial)
-    with naming(partial), os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
+    with naming(out):
+        file = os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT, 0o644), "r+b")
         try:
-            ours = hold(file.fileno(), partial, wait=False)
-        except StoreError:
-            partial.unlink()
-            raise
-        if not ours:
-            raise StoreError(f"{partial}: another process is packing this store")
-        # The other may have finished since: what was opened and locked is then its zip, under its final name.
-        if not partial.exists() or not os.path.samestat(os.fstat(file.fileno()), partial.stat()):
-            raise StoreError(f"{partial}: another process has just packed a store here; look at {out}")
-        try:
-            _refuse_packed(out)
-            file.truncate(0)
-            done = 0
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for name in names:
-                    _add(archive, files, name, sizes[name], digests.get(name))
-                    done += sizes[name]
-                    if progress:
-                        progress(done, sum(sizes.values()))
-            file.flush()
-            os.fsync(file.fileno())
-            partial.rename(out)
-        except BaseException:
-            partial.unlink()  # on a full disk it would be in everybody's way
-            raise
+            try:
+                ours = hold(file.fileno(), partial, wait=False)
+            except StoreError:
+                partial.unlink()
+                raise
+            if not ours:
+                raise StoreError(f"{partial}: another process is packing this store")
+            # The other may have finished since: what was locked is then its zip, under its final name.
+            if not partial.exists() or not os.path.samestat(os.fstat(file.fileno()), partial.stat()):
+                raise StoreError(f"{partial}: another process has just packed a store here; look at {out}")
+            try:
+                _refuse_packed(out)
+                file.truncate(0)
+                done = 0
+                with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                    for name in names:
+                        _add(archive, files, name, sizes[name], digests.get(name))
+                        done += sizes[name]
+                        if progress:
+                            progress(done, sum(sizes.values()))
+                file.flush()
+                os.fsync(file.fileno())
+                partial.rename(out)
+            except BaseException:
+                partial.unlink()  # on a full disk it would be in everybody's way
+                raise
+        finally:
+            with suppress(OSError):  # what was forced to the disk stays there
+                file.close()
     sync(out.parent)
     return out
 

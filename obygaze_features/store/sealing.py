@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -12,7 +11,15 @@ from pathlib import Path
 from threading import Lock
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import alone_in, sync, sync_tree, usable_cores, write_whole
+from obygaze_features.io import (
+    alone_in,
+    locked,
+    remove_tree,
+    sync,
+    sync_tree,
+    usable_cores,
+    write_whole,
+)
 from obygaze_features.schema import Hex64, expected, fits
 from obygaze_features.store.format import (
     BAGIT,
@@ -143,7 +150,7 @@ def seal(
     """
     destination = Path(destination)
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
-    if consume and _finish(building, versioned(destination, version)):
+    if _finish(building, versioned(destination, version)) and consume:
         return versioned(destination, version)
     final = final_path(destination, version)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
@@ -181,19 +188,22 @@ def seal(
         sync(final.parent)
         if consume:
             stage.path.rename(building / stage.path.name)
-        shutil.rmtree(building)
+        remove_tree(building)
     return final
 
 
 def _finish(building: Path, final: Path) -> bool:
-    """Remove the remains of a sealing killed after the rename; return whether it consumed the stage."""
+    """Remove the remains of a sealing that ended after the rename; return whether it consumed the stage."""
     if not final.exists() or not building.is_dir() or (building / STORE).exists():
         return False
-    stage = final.with_name(building.name.removesuffix(BUILDING_SUFFIX) + STAGING_SUFFIX)
-    consumed = (stage / CONSUMED).is_file() or any(building.glob(f"*/{CONSUMED}"))
-    if consumed and stage.is_dir():
-        stage.rename(building / stage.name)
-    shutil.rmtree(building)
+    with locked(building, wait=False) as ours:
+        if not ours:
+            return False
+        stage = final.with_name(building.name.removesuffix(BUILDING_SUFFIX) + STAGING_SUFFIX)
+        consumed = (stage / CONSUMED).is_file() or any(building.glob(f"*/{CONSUMED}"))
+        if consumed and stage.is_dir():
+            stage.rename(building / stage.name)
+        remove_tree(building)
     return consumed
 
 
@@ -223,7 +233,8 @@ def work_path(destination: Path, version: str, suffix: str) -> Path:
     try:
         final_path(destination, version)
     except StoreError:
-        shutil.rmtree(work, ignore_errors=True)
+        _finish(destination.with_name(destination.name + BUILDING_SUFFIX), versioned(destination, version))
+        remove_tree(work, ignore_errors=True)
         raise
     return work
 
@@ -333,6 +344,7 @@ def _seal_parts(
 def _consumption(settled: _SettledRows, arrays: Sequence[StoredArray], building: Path) -> Consumption:
     """Durably mark a stage as being consumed, before any row is freed."""
     stage = settled.stage.path
+    sync(building)  # the names of the store and of the list of its parts, which then has what is freed
     if not (stage / CONSUMED).exists():
         write_whole(stage / CONSUMED, f"{building.resolve()}\n")
     lines = [line for some in settled.lines.values() for line in some]

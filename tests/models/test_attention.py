@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import obygaze_models as om
@@ -162,3 +165,15 @@ def test_it_can_be_cloned_and_is_in_the_zoo():
     assert clone(AttentionPooling(n_hidden=3)).n_hidden == 3
     assert BUILTIN["attention"].reads == "frames"
     assert om.AttentionPooling is AttentionPooling
+
+
+@pytest.mark.parametrize(("pool", "reduce"), [("mean", np.mean), ("max", np.max)])
+def test_the_probe_on_pooled_frames_is_the_linear_probe_of_one_penalty(pool, reduce):
+    rng = np.random.default_rng(0)
+    frames, y = rng.normal(size=(60, 4, 3)), np.arange(60) % 2
+    frames[y == 1] += 0.5
+    pooled = reduce(frames, axis=1)
+    head = LogisticRegression(C=0.01, tol=1e-6, max_iter=10_000)
+    plain = make_pipeline(StandardScaler(), head).fit(pooled, y)
+    ours = make_frames_probe(pool).fit(frames, y)
+    np.testing.assert_allclose(ours.decision_function(frames), plain.decision_function(pooled), atol=1e-6)
