@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_features.screen import ShowProgress
 from obygaze_features.manifest import Codebook, Manifest
+from obygaze_features.screen import ShowProgress
 from obygaze_features.store import Group, Store
 from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_models.errors import DatasetError

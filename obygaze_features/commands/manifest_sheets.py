@@ -62,8 +62,8 @@ def sheets(
     from dataclasses import asdict
 
     from obygaze_features.extraction.sheets import concept_groups, error_groups, write_sheets
-    from obygaze_features.io import progress_bar
     from obygaze_features.manifest import read_manifest
+    from obygaze_features.screen import progress_bar
 
     if predictions is not None and concepts:
         raise click.UsageError("--concept and --predictions are different sheets: ask for one at a time")

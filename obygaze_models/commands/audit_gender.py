@@ -7,16 +7,20 @@ import click
 
 from obygaze_models.commands.audit_output import (
     FILE,
+    FORCE,
+    JSON,
     OUTPUT,
     PATH,
     REQUIRED_OUTPUT,
     TEXT_ITEMS,
     TEXTS_BACKBONE,
     check,
+    csv_file,
     finish,
     tell_partial,
     write_rows,
 )
+from obygaze_models.commands.inputs import HTML
 
 if TYPE_CHECKING:
     from obygaze_models.audits.gender_score import Similarity

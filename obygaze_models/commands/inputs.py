@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from obygaze_features.screen import ShowProgress
     from obygaze_features.manifest import Manifest
+    from obygaze_features.screen import ShowProgress
     from obygaze_features.store import Store
     from obygaze_models.report import Report
 

@@ -211,10 +211,7 @@ def figure2(manifest: Path, out: Path, html: Path | None, *, force: bool, as_jso
     help="Minimum share of a clip that a segment must cover to count.",
 )
 @click.option("--span", nargs=2, type=float, metavar="START END", help="Part of the film, in seconds.")
-@OUTPUT[0]
-@OUTPUT[1]
-@OUTPUT[2]
-@OUTPUT[3]
+@OUTPUT
 def figure4(
     segments: Path,
     movie: str,

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import json_bytes, write_whole
-from obygaze_features.screen import ShowProgress
 from obygaze_features.manifest import Manifest
+from obygaze_features.screen import ShowProgress
 from obygaze_features.store import Group, Store, same_numerics
 from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.store import locate
