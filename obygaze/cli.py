@@ -161,6 +161,7 @@ CONTENTS: dict[str, Entry] = {
         {
             "run": Entry("Cut, extract, score and show films in one go.", "obygaze.film:run"),
             "score": Entry("Score the windows of films in a store.", f"{MODELS}.film:score"),
+            "thumbnails": Entry("Save small pictures of segments.", f"{FEATURES}.film_thumbnails:thumbnails"),
             "report": Entry("Show scored films as a page.", f"{MODELS}.film_show:report"),
             "export": Entry("Write a scored film for ELAN, players, editors.", f"{MODELS}.film_show:export"),
             "evaluate": Entry("Compare scored films with annotations.", f"{MODELS}.film:evaluate"),
