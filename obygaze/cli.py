@@ -185,6 +185,7 @@ EXTRAS = {
     "huggingface_hub": "remote",
     "obstore": "remote",
     "safetensors": "extract",
+    "open_clip": "openclip",
     "pytorch_grad_cam": "saliency",
     "torchvision": "saliency",
     "matplotlib": "figures",
