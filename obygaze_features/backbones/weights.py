@@ -245,7 +245,7 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
     BackboneError
         If there is no such repository, revision or file, or no connection.
     """
-    config = _hub_file(repository, layout.config, revision)
+    config = _first_file(repository, revision, layout)
     commit = config.parent.name
     if not _COMMIT.fullmatch(commit):
         raise BackboneError(f"{repository}: '{commit}' is not a commit")
@@ -284,6 +284,16 @@ def digest(files: Sequence[Path]) -> str:
         return next(iter(digests.values()))
     lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
     return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _first_file(repository: str, revision: str | None, layout: Layout) -> Path:
+    """Fetch the configuration; of a named model, which needs none, the weights do."""
+    named = repository in {one.repository for one in OPENCLIP.values()}
+    for name in (layout.config, *layout.single) if named else ():
+        found = _hub_file_if_any(repository, name, revision)
+        if found is not None:
+            return found
+    return _hub_file(repository, layout.config, revision)
 
 
 def _names(layout: Layout) -> str:

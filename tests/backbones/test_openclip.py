@@ -7,15 +7,15 @@ from copy import deepcopy
 import numpy as np
 import pytest
 import torch
+from huggingface_hub import constants
 from PIL import Image
 from torch.nn.functional import normalize
 
 from obygaze.cli import main
-from obygaze_features.backbones import BackboneError, load_backbone, load_text_backbone
+from obygaze_features.backbones import BackboneError, load_backbone, load_text_backbone, openclip, weights
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.gradcam import live_map, similarity
 from obygaze_features.backbones.gradcam_networks import openclip_to_map
-from obygaze_features.backbones.openclip import configuration, find_openclip
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.testing import tiny_openclip
 from obygaze_features.backbones.weights import OPENCLIP
@@ -27,6 +27,7 @@ from obygaze_models.audits.published import EFFECTS
 pytestmark = pytest.mark.usefixtures("open_clip")
 
 CPU = Compute("cpu")
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
 TEXTS = ["a man", "a photo of a happy person", "an angry woman's face"]
 LONG = "a sad man " * 9
 KINDS = ("resnet", "vit")
@@ -101,16 +102,30 @@ def test_the_nine_models_of_the_tables_are_those_that_openclip_has_under_these_t
         assert config["text_cfg"]["vocab_size"] == 49408
 
 
-def test_a_named_model_is_built_as_openclip_says_whatever_its_repository_states(folders, tmp_path):
-    """The published files of a model may leave out that its activation is an approximation."""
-    folder = shutil.copytree(folders["vit"], tmp_path / "snapshot")
-    stated = json.loads((folder / "open_clip_config.json").read_text())
-    del stated["model_cfg"]["quick_gelu"]
-    (folder / "open_clip_config.json").write_text(json.dumps(stated))
-    named = find_openclip(str(folder))
-    object.__setattr__(named, "repository", OPENCLIP["OpenCLIP ViT-B32"].repository)
-    assert configuration(named)["quick_gelu"]
-    assert "quick_gelu" not in configuration(find_openclip(str(folder)))
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_named_model_is_built_as_openclip_says_whatever_its_repository_states(
+    open_clip, folders, tmp_path, monkeypatch, stated
+):
+    """Configurations of the same weights may leave out the approximation of GELU, or be missing."""
+    config = json.loads((folders["vit"] / "open_clip_config.json").read_text())["model_cfg"]
+    (tmp_path / "tiny-quickgelu.json").write_text(json.dumps(config))
+    open_clip.add_model_config(tmp_path / "tiny-quickgelu.json")
+    for module in (openclip, weights):
+        monkeypatch.setattr(module, "OPENCLIP", {"tiny": weights.OpenClip("lab/net", "tiny-quickgelu")})
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    snapshot = shutil.copytree(folders["vit"], tmp_path / "models--lab--net" / "snapshots" / COMMIT)
+    (tmp_path / "models--lab--net" / "refs").mkdir()
+    (tmp_path / "models--lab--net" / "refs" / "main").write_text(COMMIT)
+    if stated:
+        del config["quick_gelu"]
+        (snapshot / "open_clip_config.json").write_text(json.dumps({"model_cfg": config}))
+    else:
+        (snapshot / "open_clip_config.json").unlink()
+    for source in ("tiny", f"lab/net@{COMMIT}"):
+        backbone = load_backbone("openclip", weights=source, compute=CPU)
+        assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": COMMIT}
+        assert backbone.provenance["architecture"]["quick_gelu"]
 
 
 @pytest.mark.parametrize(
@@ -201,12 +216,12 @@ def test_pictures_become_a_store_that_can_be_searched_and_maps(folders, tmp_path
     for name in ("one", "two"):
         Image.fromarray(rng.integers(0, 256, (80, 70, 3), dtype=np.uint8)).save(f"stills/{name}.png")
     (tmp_path / "prompts.txt").write_text("a man\na woman\n")
-    weights = ("--weights", str(folders["resnet"]), "--device", "cpu")
+    given = ("--weights", str(folders["resnet"]), "--device", "cpu")
     for command in (
         ("manifest", "import", "images", "stills", "--out", "stills.csv"),
-        ("extract", "stills.csv", "s", "--backbone", "openclip", "--workers", "1", *weights),
-        ("extract", "prompts.txt", "t", "--backbone", "openclip-text", *weights),
-        ("search", "s", "a woman", *weights),
+        ("extract", "stills.csv", "s", "--backbone", "openclip", "--workers", "1", *given),
+        ("extract", "prompts.txt", "t", "--backbone", "openclip-text", *given),
+        ("search", "s", "a woman", *given),
         (
             "gradcam",
             "stills.csv",
@@ -214,7 +229,7 @@ def test_pictures_become_a_store_that_can_be_searched_and_maps(folders, tmp_path
             "prompts.txt",
             "--backbone",
             "openclip",
-            *weights,
+            *given,
             "--out",
             "m.zarr",
         ),
@@ -222,7 +237,7 @@ def test_pictures_become_a_store_that_can_be_searched_and_maps(folders, tmp_path
         with pytest.raises(SystemExit) as left:
             main(list(command))
         assert left.value.code == 0, capsys.readouterr().err
-    assert search("s", "a woman", text_store="t").hits == search("s", "a woman", weights=weights[1]).hits
+    assert search("s", "a woman", text_store="t").hits == search("s", "a woman", weights=given[1]).hits
     maps = read_maps(tmp_path / "m.zarr")
     assert maps.raw.shape == (4, 224, 224)
     assert maps.about["space"] == open_store("s")["openclip"].provenance["space"]
