@@ -2,7 +2,7 @@
 
 The space is planted: each concept of ObyGaze12 has a direction, its texts lie near it, and clips with the
 concept Body or Look are moved along it. With real ones, extract clips with `xclip` and the list of
-`obygaze codebook texts obygaze12` with `xclip-text`, of the same weights (docs/search.md).
+`obygaze codebook texts obygaze12` with `xclip-text`, of the same weights (docs/text-search.md).
 Run it with: python examples/search_by_text.py
 """
 
