@@ -29,8 +29,8 @@ BESIDE = {
 NAVIGATION = {
     "In Python": ("python", "gallery/index", "api/obygaze_features/index", "api/obygaze_models/index"),
     "Guide": (
-        *("corpora", "manifests", "codebooks", "decoding", "shots", "backbones", "gpu", "lsmdc"),
-        *("slurm", "large"),
+        *("corpora", "manifests", "codebooks", "decoding", "shots", "backbones", "text-search", "gpu"),
+        *("lsmdc", "slurm", "large"),
         *("stores", "store-format", "sharing", "evaluation", "models", "predict", "when", "leak"),
         *("film", "film-page", "film-programmers"),
     ),

@@ -52,6 +52,7 @@ CONTENTS: dict[str, Entry] = {
             ),
             "check": Entry("Check a codebook file.", f"{FEATURES}.codebook:check"),
             "init": Entry("Write a commented template of a codebook.", f"{FEATURES}.codebook:init"),
+            "texts": Entry("Write the texts of a codebook's concepts.", f"{FEATURES}.codebook:texts"),
         },
         "  obygaze codebook show obygaze12\n  obygaze codebook init --out mine.toml",
     ),
@@ -127,6 +128,9 @@ CONTENTS: dict[str, Entry] = {
             "eat": Entry("Run embedding association tests.", f"{MODELS}.audit_eat:eat"),
             "words": Entry("Count emotion words in captions.", f"{MODELS}.audit:words"),
             "alpha": Entry("Compute Cronbach's alpha of raters.", f"{MODELS}.audit:alpha"),
+            "text-directions": Entry(
+                "Compare texts of concepts with labelled CAVs.", f"{MODELS}.audit_texts:text_directions"
+            ),
             "saliency": Entry(
                 "Measure Grad-CAM maps in regions of interest.", f"{MODELS}.audit_saliency:saliency"
             ),
@@ -191,6 +195,7 @@ EXTRAS = {
     "huggingface_hub": "remote",
     "obstore": "remote",
     "safetensors": "extract",
+    "open_clip": "openclip",
     "pytorch_grad_cam": "saliency",
     "torchvision": "saliency",
     "matplotlib": "figures",

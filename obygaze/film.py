@@ -127,8 +127,9 @@ def run(  # noqa: PLR0917 - click passes options by name
     ]
     pictures: list[object] = []
     if thumbnails:
-        pictures = ["--thumbnails", out / "pictures"]
-        steps.append((["film", "thumbnails", *films, "--scored", scored, "--out", pictures[1]], pictures[1]))
+        drawn = out / "pictures"
+        pictures = ["--thumbnails", drawn]
+        steps.append((["film", "thumbnails", *films, "--scored", scored, "--out", drawn], drawn))
     steps.append((["film", "report", scored, *pictures, "--out", page, "--language", language], page))
     if dry_run:
         for words, _ in steps:

@@ -21,6 +21,7 @@ SAYS = {
     "first_evaluation.py": "linear against B movie_prior",
     "own_backbone.py": "is nearest to",
     "own_codebook_and_model.py": "trees",
+    "search_by_text.py": "Text directions and labelled CAVs",
     "share_a_store.py": "the copy is what was sealed: True True",
 }
 """Script -> what its output must hold."""

@@ -59,8 +59,9 @@ FIGURE = click.option(
 )
 FORCE = click.option("--force", is_flag=True, help="Replace existing files.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
+OUT = _out(required=True)
 OUTPUT = options(_out(required=False), FIGURE, HTML, FORCE, JSON)
-REQUIRED_OUTPUT = options(_out(required=True), FIGURE, HTML, FORCE, JSON)
+REQUIRED_OUTPUT = options(OUT, FIGURE, HTML, FORCE, JSON)
 
 
 def check(out: Path, figure: Path | None, html: Path | None, *, force: bool) -> None:

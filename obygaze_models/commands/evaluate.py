@@ -9,8 +9,9 @@ from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_models.commands.inputs import HTML, TASK
 
 if TYPE_CHECKING:
-    from obygaze_models.dataset import Features, Pool
-    from obygaze_models.models import Imbalance
+    from obygaze_models.dataset import Dataset, Features, Pool
+    from obygaze_models.models import Imbalance, ModelSpec
+    from obygaze_models.protocol.targets import Target
 
 
 @click.command()
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
     metavar="NAME|MODULE:FACTORY",
     help="Model of the zoo, of an installed package or of a module; repeatable. "
     "Baselines are always added.  [default: the whole zoo]",
+)
+@click.option(
+    "--texts",
+    type=click.Path(path_type=Path),
+    metavar="STORE",
+    help="Add zero-shot models: store of the texts that 'obygaze codebook texts' lists, "
+    "in the space of STORE.",
 )
 @click.option("--backbone", help="Backbone to read; needed if the store has several.")
 @click.option(
@@ -109,6 +117,7 @@ def evaluate(
     test_negative: tuple[str, ...],
     test_positive: tuple[str, ...],
     models: tuple[str, ...],
+    texts: Path | None,
     backbone: str | None,
     features: "Features | None",
     pool: "Pool | None",
@@ -140,6 +149,8 @@ def evaluate(
           --model mlp
       obygaze evaluate films.csv stores/films --negative HN --positive S
       obygaze evaluate films.csv stores/films --task concept:Body
+      obygaze evaluate films.csv stores/films --task concept:Body \\
+          --texts stores/thesaurus
       obygaze evaluate films.csv stores/films --task levels
       obygaze evaluate films.csv stores/films --task hn_s \\
           --model mylab.models:make
@@ -190,6 +201,9 @@ def evaluate(
         )
     digest = clips.digest()
     asked = (digest, imbalance, *(["seen-scores"] * test_seen_scores), *(spec.name for spec in specs))
+    if texts is not None:
+        fingerprint, zero_shot = _read_texts(texts, data, train)
+        specs, asked = [*zero_shot, *specs], (*asked, fingerprint)
     named = run_name(
         data, opened, train, tested, policy=policy, seed=seed, n_seeds=n_seeds, seen=seen, asked=asked
     )
@@ -200,7 +214,7 @@ def evaluate(
     with progress_bar("training", "model") as progress:
         run = run_evaluation(
             data,
-            models or None,
+            specs if texts is not None else models or None,
             train,
             tested,
             seed=seed,
@@ -221,3 +235,14 @@ def evaluate(
     for name, file in kept.items():
         click.echo(f"{name} of all {len(set(data.movies))} movies kept in {file}", err=True)
     click.echo(f"run kept in {folder}", err=True)
+
+
+def _read_texts(path: Path, data: "Dataset", target: "Target") -> "tuple[str, list[ModelSpec]]":
+    """Return the fingerprint of a store of texts, and the zero-shot models that it makes."""
+    from obygaze_features.store import open_store
+    from obygaze_models.concepts.texts import zero_shot_models
+
+    if target.kind == "ordinal":
+        raise click.UsageError("--texts is for two classes, and ordered levels are asked for")
+    texts = open_store(path)
+    return texts.fingerprint, zero_shot_models(data, texts, target)

@@ -328,9 +328,13 @@ def test_the_exported_tensors_are_the_originals_by_name_and_shape(whole, shared_
     with torch.device("meta"):
         network = XClipLsmdc(Architecture())
     exported = from_port(network.state_dict(), Architecture())
-    assert {name: list(value.shape) for name, value in exported.items()} == {
-        name: said["shape"] for name, said in keys.items()
-    }
+    wanted = {name: said["shape"] for name, said in keys.items()}
+    assert {name: list(value.shape) for name, value in exported.items()} == wanted
+    larger = {tensor.original: list(tensor.shape) for tensor in tensors_of(Architecture(patch=32))}
+    changed = {name for name in wanted if larger[name] != wanted[name]}
+    assert larger.keys() == wanted.keys()
+    assert changed == {"clip.visual.conv1.weight", "clip.visual.positional_embedding"}
+    assert larger["clip.visual.positional_embedding"] == [50, 768]
     written = load_file(whole.out / "model.safetensors")
     size = Architecture.of("run", written)
     assert {name: tuple(value.shape) for name, value in written.items()} == {
