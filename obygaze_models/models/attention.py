@@ -20,7 +20,7 @@ from obygaze_models.models.linear import CLIP, MOST, PENALTIES, ClippedScaler
 from obygaze_models.models.network import Floats
 from obygaze_models.models.selection import EarlyStopping
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.models.training import Job, Settings, Trained, scores, train_many
+from obygaze_models.models.training import Job, Settings, train_many
 
 Disturb = Literal["none", "exchange", "shuffle"]
 
@@ -185,10 +185,7 @@ class AttentionPooling(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of each clip of X [N, F, D]."""
-        check_is_fitted(self)
-        trained = Trained(self.parameters_, self.mean_, self.scale_, self.curve_)
-        with one_blas_thread():
-            return scores(trained, self._check(X, self.mean_.dtype), self._network())
+        return self._pool(X).logits
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Compute the probability [N, 2] of each class, the negative one first."""
@@ -214,10 +211,14 @@ class AttentionPooling(ClassifierMixin, BaseEstimator):
 
     def _pool(self, X: ArrayLike) -> Pooled:
         check_is_fitted(self)
-        network = self._network()
+        network, frames = self._network(), self._check(X, self.mean_.dtype)
+        layer = network.views(self.parameters_)
+        # Matrix libraries choose kernels by size: a clip at a time has the same bytes alone and together.
         with one_blas_thread():
-            ready = network.prepare(self._check(X, self.mean_.dtype), self.mean_, self.scale_)
-            return network.pool(network.views(self.parameters_), ready)
+            pooled = [
+                network.pool(layer, network.prepare(clip[None], self.mean_, self.scale_)) for clip in frames
+            ]
+        return Pooled(*(np.concatenate(parts) for parts in zip(*pooled, strict=True)))
 
     def _check(self, X: ArrayLike, dtype: Any) -> Floats:
         frames = _check_frames(X).astype(dtype, copy=False)
