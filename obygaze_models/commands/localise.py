@@ -1,5 +1,6 @@
 """`obygaze localise`: compare frames' scores with the segments that people marked."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,10 @@ def localise(
     if as_json:
         document = {
             name: {
-                "measures": one.pooled.to_dict(orient="records"),
+                "measures": [
+                    {key: None if value != value else value for key, value in row.items()}  # noqa: PLR0124 - NaN
+                    for row in one.pooled.to_dict(orient="records")
+                ],
                 "movies": one.by_movie.to_dict(orient="records"),
                 "left_out": one.n_left_out,
             }
@@ -84,7 +88,7 @@ def _table(found: "dict[str, Localisation]") -> str:
             name,
             str(row["measure"]).replace("_", " "),
             f"{row['value']:.3f}",
-            "" if row["low"] is None else f"[{row['low']:.3f}, {row['high']:.3f}]",
+            "" if math.isnan(row["low"]) else f"[{row['low']:.3f}, {row['high']:.3f}]",
             f"{row['chance']:.3f}",
             str(len(one.by_movie)),
             str(int(one.by_movie["n_clips"].sum())),

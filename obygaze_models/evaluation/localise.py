@@ -115,8 +115,8 @@ def localise(
             {
                 "measure": measure,
                 "value": found.mean,
-                "low": found.low if np.isfinite(found.low) else None,
-                "high": found.high if np.isfinite(found.high) else None,
+                "low": found.low,
+                "high": found.high,
                 "chance": float(by_movie[chance[measure]].mean()),
             }
         )
