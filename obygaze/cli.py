@@ -178,6 +178,7 @@ CONTENTS: dict[str, Entry] = {
     ),
     "predict": Entry("Score clips of stores with a saved model.", f"{MODELS}.predict:predict"),
     "explain": Entry("Explain a concept model's decision on a clip.", f"{MODELS}.predict:explain"),
+    "localise": Entry("Compare frames' scores with marked segments.", f"{MODELS}.localise:localise"),
     "model": Entry(
         "Inspect model files.",
         {"inspect": Entry("Print the card of a model file.", f"{MODELS}.model:inspect")},

@@ -152,16 +152,18 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
 def explain(
     model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[str, ...], as_json: bool
 ) -> None:
-    """Explain the decision of MODEL, a concept bottleneck, on one clip.
+    """Explain the decision of MODEL, a concept bottleneck or attention, on one clip.
 
     Prints the decision, each concept's contribution to the logit, and the probability if only that concept
-    were low or high among the training clips.
+    were low or high among the training clips; and, if the store keeps frames, for each of them its time and
+    the concepts' probabilities or its attention weight and contribution.
 
     \b
     Examples:
       obygaze explain run/pcbm_lr.model stores/more-films --clip tt9000007-003
       obygaze explain run/pcbm_lr.model stores/more-films \\
           --clip tt9000007-003 --set Body=0.95
+      obygaze explain run/attention.model stores/more-films --clip tt9000007-003
     """
     from obygaze_features.store import open_store
     from obygaze_models.prediction.explain import as_json as to_json

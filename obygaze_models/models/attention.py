@@ -178,6 +178,10 @@ class AttentionPooling(TrainedNetwork):
         self.classes_ = classes
         return self
 
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Compute the logit [N] of each clip of X [N, F, D]."""
+        return self._pool(X).logits
+
     def weights(self, X: ArrayLike) -> Floats:
         """Compute the attention weight of each frame of X [N, F, D]: [N, F], each clip's add up to 1."""
         return self._pool(X).weights
@@ -191,10 +195,14 @@ class AttentionPooling(TrainedNetwork):
 
     def _pool(self, X: ArrayLike) -> Pooled:
         check_is_fitted(self)
-        network, features = self._network(self.n_features_in_), self._check(X)
+        network, frames = self._network(self.n_features_in_), self._check(X)
+        layer = network.views(self.parameters_)
+        # Matrix libraries choose kernels by size: a clip at a time has the same bytes alone and together.
         with one_blas_thread():
-            ready = network.prepare(features, self.mean_, self.scale_)
-            return network.pool(network.views(self.parameters_), ready)
+            pooled = [
+                network.pool(layer, network.prepare(clip[None], self.mean_, self.scale_)) for clip in frames
+            ]
+        return Pooled(*(np.concatenate(parts) for parts in zip(*pooled, strict=True)))
 
     def _check(self, X: ArrayLike) -> Floats:
         return self._alike(X, self.mean_.dtype)

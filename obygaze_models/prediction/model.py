@@ -166,9 +166,12 @@ class Model:
 
 
 def vectors(X: ArrayLike) -> NDArray[Any]:
-    """Return one vector per clip [N, D]: the mean over frames or tokens if there are several."""
+    """Return one vector per clip [N, D]: the mean over its present frames or tokens if there are several."""
     features = np.asarray(X)
-    return features if features.ndim == 2 else features.mean(axis=1)
+    if features.ndim == 2:
+        return features
+    found: NDArray[Any] = (np.nanmean if np.isnan(features).any() else np.mean)(features, axis=1)
+    return found
 
 
 def load_model(place: Path | str, offered: Mapping[str, Any] | None = None) -> Model:
