@@ -142,8 +142,8 @@ class AttentionNetwork:
             if len(own) > most:  # evenly spaced, so that every movie has its share
                 own = own[np.arange(most) * len(own) // most]
             scatter, n_frames = np.zeros((self.n_features, self.n_features)), 0.0
-            for first in range(0, len(own), BLOCK):
-                block = X[own[first : first + BLOCK]]
+            for start in range(0, len(own), BLOCK):
+                block = X[own[start : start + BLOCK]]
                 frames, present = block[..., : self.n_features], 1 - block[..., -1:]
                 apart = (
                     frames - frames.sum(axis=1, keepdims=True) / present.sum(axis=1, keepdims=True)
