@@ -12,10 +12,11 @@ import pytest
 from fastcrc.crc32 import iscsi as crc32c
 from numcodecs.zstd import Zstd
 
+from obygaze_features.exchange.publish import pack
+from obygaze_features.exchange.transfer import download
 from obygaze_features.io import file_sha256
 from obygaze_features.store import StoreError, open_store, read_stage, verify
 from obygaze_features.store.files_zip import open_zip
-from obygaze_features.store.publish import pack
 from obygaze_features.store.store_files import (
     FolderFiles,
     digests_bytes,
@@ -27,7 +28,6 @@ from obygaze_features.store.store_files import (
     tag_files,
 )
 from obygaze_features.store.testing import seal_arrays
-from obygaze_features.store.transfer import download
 
 from .toy_stores import sealed, staged
 
