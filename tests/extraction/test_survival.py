@@ -35,7 +35,7 @@ def extract(films: Path, folder: Path, environment: dict[str, str], *words: str)
     command = [sys.executable, "-m", "obygaze", "extract", str(films / "films.csv"), "films", "--n", "4"]
     command += ["--workers", "2", "--batch-size", "2", "--corpus", "films", "--licence", "CC0-1.0", *words]
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=400
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=3000
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
