@@ -125,12 +125,11 @@ def run(  # noqa: PLR0917 - click passes options by name
         (["extract", windows, store, *features, *(["--workers", workers] if workers else [])], sealed),
         (["film", "score", *models, sealed, *beside, *named, "--out", scored], scored),
     ]
-    pictures: list[object] = []
+    pictures = out / "pictures"
     if thumbnails:
-        drawn = out / "pictures"
-        pictures = ["--thumbnails", drawn]
-        steps.append((["film", "thumbnails", *films, "--scored", scored, "--out", drawn], drawn))
-    steps.append((["film", "report", scored, *pictures, "--out", page, "--language", language], page))
+        steps.append((["film", "thumbnails", *films, "--scored", scored, "--out", pictures], pictures))
+    stills = ["--thumbnails", pictures] if thumbnails else []
+    steps.append((["film", "report", scored, *stills, "--out", page, "--language", language], page))
     if dry_run:
         for words, _ in steps:
             click.echo(_typed(words))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from obygaze.cli import main
-from obygaze_features.manifest import FIELDS, read_manifest
+from obygaze_features.manifest import FIELDS, read_manifest, read_texts
 
 HEADER = ",".join(FIELDS)
 
@@ -291,3 +291,28 @@ def test_every_help_has_examples(run, command):
     code, out, _ = run(*command, "--help")
     assert code == 0
     assert "Examples:\n    obygaze manifest " in out
+
+
+def test_subtitles_of_mobygaze_are_texts_that_the_manifest_s_clips_share(run, shared_data):
+    source = shared_data / "mobygaze"
+    code, out, err = run("import", "mobygaze", source, "--out", "all.csv")
+    assert code == 0
+    assert "left out the subtitles of" in err
+    words = (
+        "import",
+        "mobygaze",
+        source,
+        "--records",
+        "speech",
+        "--texts",
+        "texts.csv",
+        "--out",
+        "speech.csv",
+    )
+    code, out, _ = run(*words)
+    assert code == 0
+    texts, manifest = read_texts(Path("texts.csv")), read_manifest(Path("speech.csv"))
+    assert [text_id for text_id, _ in texts.rows] == [clip.clip_id for clip in manifest]
+    assert f"texts.csv: subtitles of {len(manifest):,} segments" in out
+    assert run(*words[:-1], "other.csv")[0] == 1  # the texts are there already
+    assert not Path("other.csv").exists()
