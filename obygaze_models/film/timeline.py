@@ -136,6 +136,7 @@ class Timeline:
     def files(self) -> dict[str, bytes]:
         """Return the bytes of each file of the folder."""
         found = [self.segments(model.key) for model in self.record.models]
+        found = [some for some in found if len(some)] or found[:1]  # empty tables would decide types
         tables = {TIMELINE: self.table, SEGMENTS: pd.concat(found, ignore_index=True), SHOTS: self.shots}
         written = {name: csv_bytes(table) for name, table in tables.items()}
         return {RECORD: self.record.to_bytes(), **written}

@@ -143,7 +143,9 @@ def _of_clip(
     far = bool(model.is_unlike(wide[None] if attention else wide.mean(axis=0)[None])[0])
     if attention is not None and not far:
         weights, evidence = attention.weights(wide[None])[0], attention.evidence(wide[None])[0]
-        columns |= {"weight": weights, "evidence": evidence, "contribution": weights * evidence}
+        told = {"weight": weights, "evidence": evidence, "contribution": weights * evidence}
+        # One type, whatever clips are joined: those without a weight have NaN of float64.
+        columns |= {name: some.astype(np.float64) for name, some in told.items()}
     values, shares = model.concept_values(wide), model.concept_probabilities(wide)
     for place, concept in enumerate(model.concepts):
         columns[f"{concept}_value"] = values[:, place]
