@@ -15,7 +15,7 @@ from obygaze_models.models.registry import BUILTIN
 from obygaze_models.protocol.targets import Labels
 from tests.planted_frames import planted_frames
 
-N_MOVIES, N_FRAMES = 6, 12
+N_MOVIES, N_FRAMES = 6, 16
 
 
 class Framed(Dataset):
@@ -28,7 +28,7 @@ class Framed(Dataset):
 def corpus(seed, *, event, n_per_movie):
     """Make 6 movies of clips, and where the event would be."""
     X, y, movies, where = planted_frames(
-        N_MOVIES, n_per_movie, N_FRAMES, 6, n_event=1, size=8.0, seed=seed, event=event
+        N_MOVIES, n_per_movie, N_FRAMES, 6, n_event=2, size=8.0, seed=seed, event=event
     )
     names = np.array([f"film{movie}" for movie in movies])
     ids = np.array([f"{name}-c{clip:03}" for clip, name in enumerate(names)])
@@ -79,4 +79,4 @@ def test_of_100_corpora_without_an_event_the_tables_say_so():
     assert said[:, 0].sum() <= 7
     assert said[:, 1].sum() <= 7
     # The same tables find an event that is there.
-    assert all(found(0, event=True, n_per_movie=200))
+    assert all(found(0, event=True, n_per_movie=100))
