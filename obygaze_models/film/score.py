@@ -30,6 +30,7 @@ from obygaze_models.film.record import (
 )
 from obygaze_models.film.rows import COLUMNS, LAST, SHOT_COLUMNS, durations, has_flag, is_counted
 from obygaze_models.film.timeline import Timeline
+from obygaze_models.film.traces import NO_TRACES, traces_of
 from obygaze_models.film.windows import windows_of
 from obygaze_models.prediction.calibration import BAND
 from obygaze_models.prediction.model import Model, load_model
@@ -195,7 +196,10 @@ def _score(
         versions=versions(),
     )
     typed = table.astype({"called": "Int64", "n_windows": "Int64"})
-    return Timeline(record, typed, shots.assign(movie=movie)[list(SHOT_COLUMNS)])
+    traces = [traces_of(one.model, one.key, store, movie, windows.clip_ids) for one in loaded]
+    known = [trace for trace in traces if len(trace)]
+    frames = pd.concat(known, ignore_index=True) if known else NO_TRACES
+    return Timeline(record, typed, shots.assign(movie=movie)[list(SHOT_COLUMNS)], frames)
 
 
 def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: Grid) -> ModelRecord:

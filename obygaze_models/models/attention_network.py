@@ -143,8 +143,8 @@ class AttentionNetwork:
                 own = own[np.arange(most) * len(own) // most]
             scatter, n_frames = np.zeros((self.n_features, self.n_features)), 0.0
             for start in range(0, len(own), BLOCK):
-                block = X[own[start : start + BLOCK]]
-                frames, present = block[..., : self.n_features], 1 - block[..., -1:]
+                clips = X[own[start : start + BLOCK]]
+                frames, present = clips[..., : self.n_features], 1 - clips[..., -1:]
                 apart = (
                     frames - frames.sum(axis=1, keepdims=True) / present.sum(axis=1, keepdims=True)
                 ) * present
@@ -153,8 +153,8 @@ class AttentionNetwork:
                 n_frames += float(present.sum())
             scatters.append(scatter / max(n_frames, 1))
         sizes, vectors = np.linalg.eigh(scatters[1] - scatters[0])
-        first = np.argsort(-np.abs(sizes), kind="stable")[:n]
-        chosen: NDArray[np.float64] = vectors[:, first]
+        largest = np.argsort(-np.abs(sizes), kind="stable")[:n]
+        chosen: NDArray[np.float64] = vectors[:, largest]
         # An eigenvector has no sign of its own: the largest entry is positive.
         chosen *= np.sign(chosen[np.abs(chosen).argmax(axis=0), np.arange(n)])
         return chosen

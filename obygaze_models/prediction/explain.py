@@ -14,7 +14,7 @@ from obygaze_models.dataset import unusable
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.persistence.card import Card
-from obygaze_models.prediction.frames import frames_of
+from obygaze_models.prediction.frames import frames_of, reads_frames
 from obygaze_models.prediction.model import Model
 from obygaze_models.prediction.predict import find_group, read_rows
 
@@ -146,9 +146,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
 
 def _frames(model: Model, store: Store, row: int) -> tuple[dict[str, float | None], ...]:
     """Give what the model says of each frame of a clip, if the store keeps frames that it can read."""
-    card, group = model.card, store[model.card.backbone]
-    own = "frames" in group.arrays and group.shape("frames")[-1] == card.n_features
-    if not own and not card.reduced_by:
+    if not reads_frames(model, store):
         return ()
     found = frames_of(model, store, np.array([row])).drop(columns=["clip_id", "movie", "frame"])
     shown = found if isinstance(model.estimator, AttentionPooling) else found.drop(columns=list(OF_ATTENTION))

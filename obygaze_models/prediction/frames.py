@@ -78,6 +78,13 @@ def says_when(model: Model) -> bool:
     return isinstance(model.estimator, AttentionPooling) or bool(model.concepts)
 
 
+def reads_frames(model: Model, store: Store) -> bool:
+    """Return whether a model has an output for the frames, or reduced tokens, that a store keeps."""
+    group = store[model.card.backbone]
+    own = "frames" in group.arrays and group.shape("frames")[-1] == model.card.n_features
+    return says_when(model) and (own or bool(model.card.reduced_by))
+
+
 def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the time of each vector of `frames` in seconds [N, F]; a tubelet has its frames' mean time."""
     n_vectors = group.shape("frames")[1]
