@@ -5,14 +5,12 @@ import hashlib
 import json
 import os
 import shutil
-import sys
-import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from obygaze_features.errors import OutputError, StoreError
 
@@ -26,9 +24,6 @@ NO_SUCH_FILE: Final = "there is no such file"
 """Reason of a failed clip whose video is absent, or lies where this machine does not see it."""
 
 SYNC_THREADS = 16
-
-QUIET_S: Final = 60.0
-"""Seconds between two lines of progress where stderr is no terminal, as in a Slurm log."""
 
 
 # --- one file, one folder
@@ -166,7 +161,7 @@ def refuse_existing(*paths: Path | None, force: bool = False) -> None:
     """
     for path in paths:
         if path is not None and path.exists() and not force:
-            raise OutputError(f"{path} exists already: give --force to replace it, or another --out")
+            raise OutputError(f"{path} exists already: give --force to replace it, or choose another name")
 
 
 def csv_line(cells: Sequence[str]) -> str:
@@ -391,60 +386,6 @@ def empty(folder: Path) -> None:
             remove_tree(node)
         else:
             node.unlink()
-
-
-# --- progress
-# ---------------------------------------------------------------------------
-class ShowProgress(Protocol):
-    """Show how much is done, with a note beside the numbers."""
-
-    def __call__(self, done: int, total: int, note: str = "", /) -> None:
-        """Show `done` of `total`."""
-
-
-@contextmanager
-def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterator[ShowProgress]:
-    """Show progress on stderr: a bar on a terminal, elsewhere a line per minute.
-
-    Parameters
-    ----------
-    scaled
-        Write large numbers with a prefix, as for bytes.
-    """
-    if not sys.stderr.isatty():
-        yield _minute_lines(what, unit, scaled=scaled)
-        return
-    from tqdm import tqdm  # noqa: PLC0415 - slow, and most processes need none
-
-    with tqdm(desc=what, unit=unit, unit_scale=scaled, leave=False) as bar:
-
-        def show(done: int, total: int, note: str = "", /) -> None:
-            if total != bar.total:
-                bar.total = total
-            bar.set_postfix_str(note, refresh=False)
-            bar.update(done - bar.n)
-
-        yield show
-
-
-def _minute_lines(what: str, unit: str, *, scaled: bool) -> ShowProgress:
-    start = last = time.monotonic()
-
-    def show(done: int, total: int, note: str = "", /) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < QUIET_S:
-            return
-        last = now
-        size, name = (1e6, f"M{unit}") if scaled else (1, f"{unit}s")
-        numbers = f"{done / size:.0f} of {total / size:.0f} {name}"
-        left = (now - start) * (total - done) / done if done else 0.0
-        about = f", about {left / 60:.0f} min left" if done else ""
-        beside = f" ({note})" if note else ""
-        sys.stderr.write(f"{what}: {numbers} in {(now - start) / 60:.0f} min{about}{beside}\n")
-        sys.stderr.flush()
-
-    return show
 
 
 # --- JSON lines with a checksum

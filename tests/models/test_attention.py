@@ -136,6 +136,17 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_threads():
     assert made[0] == made[1]
 
 
+@pytest.mark.parametrize("n_frames", [1, 7, 32])
+def test_a_clip_has_the_same_bytes_alone_and_together(n_frames):
+    X, y, *_ = planted_frames(n_movies=3, n_per_movie=40)
+    X = X[:, :n_frames]
+    model = AttentionPooling(max_epochs=2).fit(X, y)
+    for outcome in (model.decision_function, model.weights, model.evidence):
+        together = outcome(X)
+        for part in (slice(0, 1), slice(5, 6), slice(3, 40), slice(len(X) - 1, None)):
+            assert outcome(X[part]).tobytes() == together[part].tobytes()
+
+
 @pytest.mark.parametrize("disturb", ["exchange", "shuffle"])
 def test_a_control_is_trained_on_frames_that_were_moved_and_on_no_others(disturb):
     X, y, movies, _ = planted_frames(n_movies=3, n_per_movie=20)

@@ -20,6 +20,7 @@ from obygaze_features.store import (
     PlannedClip,
     Stage,
     StoreError,
+    metadata,
     open_store,
     parts,
     seal,
@@ -245,7 +246,7 @@ def test_sealing_again_under_another_version_writes_no_part_anew(tmp_path, monke
     staged(tmp_path, N)
     with monkeypatch.context() as patch:
         stop_after(patch, 16)
-        patch.setattr(sealing, "clips_csv_bytes", lambda *_: 1 / 0)
+        patch.setattr(metadata, "clips_csv_bytes", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             seal(None, tmp_path / "toy", **WITH)
     with monkeypatch.context() as patch:
