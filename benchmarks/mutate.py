@@ -23,8 +23,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from bisect import bisect
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -41,8 +43,7 @@ TESTS = {
 }
 """Packages that are changed, and their tests."""
 PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not long"]
-CPU_S, WALL_S, MOST = 60, 600, 240
-"""Of the tests of a change: seconds of CPU and in all, and how many they are at most."""
+WALL_S = 1800
 
 COMPARISONS = {
     ast.Lt: ast.LtE,
@@ -231,8 +232,8 @@ class Calls:
 class Trials:
     """A plugin of pytest that runs the tests of every change in a fork, in place of all tests once."""
 
-    def __init__(self, chosen: Sequence[Mutant], calls: Path) -> None:
-        self._chosen = chosen
+    def __init__(self, chosen: Sequence[Mutant], calls: Path, budget_s: float, *, files: bool) -> None:
+        self._chosen, self._budget_s, self._files = chosen, budget_s, files
         self._of, self._seconds = json.loads(calls.read_text(encoding="utf-8"))
         self._out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
 
@@ -241,29 +242,40 @@ class Trials:
         items = {item.nodeid: item for item in session.items}
         counts = {"killed": 0, "survived": 0, "in no test": 0}
         for mutant in self._chosen:
-            tests = [items[test] for test in self._covering(mutant) if test in items][:MOST]
-            result = "killed" if self._fails(mutant, tests) else "survived" if tests else "in no test"
+            tests = [items[test] for test in self._covering(mutant, items) if test in items]
+            result = (
+                "killed" if tests and self._fails(mutant, tests) else "survived" if tests else "in no test"
+            )
             counts[result] += 1
             line = (ROOT / mutant.module).read_text(encoding="utf-8").splitlines()[mutant.line - 1].strip()
             self._out.write(f"{result}: {mutant.place} {mutant.what}: {line} ({len(tests)} tests)\n")
         self._out.write(f"{counts}\n")
         return True
 
-    def _covering(self, mutant: Mutant) -> list[str]:
-        """List the tests that call the changed function."""
+    def _covering(self, mutant: Mutant, items: Mapping[str, pytest.Item]) -> list[str]:
+        """List the tests that call the changed function, the quickest first."""
         at = [mutant.module, mutant.function]
         found = [test for test, calls in self._of.items() if at in calls]
-        return sorted(found, key=lambda test: float(self._seconds[test]))
+        if self._files:  # what is called by a fixture that tests share is noted at the first of them alone
+            own = {
+                test.partition("::")[0]
+                for test, calls in self._of.items()
+                if any(module == mutant.module for module, _ in calls)
+            }
+            found = [test for test in items if test.partition("::")[0] in own]
+        found.sort(key=lambda test: float(self._seconds.get(test, 0)))
+        spent = list(accumulate(float(self._seconds.get(test, 0)) for test in found))
+        return found[: max(1, bisect(spent, self._budget_s))]
 
-    @staticmethod
-    def _fails(mutant: Mutant, tests: Sequence[pytest.Item]) -> bool:
+    def _fails(self, mutant: Mutant, tests: Sequence[pytest.Item]) -> bool:
         child = os.fork()
         if not child:
             code = 2
             try:
                 for stream in (1, 2):
                     os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-                resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+                limit = int(4 * self._budget_s)
+                resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
                 signal.alarm(WALL_S)
                 put(mutant)
                 following = [*tests[1:], None]
@@ -290,6 +302,12 @@ def main() -> None:
     parser.add_argument("--trace", action="store_true", help="find that out, and write it")
     parser.add_argument("--number", type=int, default=120)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--cpu", type=float, default=10, help="seconds, by the trace, of the tests of a change"
+    )
+    parser.add_argument(
+        "--files", action="store_true", help="all tests of files of which one calls the function"
+    )
     parser.add_argument("--only", action="append", help="places, as they are printed")
     asked = parser.parse_args()
     os.chdir(ROOT)
@@ -305,7 +323,7 @@ def main() -> None:
     if asked.only:
         chosen = [mutant for mutant in every if mutant.place in asked.only]
     print(f"{len(every)} changes possible")
-    pytest.main(words, [Trials(chosen, asked.calls.absolute())])
+    pytest.main(words, [Trials(chosen, asked.calls.absolute(), asked.cpu, files=asked.files)])
 
 
 if __name__ == "__main__":

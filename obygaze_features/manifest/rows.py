@@ -12,8 +12,8 @@ from .codebook import BUILTIN, Codebook
 from .table import Problems, Row
 
 CONCEPT_SEPARATOR = ";"
-CLOCK = re.compile(r"(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:\.\d*)?)", re.ASCII)
-FRAMES = re.compile(r"(\d+):(\d\d):(\d\d)([:;])(\d{2,3})", re.ASCII)
+CLOCK = re.compile(r"(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2}(?:\.\d{0,30})?)", re.ASCII)
+FRAMES = re.compile(r"(\d{1,9}):(\d\d):(\d\d)([:;])(\d{2,3})", re.ASCII)
 
 
 def canonical_bytes(clips: Sequence[Clip], codebook: Codebook) -> bytes:

@@ -2,10 +2,11 @@
 
 import csv
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,10 @@ def one_line(text: str, what: str) -> str:
     if _CONTROL.search(text):
         raise StoreError(f"{what}: {text!r} should be one line of text without control characters")
     return text
+
+
+MOST_NUMBERS: Final = 1 << 28
+"""Of one array of one clip: memory for a clip is asked for by what a file says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,10 @@ class ArraySpec:
             raise StoreError(
                 f"array {self.name}: expected {' or '.join(ARRAYS[self.name].dtypes)}, found {self.dtype}"
             )
+        if math.prod(self.shape) > MOST_NUMBERS:
+            raise StoreError(
+                f"array {self.name}: {list(self.shape)} is more than {MOST_NUMBERS} numbers of one clip"
+            )
 
 
 @dataclass(frozen=True)
@@ -70,8 +79,10 @@ class GroupSpec:
         if not fits(self.name, Name):
             raise StoreError(f"group {self.name!r}: expected {expected(Name)}")
         sizes = {"frame": self.n_frames}
-        if self.n_frames < 1 or not self.arrays:
-            raise StoreError(f"group {self.name}: expected at least one frame and one array")
+        if not 1 <= self.n_frames <= MOST_NUMBERS or not self.arrays:
+            raise StoreError(
+                f"group {self.name}: expected one frame to {MOST_NUMBERS} frames, and at least one array"
+            )
         for spec in self.arrays:
             for dimension, size in zip(self.dimensions(spec.name)[1:], spec.shape, strict=True):
                 if sizes.setdefault(dimension, size) != size:

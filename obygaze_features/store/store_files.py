@@ -157,7 +157,7 @@ UNREADABLE = (
     IndexError,
     AttributeError,
     RuntimeError,
-    NotImplementedError,
+    ArithmeticError,
     MemoryError,
 )
 """What zarr and JSON raise for bytes that are not what they should be, or ask for more than there is."""
@@ -367,7 +367,7 @@ def parse_info(data: bytes) -> dict[str, str]:
 def most_bytes(info: bytes) -> int:
     """Return what no file of a store is larger than, by bag-info.txt: the payload, at least 16 MB."""
     octets = parse_info(info).get("Payload-Oxum", "").partition(".")[0]
-    return max(1 << 24, int(octets) if octets.isdecimal() else 0)
+    return max(1 << 24, int(octets) if octets.isdecimal() and len(octets) < 19 else 0)
 
 
 def write_bag(root: Path, info: Mapping[str, str], card: str, known: Mapping[str, str]) -> None:

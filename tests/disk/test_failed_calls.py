@@ -9,16 +9,9 @@ from .failed_calls import Trials
 from .harness import WORKS
 
 STRIDES = {
-    "unpack": 7,
-    "pull": 7,
-    "pull-more": 7,
-    "stage": 29,
-    "seal": 17,
-    "consume": 29,
-    "merge": 29,
-    "import": 23,
-    "hdf5": 7,
-    "anndata": 17,
+    **dict.fromkeys(("stage", "consume", "merge"), 37),
+    **dict.fromkeys(("seal", "import", "anndata"), 29),
+    **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 11),
 }
 """Of the works with hundreds of calls every so many-th is tried, of the others every third."""
 

@@ -12,7 +12,7 @@ from .harness import WORKS
 from .power_cuts import Cuts
 
 AGAIN = 2
-MORE = 20
+MORE = 15
 EVALUATED = ("run", "report", "predictions")
 """Works for which a model must be evaluated before."""
 

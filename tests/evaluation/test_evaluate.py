@@ -258,6 +258,16 @@ def test_bottlenecks_see_through_concepts_and_controls_do_not(make_planted_conce
     assert values["pcbm_lr"] > max(values["pcbm_lr_random"], values["pcbm_lr_shuffled"]) + 0.05
 
 
+def test_a_concept_can_be_learnt_if_it_varies_whatever_movie_is_left_out(learnable):
+    movies = np.unique(learnable.movies)
+    present = np.zeros_like(learnable.labels.present)
+    present[:, 0] = learnable.movies == movies[0]  # in one movie alone
+    present[:, 1] = learnable.movies != movies[0]  # in every clip of all movies but one
+    present[::3, 2] = True
+    data = dataclasses.replace(learnable, labels=dataclasses.replace(learnable.labels, present=present))
+    assert varying(data, np.arange(len(data))) == [data.labels.concepts[2]]
+
+
 def test_models_of_concepts_are_left_out_with_the_reason_unless_asked_for(learnable):
     assert varying(learnable, np.arange(len(learnable))) == []
     found = evaluate(

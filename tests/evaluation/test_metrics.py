@@ -121,3 +121,19 @@ def test_an_entry_of_the_table_reads_scores_or_calls_and_is_named_as_its_key():
     assert METRICS["auc"](y, score, called) == metrics.auc(y, score) == 0.75
     assert METRICS["f1_pos"](y, score, called) == 1.0
     assert [metric.name for metric in METRICS.values()] == list(METRICS)
+
+
+def test_the_chance_level_without_a_relevant_clip_is_nothing():
+    assert metrics.expected_average_precision(5, 0) == 0
+
+
+def test_the_best_constant_is_the_better_of_never_and_always():
+    calls = {0: 0.2, 1: 0.7}
+    chance = metrics.best_constant(lambda _, called: calls[int(called[0])])
+    assert chance([np.array([0, 1])]) == 0.7
+    calls[0] = 0.9
+    assert chance([np.array([0, 1])]) == 0.9
+
+
+def test_the_chance_level_of_one_relevant_clip_is_certain():
+    assert metrics.expected_average_precision(1, 1) == 1

@@ -114,3 +114,9 @@ def test_a_metric_that_a_lab_adds_is_a_row_more_and_changes_no_other():
     before, after = summarise(predictions), summarise(predictions, {**METRICS, "recall": recall})
     pd.testing.assert_frame_equal(after[after["metric"] != "recall"], before, check_dtype=False)
     assert after["metric"].iloc[-1] == "recall"
+
+
+def test_models_keep_the_order_of_the_predictions():
+    one = table(film=0.0, n_clips=10).table
+    both = Predictions(pd.concat([one.assign(model="z"), one.assign(model="a")], ignore_index=True))
+    assert list(dict.fromkeys(summarise(both)["model"])) == ["z", "a"]

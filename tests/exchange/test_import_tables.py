@@ -168,3 +168,23 @@ def test_a_list_of_ids_that_is_no_table_is_refused_by_name(tmp_path):
     (tmp_path / "ids.csv").write_text("clip_id\n" + "a" * 200_000 + "\n", encoding="utf-8")
     with pytest.raises(StoreError, match=r"ids\.csv: not a table \(field larger"):
         read_ids(tmp_path / "ids.csv")
+
+
+def test_columns_that_are_no_features_are_named(tmp_path):
+    (tmp_path / "a.csv").write_text("movie,clip_id,f0,level\nm,a,1,S\n", encoding="utf-8")
+    with table_pieces(tmp_path / "a.csv", None) as (found, said):
+        assert list(found) == ["a"]
+        assert said == {"left_out": "columns that are no features: movie, level"}
+
+
+def test_an_index_of_a_data_frame_holds_the_ids_only_where_no_column_does(tmp_path):
+    pytest.importorskip("pyarrow")
+    import pandas as pd
+
+    frame = pd.DataFrame({"clip_id": ["a", "b"], "f0": [1.0, 2.0]}, index=["x", "y"])
+    frame.to_parquet(tmp_path / "a.parquet")
+    with table_pieces(tmp_path / "a.parquet", None) as (found, _):
+        assert sorted(found) == ["a", "b"]
+    frame.drop(columns="clip_id").to_parquet(tmp_path / "b.parquet")
+    with table_pieces(tmp_path / "b.parquet", None) as (found, _):
+        assert sorted(found) == ["x", "y"]

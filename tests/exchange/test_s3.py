@@ -34,7 +34,10 @@ def url():
 
 @pytest.mark.usefixtures("bucket")
 def test_a_pushed_store_reads_verifies_and_pulls_as_it_was(store, url, tmp_path):
-    assert push(FolderFiles(store), url) == url
+    shown = []
+    assert push(FolderFiles(store), url, lambda *numbers: shown.append(numbers)) == url
+    files = tree(store)
+    assert shown[-1] == (len(files), len(files), sum(map(len, files.values())))
     here, there = open_store(store), open_store(url)
     assert there.fingerprint == here.fingerprint
     assert (there.name, there.version) == ("toy", "1.0.0")

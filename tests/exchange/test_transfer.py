@@ -423,3 +423,9 @@ def test_a_file_that_never_ends_is_given_up_at_the_size_of_the_whole_store(root,
         download(Endless(root / "toy-1.0.0"), tmp_path / "copy")
     assert blocks == 17  # 16 MB are granted to every store
     assert not (tmp_path / "copy").exists()
+
+
+def test_a_file_is_streamed_from_where_it_is_asked_for(root):
+    files = FolderFiles(root / "toy-1.0.0")
+    whole = files.read("data/clips.csv")
+    assert b"".join(files.stream("data/clips.csv", 7)) == whole[7:]

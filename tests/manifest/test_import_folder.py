@@ -141,6 +141,8 @@ def test_times_are_read_as_film_people_write_them(text, rate, expected):
         ("00:01:30:25", "25", "is no time code hh:mm:ss:ff at 25 frames per second"),
         ("00:75:00", None, "'00:75:00' is no time: expected seconds, hh:mm:ss.ms"),
         ("1:2:3:4:5", "25", "is no time"),
+        ("9" * 5000 + ":00:01", None, "is no time"),
+        ("00:00:01." + "9" * 5000, None, "is no time"),
     ],
 )
 def test_times_that_are_none_are_refused(text, rate, message):

@@ -188,3 +188,17 @@ def test_the_probe_on_pooled_frames_is_the_linear_probe_of_one_penalty(pool, red
     plain = make_pipeline(StandardScaler(), head).fit(pooled, y)
     ours = make_frames_probe(pool).fit(frames, y)
     np.testing.assert_allclose(ours.decision_function(frames), plain.decision_function(pooled), atol=1e-6)
+
+
+def test_the_first_units_look_at_features_alone_along_opposite_directions(clips):
+    X, y = clips
+    network = AttentionNetwork(5, 4, True, 5.0)
+    ready = network.prepare(X, *network.moments(X))
+    layer = network.views(network.initial(np.random.default_rng(0), ready, y))
+    for first in (0, 4):
+        aimed = layer.projection[:, first : first + 4]
+        np.testing.assert_array_equal(aimed[:5, :2], -aimed[:5, 2:])
+        assert not aimed[5:].any()  # not at the time
+    assert layer.projection[5:, 8].all()  # which the evidence is free to use
+    np.testing.assert_array_equal(layer.gate_bias, 0)
+    np.testing.assert_array_equal(layer.attention, 1)

@@ -16,6 +16,7 @@ from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
 from obygaze_features.io import file_sha256
 from obygaze_features.store import StoreError, open_store, read_stage, verify
+from obygaze_features.store.arrays import _zstd_size
 from obygaze_features.store.files_zip import open_zip
 from obygaze_features.store.store_files import (
     FolderFiles,
@@ -259,3 +260,35 @@ def test_strings_beyond_a_chunk_are_read_as_they_were_sealed(tmp_path):
     ids = {f"clip {row:05d} \U0001f3ac" * 3: "m" for row in range(1500)}
     path = seal_arrays(tmp_path / "many", ids, {"toy": {"pooled": np.zeros((1500, 2), np.float32)}})
     assert open_store(path)["toy"].clip_ids == tuple(sorted(ids))
+
+
+def test_numbers_of_thousands_of_digits_are_damage_in_words(store):
+    info = parse_info((store / "bag-info.txt").read_bytes())
+    (store / "bag-info.txt").write_bytes(info_bytes({**info, "Payload-Oxum": "9" * 5000 + ".1"}))
+    retag(store)
+    assert any("bag-info" in str(problem) for problem in verify(store).problems), verify(store).problems
+    root = store / "data/features.zarr/zarr.json"
+    root.write_bytes(root.read_bytes().replace(b'"zarr_format": 3', b'"zarr_format": 1' + b"0" * 400))
+    with pytest.raises(StoreError, match=r"damaged|not what"):
+        open_store(store)
+
+
+@pytest.mark.parametrize("size", [1, 255, 256, 300, 65791, 65792])
+def test_what_a_compressed_frame_says_of_its_size_is_read(size):
+    assert _zstd_size(Zstd().encode(bytes(size))) == size
+
+
+def test_a_stage_that_asks_for_terabytes_a_clip_is_refused(tmp_path):
+    stage = staged(tmp_path).path
+    about = stage / "stage.json"
+    for name in ("shape", "n_frames"):
+        good = about.read_text(encoding="utf-8")
+        found = json.loads(good)
+        if name == "shape":
+            found["groups"][0]["arrays"][0]["shape"] = [99999999999]
+        else:
+            found["groups"][0]["n_frames"] = 99999999999
+        about.write_text(json.dumps(found), encoding="utf-8")
+        with pytest.raises(StoreError, match=r"stage.json: damaged|numbers of one clip|frame to"):
+            read_stage(stage)
+        about.write_text(good, encoding="utf-8")

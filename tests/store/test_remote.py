@@ -4,6 +4,7 @@ import contextlib
 import functools
 import http.server
 import importlib.abc
+import shutil
 import sys
 import threading
 import time
@@ -16,7 +17,7 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download_file
 from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store.files_remote import as_url
+from obygaze_features.store.files_remote import HubFiles, as_url
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
 
@@ -293,3 +294,17 @@ def test_a_circle_of_redirections_is_left_soon(root, tmp_path):
         with pytest.raises(StoreError, match="redirect"):
             download_file(locate(f"{site.url}/toy-1.0.0"), "x", tmp_path / "x", "0" * 64, lambda *_: None)
         assert len(site.asked) < 20
+
+
+@pytest.mark.parametrize(("folder", "name"), [("stores/films-1.0.0/", "films-1.0.0"), ("", "films")])
+def test_a_store_on_the_hub_is_named_by_its_folder_or_its_repository(folder, name):
+    assert HubFiles("lab/films", "0" * 40, folder).name == name
+
+
+def test_a_zip_that_went_is_named_by_its_url(root, tmp_path):
+    shutil.copy(root / "toy-1.0.0.zip", tmp_path / "films.zip")
+    with serving(tmp_path) as site:
+        store = open_store(f"{site.url}/films.zip")
+        (tmp_path / "films.zip").unlink()
+        with pytest.raises((StoreError, FileNotFoundError), match=f"{site.url}/films.zip"):
+            store["toy"].pooled()

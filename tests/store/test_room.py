@@ -86,3 +86,44 @@ def test_finiteness_on_the_bits_is_numpys(values, shape):
         array = np.array(values, dtype).reshape([(-1,), (1, -1), (-1, 1)][shape])
         assert all_finite(array) == bool(np.isfinite(array).all())
     assert all_finite(np.arange(3))
+
+
+def test_every_part_has_the_size_that_is_reckoned_with(tmp_path):
+    arrays = (ArraySpec("pooled", (4,), "float32"), ArraySpec("tokens", (2, 3), "float16"))
+    kind = GroupSpec("toy", arrays, 2, provenance("toy", sampling={"policy": "uniform", "n": 2}))
+    stage = Stage.open(
+        staging_path(tmp_path / "s"), [PlannedClip("a", "m"), PlannedClip("b", "m")], [kind], CORPUS
+    )
+    with stage.writer() as writer:
+        writer.commit([result(clip, [kind]) for clip in stage.missing()])
+    store = seal(None, tmp_path / "s", licence="MIT")
+    made = [part for array in parts.stored_arrays(stage.groups, stage.names, 2) for part in array.parts()]
+    assert {part.file: part.size for part in made} == {
+        part.file: (store / part.file).stat().st_size for part in made
+    }
+
+
+def test_each_file_of_a_further_writer_counts_for_half_a_page():
+    kind = GroupSpec("toy", (ArraySpec("pooled", (4,), "float32"),), 2, provenance("toy"))
+    one, many = (room_of([PlannedClip("a", "m")], [kind], n_writers=n) for n in (1, 41))
+    assert many.stage_files - one.stage_files == 40 * 4  # pooled, two of times, the journal
+    assert many.stage_bytes - one.stage_bytes == 40 * 4 * 4096 // 2
+
+
+def test_provenance_counts_three_times_in_a_store():
+    small, large = (
+        room_of(
+            [PlannedClip("a", "m")],
+            [GroupSpec("toy", (ArraySpec("pooled", (4,), "float32"),), 2, provenance("toy", citation=text))],
+        )
+        for text in ("", "x" * 100_000)
+    )
+    assert large.store_bytes - small.store_bytes == 300_000  # in the group, and in two consolidated places
+
+
+def test_the_table_is_reckoned_from_clips_of_all_lengths():
+    kind = GroupSpec("toy", (ArraySpec("pooled", (4,), "float32"),), 2, provenance("toy"))
+    short = [PlannedClip(f"{row:04d}", "m") for row in range(640)]
+    mixed = [PlannedClip(f"{row:04d}" + "x" * (0 if row % 3 else 100), "m") for row in range(640)]
+    more = room_of(mixed, [kind]).store_bytes - room_of(short, [kind]).store_bytes
+    assert more == pytest.approx(214 * 100, rel=0.1)
