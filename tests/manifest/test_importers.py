@@ -71,6 +71,8 @@ def test_a_row_of_obygaze12_becomes_a_clip(tmp_path):
                 "srt_name": "x.srt",
                 "graph_number": "0",
                 "util": "1",
+                "year": "",  # Table 3 has no film tt1
+                "genres": "",
             },
         ),
     )
@@ -87,6 +89,8 @@ def test_the_real_obygaze12_has_1914_clips_with_the_folds_of_every_split_file(sh
     assert "75 clips have no video_name: no video is known for them" in imported.notices
     clips = tmp_path / "clips"
     assert f"0 of 1,839 named videos are in {clips}: there is no such folder" in imported.notices
+    juno = manifest.by_id["tt0467406-001"].extras
+    assert (juno["year"], juno["genres"]) == ("2007", "drama;comedy")
     for split in SPLIT_FILES:
         with (shared_data / "obygaze12" / split.path).open(encoding="utf-8", newline="") as stream:
             released = {row["id"]: row["fold"] for row in csv.DictReader(stream, delimiter=";")}
