@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from obygaze_features.errors import OutputError, StoreError
+from obygaze_features.text import not_a_formula, unescaped, visible
 
 PARTIAL_SUFFIX: Final = ".partial"
 """Ends the name of everything that is not finished yet and may be swept once its writer is gone."""
@@ -122,6 +123,17 @@ def csv_line(cells: Sequence[str]) -> str:
     """
     quoted = ('"' + cell.replace('"', '""') + '"' if set(cell) & set(',"\r\n') else cell for cell in cells)
     return ",".join(quoted) + "\n"
+
+
+def sheet_line(cells: Sequence[str]) -> str:
+    r"""Write one line of a CSV table for people: no cell is one that a spreadsheet would run.
+
+    Examples
+    --------
+    >>> sheet_line(["=1+1", "-0.5", "Body"])
+    "'=1+1,-0.5,Body\n"
+    """
+    return csv_line([not_a_formula(cell) for cell in cells])
 
 
 def json_bytes(document: object) -> bytes:
@@ -356,12 +368,12 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
         return
     from tqdm import tqdm  # noqa: PLC0415 - slow, and most processes need none
 
-    with tqdm(desc=what, unit=unit, unit_scale=scaled, leave=False) as bar:
+    with tqdm(desc=what, unit=unit, unit_scale=scaled, leave=False, file=unescaped(sys.stderr)) as bar:
 
         def show(done: int, total: int, note: str = "", /) -> None:
             if total != bar.total:
                 bar.total = total
-            bar.set_postfix_str(note, refresh=False)
+            bar.set_postfix_str(visible(note, lines=False), refresh=False)
             bar.update(done - bar.n)
 
         yield show

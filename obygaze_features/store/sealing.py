@@ -47,7 +47,7 @@ from obygaze_features.store.parts import (
     stored_arrays,
     workers_at_once,
 )
-from obygaze_features.store.provenance import validate_licence
+from obygaze_features.store.provenance import plain, validate_licence
 from obygaze_features.store.records import GroupSpec, StoredClip, clips_csv_bytes, one_line
 from obygaze_features.store.rows import Consumption, may_punch
 from obygaze_features.store.sights import refuse_holes
@@ -174,6 +174,7 @@ def seal(
     settled = _settled_rows(stage, allow_missing=allow_missing, max_failed=max_failed)
     if devices := _devices(settled):
         about["devices"] = devices
+    plain(about, ATTRIBUTE)
     if consume and (n_writers := stage.n_writers()):
         raise StoreError(f"{stage.path}: {n_writers} process(es) write to it now; wait, or stop them")
     _refuse_other_place(stage, building)
