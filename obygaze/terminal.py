@@ -1,4 +1,4 @@
-"""Write to a terminal: control characters made visible, long lines wrapped."""
+"""Write what the command prints: odd characters visible, secrets of URLs left out, long lines wrapped."""
 
 import re
 import shutil
@@ -9,10 +9,12 @@ from typing import Any, TextIO
 
 HARMLESS = re.compile(r"[\t\n\x20-\x7e]*")
 """Needs no look at the rule of texts, which would cost an import: help pages, most lines."""
+SECRET = re.compile(r":/\S*[@?:]|\?\S")
+"""Is in every URL with a password or a query."""
 
 
 class Shown:
-    """A stream in which characters that a terminal would obey are written as their escapes.
+    """A stream that shows characters which a terminal would obey as escapes, and no password of a URL.
 
     Attributes
     ----------
@@ -26,10 +28,10 @@ class Shown:
 
     def write(self, text: str) -> int:
         """Write a text, its odd characters visible, its long lines wrapped at blanks."""
-        if HARMLESS.fullmatch(text) is None:
-            from obygaze_features.text import visible  # noqa: PLC0415 - help needs no package
+        if HARMLESS.fullmatch(text) is None or SECRET.search(text) is not None:
+            from obygaze_features.text import masked, visible  # noqa: PLC0415 - help needs no package
 
-            text = visible(text)
+            text = masked(visible(text))
         if self._width is not None:
             text = "\n".join(map(self._broken, text.split("\n")))
         return self.unescaped.write(text)

@@ -15,6 +15,14 @@ _NOT_IN_A_LINE = re.compile(f"[\0-\x1f\u2028\u2029{_OTHERS}]")
 _NOT_IN_LINES = re.compile(f"[\0-\x08\x0b\x0c\x0e-\x1f{_OTHERS}]")
 _NOT_SHOWN = re.compile(f"[\0-\x08\x0b-\x1f\u2028\u2029{_OTHERS}]")
 _CATEGORIES = {"Cc": "control", "Cs": "surrogate", "Zl": "line separator", "Zp": "paragraph separator"}
+# A path that went through pathlib has lost one of its slashes.
+_USER = re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*:/{1,2})[^/\s@]+@")
+# A name that was cut at its '@'; after a host there is a port.
+_PAIR = re.compile(
+    r"(\b[A-Za-z][A-Za-z0-9+.-]*:/{1,2})[^/\s@:'\"]+:(?![0-9]{1,5}(?:[^0-9A-Za-z]|$))[^/\s@'\"]+"
+)
+# Also of a URL of which a message names the last part alone.
+_QUERY = re.compile(r"(\b(?:https?|s3|hf):/{1,2}[^\s?'\"]+\?|\?(?=[\w.%-]+=))[^\s'\"]+")
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 
 
@@ -55,6 +63,17 @@ def visible(text: str, *, lines: bool = True) -> str:
     films\u001b[2J
     """
     return (_NOT_SHOWN if lines else _NOT_IN_A_LINE).sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+
+
+def masked(text: str) -> str:
+    """Leave out user names, passwords and queries of URLs, which may be secrets.
+
+    Examples
+    --------
+    >>> masked("no store at https://me:secret@lab.example/films?token=secret")
+    'no store at https://***@lab.example/films?***'
+    """
+    return _QUERY.sub(r"\1***", _PAIR.sub(r"\1***", _USER.sub(r"\1***@", text)))
 
 
 def unescaped(stream: Any) -> Any:

@@ -16,7 +16,7 @@ from obygaze.cli import main
 from obygaze_features.io import csv_line, sheet_line
 from obygaze_features.manifest import Clip, ManifestError, read_manifest
 from obygaze_features.manifest.texts import read_texts
-from obygaze_features.text import as_written, not_a_formula, unsuitable, visible
+from obygaze_features.text import as_written, masked, not_a_formula, unsuitable, visible
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """The characters with the property Bidi_Control: Unicode, PropList.txt."""
@@ -66,6 +66,31 @@ def test_a_cell_for_people_is_never_run_and_is_read_back(cell):
     assert as_written(cells[0]) == cell
     if cells[0][:1] in tuple("=+-@\t\r\n＝"):
         float(cells[0])  # a number, which is no formula
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://me:secret@host/x: no", "https://***@host/x: no"),
+        ("https:/me:secret@host/x?token=secret.", "https:/***@host/x?***"),
+        ("no films-1.0.0?token=secret here", "no films-1.0.0?*** here"),
+        ("'https://me:secret'", "'https://***'"),
+        ("socks5://secret@host:9", "socks5://***@host:9"),
+    ],
+)
+def test_secrets_of_urls_are_left_out(text, shown):
+    assert masked(text) == shown
+
+
+def test_plain_urls_stay():
+    for text in (
+        "http://127.0.0.1:9: no",
+        "http://host:8080/x",
+        "s3://bucket/x@v1",
+        "hf://datasets/a/b@v1",
+        "why?",
+    ):
+        assert masked(text) == text
 
 
 def test_data_are_written_as_they_are():
