@@ -19,7 +19,7 @@ from obygaze_features.io import (
     naming,
     read_lines,
     require_locks,
-    sync,
+    sync_name,
 )
 from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
 from obygaze_features.store.files_remote import as_url, asking, connect, push_to_hub
@@ -143,7 +143,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     sizes = {name: files.size(name) for name in names}
     partial = out.with_name(out.name + PARTIAL_SUFFIX)
     require_locks(partial)
-    with naming(partial), os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
+    with naming(out), os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
         try:
             ours = hold(file.fileno(), partial, wait=False)
         except StoreError:
@@ -170,7 +170,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
         except BaseException:
             partial.unlink()  # on a full disk it would be in everybody's way
             raise
-    sync(out.parent)
+    sync_name(out)
     return out
 
 
