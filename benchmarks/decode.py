@@ -142,7 +142,7 @@ def repeat(clip: Path, film: Path, times: int) -> Path:
 
 def ours(path: Path) -> None:
     """Read the frames our way, cold: the packets are indexed anew."""
-    video_index._index.cache_clear()
+    video_index._tables.clear()
     read_frames(path, uniform(FRAMES))
 
 
@@ -205,7 +205,7 @@ def limit(path: Path) -> Callable[[], None]:
     """Give the function that has libavcodec decode exactly the packets that ours feeds, and give RGB.
 
     The packets are known and in memory beforehand: without opening, reading and indexing the file. RGB of the
-    wanted frames belongs to it, as every reader has to give it.
+    wanted frames belongs to it, as every reader has to give them.
     """
     table = video_index.index_packets(path)
     targets = [i * len(table.shown) // FRAMES for i in range(FRAMES)]
@@ -225,11 +225,14 @@ def limit(path: Path) -> Callable[[], None]:
             context.extradata = extradata
         context.thread_count = 1
         reformatter = VideoReformatter()
+        given = []
 
         def convert(frames: list[av.VideoFrame]) -> None:
-            for frame in frames:
-                if frame.pts in wanted:
-                    reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
+            given.extend(
+                reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
+                for frame in frames
+                if frame.pts in wanted
+            )
 
         for run in kept:
             for number, data in run:

@@ -7,12 +7,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from obygaze_features.exchange.import_sources import hdf5_pieces, read_npy
+from obygaze_features.exchange.publish import pack
+from obygaze_features.exchange.transfer import download
 from obygaze_features.io import file_sha256
 from obygaze_features.manifest import ManifestError, read_manifest
 from obygaze_features.store import StoreError, open_store, read_stage, seal, verify
 from obygaze_features.store.format import TIME_ARRAYS
-from obygaze_features.store.import_sources import hdf5_pieces, read_npy
-from obygaze_features.store.publish import pack
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import (
     FolderFiles,
@@ -22,7 +23,6 @@ from obygaze_features.store.store_files import (
     tag_files,
 )
 from obygaze_features.store.testing import seal_arrays, toy_provenance
-from obygaze_features.store.transfer import download
 from obygaze_models.errors import ModelError
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.persistence.card import Card, family

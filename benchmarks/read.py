@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 from tabulate import tabulate
 
+from obygaze_features.exchange.publish import pack
 from obygaze_features.store import (
     ClipFeatures,
     ClipResult,
@@ -39,7 +40,6 @@ from obygaze_features.store import (
     staging_path,
 )
 from obygaze_features.store.format import FEATURES
-from obygaze_features.store.publish import pack
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import toy_group
 

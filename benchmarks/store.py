@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tabulate import tabulate
 
+from obygaze_features.exchange.publish import pack
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.publish import pack
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays

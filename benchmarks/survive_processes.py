@@ -26,11 +26,11 @@ from obygaze_features.store.arrays import row_bytes
 for module in ("encodings.utf_8_sig", "encodings.cp437", "importlib.readers"):
     importlib.import_module(module)
 COMMANDS = ("extract", "store_combine", "store_exchange", "store_transfer")
-STORE = ("export", "import_features", "import_tables", "merge", "publish")
+EXCHANGE = ("export", "import_features", "import_tables", "merge", "publish")
 for module in (
     "extraction",
     *(f"commands.{name}" for name in COMMANDS),
-    *(f"store.{name}" for name in STORE),
+    *(f"exchange.{name}" for name in EXCHANGE),
 ):
     importlib.import_module(f"obygaze_features.{module}")
 

@@ -11,9 +11,9 @@ import numpy as np
 from toy_films import write_toy_films
 
 import obygaze_features as of
+from obygaze_features.exchange.import_features import Declared, import_features
+from obygaze_features.exchange.import_sources import files_below, match, read_npy
 from obygaze_features.store import PlannedClip
-from obygaze_features.store.import_features import Declared, import_features
-from obygaze_features.store.import_sources import files_below, match, read_npy
 
 
 def main(folder: Path) -> None:

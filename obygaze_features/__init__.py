@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from obygaze_features.backbones import Backbone, backbone_names, load_backbone
     from obygaze_features.errors import ObygazeError
+    from obygaze_features.exchange.diff import diff
+    from obygaze_features.exchange.merge import merge
+    from obygaze_features.exchange.publish import pack, push
+    from obygaze_features.exchange.transfer import pull
     from obygaze_features.extraction import extract
     from obygaze_features.manifest import (
         Clip,
@@ -26,12 +30,8 @@ if TYPE_CHECKING:
         read_manifest,
         write_manifest,
     )
-    from obygaze_features.store.diff import diff
     from obygaze_features.store.group import Group
-    from obygaze_features.store.merge import merge
-    from obygaze_features.store.publish import pack, push
     from obygaze_features.store.store import Store, open_store
-    from obygaze_features.store.transfer import pull
     from obygaze_features.store.verification import verify
     from obygaze_features.video import probe, read_frames, uniform
 
@@ -76,17 +76,17 @@ _HOMES = {
     "Store": "store.store",
     "backbone_names": "backbones",
     "builtin_codebook": "manifest",
-    "diff": "store.diff",
+    "diff": "exchange.diff",
     "extract": "extraction",
     "import_folder": "manifest",
     "load_backbone": "backbones",
     "load_codebook": "manifest",
-    "merge": "store.merge",
+    "merge": "exchange.merge",
     "open_store": "store.store",
-    "pack": "store.publish",
+    "pack": "exchange.publish",
     "probe": "video",
-    "pull": "store.transfer",
-    "push": "store.publish",
+    "pull": "exchange.transfer",
+    "push": "exchange.publish",
     "read_frames": "video",
     "read_manifest": "manifest",
     "uniform": "video",

@@ -28,9 +28,9 @@ def diff(context: click.Context, first: str, second: str, as_json: bool) -> None
       obygaze store diff stores/ours stores/theirs
       obygaze store diff stores/films-1.0.0 stores/films-1.1.0 --json
     """
+    from obygaze_features.exchange.diff import diff as compare
+    from obygaze_features.exchange.diff import in_words
     from obygaze_features.store import open_store
-    from obygaze_features.store.diff import diff as compare
-    from obygaze_features.store.diff import in_words
 
     found = compare(open_store(first), open_store(second))
     if as_json:
@@ -71,8 +71,8 @@ def merge(
       obygaze store merge stores/a stores/b --out stores/both \\
           --licence CC-BY-4.0 --corpus "A and B"
     """
+    from obygaze_features.exchange.merge import merge as merge_stores
     from obygaze_features.store import open_store
-    from obygaze_features.store.merge import merge as merge_stores
 
     opened = [open_store(store) for store in stores]
     with progress_bar("merge") as progress:

@@ -89,10 +89,10 @@ def import_(
       obygaze store import films.csv all.parquet stores/lab --from table \\
           --ids name --pattern {video} --backbone lab --licence CC-BY-4.0
     """
+    from obygaze_features.exchange.import_features import Declared, import_features
+    from obygaze_features.exchange.import_sources import match
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store import PlannedClip, StoreError
-    from obygaze_features.store.import_features import Declared, import_features
-    from obygaze_features.store.import_sources import match
 
     if manifest.suffix != ".csv" and source.suffix == ".csv":
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
@@ -180,8 +180,8 @@ def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Pa
       obygaze store export stores/films films.h5ad --to h5ad \\
           --backbone xclip-base-patch16 --manifest films.csv
     """
+    from obygaze_features.exchange.export import export_anndata, export_hdf5
     from obygaze_features.store import open_store
-    from obygaze_features.store.export import export_anndata, export_hdf5
 
     opened = open_store(store)
     if backbone is None:
@@ -229,9 +229,9 @@ def card(
       obygaze store card stores/films --out shared --licence CC-BY-4.0 \\
           --url https://example.org/films-1.0.0
     """
+    from obygaze_features.exchange.publish import card_files
     from obygaze_features.io import refuse_existing, write_whole
     from obygaze_features.store import open_store
-    from obygaze_features.store.publish import card_files
 
     files = card_files(open_store(store), licence=licence, citation=citation, url=url)
     if out is None:

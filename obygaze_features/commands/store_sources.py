@@ -13,8 +13,8 @@ import click
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from obygaze_features.exchange.import_sources import Piece
     from obygaze_features.manifest import Manifest
-    from obygaze_features.store.import_sources import Piece
 
 _FIELD = re.compile(r"\{(\w*)\}")
 
@@ -74,8 +74,8 @@ def open_source(
     source: Path, kind: str, ids: str | None
 ) -> Iterator[tuple[Mapping[str, "Piece"], dict[str, str]]]:
     """Open the source; yield name -> features and the provenance the file states."""
-    from obygaze_features.store.import_sources import files_below, hdf5_pieces, read_npy
-    from obygaze_features.store.import_tables import table_pieces
+    from obygaze_features.exchange.import_sources import files_below, hdf5_pieces, read_npy
+    from obygaze_features.exchange.import_tables import table_pieces
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
@@ -96,8 +96,8 @@ def read_pth(path: Path) -> "NDArray[Any]":
     """
     import torch
 
+    from obygaze_features.exchange.import_sources import refuse_giants
     from obygaze_features.store import StoreError
-    from obygaze_features.store.import_sources import refuse_giants
 
     refuse_giants(path.stat().st_size, str(path))
     try:

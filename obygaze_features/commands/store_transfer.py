@@ -10,7 +10,7 @@ from obygaze_features.io import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS
 
 if TYPE_CHECKING:
-    from obygaze_features.store.transfer import Downloaded
+    from obygaze_features.exchange.transfer import Downloaded
 
 
 @click.command()
@@ -26,7 +26,7 @@ def pack(store: Path, out: Path | None) -> None:
       obygaze store pack stores/films-1.0.0
       obygaze store pack stores/films --out /share/films.zip
     """
-    from obygaze_features.store.publish import pack as pack_store
+    from obygaze_features.exchange.publish import pack as pack_store
 
     with progress_bar("pack", "B", scaled=True) as progress:
         path = pack_store(store, out, progress)
@@ -44,8 +44,8 @@ def unpack(packed: Path, out: Path | None) -> None:
       obygaze store unpack films-1.0.0.zip
       obygaze store unpack films-1.0.0.zip --out stores/films-1.0.0
     """
+    from obygaze_features.exchange.transfer import download
     from obygaze_features.store.files_zip import open_zip
-    from obygaze_features.store.transfer import download
 
     files = open_zip(packed)
     with files_bar("unpack") as progress:
@@ -84,8 +84,8 @@ def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | N
           --arrays frames --clips few.txt
       obygaze store pull hf://datasets/lab/films@v1 stores/films-1.0.0
     """
-    from obygaze_features.store.import_tables import read_ids
-    from obygaze_features.store.transfer import pull as pull_store
+    from obygaze_features.exchange.import_tables import read_ids
+    from obygaze_features.exchange.transfer import pull as pull_store
 
     wanted = None if clips is None else read_ids(clips)
     with files_bar("pull") as progress:
@@ -108,7 +108,7 @@ def push(store: Path, destination: str) -> None:
       obygaze store push stores/films-1.0.0 s3://bucket/films-1.0.0
       obygaze store push stores/films-1.0.0 hf://datasets/lab/films
     """
-    from obygaze_features.store.publish import push as push_store
+    from obygaze_features.exchange.publish import push as push_store
 
     with files_bar("push") as progress:
         place = push_store(store, destination, progress)

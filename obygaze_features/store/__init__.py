@@ -1,8 +1,9 @@
-"""Feature stores: the on-disk format, and how it is staged, sealed, read, verified, shared and combined.
+"""Feature stores: the on-disk format, and how it is staged, sealed, read, grown and verified.
 
 The files follow a store's life and know only what comes before them (contracts in pyproject.toml): `format`
-and its parts, `stage` to `sealing`, `store` with its groups, then what is done with sealed stores. Names are
-imported when they are first used.
+and its parts, `stage` to `sealing`, `store` with its groups, then growth and verification. Imports, exports,
+copies and merges stand on this package: `obygaze_features.exchange`. Names are imported when they are first
+used.
 """
 
 from importlib import import_module

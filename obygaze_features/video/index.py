@@ -1,11 +1,9 @@
 """Index a stream by demuxing alone (pass 1): packets, display times and random access points."""
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import av
 import numpy as np
 from av import FFmpegError
 from av.bitstream import BitStreamFilterContext
@@ -15,7 +13,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video.av1 import FrameReferences
 from obygaze_features.video.completeness import declared_packets, promised_seconds, truncation
 from obygaze_features.video.errors import UNREADABLE
-from obygaze_features.video.heads import MPEG12, READABLE, Head, head_reader
+from obygaze_features.video.heads import MPEG12, READABLE, Head, Packet, head_reader
 from obygaze_features.video.learnt import LARGE_BYTES, learnt
 from obygaze_features.video.pictures import display_ranks, vop_type
 from obygaze_features.video.source import Source, opened
@@ -28,6 +26,9 @@ SEEKABLE_FORMATS = frozenset({"mov", "matroska", "flv"})
 SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
 # Such a packet holds no picture: the previous picture is repeated, or nothing is shown.
 EMPTY_VOP_BYTES = 8
+# Spans of one film come one after the other, and a film is not asked for again.
+TABLES = 4
+_tables: dict[tuple[Path, int, int], PacketTable] = {}
 
 
 @dataclass(slots=True)
@@ -48,10 +49,18 @@ class Packets:
     error: str = ""
 
 
-def index_packets(path: Path) -> PacketTable:
+def index_packets(path: Path, kept: list[Packet] | None = None) -> PacketTable:
     """Read all packets of a file's video stream (10-30 ms per clip); the last few files are cached.
 
     A large file is read once for all processes that share a cache (`share_in`).
+
+    Parameters
+    ----------
+    path
+        The file.
+    kept
+        Receives the packets that were read, so that decoding need not read a small file again; it stays empty
+        for large, cached and unpacked files.
 
     Raises
     ------
@@ -61,8 +70,17 @@ def index_packets(path: Path) -> PacketTable:
     try:
         status = path.stat()
     except OSError:
-        return _index(path, 0, 0)  # raises the error with its cause
-    return _index(path, status.st_size, status.st_mtime_ns)
+        return _read_index(path)  # raises the error with its cause
+    key = (path, status.st_size, status.st_mtime_ns)
+    table = _tables.pop(key, None)
+    if table is None and status.st_size < LARGE_BYTES:
+        table = _read_index(path, kept)
+    elif table is None:
+        table = PacketTable.from_bytes(learnt(path, "packets", lambda: _read_index(path).to_bytes()))
+    _tables[key] = table
+    while len(_tables) > TABLES:
+        del _tables[next(iter(_tables))]
+    return table
 
 
 class Pictures:
@@ -75,7 +93,7 @@ class Pictures:
         self.broken = False
         self._unpack = BitStreamFilterContext("mpeg4_unpack_bframes", source.stream)
 
-    def add(self, packet: "av.Packet[Any] | None") -> None:
+    def add(self, packet: "Packet | None") -> None:
         """Add a packet, which the filter consumes; None marks the end."""
         if self.broken:
             return
@@ -90,18 +108,11 @@ class Pictures:
             self.small |= piece.size <= EMPTY_VOP_BYTES
 
 
-@lru_cache(maxsize=4)  # spans of one film come one after the other
-def _index(path: Path, size: int, _modified_ns: int) -> PacketTable:
-    if size < LARGE_BYTES:
-        return _read_index(path)
-    return PacketTable.from_bytes(learnt(path, "packets", lambda: _read_index(path).to_bytes()))
-
-
-def _read_index(path: Path) -> PacketTable:
+def _read_index(path: Path, kept: list[Packet] | None = None) -> PacketTable:
     with opened(path) as source:
         try:
             pictures = Pictures(source) if source.codec == "mpeg4" else None
-            packets = _gather(source, pictures)
+            packets = _gather(source, pictures, kept if pictures is None else None)
         except UNREADABLE as error:
             raise VideoError("the file is damaged: its packets cannot be read", path) from error
         if all(packets.discard):
@@ -111,7 +122,7 @@ def _read_index(path: Path) -> PacketTable:
         return _table(source, packets, pictures)
 
 
-def _gather(source: Source, pictures: Pictures | None) -> Packets:
+def _gather(source: Source, pictures: Pictures | None, kept: list[Packet] | None) -> Packets:
     packets = Packets(declared=declared_packets(source))
     head = head_reader(source.codec, source.context.extradata)
     try:
@@ -132,6 +143,8 @@ def _gather(source: Source, pictures: Pictures | None) -> Packets:
                 packets.references.add(bytes(packet))
             if pictures is not None:
                 pictures.add(packet)
+            if kept is not None:
+                kept.append(packet)
         if pictures is not None:
             pictures.add(None)
         if source.format == "avi" and packets.dts and packets.dts[-1] is not None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import VideoError
 from obygaze_features.video.errors import UNREADABLE
 from obygaze_features.video.frames import Frames
+from obygaze_features.video.heads import Packet
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.sampling import Sampling, Span, Timeline, choose
 from obygaze_features.video.sequential import decode_sequential, survey
@@ -83,7 +84,10 @@ class Pass(Generic[T]):
         self.path = path
         self.wishes = wishes
         self.strict = strict
-        self.table = index_packets(path)
+        self._kept: list[Packet] = []
+        self.table = index_packets(path, self._kept)
+        if self.table.unsafe:
+            self._kept.clear()
         self.timeline = self.table.timeline
         self.tally = Tally()
         self._reported = 0
@@ -127,7 +131,8 @@ class Pass(Generic[T]):
             try:
                 targets = _union(windows)
                 with opened(self.path, strict=self.strict) as source:
-                    found = decode_sparse(source, self.table, targets, self.tally, seeks=seeks)
+                    kept, self._kept = self._kept, []
+                    found = decode_sparse(source, self.table, targets, self.tally, seeks=seeks, kept=kept)
                     yield from self._served(found, windows, why)
                 unsafe += windows  # empty unless the decoder returned too few frames
                 windows = []

@@ -3,16 +3,16 @@
 The frames are bit-identical to those of sequential decoding. `NotSafe` is raised if that is not certain.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import av
 import numpy as np
 from av import FFmpegError
 from av.video.frame import VideoFrame
 
-from obygaze_features.video.heads import SKIPS_UNREFERENCED
+from obygaze_features.video.heads import SKIPS_UNREFERENCED, Packet
 from obygaze_features.video.needed import left_out, needed_packets, runs, without
 from obygaze_features.video.source import Source, Tally
 from obygaze_features.video.table import PacketTable
@@ -44,7 +44,13 @@ class Astray(NotSafe):
 
 
 def decode_sparse(
-    source: Source, table: PacketTable, targets: Collection[int], tally: Tally, *, seeks: bool = True
+    source: Source,
+    table: PacketTable,
+    targets: Collection[int],
+    tally: Tally,
+    *,
+    seeks: bool = True,
+    kept: Sequence[Packet] = (),
 ) -> Iterator[tuple[int, VideoFrame]]:
     """Yield the wanted frames with their numbers, in display order.
 
@@ -60,6 +66,8 @@ def decode_sparse(
         Counts the decoded frames.
     seeks
         Whether to seek past unneeded packets, if the table allows it.
+    kept
+        All packets of the stream, if they are in memory; they are changed.
 
     Raises
     ------
@@ -67,7 +75,7 @@ def decode_sparse(
         On an error, or a frame that is missing, damaged or out of order: decode sequentially instead.
     """
     wanted = {int(table.shown[target]): target for target in targets}
-    feed = Feed(source, table, wanted, seeks=seeks and table.seekable)
+    feed = Feed(source, table, wanted, seeks=seeks and table.seekable, kept=kept)
     for first, last in runs(needed_packets(table, targets)):
         try:
             yield from _decode_run(feed, Run(source, table, wanted, tally), first, last)
@@ -102,17 +110,27 @@ class Feed:
         The packets of the wanted frames.
     seeks
         Whether to seek past unneeded packets.
+    kept
+        All packets of the stream, if they are in memory: the file is not read.
     """
 
-    def __init__(self, source: Source, table: PacketTable, wanted: Collection[int], *, seeks: bool) -> None:
+    def __init__(
+        self,
+        source: Source,
+        table: PacketTable,
+        wanted: Collection[int],
+        *,
+        seeks: bool,
+        kept: Sequence[Packet] = (),
+    ) -> None:
         self.source = source
         self.table = table
         self._left_out, self._cuts = left_out(table, wanted)
-        self._seeks = seeks
-        self._packets = source.unpacked() if table.unpacked else source.packets()
+        self._seeks = seeks and not kept
+        self._packets = iter(kept) if kept else source.unpacked() if table.unpacked else source.packets()
         self._next = 0
 
-    def needed(self, first: int, last: int) -> "Iterator[tuple[int, av.Packet[Any]]]":
+    def needed(self, first: int, last: int) -> Iterator[tuple[int, Packet]]:
         """Yield packets `first` to `last` in decoding order, without those that no wanted frame needs."""
         for number, packet in self.packets(first, last):
             if self._left_out[number]:
@@ -122,7 +140,7 @@ class Feed:
             else:
                 yield number, packet
 
-    def packets(self, first: int, last: int) -> "Iterator[tuple[int, av.Packet[Any]]]":
+    def packets(self, first: int, last: int) -> Iterator[tuple[int, Packet]]:
         """Yield packets `first` to `last` in decoding order; each must match the table."""
         if self._seeks and first - self._next > SEEK_AHEAD:
             self._seek(first)

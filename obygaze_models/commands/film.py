@@ -81,7 +81,7 @@ def score(
     if title is not None:
         known = facts.get(movies[0], FilmFacts())
         facts[movies[0]] = FilmFacts(title, known.year, known.source_sha256)
-    scored = score_films(store, models, shots=read_shots(shots) if shots else None, facts=facts)
+    scored = score_films(store, models, shots=read_shots(shots, movies) if shots else None, facts=facts)
     for timeline in scored:
         timeline.write(folder_of[timeline.movie])
     if as_json:

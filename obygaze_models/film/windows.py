@@ -9,10 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from obygaze_features.manifest.table import Problems, read_table
+from obygaze_features.manifest import read_parts
 from obygaze_features.store import Store
 from obygaze_models.errors import FilmError
-from obygaze_models.film.record import BARS, BLACK, CREDITS
 from obygaze_models.film.rows import SHOT_COLUMNS
 
 SLACK_S = 0.001
@@ -146,60 +145,25 @@ def overlaps(rows: Spans, windows: Spans) -> csr_array:
     return csr_array((np.concatenate(seconds), index), shape=(len(rows), len(windows)))
 
 
-def read_shots(path: Path) -> dict[str, pd.DataFrame]:
-    """Read a table of shots, by movie.
-
-    Parameters
-    ----------
-    path : Path
-        Columns movie, start_s, end_s; detector (by default the file's name) and flags may be absent.
+def read_shots(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Read a table of shots (see `read_parts`) for some films, which need not all be in it.
 
     Raises
     ------
-    FilmError
-        A time or flag is invalid, a shot ends before it starts, or shots overlap; names the line.
     ManifestError
-        It is not a table, or lacks a column.
+        As `read_parts`; or there is one film and the table is of others.
     """
-    table = read_table(path, needed=("movie", "start_s", "end_s"))
-    problems = Problems(path)
-    found: dict[str, list[tuple[object, ...]]] = {}
-    for row in table.rows:
-        cells = row.cells
-        try:
-            start, end = float(cells["start_s"]), float(cells["end_s"])
-        except ValueError:
-            start = end = np.nan
-        if not (0 <= start < end < np.inf):
-            problems.add(
-                row.line,
-                f"from {cells['start_s']!r} to {cells['end_s']!r} s: expected start < end",
-                "start_s",
-            )
-            continue
-        flags = cells.get("flags", "")
-        if unknown := [flag for flag in flags.split(";") if flag and flag not in SHOT_FLAGS]:
-            problems.add(
-                row.line, f"{unknown[0]!r}: expected {', '.join(SHOT_FLAGS)}, separated by ;", "flags"
-            )
-            continue
-        earlier = found.setdefault(cells["movie"], [])
-        if earlier and start < float(str(earlier[-1][2])) - SLACK_S:
-            problems.add(
-                row.line, f"starts at {start:g} s, before the last shot of {cells['movie']} ends", "start_s"
-            )
-            continue
-        earlier.append((cells["movie"], start, end, cells.get("detector") or path.name, flags))
-    if problems.found:
-        hidden = len(problems.found) - 3
-        raise FilmError(
-            f"{path}: {'; '.join(problems.found[:3])}{f'; and {hidden} more' if hidden > 0 else ''}"
+    parts = read_parts(path, movies if len(movies) == 1 else None)
+    return {
+        movie: pd.DataFrame(
+            [
+                (movie, part.start_s, part.end_s, part.detector or path.name, ";".join(part.flags))
+                for part in shots
+            ],
+            columns=SHOT_COLUMNS,
         )
-    return {movie: pd.DataFrame(rows, columns=SHOT_COLUMNS) for movie, rows in found.items()}
-
-
-SHOT_FLAGS: Sequence[str] = (BLACK, CREDITS, BARS)
-"""Valid flags in a table of shots."""
+        for movie, shots in parts.items()
+    }
 
 
 def flagged_seconds(rows: Spans, shots: pd.DataFrame, flag: str) -> NDArray[np.float64]:

@@ -112,7 +112,7 @@ def test_a_store_of_clips_has_no_captions(keep, table, tmp_path):
 
 
 def test_a_packed_store_gives_its_captions_too(store, table, tmp_path):
-    from obygaze_features.store.publish import pack
+    from obygaze_features.exchange.publish import pack
 
     packed = pack(open_store(store), tmp_path / "captions.zip")
     assert read_captions(table(IMAGES), packed).pairs == read_captions(table(IMAGES), store).pairs

@@ -29,8 +29,8 @@ from obygaze_features.extraction.extract import prepare
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, open_store, seal, verify
 
-from ..backbones.pretended_card import Card  # noqa: TID252 - tests are no package
-from ..backbones.test_runner_on_card import (  # noqa: TID252
+from ..backbones.pretended_card import Card
+from ..backbones.test_runner_on_card import (
     OUTPUTS,
     F,
     Network,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from obygaze_features.manifest import ManifestError
 from obygaze_features.store import open_store
 from obygaze_models.errors import FilmError
 from obygaze_models.film.rows import durations, is_counted
@@ -229,22 +230,14 @@ def test_a_damaged_folder_is_named_in_one_line(scored, tmp_path, name, change, m
     assert json.loads((folder / "film.json").read_text(encoding="utf-8"))["format"] == "obygaze film"
 
 
-def test_shots_that_cannot_be_are_named_by_line(tmp_path):
+def test_shots_keep_their_detector_and_a_single_film_needs_no_column_of_movies(tmp_path):
     path = tmp_path / "shots.csv"
-    path.write_text("movie,start_s,end_s,flags\nm,0,5,\nm,4,9,\nm,9,8,\nm,9,12,dark\n", encoding="utf-8")
-    with pytest.raises(FilmError) as error:
-        read_shots(path)
-    for words in (
-        "line 3",
-        "before the last shot of m ends",
-        "line 4",
-        "expected start < end",
-        "line 5",
-        "'dark'",
-    ):
-        assert words in str(error.value)
-    path.write_text("movie,start_s,end_s\nm,0,5\nm,5,9\n", encoding="utf-8")
-    assert read_shots(path)["m"]["detector"].tolist() == ["shots.csv"] * 2
+    path.write_text("start_s,end_s,detector,flags\n0,5,,\n5,9,by hand,bars;black\n", encoding="utf-8")
+    shots = read_shots(path, ["m"])["m"]
+    assert shots["detector"].tolist() == ["shots.csv", "by hand"]
+    assert shots["flags"].tolist() == ["", "bars;black"]
+    with pytest.raises(ManifestError, match="no column movie"):
+        read_shots(path, ["m", "n"])
 
 
 @settings(deadline=None, max_examples=60)

@@ -9,16 +9,16 @@ import zlib
 import numpy as np
 import pytest
 
+from obygaze_features.exchange.publish import pack
+from obygaze_features.exchange.transfer import download
 from obygaze_features.store import StoreError, open_store, read_stage, verify
 from obygaze_features.store.files_zip import open_zip
-from obygaze_features.store.publish import pack
 from obygaze_features.store.store_files import (
     FolderFiles,
     digests_bytes,
     parse_digests,
 )
 from obygaze_features.store.testing import seal_arrays
-from obygaze_features.store.transfer import download
 
 from .hostile_stores import STRING_BOMBS, compress_otherwise, resealed, retag
 from .toy_stores import sealed, staged

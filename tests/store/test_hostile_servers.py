@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 
+from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import StoreError, open_store, verify
 from obygaze_features.store.store import locate
-from obygaze_features.store.transfer import download, download_file
 
 from .serving import Handler, serving
 from .toy_stores import group, sealed

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
+from obygaze_features.exchange.publish import pack, push
+from obygaze_features.exchange.transfer import pull
 from obygaze_features.store import read_stage
-from obygaze_features.store.publish import pack, push
 from obygaze_features.store.sealing import seal
 from obygaze_features.store.testing import seal_arrays
-from obygaze_features.store.transfer import pull
 
 ARRAYS = {"toy": {"pooled": np.zeros((2, 3), np.float32)}}
 CLIPS = {"a": "film", "b": "film"}

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from obygaze.cli import main
+from obygaze_features.exchange.merge import merge
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import (
     PlannedClip,
@@ -15,7 +16,6 @@ from obygaze_features.store import (
     staging_path,
     verify,
 )
-from obygaze_features.store.merge import merge
 from obygaze_features.store.records import ClipResult
 from obygaze_features.text import unsuitable
 

@@ -8,6 +8,10 @@ import h5py
 import numpy as np
 import pytest
 
+from obygaze_features.exchange.diff import diff, in_words
+from obygaze_features.exchange.export import export_anndata, export_hdf5
+from obygaze_features.exchange.merge import merge
+from obygaze_features.exchange.publish import pack
 from obygaze_features.store import (
     ArraySpec,
     ClipFeatures,
@@ -21,11 +25,7 @@ from obygaze_features.store import (
     staging_path,
     verify,
 )
-from obygaze_features.store.diff import diff, in_words
-from obygaze_features.store.export import export_anndata, export_hdf5
 from obygaze_features.store.growth import check_growth
-from obygaze_features.store.merge import merge
-from obygaze_features.store.publish import pack
 from obygaze_features.store.testing import seal_arrays, toy_provenance
 
 TEXTS = {"b-02": "a woman,\nsmiling", "a-01": "a man", "é-03": "ein Mädchen", "c-04": "a man"}

@@ -175,10 +175,10 @@ def test_a_stream_without_times_still_gives_frames_by_number(films):
 
 @pytest.mark.parametrize("quirk", ["error", "silent", "unordered"])
 def test_anything_odd_in_sparse_decoding_falls_back_to_sequential(films, monkeypatch, numbers, quirk):
-    def odd(source, table, targets, tally, *, seeks):
+    def odd(source, table, targets, tally, **options):
         if quirk == "silent":
             return
-        for number, frame in decode_sparse(source, table, targets, tally, seeks=seeks):
+        for number, frame in decode_sparse(source, table, targets, tally, **options):
             if number > 40:
                 raise NotSafe(
                     "frames came out in another order" if quirk == "unordered" else "the decoder met an error"
@@ -186,8 +186,8 @@ def test_anything_odd_in_sparse_decoding_falls_back_to_sequential(films, monkeyp
             yield number, frame
         raise AssertionError
 
-    def checked(source, table, targets, tally, *, seeks):
-        yield from odd(source, table, targets, tally, seeks=seeks)
+    def checked(source, table, targets, tally, **options):
+        yield from odd(source, table, targets, tally, **options)
         if quirk == "silent":
             raise NotSafe("a frame did not come out of the decoder")
 

@@ -155,9 +155,9 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
         for name in ("hevc_cra.ts", "asp.avi", "h264.avi", "av1.mkv"):
             path = films[name]
             direct = read(path)
-            index_room._index.cache_clear()
+            index_room._tables.clear()
             first, digest = index_packets(path), file_digest(path)
-            index_room._index.cache_clear()  # as another process would begin
+            index_room._tables.clear()  # as another process would begin
             learnt_room._digest.cache_clear()
             monkeypatch.setattr(index_room, "_read_index", None)
             again = index_packets(path)
@@ -185,7 +185,7 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
                 )
     finally:
         share_in(None)
-        index_room._index.cache_clear()
+        index_room._tables.clear()
 
 
 def test_a_folder_that_cannot_be_written_costs_no_clip(films, tmp_path, monkeypatch):
@@ -193,12 +193,12 @@ def test_a_folder_that_cannot_be_written_costs_no_clip(films, tmp_path, monkeypa
         monkeypatch.setattr(room, "LARGE_BYTES", 0)
     share_in(tmp_path / "gone")
     try:
-        index_room._index.cache_clear()
+        index_room._tables.clear()
         assert read_frames(films["vp9.mp4"], uniform(2)).status == "ok"
         assert len(file_digest(films["vp9.mp4"])) == 64
     finally:
         share_in(None)
-        index_room._index.cache_clear()
+        index_room._tables.clear()
 
 
 def test_a_hundred_windows_hold_no_more_frames_than_are_open(films):

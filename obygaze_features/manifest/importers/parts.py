@@ -18,24 +18,35 @@ SLACK_S = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of a film, from `start_s` to `end_s` in seconds of the player's clock, and its flags."""
+    """A stretch of a film, from `start_s` to `end_s` in seconds of the player's clock.
+
+    Parameters
+    ----------
+    start_s, end_s
+        Times in seconds; the end is exclusive.
+    flags
+        Of `SHOT_FLAGS`.
+    detector
+        What found a shot; empty if the table does not say.
+    """
 
     start_s: float
     end_s: float
     flags: tuple[str, ...] = ()
+    detector: str = ""
 
 
-def read_parts(path: Path, movies: Sequence[str]) -> dict[str, list[Part]]:
+def read_parts(path: Path, movies: Sequence[str] | None = None) -> dict[str, list[Part]]:
     """Read a table of scenes or shots.
 
     Parameters
     ----------
     path
         Columns start_s and end_s, in seconds or hh:mm:ss.ms; movie, which may be absent for a single film;
-        flags, of `SHOT_FLAGS` with ";" between them, which may be absent. Other columns are passed over.
-        Cells may be separated by semicolons, then with decimal commas.
+        flags, of `SHOT_FLAGS` with ";" between them, and detector, which may be absent. Other columns are
+        passed over. Cells may be separated by semicolons, then with decimal commas.
     movies
-        The films that are cut; parts of others are left out.
+        The films that need parts; those of others are left out. By default the films of the table.
 
     Returns
     -------
@@ -49,13 +60,16 @@ def read_parts(path: Path, movies: Sequence[str]) -> dict[str, list[Part]]:
         film has no part.
     """
     delimiter = delimiter_of(path)
-    needed = ("start_s", "end_s") if len(movies) == 1 else ("movie", "start_s", "end_s")
+    only = movies[0] if movies is not None and len(movies) == 1 else None
+    needed = ("start_s", "end_s") if only is not None else ("movie", "start_s", "end_s")
     table = read_table(path, needed=needed, delimiter=delimiter)
     problems = Problems(path)
+    if movies is None:
+        movies = list(dict.fromkeys(row.cells["movie"] for row in table.rows))
     found: dict[str, list[Part]] = {movie: [] for movie in movies}
     for row in table.rows:
         part = _part(row, problems, decimal_comma=delimiter != ",")
-        parts = found.get(row.cells.get("movie") or movies[0])
+        parts = found.get(row.cells.get("movie") or only or "")
         if part is None or parts is None:
             continue
         if parts and part.start_s < parts[-1].end_s - SLACK_S:
@@ -88,7 +102,7 @@ def _part(row: Row, problems: Problems, *, decimal_comma: bool) -> Part | None:
     if unknown := [flag for flag in flags if flag not in SHOT_FLAGS]:
         problems.add(row.line, f"{unknown[0]!r}: expected {', '.join(SHOT_FLAGS)}, with ; between", "flags")
         return None
-    return Part(start_s, end_s, flags)
+    return Part(start_s, end_s, flags, row.cells.get("detector", ""))
 
 
 def shots_file(manifest: Path) -> Path:
@@ -97,11 +111,13 @@ def shots_file(manifest: Path) -> Path:
 
 
 def shots_bytes(shots: Mapping[str, Iterable[Part]], detector: str) -> bytes:
-    """Write a table of shots: columns movie, start_s, end_s, detector, flags; times as they are."""
+    """Write a table of shots: columns movie, start_s, end_s, detector, flags; times as they are.
+
+    `detector` is written for shots that do not name theirs.
+    """
     lines = [csv_line(SHOT_COLUMNS)]
     for movie, parts in shots.items():
-        lines += [
-            csv_line((movie, repr(part.start_s), repr(part.end_s), detector, ";".join(part.flags)))
-            for part in parts
-        ]
+        for part in parts:
+            times = repr(part.start_s), repr(part.end_s)
+            lines.append(csv_line((movie, *times, part.detector or detector, ";".join(part.flags))))
     return "".join(lines).encode()

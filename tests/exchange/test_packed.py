@@ -15,14 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ObygazeError
-from obygaze_features.store import StoreError, open_store, publish, verify
-from obygaze_features.store.export import export_hdf5
+from obygaze_features.exchange import publish
+from obygaze_features.exchange.export import export_hdf5
+from obygaze_features.exchange.publish import pack
+from obygaze_features.exchange.transfer import download
+from obygaze_features.store import StoreError, open_store, verify
 from obygaze_features.store.files_zip import open_zip
-from obygaze_features.store.publish import pack
 from obygaze_features.store.store_files import FolderFiles
-from obygaze_features.store.transfer import download
 
-from .toy_stores import group, sealed, tree
+from ..store.toy_stores import group, sealed, tree
 
 
 @pytest.fixture(scope="module")

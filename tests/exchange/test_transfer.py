@@ -9,16 +9,16 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
+from obygaze_features.exchange import transfer as transferring
+from obygaze_features.exchange.publish import pack, push
+from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import StoreError, open_store, seal, verify
-from obygaze_features.store import transfer as transferring
 from obygaze_features.store.files_zip import open_zip
-from obygaze_features.store.publish import pack, push
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles, absent_files
-from obygaze_features.store.transfer import download, download_file
 
-from .serving import serving
-from .toy_stores import group, sealed, staged, tree
+from ..store.serving import serving
+from ..store.toy_stores import group, sealed, staged, tree
 
 pytest.importorskip("obstore")
 
@@ -33,7 +33,7 @@ def root(tmp_path_factory):
 
 @pytest.fixture
 def site(root, monkeypatch):
-    monkeypatch.setattr("obygaze_features.store.transfer.FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("obygaze_features.exchange.transfer.FIRST_WAIT_S", 0.0)
     with serving(root) as site:
         yield site
 

@@ -7,13 +7,13 @@ import h5py
 import numpy as np
 import pytest
 
+from obygaze_features.exchange.export import export_anndata, export_hdf5
+from obygaze_features.exchange.import_sources import files_below, hdf5_pieces, match, read_npy
+from obygaze_features.exchange.import_tables import table_pieces
 from obygaze_features.store import PlannedClip, StoreError, open_store
-from obygaze_features.store.export import export_anndata, export_hdf5
-from obygaze_features.store.import_sources import files_below, hdf5_pieces, match, read_npy
-from obygaze_features.store.import_tables import table_pieces
 
+from ..store.toy_stores import sealed
 from .lab_features import D, imported, row
-from .toy_stores import sealed
 
 IDS = ["b", "a", "c"]
 MATRIX = np.stack([row(clip) for clip in IDS])

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from obygaze.cli import main
+from obygaze_features.exchange.publish import pack
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook, write_manifest
 from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_remote import connect
-from obygaze_features.store.publish import pack
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
 
-from .serving import serving
+from ..store.serving import serving
 
 obstore = pytest.importorskip("obstore")
 

@@ -9,16 +9,16 @@ import time
 import numpy as np
 import pytest
 
+from obygaze_features.exchange import transfer as downloading
+from obygaze_features.exchange.publish import pack
+from obygaze_features.exchange.transfer import download
 from obygaze_features.store import StoreError, open_store, verify
-from obygaze_features.store import transfer as downloading
-from obygaze_features.store.publish import pack
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
-from obygaze_features.store.transfer import download
 
+from ..store.toy_stores import tree
 from .nginx_server import NGINX, meddling, nginx
-from .toy_stores import tree
 
 pytest.importorskip("obstore")
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
@@ -154,7 +154,7 @@ PULL = """
 import sys
 from pathlib import Path
 from obygaze_features.store.store import locate
-from obygaze_features.store.transfer import download
+from obygaze_features.exchange.transfer import download
 download(locate(sys.argv[1]), Path(sys.argv[2]))
 """
 

@@ -17,8 +17,8 @@ import pytest
 from obygaze_features.store import StoreError, open_store
 from obygaze_features.store.store import locate
 
-from .serving import Handler, serving
-from .toy_stores import sealed, tree
+from ..store.serving import Handler, serving
+from ..store.toy_stores import sealed, tree
 
 pytest.importorskip("huggingface_hub")
 pytest.importorskip("obstore")
@@ -96,8 +96,8 @@ from pathlib import Path
 from obygaze_features.store import StoreError, open_store
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
-from obygaze_features.store.publish import push
-from obygaze_features.store.transfer import download
+from obygaze_features.exchange.publish import push
+from obygaze_features.exchange.transfer import download
 store, copy = Path(sys.argv[1]), Path(sys.argv[2])
 print(push(FolderFiles(store), "hf://datasets/lab/films"))
 download(locate("hf://datasets/lab/films@v1"), copy)

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from obygaze_features.exchange.diff import diff, in_words, min_cosine
 from obygaze_features.store import open_store
-from obygaze_features.store.diff import diff, in_words, min_cosine
 from obygaze_features.store.testing import seal_arrays
 
 N, D = 70, 4

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import BinaryIO
 
 from obygaze_features.errors import StoreError
+from obygaze_features.exchange.transfer import FileProgress, download, in_threads
 from obygaze_features.io import (
     NO_LICENCE,
     PARTIAL_SUFFIX,
@@ -39,7 +40,6 @@ from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.records import one_line
 from obygaze_features.store.store import Place, Store, check_version, files_of
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, listed
-from obygaze_features.store.transfer import FileProgress, download, in_threads
 
 
 def card_files(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
+from obygaze_features.exchange.import_sources import Arrays, Piece
 from obygaze_features.io import alone_in, empty
 from obygaze_features.store.format import (
     ARRAYS,
@@ -20,7 +21,6 @@ from obygaze_features.store.format import (
     TIME_ARRAYS,
     Status,
 )
-from obygaze_features.store.import_sources import Arrays, Piece
 from obygaze_features.store.provenance import unknown_provenance, validate_licence
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
 from obygaze_features.store.sealing import Progress, seal, work_path

@@ -10,11 +10,11 @@ import h5py
 import numpy as np
 import pytest
 
+from obygaze_features.exchange.export import CLIP_OVERHEAD, _Sink, export_anndata, export_hdf5
 from obygaze_features.store import StoreError, open_store
-from obygaze_features.store.export import CLIP_OVERHEAD, _Sink, export_anndata, export_hdf5
 from obygaze_features.store.testing import seal_arrays
 
-from .toy_stores import features, group, sealed, status_of
+from ..store.toy_stores import features, group, sealed, status_of
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_nothing_is_overwritten_and_nothing_half_written_stays(store, tmp_path, 
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("obygaze_features.store.export.rows_of", fail)
+    monkeypatch.setattr("obygaze_features.exchange.export.rows_of", fail)
     before = set(tmp_path.iterdir())
     with pytest.raises(OSError, match="No space"):
         export_anndata(store, "toy", tmp_path / "y.h5ad")

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.format import ARRAYS
-from obygaze_features.store.import_sources import (
+from obygaze_features.exchange.import_sources import (
     NOT_NPY,
     Arrays,
     Piece,
@@ -24,6 +23,7 @@ from obygaze_features.store.import_sources import (
     refuse_giants,
     text_of,
 )
+from obygaze_features.store.format import ARRAYS
 
 ID_NAMES = ("clip_id", "clip_ids", "id", "ids")
 """Names of the column or array of ids where --ids is not given."""

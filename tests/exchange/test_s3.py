@@ -8,15 +8,15 @@ import uuid
 import numpy as np
 import pytest
 
+from obygaze_features.exchange.publish import journal_path, push
+from obygaze_features.exchange.transfer import download
 from obygaze_features.store import StoreError, open_store, verify
 from obygaze_features.store.files_remote import connect
-from obygaze_features.store.publish import journal_path, push
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
-from obygaze_features.store.transfer import download
 
+from ..store.toy_stores import sealed, tree
 from .s3_server import real_endpoint
-from .toy_stores import sealed, tree
 
 obstore = pytest.importorskip("obstore")
 looks_inside = pytest.mark.skipif(real_endpoint() is not None, reason="looks into the server")

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from obygaze_features.exchange.import_features import Declared, import_features
 from obygaze_features.store import PlannedClip, open_store
-from obygaze_features.store.import_features import Declared, import_features
 
-from .toy_stores import CORPUS
+from ..store.toy_stores import CORPUS
 
 D = 4
 CLIPS = [PlannedClip(clip, "m") for clip in ("c", "a", "b")]

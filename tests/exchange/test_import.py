@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from obygaze_features.exchange.export import export_hdf5
+from obygaze_features.exchange.import_features import declaration
+from obygaze_features.exchange.import_sources import Piece, files_below, hdf5_pieces, match, read_npy
 from obygaze_features.store import PlannedClip, StoreError, open_store, same_numerics, verify
-from obygaze_features.store.export import export_hdf5
-from obygaze_features.store.import_features import declaration
-from obygaze_features.store.import_sources import Piece, files_below, hdf5_pieces, match, read_npy
 
+from ..store.toy_stores import group, provenance, sealed
 from .lab_features import CLIPS, D, imported, row
-from .toy_stores import group, provenance, sealed
 
 
 def pieces(**values):

@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
+from obygaze_features.exchange.merge import merge
 from obygaze_features.store import Stage, StoreError, open_store, read_stage, seal, staging_path, verify
 from obygaze_features.store.format import CROISSANT
 from obygaze_features.store.growth import check_growth
-from obygaze_features.store.merge import merge
 
-from .toy_stores import CORPUS, F, group, plan, result, sealed, status_of, tree
+from ..store.toy_stores import CORPUS, F, group, plan, result, sealed, status_of, tree
 
 N = 20
 
