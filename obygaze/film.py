@@ -1,6 +1,7 @@
 """Run the steps from a film's file to its page: each step is a command, printed before it runs."""
 
 import contextlib
+import hashlib
 import io
 import json
 import shlex
@@ -105,8 +106,8 @@ def run(  # noqa: PLR0917 - click passes options by name
     if title is not None and len(films) > 1:
         raise click.UsageError(f"--title is for one film; there are {len(films)}")
     settings = {
-        "films": list(films),
-        "models": list(models),
+        "films": [_named(film) for film in films],
+        "models": [_named(model) for model in models],
         "window": window,
         "hop": hop,
         "shots": shots,
@@ -158,6 +159,11 @@ def _codes(out: Path) -> dict[str, int]:
     except (FileNotFoundError, ValueError):  # a run that was killed while it wrote them
         return {}
     return found
+
+
+def _named(path: str) -> str:
+    """Name a file without the folders of this machine; the digest tells two of one name apart."""
+    return f"{Path(path).name} ({hashlib.sha256(path.encode()).hexdigest()[:12]})"
 
 
 def _run(ctx: click.Context, words: Sequence[object]) -> int:

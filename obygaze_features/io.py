@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from obygaze_features.errors import OutputError, StoreError
+from obygaze_features.text import not_a_formula
 
 PARTIAL_SUFFIX: Final = ".partial"
 """Ends the name of everything that is not finished yet and may be swept once its writer is gone."""
@@ -178,6 +179,17 @@ def csv_line(cells: Sequence[str]) -> str:
     return ",".join(quoted) + "\n"
 
 
+def sheet_line(cells: Sequence[str]) -> str:
+    r"""Write one line of a CSV table for people: no cell is one that a spreadsheet would run.
+
+    Examples
+    --------
+    >>> sheet_line(["=1+1", "-0.5", "Body"])
+    "'=1+1,-0.5,Body\n"
+    """
+    return csv_line([not_a_formula(cell) for cell in cells])
+
+
 def json_bytes(document: object) -> bytes:
     """Write a JSON document for people to read, the same bytes every time."""
     return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
@@ -238,6 +250,23 @@ def sync(path: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def sync_name(path: Path) -> None:
+    """Force the name of a finished file to the disk.
+
+    Raises
+    ------
+    OutputError
+        Saying that the file itself is whole.
+    """
+    try:
+        sync(path.absolute().parent)
+    except OSError as error:
+        raise OutputError(
+            f"{path}: is whole and in its place, but its folder could not be forced to the disk "
+            f"({error.strerror}): only a power cut now could take it away"
+        ) from error
 
 
 def sync_all(paths: Iterable[Path]) -> None:

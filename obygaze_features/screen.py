@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Final, Protocol
 
+from obygaze_features.text import unescaped, visible
+
 QUIET_S: Final = 60.0
 """Seconds between two lines of progress where stderr is no terminal, as in a Slurm log."""
 
@@ -92,12 +94,12 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
         return
     from tqdm import tqdm  # noqa: PLC0415 - slow, and most processes need none
 
-    with tqdm(desc=what, unit=unit, unit_scale=scaled, leave=False) as bar:
+    with tqdm(desc=what, unit=unit, unit_scale=scaled, leave=False, file=unescaped(sys.stderr)) as bar:
 
         def show(done: int, total: int, note: str = "", /) -> None:
             if total != bar.total:
                 bar.total = total
-            bar.set_postfix_str(note, refresh=False)
+            bar.set_postfix_str(visible(note, lines=False), refresh=False)
             bar.update(done - bar.n)
 
         yield show

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from obygaze_features.text import unescaped
+
 MARK = ".obygaze-demo"
 FINISHED = "Made by 'obygaze demo', which writes its files anew every time.\n"
 STOPPED = "Made by 'obygaze demo', which was stopped: the next one resumes its extraction.\n"
@@ -66,7 +68,7 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     workers = workers or usable_cores()
     _clear(out)
     click.echo(f"Writing seven films with planted concepts to {out / 'films'}")
-    with tqdm(total=len(plan_corpus()), unit="movie", disable=None) as bar:
+    with tqdm(total=len(plan_corpus()), unit="movie", disable=None, file=unescaped(sys.stderr)) as bar:
         labels = write_corpus(out, workers, on_movie=lambda _: bar.update())
     manifest, store = out / "manifest.csv", out / "store"
     sealed = out / "store-1.0.0"

@@ -1,11 +1,14 @@
 """`obygaze doctor`: find problems of this machine that would make a long extraction fail."""
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
+
+from obygaze_features.text import unescaped
 
 STYLES: dict[str, dict[str, Any]] = {
     "ok": {"fg": "green"},
@@ -44,6 +47,7 @@ def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
     else:
         width = max(len(finding.about) for finding in found)
         for finding in found:
-            level = click.style(f"{finding.level:5}", **STYLES[finding.level])
-            click.echo(f"{level}  {finding.about:{width}}  {finding.text}")
+            style = STYLES[finding.level]
+            click.secho(f"{finding.level:5}", nl=False, file=unescaped(sys.stdout), **style)
+            click.echo(f"  {finding.about:{width}}  {finding.text}")
     ctx.exit(3 if faults else 0)

@@ -113,16 +113,15 @@ def import_mobygaze_(
       obygaze extract subtitles.csv stores/subtitles --backbone sentence
       obygaze evaluate speech.csv stores/subtitles-1.0.0 --task concept:Speech
     """
-    from obygaze_features.io import refuse_existing, write_whole
+    from obygaze_features.io import csv_line, refuse_existing, write_whole
     from obygaze_features.manifest import import_mobygaze
-    from obygaze_features.manifest.rows import table_line
 
     refuse_to_replace(out, force)
     refuse_existing(texts, force=force)
     imported = import_mobygaze(source, folder_of(out), videos, records)
     write(imported, out)
     if texts is not None:
-        lines = [table_line(row) for row in (("text_id", "text"), *imported.texts)]
+        lines = [csv_line(row) for row in (("text_id", "text"), *imported.texts)]
         write_whole(texts, "".join(lines).encode())
         click.echo(f"{texts}: subtitles of {len(imported.texts):,} segments")
     elif imported.texts:

@@ -9,6 +9,7 @@ import click
 
 from obygaze_features.commands.store_output import LOCAL, say_sealed
 from obygaze_features.screen import progress_bar, table
+from obygaze_features.text import visible
 
 if TYPE_CHECKING:
     from obygaze_features.store import Store
@@ -146,8 +147,8 @@ def _shown(value: object) -> str:
     """Format a value on one line, possibly shortened; --json has the full value."""
     if isinstance(value, list) and len(value) > LONGEST_LIST:
         ends = [item if isinstance(item, str) else json.dumps(item) for item in (*value[:2], value[-1])]
-        return f"{len(value)} values: {ends[0]}, {ends[1]}, ... {ends[2]}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return visible(f"{len(value)} values: {ends[0]}, {ends[1]}, ... {ends[2]}", lines=False)
+    return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), lines=False)
 
 
 @click.command()
@@ -248,7 +249,7 @@ def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json
         click.echo(json.dumps(report.record(), indent=2, ensure_ascii=False))
     else:
         for problem in report.problems:
-            click.echo(f"{problem.file}: {problem.what}")
+            click.echo(visible(f"{problem.file}: {problem.what}", lines=False))
         number = len(report.problems)
         verdict = "nothing wrong" if report.ok else f"{number} problem{'' if number == 1 else 's'}"
         counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())

@@ -148,6 +148,8 @@ def read_npy(path: Path) -> NDArray[Any]:
             raise ValueError("its header is said to be longer than the file")
         mapped = np.lib.format.open_memmap(path, mode="r")
         refuse_giants(mapped.nbytes, str(path))
+        if not mapped.size:
+            raise ValueError(f"its shape {mapped.shape} holds no number")
         return np.array(mapped)
     except StoreError:
         raise

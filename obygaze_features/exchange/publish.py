@@ -15,7 +15,7 @@ from obygaze_features.io import (
     hold,
     naming,
     require_locks,
-    sync,
+    sync_name,
 )
 from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
 from obygaze_features.store.files_zip import MODE, ROOT, TIME, ZipFiles
@@ -168,7 +168,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
         finally:
             with suppress(OSError):  # what was forced to the disk stays there
                 file.close()
-    sync(out.parent)
+    sync_name(out)
     return out
 
 

@@ -34,7 +34,7 @@ from obygaze_features.store.format import (
     block_rows,
 )
 from obygaze_features.store.records import StoredClip, parse_clips_csv
-from obygaze_features.store.store import Place, check_version, files_of
+from obygaze_features.store.store import Place, check_version, files_of, open_files
 from obygaze_features.store.store_files import (
     BLOCK,
     FolderFiles,
@@ -329,9 +329,19 @@ class _Transfer:
             if left:
                 write_whole(building / FETCH, absent)
             self._sweep(left)
+            self._open()
             sync_all({building, *(path.parent for path in building.rglob("*"))})
             building.rename(destination)
         sync(destination.absolute().parent)
+
+    def _open(self) -> None:
+        """Refuse a store whose digests fit and whose groups nobody can open, before it gets its name."""
+        try:
+            store = open_files(FolderFiles(self._building))
+            for name in store:
+                store[name]
+        except StoreError as error:
+            raise StoreError(f"{self._files.where}: is no store that can be read: {error}") from None
 
     def _sweep(self, left: set[str]) -> None:
         """Remove what an earlier transfer of other things left."""

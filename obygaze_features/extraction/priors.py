@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from obygaze_features.errors import BackboneError, ExtractError
-from obygaze_features.io import write_whole
-from obygaze_features.manifest.rows import table_line
+from obygaze_features.io import csv_line, write_whole
 from obygaze_features.manifest.texts import read_texts
 
 if TYPE_CHECKING:
@@ -195,8 +194,8 @@ def software() -> dict[str, str]:
 def write_priors(out: Path, priors: Mapping[str, Values], record: Mapping[str, Any]) -> None:
     """Write the table of texts and scores, and its record as JSON beside it."""
     columns = list(next(iter(priors.values())))
-    lines = [table_line(("text", *columns))]
-    lines += [table_line((text, *(str(of[each]) for each in columns))) for text, of in priors.items()]
+    lines = [csv_line(("text", *columns))]
+    lines += [csv_line((text, *(str(of[each]) for each in columns))) for text, of in priors.items()]
     document = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_whole(out.with_suffix(".json"), document)
     write_whole(out, "".join(lines))

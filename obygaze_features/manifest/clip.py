@@ -1,11 +1,11 @@
 """Define a clip, a labelled span of a video."""
 
 import math
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.text import unsuitable
 
 FIELDS: tuple[str, ...] = (
     "clip_id",
@@ -30,7 +30,7 @@ class Clip:
     Parameters
     ----------
     clip_id
-        Unique in its manifest; printable, no slash, backslash or leading dot, since it names things on disk.
+        Unique in its manifest; no slash, backslash or leading dot, since it names things on disk.
     movie
         The film the clip is from, an IMDb id where there is one: the unit of grouped splits.
     video
@@ -44,7 +44,7 @@ class Clip:
     annotator
         Who said so; "" for a merged or unknown annotation.
     extras
-        Any further column, kept verbatim.
+        Any further column, kept verbatim; texts of several lines are allowed.
 
     Raises
     ------
@@ -85,7 +85,7 @@ class Clip:
             self._check(bool(getattr(self, column)), column, "is empty")
         for column in ("clip_id", "movie", "video", "annotator"):
             text: str = getattr(self, column)
-            self._check(is_printable(text), column, f"{text!r} holds a character that cannot be printed")
+            self._check_signs(column, text)
             self._check(text == text.strip(), column, f"{text!r} begins or ends with a space")
         self._check(
             not any(sign in self.clip_id for sign in "/\\") and not self.clip_id.startswith("."),
@@ -98,7 +98,12 @@ class Clip:
                 column,
                 "is no name for an extra column",
             )
-            self._check("\0" not in text and is_encodable(text), column, f"{text!r} is no text")
+            self._check_signs("extra column", column)
+            self._check_signs(column, text, lines=True)
+
+    def _check_signs(self, column: str, text: str, *, lines: bool = False) -> None:
+        what = unsuitable(text, lines=lines)
+        self._check(what is None, column, f"{text!r} {what}")
 
     def _check_span(self) -> None:
         start, end = self.start_s, self.end_s
@@ -118,13 +123,3 @@ class Clip:
     def _check(self, holds: bool, column: str, what: str) -> None:
         if not holds:
             raise ManifestError(f"clip {self.clip_id!r}: {column} {what}", column)
-
-
-def is_printable(text: str) -> bool:
-    """Whether no character is a control, a line or paragraph separator, or half a surrogate pair."""
-    return not any(unicodedata.category(sign) in {"Cc", "Cs", "Zl", "Zp"} for sign in text)
-
-
-def is_encodable(text: str) -> bool:
-    """Whether the text can be written as UTF-8."""
-    return not any(unicodedata.category(sign) == "Cs" for sign in text)

@@ -5,8 +5,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.text import unsuitable
 
-from .clip import CODEBOOK_COLUMN, FIELDS, is_printable
+from .clip import CODEBOOK_COLUMN, FIELDS
 from .codebook_parts import Level, Named, Scale, Task, plain, spellings_of, suggestion
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _check_word(word: str, key: str) -> None:
 def _check_text(text: str, key: str, *, empty: bool = True) -> None:
     if not (text or empty):
         raise ManifestError(f"{key}: is empty")
-    if not is_printable(text):
-        raise ManifestError(f"{key}: {text!r} holds a character that cannot be printed")
+    if what := unsuitable(text):
+        raise ManifestError(f"{key}: {text!r} {what}")
     if text != text.strip():
         raise ManifestError(f"{key}: {text!r} begins or ends with a space")

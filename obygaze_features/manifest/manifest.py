@@ -129,11 +129,12 @@ KNOWN_FILES: Mapping[str, tuple[frozenset[str], str]] = {
 """Tables often taken for manifests: their kind, the columns that identify them, the command to use."""
 
 
-def read_manifest(path: str | Path) -> Manifest:
+def read_manifest(path: str | Path, *, sheet: bool = False) -> Manifest:
     """Read and check a manifest file, and its codebook.
 
     The codebook is the one of the file beside it (`films.csv`: `films.codebook.toml`), else the built-in one
-    that the column `codebook` names, else `obygaze12`.
+    that the column `codebook` names, else `obygaze12`. In a `sheet` that people filled in, the apostrophes
+    before cells that a spreadsheet would run are taken off.
 
     Raises
     ------
@@ -158,7 +159,8 @@ def read_manifest(path: str | Path) -> Manifest:
     problems = Problems(path)
     collected = Collected(problems)
     for row in table.rows:
-        collected.add(clip_of(row, problems, codebook), row.line)
+        given = row.as_written() if sheet else row
+        collected.add(clip_of(given, problems, codebook), row.line)
     problems.refuse()
     return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
 
@@ -180,11 +182,12 @@ def codebook_file(manifest: Path) -> Path:
     return manifest.with_suffix(".codebook.toml")
 
 
-def write_manifest(manifest: Manifest, path: str | Path) -> Manifest:
+def write_manifest(manifest: Manifest, path: str | Path, *, sheet: bool = False) -> Manifest:
     """Write a manifest atomically, and return it as it was written.
 
     Video paths are rewritten if the file lies in another folder than the manifest's. A codebook that is not
-    built in is written beside it; a file that holds the same one stays as it is, comments and all.
+    built in is written beside it; a file that holds the same one stays as it is, comments and all. A `sheet`
+    is to be filled in by people: cells that a spreadsheet would run begin with an apostrophe.
 
     Raises
     ------
@@ -202,7 +205,7 @@ def write_manifest(manifest: Manifest, path: str | Path) -> Manifest:
     """
     path = Path(path)
     placed = manifest.placed_in(absolute(path).parent)
-    files = {path: canonical_bytes(placed.clips, placed.codebook)}
+    files = {path: canonical_bytes(placed.clips, placed.codebook, sheet=sheet)}
     beside = codebook_file(path)
     if placed.codebook.name in BUILTIN:
         if placed.codebook != builtin_codebook(placed.codebook.name):

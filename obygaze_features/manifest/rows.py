@@ -2,10 +2,11 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.io import csv_line, sheet_line
 
 from .clip import CODEBOOK_COLUMN, FIELDS, Clip
 from .codebook import BUILTIN, Codebook
@@ -16,16 +17,18 @@ CLOCK = re.compile(r"(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2}(?:\.\d{0,30})?)", re.ASCI
 FRAMES = re.compile(r"(\d{1,9}):(\d\d):(\d\d)([:;])(\d{2,3})", re.ASCII)
 
 
-def canonical_bytes(clips: Sequence[Clip], codebook: Codebook) -> bytes:
+def canonical_bytes(clips: Sequence[Clip], codebook: Codebook, *, sheet: bool = False) -> bytes:
     """Write clips as canonical CSV: UTF-8, comma, line feed, quotes only where needed.
 
-    The codebook's name is in a column of its own, unless it is the one of manifests that name none.
+    The codebook's name is in a column of its own, unless it is the one of manifests that name none. A `sheet`
+    is for people: no cell is one that a spreadsheet would run.
     """
     extras = tuple(clips[0].extras) if clips else ()
     default = codebook.name == BUILTIN[0]
     column, cell = ((), ()) if default else ((CODEBOOK_COLUMN,), (codebook.name,))
-    lines = [table_line((*FIELDS, *column, *extras))]
-    lines += [table_line((*_cells(clip), *cell, *(clip.extras[name] for name in extras))) for clip in clips]
+    line = sheet_line if sheet else csv_line
+    lines = [line((*FIELDS, *column, *extras))]
+    lines += [line((*_cells(clip), *cell, *(clip.extras[name] for name in extras))) for clip in clips]
     return "".join(lines).encode("utf-8")
 
 
@@ -180,18 +183,3 @@ def _cells(clip: Clip) -> tuple[str, ...]:
         CONCEPT_SEPARATOR.join(clip.concepts),
         clip.annotator,
     )
-
-
-def table_line(cells: Iterable[str]) -> str:
-    """Write one line of a CSV.
-
-    By hand, since what the csv module quotes has changed between Python versions, and a digest must not: up
-    to 3.12 it leaves a lone carriage return bare, which no reader takes for part of a cell.
-    """
-    return ",".join(_quoted(cell) for cell in cells) + "\n"
-
-
-def _quoted(cell: str) -> str:
-    if not any(sign in cell for sign in ',"\r\n'):
-        return cell
-    return '"' + cell.replace('"', '""') + '"'

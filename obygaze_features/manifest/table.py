@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.text import as_written
 
 SHOWN_PROBLEMS = 3
 
@@ -26,6 +27,10 @@ class Row:
     def is_empty(self) -> bool:
         """Whether every cell is empty."""
         return not any(self.cells.values())
+
+    def as_written(self) -> "Row":
+        """Take off the apostrophes that keep a spreadsheet from running cells."""
+        return Row(self.line, {as_written(column): as_written(cell) for column, cell in self.cells.items()})
 
 
 @dataclass(frozen=True)

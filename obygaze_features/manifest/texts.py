@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Literal
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.io import csv_line
+from obygaze_features.text import unsuitable
 
-from .clip import is_printable
 from .codebook import Codebook
-from .rows import table_line
 from .table import Problems, read_table, text_of
 
 COLUMNS = (("text_id", "text"), ("caption_id", "caption"))
@@ -32,7 +32,7 @@ class TextList:
 
     def digest(self) -> str:
         """Hash the rows as a CSV table of text_id and text, independent of the file's format: SHA-256."""
-        lines = (table_line(row) for row in (COLUMNS[0], *self.rows))
+        lines = (csv_line(row) for row in (COLUMNS[0], *self.rows))
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
@@ -48,8 +48,8 @@ def read_texts(path: str | Path) -> TextList:
     Raises
     ------
     ManifestError
-        Naming file and line: not UTF-8, no such columns, an empty id or text, an id that is there twice or
-        cannot be printed.
+        Naming file and line: not UTF-8, no such columns, an empty id or text, an id that is there twice, or
+        a control or bidirectional character.
     """
     path = Path(path)
     found = _lines(path) if path.suffix.lower() == ".txt" else _cells(path)
@@ -58,10 +58,12 @@ def read_texts(path: str | Path) -> TextList:
     for line, text_id, text in found:
         if not text.strip():
             problems.add(line, "the text is empty")
+        elif what := unsuitable(text, lines=True):
+            problems.add(line, f"the text {what}")
         if not text_id.strip():
             problems.add(line, "the id is empty")
-        elif not is_printable(text_id):
-            problems.add(line, f"the id {text_id!r} holds a character that cannot be printed")
+        elif what := unsuitable(text_id):
+            problems.add(line, f"the id {text_id!r} {what}")
         elif text_id in first:
             problems.add(line, f"the id {text_id!r} is there twice, first in line {first[text_id]}")
         first.setdefault(text_id, line)

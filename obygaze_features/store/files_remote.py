@@ -6,14 +6,16 @@ do (AWS_* variables, instance roles, `hf auth login`). A place on the Hugging Fa
 """
 
 import re
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
@@ -24,10 +26,15 @@ if TYPE_CHECKING:
     from obstore import GetOptions, GetResult
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
+T = TypeVar("T")
+
 READERS = 8
 """Requests under way at a time."""
 STEP, SLOW_S = 1 << 16, 60.0
 """A server that sends fewer bytes than STEP in so many seconds is given up."""
+ANSWER_S = 120.0
+"""A server whose answer has not begun, its headers whole, after so many seconds is given up; longer than the
+client's own trials of a server that is overloaded."""
 LARGEST_READ = 1 << 30
 """What a server may make us hold in memory at once."""
 
@@ -122,7 +129,7 @@ class HttpFiles:
         import obstore  # noqa: PLC0415 - obygaze[remote]
 
         with asking(self.where, name):
-            return obstore.head(self.store, name)["size"]
+            return self._answer(lambda: obstore.head(self.store, name), name)["size"]
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file or a part of it in one request."""
@@ -183,7 +190,26 @@ class HttpFiles:
             options["range"] = (start, stop)
         elif start:
             options["range"] = {"offset": start}
-        return obstore.get(self.store, name, options=options)
+        return self._answer(lambda: obstore.get(self.store, name, options=options), name)
+
+    def _answer(self, ask: Callable[[], T], name: str) -> T:
+        """Wait for the beginning of an answer; the client itself would wait for headers that never end."""
+        answer: Future[T] = Future()
+
+        def wait() -> None:
+            try:
+                answer.set_result(ask())
+            except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+                answer.set_exception(error)
+
+        threading.Thread(target=wait, daemon=True).start()
+        try:
+            return answer.result(ANSWER_S)
+        except TimeoutError:
+            raise StoreError(
+                f"{self.where}/{name}: the server has not answered in {ANSWER_S:.0f} s; "
+                "run the command again later (a pull goes on where it stopped)"
+            ) from None
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from obygaze_features.schema import (
     nested,
 )
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
+from obygaze_features.text import unsuitable
 
 Storage = Annotated[
     dict[str, str],
@@ -181,8 +182,8 @@ def plain(value: object, where: str) -> object:
     Raises
     ------
     StoreError
-        On arrays, non-finite numbers, other files, forbidden keys, and absolute paths; the message names
-        the field.
+        On arrays, non-finite numbers, other files, forbidden keys, absolute paths, and texts with control or
+        bidirectional characters; the message names the field.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -197,8 +198,8 @@ def plain(value: object, where: str) -> object:
             raise StoreError(
                 f"{where}: {value!r} is a path on somebody's machine; leave it out or make it relative"
             )
-        if not value.isascii() and any(0xD800 <= ord(sign) <= 0xDFFF for sign in value):
-            raise StoreError(f"{where}: {value!r} is not valid Unicode text")
+        if wrong := unsuitable(value):
+            raise StoreError(f"{where}: {value!r:.200} {wrong}")
         return str(value)
     if isinstance(value, Mapping):
         return {_key(key, where): plain(item, f"{where}.{key}") for key, item in value.items()}
@@ -210,6 +211,8 @@ def plain(value: object, where: str) -> object:
 def _key(key: object, where: str) -> str:
     if not isinstance(key, str):
         raise StoreError(f"{where}: the key {key!r} is not text")
+    if wrong := unsuitable(key):
+        raise StoreError(f"{where}: the key {key!r:.200} {wrong}")
     if key.lower() in FORBIDDEN_KEYS:
         raise StoreError(
             f"{where}: {key!r} does not belong in provenance, which tells nothing about machines and users"

@@ -3,7 +3,6 @@
 import csv
 import io
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,15 +15,13 @@ from obygaze_features.io import csv_line
 from obygaze_features.schema import Hex64, Name, expected, fits
 from obygaze_features.store.format import ARRAYS, FEATURE_ARRAYS, TIME_ARRAYS, Status, dimensions
 from obygaze_features.store.provenance import validate_provenance
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029\ud800-\udfff]")
-_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # a text may have several lines
+from obygaze_features.text import unsuitable
 
 
 def one_line(text: str, what: str) -> str:
     """Return a text of one line, or raise a StoreError that names the field."""
-    if _CONTROL.search(text):
-        raise StoreError(f"{what}: {text!r} should be one line of text without control characters")
+    if wrong := unsuitable(text):
+        raise StoreError(f"{what}: {text!r} should be one line of text; it {wrong}")
     return text
 
 
@@ -134,8 +131,10 @@ class PlannedClip:
         if not one_line(self.clip_id, "clip id"):
             raise StoreError("clip id: an empty id")
         one_line(self.movie, f"clip {self.clip_id}, movie")
-        if self.text is not None and (not self.text.strip() or _NO_TEXT.search(self.text)):
-            raise StoreError(f"clip {self.clip_id}, text: {self.text!r} is empty, or no Unicode text")
+        if self.text is not None:
+            wrong = unsuitable(self.text, lines=True) if self.text.strip() else "is empty"
+            if wrong:
+                raise StoreError(f"clip {self.clip_id}, text: {self.text!r:.200} {wrong}")
         for name in ("start_s", "end_s"):
             value = getattr(self, name)
             if value is not None:

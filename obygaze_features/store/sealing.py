@@ -22,6 +22,7 @@ from obygaze_features.io import (
 )
 from obygaze_features.schema import Hex64, expected, fits
 from obygaze_features.store.format import (
+    ATTRIBUTE,
     BAGIT,
     BUILDING_SUFFIX,
     CONSUMED,
@@ -42,7 +43,7 @@ from obygaze_features.store.parts import (
     stored_arrays,
     workers_at_once,
 )
-from obygaze_features.store.provenance import validate_licence
+from obygaze_features.store.provenance import plain, validate_licence
 from obygaze_features.store.records import StoredClip, one_line
 from obygaze_features.store.room import refuse_small_disk
 from obygaze_features.store.rows import Consumption
@@ -169,6 +170,7 @@ def seal(
     settled = _settled_rows(stage, allow_missing=allow_missing, max_failed=max_failed)
     if devices := _devices(settled):
         about["devices"] = devices
+    plain(about, ATTRIBUTE)
     if consume and (n_writers := stage.n_writers()):
         raise StoreError(f"{stage.path}: {n_writers} process(es) write to it now; wait, or stop them")
     _refuse_other_place(stage, building)

@@ -15,6 +15,7 @@ from obygaze_features.schema import Hex64, Licence, expected, fits
 from obygaze_features.store.arrays import all_finite, array_layout, row_view
 from obygaze_features.store.format import (
     ARRAYS,
+    ATTRIBUTE,
     DONE,
     FEATURE_ARRAYS,
     FEATURES,
@@ -27,9 +28,10 @@ from obygaze_features.store.format import (
     dimensions,
 )
 from obygaze_features.store.group import Group
-from obygaze_features.store.provenance import differences, validate_corpus, validate_provenance
+from obygaze_features.store.provenance import differences, plain, validate_corpus, validate_provenance
 from obygaze_features.store.store import Store, open_files
 from obygaze_features.store.store_files import UNREADABLE, StoreFiles
+from obygaze_features.text import unsuitable
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
     if not fits(about["licence"], Licence):
         yield Problem(file, f"licence should be {expected(Licence)}; found {about['licence']!r}")
     validate_corpus(about["corpus"])
+    plain(about, ATTRIBUTE)
     if not isinstance(about["citation"], str):
         yield Problem(file, f"citation should be text; found {about['citation']!r}")
     if about["parent"] is not None and not fits(about["parent"], Hex64):
@@ -134,6 +137,12 @@ def _check_table(store: Store) -> Iterator[Problem]:
     if ids != sorted(set(ids)):
         yield Problem(TABLE, "clip ids are not unique and sorted")
     for clip in store.clips:
+        said = {"id": clip.clip_id, "movie": clip.movie, "status": clip.status, "reason": clip.reason}
+        for column, text in said.items():
+            if wrong := unsuitable(text):
+                yield Problem(TABLE, f"clip {clip.clip_id!r}: {column} {wrong}")
+        if clip.text is not None and (wrong := unsuitable(clip.text, lines=True)):
+            yield Problem(TABLE, f"clip {clip.clip_id!r}: text {wrong}")
         if clip.status not in STATUSES:
             yield Problem(
                 TABLE, f"clip {clip.clip_id}: status {clip.status!r} is not one of {', '.join(STATUSES)}"

@@ -277,12 +277,12 @@ def next_(
     done = [
         (clip.movie, clip.start_s)
         for path in judged
-        for clip in read_manifest(path)
+        for clip in read_manifest(path, sheet=True)
         if clip.start_s is not None
     ]
     clips = choose_next(films, n, key=key, blind=blind, judged=done, seed=seed)
     book = _codebook(films[0].model(key).codebook, codebook)
-    write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out)
+    write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, sheet=True)
     movies = len({clip.movie for clip in clips})
     random = sum(clip.extras["draw"] == "random" for clip in clips)
     click.echo(
@@ -331,7 +331,7 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
     from obygaze_models.film.timeline import read_films
     from obygaze_models.prediction.predict import json_text
 
-    truth = read_manifest(judgements)
+    truth = read_manifest(judgements, sheet=True)
     every = []
     for timeline in read_films([folder]):
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]

@@ -31,6 +31,15 @@ _MEMBER = b"PK\x01\x02"
 """What an entry of a zip's list of members starts with: counted before `zipfile` makes objects of them."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+_WRITTEN = {
+    "create_version": 20,
+    "extract_version": 20,
+    "create_system": 3,
+    "flag_bits": 0,
+    "date_time": _EPOCH,
+    "external_attr": 0o644 << 16,
+}
+"""What the fields of every member are, which nobody needs to read it."""
 _DAMAGED = (
     zipfile.BadZipFile,
     NotImplementedError,
@@ -93,6 +102,7 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = _members(archive, len(data), name)
+            as_written = _is_as_written(archive, len(data))
     except ModelError:
         raise
     except _DAMAGED as error:
@@ -100,7 +110,24 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
             f"{name}: not a whole model file ({_first_line(error)}); get it anew or train it again"
         ) from error
     card = _parse_card(members.pop(CARD), name)
-    return card, _arrays(card, members, name)
+    arrays = _arrays(card, members, name)
+    if not as_written:
+        _refuse(
+            name, "its zip is not as a model's is written: bytes between or behind its members, other fields"
+        )
+    return card, arrays
+
+
+def _is_as_written(archive: zipfile.ZipFile, size: int) -> bool:
+    """Whether members lie one behind the other, with the fields that all have, and nothing else."""
+    place = 0
+    for member in archive.infolist():
+        fields = {field: getattr(member, field) for field in _WRITTEN}
+        if fields != _WRITTEN or member.extra or member.comment or member.header_offset != place:
+            return False
+        place += 30 + len(member.filename) + member.file_size
+    listed = sum(46 + len(member.filename) for member in archive.infolist())
+    return place == archive.start_dir and size == place + listed + 22
 
 
 def _members(archive: zipfile.ZipFile, size: int, name: str) -> dict[str, bytes]:

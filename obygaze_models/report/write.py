@@ -14,7 +14,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from obygaze_features.errors import OutputError
-from obygaze_features.io import csv_line, file_sha256, json_bytes, whole_folder, write_whole
+from obygaze_features.io import file_sha256, json_bytes, sheet_line, whole_folder, write_whole
 from obygaze_models.report.report import NOTHING, Block, Report
 
 WIDTH = 80
@@ -244,14 +244,14 @@ def _one_line(text: str) -> str:
 # --- CSV and JSON
 # ---------------------------------------------------------------------------
 def to_csv(table: pd.DataFrame) -> str:
-    """Write a table as CSV text.
+    """Write a table as CSV text for people: no cell is one that a spreadsheet would run.
 
     Floats have the shortest form that reads back as the same number; true and false are in small letters; a
     value that is missing or undefined is an empty cell.
     """
     columns = [_cells(values) for _, values in table.items()]
     lines = zip(*columns, strict=True) if columns else ()
-    return csv_line([str(name) for name in table]) + "".join(csv_line(cells) for cells in lines)
+    return sheet_line([str(name) for name in table]) + "".join(map(sheet_line, lines))
 
 
 def _cells(values: "pd.Series[Any]") -> list[str]:

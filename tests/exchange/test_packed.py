@@ -7,12 +7,14 @@ import random
 import shutil
 import stat
 import zipfile
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from obygaze_features.errors import ObygazeError
 from obygaze_features.exchange import publish
 from obygaze_features.exchange.export import export_hdf5
 from obygaze_features.exchange.publish import pack
@@ -286,3 +288,23 @@ def test_zip64_reads_the_same(pristine, tmp_path, monkeypatch):
     assert b"PK\x06\x06" in path.read_bytes()
     assert verify(path).ok
     assert same_values(open_store(pristine), open_store(path))
+
+
+@pytest.mark.parametrize("way", ["pack", "export"])
+def test_where_only_the_name_could_not_be_forced_the_file_is_said_to_be_whole(tmp_path, monkeypatch, way):
+    store = open_store(sealed(tmp_path))
+
+    def no_disk(path):
+        if path == tmp_path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    monkeypatch.setattr("obygaze_features.io.sync", no_disk)
+    out = tmp_path / "toy.out.zip"
+    with pytest.raises(
+        ObygazeError, match=r"toy\.out\.zip: is whole and in its place, but its folder"
+    ) as said:
+        {"pack": partial(pack, store, out), "export": partial(export_hdf5, store, "toy", out)}[way]()
+    assert ".partial" not in str(said.value)
+    if way == "pack":
+        assert open_store(out).fingerprint == store.fingerprint
+    assert not out.with_name(f"{out.name}.partial").exists()

@@ -60,7 +60,7 @@ def test_names_alone_may_stand_for_levels_and_concepts(tmp_path):
         ('version = "1"\n', "", "version: is missing"),
         ('version = "1"', "version = 1", 'version: expected a text in quotes, such as "1", found 1'),
         ('name = "violence"', 'name = "a/b"', "name: 'a/b' holds a slash"),
-        ('name = "violence"', 'name = "a\\u0007"', "name: .* cannot be printed"),
+        ('name = "violence"', 'name = "a\\u0007"', "name: .* holds the control character"),
         ('name = "violence"', 'name = ""', "name: is empty"),
         (
             'name = "violence"',

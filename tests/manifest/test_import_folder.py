@@ -47,7 +47,7 @@ def test_files_that_would_share_an_id_are_both_named(films, tmp_path, twin):
 
 def test_a_name_that_is_no_clip_id_is_refused_with_the_file(films, tmp_path):
     (films / "bad\nname.mp4").touch()
-    with pytest.raises(ManifestError, match="cannot be printed; rename it") as caught:
+    with pytest.raises(ManifestError, match="must be removed; rename it") as caught:
         import_folder(films, tmp_path)
     assert "\n" not in str(caught.value)
 

@@ -18,8 +18,9 @@ from obygaze_features.manifest import (
     read_manifest,
     write_manifest,
 )
-from obygaze_features.manifest.clip import CODEBOOK_COLUMN, is_printable
+from obygaze_features.manifest.clip import CODEBOOK_COLUMN
 from obygaze_features.manifest.paths import stored_path
+from obygaze_features.text import unsuitable
 
 LEVELS, CONCEPTS = builtin_codebook("obygaze12").level_names, builtin_codebook("obygaze12").concept_names
 HEADER = ",".join(FIELDS)
@@ -33,10 +34,12 @@ def written(folder: Path, *lines: str, header: str = HEADER) -> Path:
 
 
 printable = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=12).filter(
-    lambda text: text == text.strip() and is_printable(text)
+    lambda text: text == text.strip() and unsuitable(text) is None
 )
 names = printable.filter(lambda text: text and not text.startswith(".") and not set(text) & set("/\\"))
-anything = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(
+    lambda text: unsuitable(text, lines=True) is None
+)
 instants = st.floats(0, 1e6)
 spans = st.one_of(st.just((None, None)), st.tuples(instants, instants).filter(lambda span: span[0] < span[1]))
 
@@ -77,6 +80,8 @@ def test_what_is_written_is_read_back_and_written_again_byte_for_byte(clips):
         assert again.digest() == manifest.digest()
         write_manifest(again, folder / "b.csv")
         assert (folder / "a.csv").read_bytes() == (folder / "b.csv").read_bytes()
+        write_manifest(again, folder / "sheet.csv", sheet=True)
+        assert read_manifest(folder / "sheet.csv", sheet=True).clips == manifest.clips
 
 
 def test_the_digest_is_that_of_the_canonical_file(tmp_path):
@@ -124,7 +129,7 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
         ("a/2,a,,,,S,,", "line 3, column clip_id", "slash"),
         ("a\\2,a,,,,S,,", "line 3, column clip_id", "slash"),
         (".a,a,,,,S,,", "line 3, column clip_id", "dot"),
-        ("a\x072,a,,,,S,,", "line 3, column clip_id", "cannot be printed"),
+        ("a\x072,a,,,,S,,", "line 3, column clip_id", "holds the control character U+0007"),
         (" a2,a,,,,S,,", "line 3, column clip_id", "begins or ends with a space"),
         ("a-2,a,,,,S,", "line 3", "7 cells where the header has 8"),
         ("a-2,a,,,,S,,,,", "line 3", "10 cells where the header has 8"),

@@ -41,7 +41,7 @@ def test_the_digest_is_of_the_rows_and_not_of_the_file(tmp_path):
     ("name", "content", "words"),
     [
         ("p.csv", "text_id,text\na,x\nb,y\na,z\n", "line 4: the id 'a' is there twice, first in line 2"),
-        ("p.csv", 'text_id,text\n"a\nb",x\n', r"line 2: the id 'a\\nb' holds a character"),
+        ("p.csv", 'text_id,text\n"a\nb",x\n', r"line 2: the id 'a\\nb' holds the control character U\+000A"),
         ("p.csv", 'text_id,text\na,"x\ny"\nb, \n', "line 4: the text is empty"),
         ("p.csv", "text_id,text\n,x\n", "line 2: the id is empty"),
         ("p.csv", "text_id,text\na,x,y\n", "line 2: 3 cells where the header has 2"),

@@ -89,7 +89,9 @@ def zipped(parts, compression=zipfile.ZIP_STORED):
     with warnings.catch_warnings(), zipfile.ZipFile(buffer, "w", compression) as archive:
         warnings.simplefilter("ignore")  # of duplicate names, which are the point
         for name, data in parts.items() if isinstance(parts, dict) else parts:
-            archive.writestr(name, data)
+            member = zipfile.ZipInfo(name)
+            member.compress_type, member.create_system, member.external_attr = compression, 3, 0o644 << 16
+            archive.writestr(member, data)
     return buffer.getvalue()
 
 

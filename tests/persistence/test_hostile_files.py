@@ -54,6 +54,11 @@ TAMPERED = {
     "a path that climbs": (parts_with(**{"../../evil.npy": b""}), "no name that a model's member may have"),
     "an absolute path": (parts_with(**{"/etc/evil.npy": b""}), "no name that a model's member may have"),
     "a path of Windows": (parts_with(**{"C:\\evil.npy": b""}), "no name that a model's member may have"),
+    "bytes at its end": (GOOD + b"more", "bytes between or behind its members"),
+    "another version of zip": (
+        GOOD.replace(b"PK\x01\x02\x14", b"PK\x01\x02\x15"),
+        "not as a model's is written",
+    ),
     "a folder": (parts_with(**{"folder/": b""}), "no name that a model's member may have"),
     "a member twice": (zipped([*members().items(), ("mean.npy", b"")]), "has two members 'mean.npy'"),
     "two cards": (zipped([*members().items(), (CARD, b"{}")]), "has two members 'card.json'"),

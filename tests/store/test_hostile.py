@@ -1,6 +1,5 @@
 """What fuzzing and bit flips found, once each: see benchmarks/fuzz.py and benchmarks/survive.py."""
 
-import gzip
 import json
 import struct
 import tracemalloc
@@ -9,12 +8,10 @@ import zlib
 
 import numpy as np
 import pytest
-from fastcrc.crc32 import iscsi as crc32c
 from numcodecs.zstd import Zstd
 
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
-from obygaze_features.io import file_sha256
 from obygaze_features.store import StoreError, open_store, read_stage, verify
 from obygaze_features.store.arrays import _zstd_size
 from obygaze_features.store.files_zip import open_zip
@@ -22,26 +19,20 @@ from obygaze_features.store.store_files import (
     FolderFiles,
     digests_bytes,
     info_bytes,
-    oxum,
     parse_digests,
     parse_info,
-    payload_files,
-    tag_files,
 )
 from obygaze_features.store.testing import seal_arrays
 
+from .hostile_stores import STRING_BOMBS, compress_otherwise, resealed, retag
 from .toy_stores import sealed, staged
 
-MANIFEST, TAGS = "manifest-sha256.txt", "tagmanifest-sha256.txt"
+MANIFEST = "manifest-sha256.txt"
 
 
 @pytest.fixture
 def store(tmp_path):
     return sealed(tmp_path)
-
-
-def retag(store):
-    (store / TAGS).write_bytes(digests_bytes({name: file_sha256(store / name) for name in tag_files(store)}))
 
 
 @pytest.mark.parametrize("name", ["data/clips.csv", "data/features.zarr/zarr.json"])
@@ -152,38 +143,6 @@ def test_a_line_of_endless_json_is_a_damaged_line(tmp_path):
 # --- a few bytes that ask for much memory
 
 
-def resealed(store):
-    """Make every digest, and the sizes, fit what is in the store now."""
-    payload = payload_files(store)
-    (store / MANIFEST).write_bytes(digests_bytes({name: file_sha256(store / name) for name in payload}))
-    info = parse_info((store / "bag-info.txt").read_bytes())
-    (store / "bag-info.txt").write_bytes(info_bytes({**info, "Payload-Oxum": oxum(store, payload)}))
-    retag(store)
-
-
-def with_checksum(data):
-    return data + crc32c(data).to_bytes(4, "little")
-
-
-def frame_of_runs(blocks):
-    """A Zstandard frame of blocks of 128 KB of one byte each, 4 bytes a block, that does not say its size."""
-    head = b"\x28\xb5\x2f\xfd\x00\x58"
-    body = [
-        (1 << 17 << 3 | 1 << 1 | (number == blocks - 1)).to_bytes(3, "little") for number in range(blocks)
-    ]
-    return head + b"".join(block + b"\0" for block in body)
-
-
-STRING_BOMBS = {
-    "claims 1.2e9 items": with_checksum(Zstd().encode((1_200_000_000).to_bytes(4, "little"))),
-    "runs of 8 GB": with_checksum(frame_of_runs(65_536)),
-    "says 512 MB": with_checksum(
-        b"\x28\xb5\x2f\xfd\xa0" + (1 << 29).to_bytes(4, "little") + frame_of_runs(4096)[6:]
-    ),
-    "longer than itself": with_checksum(Zstd().encode(b"\x14\0\0\0" + b"\xff" * 8)),
-}
-
-
 @pytest.mark.parametrize("what", STRING_BOMBS)
 def test_strings_larger_than_the_table_of_clips_are_refused_before_memory_is_asked_for(store, what):
     (store / "data/features.zarr/toy/clip/c/0").write_bytes(STRING_BOMBS[what])
@@ -200,18 +159,7 @@ def test_strings_larger_than_the_table_of_clips_are_refused_before_memory_is_ask
 
 
 def test_codecs_that_the_format_does_not_allow_are_refused_before_a_chunk_is_read(store):
-    array = store / "data/features.zarr/toy/pooled"
-    for file in (array / "zarr.json", store / "data/features.zarr/zarr.json"):
-        document = json.loads(file.read_bytes())
-        within = document
-        if "consolidated_metadata" in document:
-            within = document["consolidated_metadata"]["metadata"]["toy/pooled"]
-        within["codecs"] = [
-            {"name": "bytes", "configuration": {"endian": "little"}},
-            {"name": "gzip", "configuration": {"level": 9}},
-        ]
-        file.write_text(json.dumps(document), encoding="utf-8")
-    (array / "c/0/0").write_bytes(gzip.compress(bytes(200_000_000), 1))
+    compress_otherwise(store, 200_000_000)
     resealed(store)
     tracemalloc.start()
     try:

@@ -7,7 +7,6 @@ import importlib.abc
 import shutil
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +14,12 @@ import pytest
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.exchange.publish import pack
-from obygaze_features.exchange.transfer import download_file
 from obygaze_features.store import StoreError, open_store, verify
 from obygaze_features.store.files_remote import HubFiles, as_url
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
 
-from .serving import Handler, serving
+from .serving import serving
 from .toy_stores import group, sealed
 
 pytest.importorskip("obstore")
@@ -221,79 +219,6 @@ def test_opening_a_folder_imports_no_client():
 
 def test_a_place_names_its_store(root, site):
     assert {locate(place).name for place in (root / "toy", f"{site.url}/toy-1.0.0")} == {"toy-1.0.0"}
-
-
-# --- servers that mean ill
-
-
-class Endless(Handler):
-    """Sends zeros without end in place of a chunk, and says that there are 2^50 of them."""
-
-    def do_GET(self):  # noqa: N802
-        if not self.path.endswith("/toy/frames/c/1/0/0"):
-            super().do_GET()
-            return
-        self.send_response(200)
-        self.send_header("Content-Length", str(1 << 50))
-        self.end_headers()
-        if self.command != "HEAD":
-            with contextlib.suppress(OSError):
-                while True:
-                    self.wfile.write(bytes(1 << 20))
-                    self.server.sent += 1 << 20
-
-
-def test_verify_reads_no_more_of_a_file_than_its_whole_store_should_have(root):
-    with serving(root, Endless) as site:
-        report = verify(f"{site.url}/toy-1.0.0")
-        assert site.sent < 64 << 20
-    whats = {problem.file: problem.what for problem in report.problems}
-    assert "is longer than the whole store" in whats["data/features.zarr/toy/frames/c/1/0/0"]
-
-
-class Slow(Handler):
-    """Sends a byte at a time, and waits for the client to leave."""
-
-    def do_GET(self):  # noqa: N802
-        self.send_response(200)
-        self.send_header("Content-Length", "1000000")
-        self.end_headers()
-        if self.command != "HEAD":
-            with contextlib.suppress(OSError):
-                for _ in range(1000):
-                    self.wfile.write(b"x")
-                    self.wfile.flush()
-                    time.sleep(0.02)
-
-
-def test_a_server_that_sends_a_byte_at_a_time_is_given_up(root, tmp_path, monkeypatch):
-    monkeypatch.setattr("obygaze_features.store.files_remote.SLOW_S", 0.1)
-    with serving(root, Slow) as site:
-        with pytest.raises(StoreError, match="the server sends less than 64 KiB in 0 s"):
-            open_store(f"{site.url}/toy-1.0.0")
-        with pytest.raises(StoreError, match="the server sends less than 64 KiB in 0 s"):
-            verify(f"{site.url}/toy-1.0.0")
-        said = "0" * 64
-        with pytest.raises(StoreError, match="the server sends less"):
-            download_file(locate(f"{site.url}/toy-1.0.0"), "x", tmp_path / "x", said, lambda *_: None)
-
-
-class Circular(Handler):
-    """Sends everybody on to the same place."""
-
-    def do_GET(self):  # noqa: N802
-        self.server.asked.append((self.command, self.path, ""))
-        self.send_response(302)
-        self.send_header("Location", self.path)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-
-def test_a_circle_of_redirections_is_left_soon(root, tmp_path):
-    with serving(root, Circular) as site:
-        with pytest.raises(StoreError, match="redirect"):
-            download_file(locate(f"{site.url}/toy-1.0.0"), "x", tmp_path / "x", "0" * 64, lambda *_: None)
-        assert len(site.asked) < 20
 
 
 @pytest.mark.parametrize(("folder", "name"), [("stores/films-1.0.0/", "films-1.0.0"), ("", "films")])

@@ -83,7 +83,7 @@ def test_the_table_and_the_card_speak_of_texts(tmp_path):
     assert fields[-1]["name"] == "text"
 
 
-@pytest.mark.parametrize("odd", ["x\ry", "\rz", 'say "a\r\nb"', "a,b\nc", " a ", "a\u2028\vb", "'"])
+@pytest.mark.parametrize("odd", ["x\ry", "\rz", 'say "a\r\nb"', "a,b\nc", " a ", "a\u2028\tb", "'"])
 def test_whatever_signs_a_text_has_its_store_verifies_and_gives_them_back(odd, tmp_path):
     path = sealed(tmp_path / "texts", {"odd": odd, "plain": "a man"})
     assert open_store(path)["toy"].text == (odd, "a man")

@@ -62,7 +62,7 @@ def test_a_missing_field_of_provenance_is_named(field):
             "architecture.mean: expected a plain JSON value, found ndarray",
         ),
         ({"architecture": {1: 2}}, "the key 1 is not text"),
-        ({"architecture": {"a": "\ud800"}}, "not valid Unicode"),
+        ({"architecture": {"a": "\ud800"}}, "holds the surrogate character"),
     ],
 )
 def test_a_wrong_field_of_provenance_is_named(change, message):

@@ -102,7 +102,7 @@ def _codebook(path: Path, rows: Sequence[Row]) -> Codebook:
 
 def _clip(row: Row, problems: Problems, codebook: Codebook) -> Clip | None:
     """Read one judgement; the mark that the page puts before what a spreadsheet would run is taken off."""
-    cells = {name: re.sub(r"^'(?=[=+\-@])", "", cell) for name, cell in row.cells.items()}
+    cells = dict(row.as_written().cells)
     before = len(problems.found)
     if not cells["annotator"]:
         problems.add(row.line, "is empty: a judgement needs a name", "annotator")

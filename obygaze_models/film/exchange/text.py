@@ -1,6 +1,6 @@
 """Write WebVTT (W3C), SubRip and CSV."""
 
-from obygaze_features.io import csv_line
+from obygaze_features.io import sheet_line
 from obygaze_models.film.exchange.tiers import Exported, Span
 
 CSV_COLUMNS = ("movie", "tier", "start_s", "end_s", "p", "p_low", "p_high", "text", "flags", "note")
@@ -27,27 +27,16 @@ def to_srt(made: Exported) -> str:
 
 def to_csv(made: Exported) -> str:
     """Write a table for spreadsheets without formulas; the first row's note has the caveats."""
-    lines = [csv_line(CSV_COLUMNS)]
+    lines = [sheet_line(CSV_COLUMNS)]
     note = " ".join(made.caveats)
     for tier in made.tiers:
         for span in tier.spans:
             numbers = ["" if value is None else f"{value:.4f}" for value in (span.p, span.p_low, span.p_high)]
             cells = [made.film.movie, tier.name, repr(span.start_s), repr(span.end_s), *numbers]
             cells += [span.text, span.flags, note]
-            lines.append(csv_line([_no_formula(cell) for cell in cells]))
+            lines.append(sheet_line(cells))
             note = ""
     return "".join(lines)
-
-
-def _no_formula(cell: str) -> str:
-    """Escape a text that a spreadsheet would run as a formula; numbers are unchanged."""
-    if cell[:1] not in {"=", "+", "-", "@", "\t", "\r"}:
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return f"'{cell}"
-    return cell
 
 
 def _cues(made: Exported) -> list[Span]:

@@ -1,0 +1,108 @@
+"""Define the characters that texts may hold, how other ones are shown, and cells that no spreadsheet runs.
+
+A text from elsewhere (a manifest, a store, a server's answer) may be shown on a terminal. Control characters
+move its cursor or rename its window (ECMA-48); bidirectional ones show letters in another order than they
+have (Unicode Standard Annex 9). Manifests, provenance, attributes and tables therefore hold neither.
+"""
+
+import re
+import unicodedata
+from typing import Any
+
+# Controls (Cc), the twelve with the property Bidi_Control, halves of surrogate pairs (Cs).
+_OTHERS = "\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+_NOT_IN_A_LINE = re.compile(f"[\0-\x1f\u2028\u2029{_OTHERS}]")
+_NOT_IN_LINES = re.compile(f"[\0-\x08\x0b\x0c\x0e-\x1f{_OTHERS}]")
+_NOT_SHOWN = re.compile(f"[\0-\x08\x0b-\x1f\u2028\u2029{_OTHERS}]")
+_CATEGORIES = {"Cc": "control", "Cs": "surrogate", "Zl": "line separator", "Zp": "paragraph separator"}
+# A path that went through pathlib has lost one of its slashes.
+_USER = re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*:/{1,2})[^/\s@]+@")
+# A name that was cut at its '@'; after a host there is a port.
+_PAIR = re.compile(
+    r"(\b[A-Za-z][A-Za-z0-9+.-]*:/{1,2})[^/\s@:'\"]+:(?![0-9]{1,5}(?:[^0-9A-Za-z]|$))[^/\s@'\"]+"
+)
+# Also of a URL of which a message names the last part alone.
+_QUERY = re.compile(r"(\b(?:https?|s3|hf):/{1,2}[^\s?'\"]+\?|\?(?=[\w.%-]+=))[^\s'\"]+")
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+
+
+def unsuitable(text: str, *, lines: bool = False) -> str | None:
+    r"""Describe the first character that a text must not hold; None if there is none.
+
+    Parameters
+    ----------
+    lines
+        Whether tabs and line breaks (also U+2028 and U+2029) are allowed, as in a caption.
+
+    Examples
+    --------
+    >>> unsuitable("films of 1994"), unsuitable("two\nlines", lines=True)
+    (None, None)
+    >>> unsuitable("films\x1b[2J")
+    'holds the control character U+001B, which must be removed'
+    """
+    found = (_NOT_IN_LINES if lines else _NOT_IN_A_LINE).search(text)
+    if found is None:
+        return None
+    kind = _CATEGORIES.get(unicodedata.category(found[0]), "bidirectional")
+    kind = kind if kind.endswith("separator") else f"{kind} character"
+    return f"holds the {kind} U+{ord(found[0]):04X}, which must be removed"
+
+
+def visible(text: str, *, lines: bool = True) -> str:
+    r"""Replace characters that a terminal would obey by their escapes, which are also those of JSON.
+
+    Parameters
+    ----------
+    lines
+        Whether tabs and line feeds are kept.
+
+    Examples
+    --------
+    >>> print(visible("films\x1b[2J"))
+    films\u001b[2J
+    """
+    return (_NOT_SHOWN if lines else _NOT_IN_A_LINE).sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+
+
+def masked(text: str) -> str:
+    """Leave out user names, passwords and queries of URLs, which may be secrets.
+
+    Examples
+    --------
+    >>> masked("no store at https://me:secret@lab.example/films?token=secret")
+    'no store at https://***@lab.example/films?***'
+    """
+    return _QUERY.sub(r"\1***", _PAIR.sub(r"\1***", _USER.sub(r"\1***@", text)))
+
+
+def unescaped(stream: Any) -> Any:
+    """Return the stream below the one that shows control characters, for progress bars and colours."""
+    return getattr(stream, "unescaped", stream)
+
+
+def not_a_formula(cell: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet would run as a formula; numbers stay as they are.
+
+    Texts that already have the apostrophe get another one, so that `as_written` gives every text back.
+    Source: OWASP, CSV Injection.
+
+    Examples
+    --------
+    >>> not_a_formula("=1+1"), not_a_formula("-0.5"), not_a_formula("-abc")
+    ("'=1+1", '-0.5', "'-abc")
+    """
+    return f"'{cell}" if _FORMULA.match(cell) and not _is_number(cell) else cell
+
+
+def as_written(cell: str) -> str:
+    """Undo `not_a_formula`."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell and cell == cell.strip()

@@ -1,0 +1,306 @@
+"""Servers that mean ill, are broken or endless: one line, in a stated time, and never a wrong byte kept."""
+
+import contextlib
+import socket
+import threading
+import time
+from functools import partial
+
+import pytest
+
+from obygaze_features.exchange.transfer import download, download_file
+from obygaze_features.store import StoreError, open_store, verify
+from obygaze_features.store.store import locate
+
+from .serving import Handler, serving
+from .toy_stores import group, sealed
+
+pytest.importorskip("obstore")
+
+CHUNK = "data/features.zarr/toy/pooled/c/0/0"
+TOKENS = {"AWS_SESSION_TOKEN": "mark-session", "HF_TOKEN": "hf_mark", "AWS_SECRET_ACCESS_KEY": "mark-secret"}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A served folder with a store."""
+    folder = tmp_path_factory.mktemp("my site")
+    sealed(folder, 150, [group()])
+    return folder
+
+
+def everything(url, tmp_path):
+    """Open, verify and pull; return what was raised or found wrong, and check that no wrong byte was kept."""
+    said = []
+    for use in (
+        lambda: open_store(url)["toy"].pooled(),  # noqa: PLW0108 - opened when it is called
+        partial(verify, url),
+        lambda: download(locate(url), tmp_path / "copy-1.0.0"),
+    ):
+        try:
+            found = use()
+        except (StoreError, OSError) as error:
+            said.append(str(error))
+        else:
+            said += [problem.what for problem in getattr(found, "problems", ())]
+    copy = tmp_path / "copy-1.0.0"
+    assert not copy.exists() or verify(copy, "full").ok
+    assert all("\n" not in text for text in said)
+    return said
+
+
+# --- length
+
+
+class Lies(Handler):
+    """Says another length than it sends, of one chunk."""
+
+    claims = 0
+
+    def do_GET(self):  # noqa: N802
+        if not self.path.endswith(CHUNK):
+            super().do_GET()
+            return
+        body = (self.server.root / self.path.lstrip("/").replace("%20", " ")).read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body) + self.claims))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+            self.close_connection = True
+
+
+@pytest.mark.parametrize("claims", [-7, 7, 1 << 50], ids=["too short", "too long", "2^50 bytes too long"])
+def test_a_wrong_length_gives_no_wrong_bytes(root, tmp_path, claims):
+    with serving(root, type("Lies", (Lies,), {"claims": claims})) as site:
+        said = everything(f"{site.url}/toy-1.0.0", tmp_path)
+    assert said
+    assert all(CHUNK in text or "changed" in text or "holds" in text for text in said)
+
+
+class NoLength(Handler):
+    """Sends a chunk in pieces without end, and does not say how long it is."""
+
+    def do_GET(self):  # noqa: N802
+        if not self.path.endswith(CHUNK):
+            super().do_GET()
+            return
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            while self.command != "HEAD":
+                self.wfile.write(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
+                self.server.sent += 1 << 16
+
+
+def test_a_body_without_length_and_end_is_refused(root, tmp_path):
+    with serving(root, NoLength) as site:
+        said = everything(f"{site.url}/toy-1.0.0", tmp_path)
+        assert site.sent < 64 << 20
+    assert len(said) >= 3
+
+
+# --- content
+
+
+class Changing(Handler):
+    """Sends another chunk in its second half than in its first, whatever is asked for."""
+
+    def do_GET(self):  # noqa: N802
+        if not self.path.endswith(CHUNK):
+            super().do_GET()
+            return
+        body = (self.server.root / self.path.lstrip("/").replace("%20", " ")).read_bytes()
+        half = len(body) // 2
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("ETag", f'"{len(self.server.asked)}"')
+        self.end_headers()
+        self.server.asked.append((self.command, self.path, ""))
+        if self.command != "HEAD":
+            self.wfile.write(body[:half] + bytes(len(body) - half))
+
+
+def test_a_file_that_changes_while_it_is_sent_is_never_kept(root, tmp_path):
+    with serving(root, Changing) as site:
+        said = everything(f"{site.url}/toy-1.0.0", tmp_path)
+        assert sum(path.endswith(CHUNK) for _, path, _ in site.asked) < 20
+    assert len(said) >= 3
+    assert all(CHUNK in text or "changed" in text or "holds" in text for text in said)
+
+
+# --- headers
+
+
+@contextlib.contextmanager
+def answering(piece, pause):
+    """Answer every request with the beginning of headers, then a piece again and again."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def one(client):
+            with contextlib.suppress(OSError), client:
+                client.recv(1 << 16)
+                client.sendall(b"HTTP/1.1 200 OK\r\nX-A: ")
+                while not stop.wait(pause):
+                    client.sendall(piece)
+
+        def every():
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = server.accept()
+                    threading.Thread(target=one, args=(client,), daemon=True).start()
+
+        stop = threading.Event()
+        threading.Thread(target=every, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            stop.set()
+
+
+def test_headers_that_never_end_are_given_up_after_the_stated_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("obygaze_features.store.files_remote.ANSWER_S", 0.2)
+    with answering(b"x", 0.02) as url:
+        said = everything(f"{url}/toy-1.0.0", tmp_path)
+    assert len(said) == 3
+    assert all("the server has not answered in 0 s" in text for text in said)
+
+
+def test_headers_without_end_are_refused():
+    with (
+        answering(b"y" * 65_000 + b"\r\nX-B: ", 0) as url,
+        pytest.raises(StoreError, match=r"zarr\.json: .*HTTP error"),
+    ):
+        open_store(f"{url}/toy-1.0.0")
+
+
+# --- bodies
+
+
+class Endless(Handler):
+    """Sends zeros without end in place of a chunk, and says that there are 2^50 of them."""
+
+    def do_GET(self):  # noqa: N802
+        if not self.path.endswith("/toy/frames/c/1/0/0"):
+            super().do_GET()
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(1 << 50))
+        self.end_headers()
+        if self.command != "HEAD":
+            with contextlib.suppress(OSError):
+                while True:
+                    self.wfile.write(bytes(1 << 20))
+                    self.server.sent += 1 << 20
+
+
+def test_verify_reads_no_more_of_a_file_than_its_whole_store_should_have(root):
+    with serving(root, Endless) as site:
+        report = verify(f"{site.url}/toy-1.0.0")
+        assert site.sent < 64 << 20
+    whats = {problem.file: problem.what for problem in report.problems}
+    assert "is longer than the whole store" in whats["data/features.zarr/toy/frames/c/1/0/0"]
+
+
+class Slow(Handler):
+    """Sends a byte at a time, and waits for the client to leave."""
+
+    def do_GET(self):  # noqa: N802
+        self.send_response(200)
+        self.send_header("Content-Length", "1000000")
+        self.end_headers()
+        if self.command != "HEAD":
+            with contextlib.suppress(OSError):
+                for _ in range(1000):
+                    self.wfile.write(b"x")
+                    self.wfile.flush()
+                    time.sleep(0.02)
+
+
+def test_a_server_that_sends_a_byte_at_a_time_is_given_up(root, tmp_path, monkeypatch):
+    monkeypatch.setattr("obygaze_features.store.files_remote.SLOW_S", 0.1)
+    with serving(root, Slow) as site:
+        with pytest.raises(StoreError, match="the server sends less than 64 KiB in 0 s"):
+            open_store(f"{site.url}/toy-1.0.0")
+        with pytest.raises(StoreError, match="the server sends less than 64 KiB in 0 s"):
+            verify(f"{site.url}/toy-1.0.0")
+        said = "0" * 64
+        with pytest.raises(StoreError, match="the server sends less"):
+            download_file(locate(f"{site.url}/toy-1.0.0"), "x", tmp_path / "x", said, lambda *_: None)
+
+
+class Circular(Handler):
+    """Sends everybody on to the same place."""
+
+    def do_GET(self):  # noqa: N802
+        self.server.asked.append((self.command, self.path, ""))
+        self.send_response(302)
+        self.send_header("Location", self.path)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+def test_a_circle_of_redirections_is_left_soon(root, tmp_path):
+    with serving(root, Circular) as site:
+        with pytest.raises(StoreError, match="redirect"):
+            download_file(locate(f"{site.url}/toy-1.0.0"), "x", tmp_path / "x", "0" * 64, lambda *_: None)
+        assert len(site.asked) < 20
+
+
+# --- redirections
+
+
+class Elsewhere(Handler):
+    """Sends everybody on to another place."""
+
+    to = ""
+
+    def do_GET(self):  # noqa: N802
+        self.server.asked.append((self.command, self.path, str(self.headers)))
+        self.send_response(307)
+        self.send_header("Location", self.to)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+class Notes(Handler):
+    """Keeps the headers of every request, and has nothing."""
+
+    def do_GET(self):  # noqa: N802
+        self.server.asked.append((self.command, self.path, str(self.headers)))
+        self.send_error(404)
+
+
+@pytest.mark.parametrize(
+    "to", ["file:///etc/passwd", "data:text/plain,x", "http://me:hunter2@127.0.0.1:9/x?token=hunter2"]
+)
+def test_a_redirection_to_a_file_or_with_a_password_gives_nothing_and_shows_nothing(root, tmp_path, to):
+    with serving(root, type("Elsewhere", (Elsewhere,), {"to": to})) as site:
+        said = everything(f"{site.url}/toy-1.0.0", tmp_path)
+        assert len(site.asked) < 40
+    assert len(said) == 3
+    assert "hunter2" not in " ".join(said)
+    assert "root:" not in " ".join(said)
+
+
+@pytest.mark.parametrize("place", ["http", "s3"])
+def test_credentials_do_not_follow_a_redirection_to_another_host(root, tmp_path, monkeypatch, place):
+    for name, secret in TOKENS.items():
+        monkeypatch.setenv(name, secret)
+    with serving(root, Notes) as other:
+        to = f"http://localhost:{other.server_address[1]}/x"
+        with serving(root, type("Elsewhere", (Elsewhere,), {"to": to})) as site:
+            monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mark-key")
+            monkeypatch.setenv("AWS_REGION", "us-east-1")
+            monkeypatch.setenv("AWS_ENDPOINT_URL", site.url)
+            said = everything("s3://bucket/toy-1.0.0" if place == "s3" else f"{site.url}/toy-1.0.0", tmp_path)
+            first = "".join(headers for _, _, headers in site.asked)
+        second = "".join(headers for _, _, headers in other.asked)
+    assert len(said) == 3
+    assert second
+    assert ("authorization" in first.lower()) == (place == "s3")
+    assert "authorization" not in second.lower()
+    # The temporary token is no secret from an endpoint that was given it, and none of use without the key.
+    assert not [secret for secret in ("mark-secret", "hf_mark", "mark-key") if secret in second]
+    assert not [secret for secret in (*TOKENS.values(), "mark-key") if secret in " ".join(said)]

@@ -1,0 +1,28 @@
+"""Every version that is pinned has the digests of its files, and no file names an index."""
+
+import re
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+
+
+def hashed():
+    """Map every pin of hashes.txt to its digests, read as pip reads it."""
+    lines = (ROOT / "hashes.txt").read_text().replace(" \\\n", " ").splitlines()
+    return {pin: digests for pin, *digests in (line.split() for line in lines)}
+
+
+def test_every_pin_has_its_digests():
+    pins = (ROOT / "constraints.txt").read_text().splitlines()
+    assert list(hashed()) == pins
+    digests = [one for each in hashed().values() for one in each]
+    assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in digests)
+    assert all(hashed().values())
+    assert all(len(Requirement(pin).specifier) == 1 and "==" in pin for pin in pins)
+
+
+def test_no_index_is_named():
+    for name in ("constraints.txt", "hashes.txt", "Makefile", ".ci/hashes.py", ".ci/run", "pyproject.toml"):
+        assert not re.search(r"https?://|--(extra-)?index-url|--find-links", (ROOT / name).read_text()), name

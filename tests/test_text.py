@@ -1,0 +1,176 @@
+"""One rule for texts: what they may hold, how the rest is shown, what no spreadsheet runs."""
+
+import csv
+import io
+import json
+import os
+import pty
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from obygaze.cli import main
+from obygaze_features.io import csv_line, sheet_line
+from obygaze_features.manifest import Clip, ManifestError, read_manifest
+from obygaze_features.manifest.texts import read_texts
+from obygaze_features.text import as_written, masked, not_a_formula, unsuitable, visible
+
+BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""The characters with the property Bidi_Control: Unicode, PropList.txt."""
+
+BAD = {
+    "escape": "\x1b[2J",
+    "bell": "\x07",
+    "C1": "\x9b2J",
+    "override": "\u202e",
+    "isolate": "\u2066",
+    "NUL": "\0",
+}
+RUN = ["=1+1", "+1+1", "-1+1", "@SUM(1)", "\t=1", "\r=1", "＝1+1"]
+
+
+def in_lines(text):
+    return any(
+        unicodedata.category(sign) in {"Cc", "Cs"} or sign in BIDI for sign in text if sign not in "\t\n\r"
+    )
+
+
+@given(st.text(st.characters() | st.sampled_from(BIDI + "\x1b\x9b\n\u2028")))
+def test_the_rule_is_that_of_unicodes_properties(text):
+    assert (unsuitable(text, lines=True) is not None) == in_lines(text)
+    assert (unsuitable(text) is not None) == (
+        in_lines(text) or not set(text).isdisjoint("\t\n\r\u2028\u2029")
+    )
+
+
+def test_what_scripts_need_is_allowed():
+    for text in ("Léa", "נורא יפה", "می\u200cخواهم", "👩\u200d🚀", "क्\u200dष", "Body\u00a0double", ""):
+        assert unsuitable(text) is None
+
+
+@given(st.text(st.characters() | st.sampled_from(BIDI + "\x1b\x9b\n\u2028")))
+def test_what_is_shown_moves_no_cursor_and_json_stays_the_same(text):
+    assert not in_lines(visible(text))
+    assert set(visible(text)).isdisjoint("\r\u2028\u2029")
+    assert unsuitable(visible(text, lines=False)) is None
+    document = json.dumps({"text": text}, ensure_ascii=False)
+    assert json.loads(visible(document)) == {"text": text}
+
+
+@given(st.text("'=+-@\t\r\n ＝x1,\"", max_size=6))
+def test_a_cell_for_people_is_never_run_and_is_read_back(cell):
+    cells = next(csv.reader(io.StringIO(sheet_line([cell, "x"]), newline="")))
+    assert as_written(cells[0]) == cell
+    if cells[0][:1] in tuple("=+-@\t\r\n＝"):
+        float(cells[0])  # a number, which is no formula
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://me:secret@host/x: no", "https://***@host/x: no"),
+        ("https:/me:secret@host/x?token=secret.", "https:/***@host/x?***"),
+        ("no films-1.0.0?token=secret here", "no films-1.0.0?*** here"),
+        ("'https://me:secret'", "'https://***'"),
+        ("socks5://secret@host:9", "socks5://***@host:9"),
+    ],
+)
+def test_secrets_of_urls_are_left_out(text, shown):
+    assert masked(text) == shown
+
+
+def test_plain_urls_stay():
+    for text in (
+        "http://127.0.0.1:9: no",
+        "http://host:8080/x",
+        "s3://bucket/x@v1",
+        "hf://datasets/a/b@v1",
+        "why?",
+    ):
+        assert masked(text) == text
+
+
+def test_data_are_written_as_they_are():
+    assert csv_line(RUN[:4]) == ",".join(RUN[:4]) + "\n"
+    assert [not_a_formula(number) for number in ("-0.5", "+3", "1e-5", "")] == ["-0.5", "+3", "1e-5", ""]
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("column", ["clip_id", "movie", "video", "annotator", "note", "level"])
+def test_no_manifest_holds_what_a_terminal_obeys(tmp_path, bad, column):
+    path = tmp_path / "films.csv"
+    columns = ["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "note"]
+    row = {"clip_id": "a", "movie": "m", column: f"b{bad}c"}
+    path.write_text(
+        csv_line(columns) + csv_line([row.get(name, "") for name in columns]), encoding="utf-8", newline=""
+    )
+    with pytest.raises(ManifestError) as refused:
+        read_manifest(path)
+    assert unsuitable(str(refused.value)) is None
+
+
+@pytest.mark.parametrize("bad", [bad for name, bad in BAD.items() if name != "NUL"])
+def test_no_list_of_texts_holds_what_a_terminal_obeys(tmp_path, bad):
+    path = tmp_path / "texts.csv"
+    path.write_text(csv_line(["text_id", "text"]) + csv_line(["a", f"a {bad}"]), encoding="utf-8")
+    with pytest.raises(ManifestError, match="line 2: the text holds the"):
+        read_texts(path)
+    path.write_text(csv_line(["text_id", "text"]) + csv_line(["a", "two\nlines"]), encoding="utf-8")
+    assert read_texts(path).rows == (("a", "two\nlines"),)
+
+
+def test_an_extra_column_may_have_several_lines_its_name_may_not():
+    assert Clip("a", "m", extras={"note": "one\ntwo"}).extras == {"note": "one\ntwo"}
+    with pytest.raises(ManifestError, match="extra column"):
+        Clip("a", "m", extras={"no\nte": ""})
+
+
+def test_an_error_is_one_line_whatever_a_name_holds(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stopped:
+        main(["store", "inspect", "a\x1b[2J\nobygaze: all is well\u202e"])
+    assert stopped.value.code == 1
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert unsuitable(shown.rstrip("\n")) is None
+    assert "\\u001b[2J\\u000aobygaze" in shown
+
+
+def test_usage_errors_are_escaped_too(capsys):
+    with pytest.raises(SystemExit):
+        main(["store", "\x1b]0;mine\x07"])
+    assert "\\u001b]0;mine\\u0007" in capsys.readouterr().err
+
+
+def test_the_streams_are_given_back():
+    before = sys.stdout, sys.stderr
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert (sys.stdout, sys.stderr) == before
+
+
+def on_terminal(words):
+    """Run a command in a terminal of its own; return all that reached it."""
+    process, terminal = pty.fork()
+    if not process:
+        os.execv(sys.executable, [sys.executable, "-m", "obygaze", *words])  # noqa: S606
+    blocks = []
+    try:
+        while block := os.read(terminal, 1 << 16):
+            blocks.append(block)
+    except OSError:
+        pass  # the other end was closed
+    os.waitpid(process, 0)
+    os.close(terminal)
+    return b"".join(blocks).decode()
+
+
+def test_no_escape_of_a_manifest_reaches_a_terminal(tmp_path):
+    path = tmp_path / "films.csv"
+    path.write_text("clip_id,movie\x1b]0;mine\x07,video\n", encoding="utf-8")
+    said = on_terminal(["manifest", "inspect", str(path)])
+    assert "\\u001b]0;mine" in said
+    assert "\x1b" not in said
