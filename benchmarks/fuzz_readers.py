@@ -135,7 +135,7 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
         "judgements": ("csv", judged, lambda path: import_judgements([path], path.parent)),
         "parts": ("csv", "movie,start_s,end_s,flags\nm,0,1.5,\nm,1.5,00:00:03.5,\n", read_parts),
         "predictions": ("csv", PREDICTIONS, Predictions.read),
-        "ids": ("csv", "clip_id,note\na,x\nb,\n", read_ids),
+        "list of ids": ("csv", "clip_id,note\na,x\nb,\n", read_ids),
         "table": ("csv", "clip_id,f0,f1\na,0.5,1\nb,2,1e-3\n", read_table),
         "captions": ("csv", 'image_id,caption\na,"a man, a plan"\nb,a woman\n', read_captions),
         "ratings": ("csv", "item_id,ann,bob\na,1,2\nb,,3\n", read_ratings),
