@@ -3,10 +3,15 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
-STYLES = {"ok": {"fg": "green"}, "note": {"fg": "yellow"}, "fault": {"fg": "red", "bold": True}}
+STYLES: dict[str, dict[str, Any]] = {
+    "ok": {"fg": "green"},
+    "note": {"fg": "yellow"},
+    "fault": {"fg": "red", "bold": True},
+}
 
 
 @click.command()
@@ -39,6 +44,6 @@ def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
     else:
         width = max(len(finding.about) for finding in found)
         for finding in found:
-            level = click.style(f"{finding.level:5}", **STYLES[finding.level])  # type: ignore[arg-type]
+            level = click.style(f"{finding.level:5}", **STYLES[finding.level])
             click.echo(f"{level}  {finding.about:{width}}  {finding.text}")
     ctx.exit(3 if faults else 0)

@@ -114,7 +114,7 @@ class Encoder:
 
 
 def _node() -> str:
-    return f"{host_name()} ({ray.util.get_node_ip_address()})"  # type: ignore[no-untyped-call]
+    return f"{host_name()} ({ray.util.get_node_ip_address()})"  # type: ignore[no-untyped-call]  # untyped in Ray
 
 
 def _refusal(there: object, leading: object, what: str) -> Refusal | None:

@@ -77,7 +77,8 @@ class StageWriter:
         if self._open:
             self._open = False
             self._files.close()
-            os.close(self._descriptor)
+            with suppress(OSError):  # what was forced to the disk stays there
+                os.close(self._descriptor)
 
     def commit(self, results: Sequence[ClipResult]) -> None:
         """Write clips durably; all of them are checked before any is written.
