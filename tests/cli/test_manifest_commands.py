@@ -269,11 +269,11 @@ def test_a_mistake_is_one_line_and_leaves_nothing_behind(run, arguments, what):
     "error", [PermissionError(13, "Permission denied"), OSError(28, "No space left on device")]
 )
 def test_a_folder_that_takes_no_file_is_one_line(run, segments, tmp_path, monkeypatch, error):
-    def refuse(self, _):
-        error.filename = str(self)
+    def refuse(path, _):
+        error.filename = str(path)
         raise error
 
-    monkeypatch.setattr(Path, "write_bytes", refuse)
+    monkeypatch.setattr("obygaze_features.io.write_new", refuse)
     code, _, err = run("project", segments, "--window", "50", "--out", "out.csv")
     assert code == 1
     assert err.startswith("obygaze: error: ")

@@ -129,7 +129,7 @@ def cached(cache: Path, *, tensors: bool) -> Path:
 
 
 def of_xclip(found: list[Finding]) -> Finding:
-    (finding,) = [each for each in found if each.text.startswith("xclip: ")]
+    (finding,) = [each for each in found if each.text.startswith("xclip ")]
     return finding
 
 

@@ -1,10 +1,10 @@
 """A manifest carries its codebook: by name, or in a file beside it; what contradicts is refused."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
+from obygaze_features import io
 from obygaze_features.manifest import (
     FIELDS,
     Clip,
@@ -169,14 +169,14 @@ def test_a_manifest_is_not_written_beside_a_codebook_that_is_not_its_own(tmp_pat
 def test_a_write_that_fails_leaves_manifest_and_codebook_as_they_were(tmp_path, monkeypatch):
     write_manifest(manifest(tmp_path), tmp_path / "films.csv")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    write = Path.write_bytes
+    write = io.write_new
 
-    def full(self, data):
-        if ".csv" in self.name:
-            raise OSError(28, "No space left on device", str(self))
-        return write(self, data)
+    def full(path, data):
+        if ".csv" in path.name:
+            raise OSError(28, "No space left on device", str(path))
+        write(path, data)
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(io, "write_new", full)
     newer = replace(VIOLENCE, version="2")
     with pytest.raises(OSError, match=r"films\.csv"):
         write_manifest(manifest(tmp_path, codebook=newer), tmp_path / "films.csv")

@@ -39,6 +39,13 @@ RECORDS: Mapping[Records, Callable[[Clip, Codebook, str], bool]] = {
 """The record sets mobygaze-full, -speech, -vision and -EN of the data set's metadata.json (Croissant): all
 segments, those with subtitles, those marked with a visual concept, and those of the level EN."""
 
+# Some subtitles were Windows-1252 and read as Latin-1: their quotes have become control characters (C1).
+WINDOWS_1252 = {
+    code: bytes([code]).decode("cp1252")
+    for code in range(0x80, 0xA0)
+    if code not in {0x81, 0x8D, 0x8F, 0x90, 0x9D}
+}
+
 COLUMNS = (
     "clip_index", "annotator", "label", "concepts", "comment", "start_frame", "end_frame", "imdb_key",
     "movie_title", "framerate",
@@ -77,14 +84,16 @@ def import_mobygaze(
     codebook = builtin_codebook("mobygaze")
     problems = Problems(path)
     collected = Collected(problems, "clip_index")
-    repeated = 0
+    repeated = misread = 0
     subtitles: dict[str, str] = {}
     for row in table.rows:
         clip = _clip(row, problems, films, facts, codebook)
         collected.add(clip, row.line)
         if clip is not None:
             repeated += len(text_list(row.cells["concepts"])) > len(clip.concepts)
-            subtitles[clip.clip_id] = row.cells.get(SUBTITLE, "").strip()
+            said = row.cells.get(SUBTITLE, "").strip()
+            subtitles[clip.clip_id] = said.translate(WINDOWS_1252)
+            misread += subtitles[clip.clip_id] != said
     problems.refuse()
     is_kept = RECORDS[records]
     clips = [clip for clip in collected.clips if is_kept(clip, codebook, subtitles[clip.clip_id])]
@@ -100,6 +109,11 @@ def import_mobygaze(
     if repeated:
         notices.append(
             f"{counted(repeated, 'segment names', 'segments name')} a concept more than once: counted once"
+        )
+    if misread:
+        notices.append(
+            f"subtitles of {counted(misread, 'segment')} have characters of Windows-1252 as control characters: "
+            "read as those"
         )
     if videos:
         missing = sorted({clip.movie for clip in clips if not clip.video})
