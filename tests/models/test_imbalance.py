@@ -53,6 +53,7 @@ def test_a_subsample_is_even_keeps_the_smaller_class_and_goes_by_its_seed():
     assert np.array_equal(drawn[0], drawn[1])
     assert not np.array_equal(drawn[0], drawn[2])
     assert np.array_equal(even_rows(1 - y, np.random.default_rng(0)), drawn[0])
+    assert (np.diff(even_rows(np.tile([1.0, 0.0, 0.0], 40), np.random.default_rng(0))) > 0).all()
 
 
 @pytest.mark.parametrize("remedy", REMEDIES)
