@@ -192,7 +192,7 @@ def order_ratio(
     tasks = [DecodeTask(str(i), Path(f"{i}.mp4"), None, None, {}) for i in range(clips)]
     with DecodePool(workers, 600.0) as pool:
         pool._pool.close()
-        pool._pool = pretended_workers = PretendedWorkers(  # type: ignore[assignment]
+        pool._pool = pretended_workers = PretendedWorkers(
             workers, {str(i): cost for i, cost in enumerate(costs)}
         )
         given = [clip.clip_id for clip in pool.decode(tasks, ahead or 2 * workers + 8)]

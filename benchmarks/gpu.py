@@ -344,12 +344,12 @@ def through_runner(bench: Bench) -> None:
 def _feed(bench: Bench, some: list[Backbone], size: int, stage: Stage | None = None) -> dict[str, Any]:
     """Encode ready frames with look-ahead, and commit them if there is a stage."""
     for backbone in some:
-        backbone.encode.warm_up()  # type: ignore[attr-defined]
+        backbone.encode.warm_up()
     batches = 2 if bench.tiny else 12
     ready = {backbone.name: checks.clips(backbone, size) for backbone in some}
     times = {backbone.name: np.arange(backbone.n_frames) for backbone in some}
     encoder, done = Encoder(some), 0
-    busy = sum(backbone.encode.busy_s for backbone in some)  # type: ignore[attr-defined]
+    busy = sum(backbone.encode.busy_s for backbone in some)
     cpu, began = time.process_time(), time.perf_counter()
     writer = None if stage is None else stage.writer()
     for number in range(batches + 1):
@@ -371,7 +371,7 @@ def _feed(bench: Bench, some: list[Backbone], size: int, stage: Stage | None = N
     if writer is not None:
         writer.close()
     wall = time.perf_counter() - began
-    busy = sum(backbone.encode.busy_s for backbone in some) - busy  # type: ignore[attr-defined]
+    busy = sum(backbone.encode.busy_s for backbone in some) - busy
     return {
         "clips_per_s": round(done / wall, 1),
         "GPU_had_work_percent": round(100 * busy / wall, 1) if bench.on_card else None,

@@ -38,7 +38,7 @@ GUARD_S = 60
 
 def clips(backbone: Backbone, n: int) -> NDArray[np.uint8]:
     """Draw clips of noise, the same ones for the same number."""
-    shape = (n, *backbone.encode.shape)  # type: ignore[attr-defined]
+    shape = (n, *backbone.encode.shape)
     return np.random.default_rng(n).integers(0, 256, shape, dtype=np.uint8)
 
 

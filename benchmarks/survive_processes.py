@@ -26,7 +26,7 @@ from obygaze_features.store.arrays import row_bytes
 for module in ("encodings.utf_8_sig", "encodings.cp437", "importlib.readers"):
     importlib.import_module(module)
 COMMANDS = ("extract", "store_combine", "store_exchange", "store_transfer")
-EXCHANGE = ("export", "import_features", "import_tables", "merge", "publish")
+EXCHANGE = ("export", "import_features", "import_tables", "merge", "publish", "push")
 for module in (
     "extraction",
     *(f"commands.{name}" for name in COMMANDS),

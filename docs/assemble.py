@@ -29,8 +29,8 @@ BESIDE = {
 NAVIGATION = {
     "In Python": ("python", "gallery/index", "api/obygaze_features/index", "api/obygaze_models/index"),
     "Guide": (
-        *("corpora", "manifests", "codebooks", "decoding", "shots", "backbones", "gpu", "lsmdc"),
-        *("slurm", "large"),
+        *("corpora", "manifests", "codebooks", "decoding", "shots", "backbones", "text-search", "gpu"),
+        *("lsmdc", "slurm", "large"),
         *("stores", "store-format", "sharing", "evaluation", "models", "predict", "when", "leak"),
         *("film", "film-page", "film-programmers"),
     ),
@@ -117,7 +117,12 @@ def _write_api(out: Path, package: str) -> None:
         again = "   :no-index:\n" if name in before else ""  # a name of both packages is indexed once
         page = f"{name}\n{'=' * len(name)}\n\n.. {member}:: {module or f'{package}.{name}'}\n{options}{again}"
         (folder / f"{name}.rst").write_text(page, encoding="utf-8")
-    page = f"# {package}\n\n{_docstring(path)}\n\n{_tree(names, '')}"
+    where = (
+        "Examples run in a folder with `films.csv` and `more.csv`, the stores `stores/films` and "
+        "`stores/more` (all written by `examples/toy_films.py`), and models of the first that `save_models` "
+        "wrote to `kept/`."
+    )
+    page = f"# {package}\n\n{_docstring(path)}\n\n{where}\n\n{_tree(names, '')}"
     (folder / "index.md").write_text(page, encoding="utf-8")
 
 

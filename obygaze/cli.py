@@ -36,9 +36,12 @@ CONTENTS: dict[str, Entry] = {
             "inspect": Entry("Check a manifest and show its clips.", f"{FEATURES}.manifest:inspect"),
             "project": Entry("Project free annotations onto clips.", f"{FEATURES}.manifest:project"),
             "agreement": Entry(
-                "Measure gamma agreement between annotators.", f"{FEATURES}.agreement:agreement"
+                "Measure gamma agreement between annotators.", f"{MODELS}.agreement:agreement"
             ),
             "stats": Entry("Count levels and concepts.", f"{MODELS}.stats:stats"),
+            "sheets": Entry(
+                "Draw contact sheets per concept or kind of error.", f"{FEATURES}.manifest_sheets:sheets"
+            ),
         },
         "  obygaze manifest import folder films --out films.csv\n  obygaze manifest stats films.csv",
     ),
@@ -50,6 +53,7 @@ CONTENTS: dict[str, Entry] = {
             ),
             "check": Entry("Check a codebook file.", f"{FEATURES}.codebook:check"),
             "init": Entry("Write a commented template of a codebook.", f"{FEATURES}.codebook:init"),
+            "texts": Entry("Write the texts of a codebook's concepts.", f"{FEATURES}.codebook:texts"),
         },
         "  obygaze codebook show obygaze12\n  obygaze codebook init --out mine.toml",
     ),
@@ -97,6 +101,7 @@ CONTENTS: dict[str, Entry] = {
         },
         "  obygaze weights fetch xclip\n  obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...",
     ),
+    "search": Entry("Find clips of a store by a text.", f"{FEATURES}.search:search"),
     "lm": Entry("Score texts with a causal language model.", f"{FEATURES}.lm:lm"),
     "folds": Entry("List the clips of each fold.", f"{MODELS}.folds:folds"),
     "evaluate": Entry("Evaluate models by leave-one-movie-out.", f"{MODELS}.evaluate:evaluate"),
@@ -111,6 +116,7 @@ CONTENTS: dict[str, Entry] = {
                 "Reproduce Figure 2 (counts of levels and concepts).", f"{MODELS}.paper:figure2"
             ),
             "figure3": Entry("Reproduce Figure 3 (detection of each concept).", f"{MODELS}.paper:figure3"),
+            "figure4": Entry("Draw Figure 4 of 000 (annotations to labels).", f"{MODELS}.paper:figure4"),
             "figure5": Entry("Reproduce Figure 5 (decision tree on concepts).", f"{MODELS}.paper:figure5"),
             "figure6": Entry("Reproduce Figure 6 (error analysis of the MLP).", f"{MODELS}.paper:figure6"),
         },
@@ -123,12 +129,16 @@ CONTENTS: dict[str, Entry] = {
             "eat": Entry("Run embedding association tests.", f"{MODELS}.audit_eat:eat"),
             "words": Entry("Count emotion words in captions.", f"{MODELS}.audit:words"),
             "alpha": Entry("Compute Cronbach's alpha of raters.", f"{MODELS}.audit:alpha"),
+            "text-directions": Entry(
+                "Compare texts of concepts with labelled CAVs.", f"{MODELS}.audit_texts:text_directions"
+            ),
             "saliency": Entry(
                 "Measure Grad-CAM maps in regions of interest.", f"{MODELS}.audit_saliency:saliency"
             ),
             "gender-score": Entry(
                 "Compute Gender Scores of captions.", f"{MODELS}.audit_gender:gender_score"
             ),
+            "objects": Entry("Find the objects of images with CLIP.", f"{MODELS}.audit_gender:objects"),
             "cooc": Entry("Count co-occurrences of objects and genders.", f"{MODELS}.audit_gender:cooc"),
         },
         "  obygaze audit alpha --ratings ratings.csv --out alpha.csv",
@@ -156,6 +166,7 @@ CONTENTS: dict[str, Entry] = {
         {
             "run": Entry("Cut, extract, score and show films in one go.", "obygaze.film:run"),
             "score": Entry("Score the windows of films in a store.", f"{MODELS}.film:score"),
+            "thumbnails": Entry("Save small pictures of segments.", f"{FEATURES}.film_thumbnails:thumbnails"),
             "report": Entry("Show scored films as a page.", f"{MODELS}.film_show:report"),
             "export": Entry("Write a scored film for ELAN, players, editors.", f"{MODELS}.film_show:export"),
             "evaluate": Entry("Compare scored films with annotations.", f"{MODELS}.film:evaluate"),
@@ -168,6 +179,7 @@ CONTENTS: dict[str, Entry] = {
     ),
     "predict": Entry("Score clips of stores with a saved model.", f"{MODELS}.predict:predict"),
     "explain": Entry("Explain a concept model's decision on a clip.", f"{MODELS}.predict:explain"),
+    "localise": Entry("Compare frames' scores with marked segments.", f"{MODELS}.localise:localise"),
     "model": Entry(
         "Inspect model files.",
         {"inspect": Entry("Print the card of a model file.", f"{MODELS}.model:inspect")},
@@ -185,6 +197,7 @@ EXTRAS = {
     "huggingface_hub": "remote",
     "obstore": "remote",
     "safetensors": "extract",
+    "open_clip": "openclip",
     "pytorch_grad_cam": "saliency",
     "torchvision": "saliency",
     "matplotlib": "figures",

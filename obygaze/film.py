@@ -16,13 +16,18 @@ import click
 RECORD = "film-run.json"
 """What the folder was made with: a run that was stopped resumes only with the same."""
 
+CODES = "exit-codes.json"
+"""Exit code of each step that is done: a resumed run ends with the worst of all."""
+
 WRITTEN = (
     RECORD,
+    CODES,
     "windows.csv",
     "windows.shots.csv",
     "features.staging",
     "features-1.0.0",
     "scored",
+    "pictures",
     "report.html",
 )
 """Everything that a run writes into its folder."""
@@ -57,6 +62,12 @@ LINE = 76  # and a backslash behind it
 @click.option(
     "--language", type=click.Choice(["en", "fr"]), default="en", show_default=True, help="Of the page."
 )
+@click.option(
+    "--thumbnails",
+    is_flag=True,
+    help="Put small pictures of the segments into the page, from these files. The page then contains frames "
+    "of the film: pass it on only where you have the right to.",
+)
 @click.option("--workers", type=click.IntRange(1), help="Decoding processes.  [default: the usable cores]")
 @click.option("--dry-run", is_flag=True, help="Print the commands, run nothing that takes long.")
 @click.option("--force", is_flag=True, help="Remove what an earlier run wrote, and start anew.")
@@ -71,14 +82,16 @@ def run(  # noqa: PLR0917 - click passes options by name
     out: Path,
     title: str | None,
     language: str,
+    thumbnails: bool,
     workers: int | None,
     dry_run: bool,
     force: bool,
 ) -> None:
     r"""Score whole films with saved models, from the video files to a page: report.html.
 
-    Four commands, printed before they run: cut films into windows and find their shots, extract the features
-    that the models read, score, and write the page. A run that was stopped resumes where it was.
+    Commands, printed before they run: cut films into windows and find their shots, extract the features that
+    the models read, score, take pictures if asked for, and write the page. A run that was stopped resumes
+    where it was.
 
     \b
     Exit codes: as of the commands; 3 if windows failed, or if a film is
@@ -98,6 +111,7 @@ def run(  # noqa: PLR0917 - click passes options by name
         "window": window,
         "hop": hop,
         "shots": shots,
+        **({"thumbnails": True} if thumbnails else {}),
     }
     cards = [_card(ctx, model) for model in models]
     features = _features(cards, models)
@@ -111,14 +125,18 @@ def run(  # noqa: PLR0917 - click passes options by name
         (cut, windows),
         (["extract", windows, store, *features, *(["--workers", workers] if workers else [])], sealed),
         (["film", "score", *models, sealed, *beside, *named, "--out", scored], scored),
-        (["film", "report", scored, "--out", page, "--language", language], page),
     ]
+    pictures = out / "pictures"
+    if thumbnails:
+        steps.append((["film", "thumbnails", *films, "--scored", scored, "--out", pictures], pictures))
+    stills = ["--thumbnails", pictures] if thumbnails else []
+    steps.append((["film", "report", scored, *stills, "--out", page, "--language", language], page))
     if dry_run:
         for words, _ in steps:
             click.echo(_typed(words))
         return
     _prepare(out, settings, force=force)
-    worst = 0
+    codes = _codes(out)
     for words, made in steps:
         click.echo("\n" + _typed(words))
         if made.exists():
@@ -128,9 +146,19 @@ def run(  # noqa: PLR0917 - click passes options by name
         code = _run(ctx, words)
         if code not in {0, 3} or not made.exists():
             ctx.exit(code or 1)
-        worst = max(worst, code)
+        codes[made.name] = code
+        (out / CODES).write_text(json.dumps(codes, indent=2) + "\n", encoding="utf-8")
     click.echo(f"\nThe page: {page}")
-    ctx.exit(worst)
+    ctx.exit(max(codes.values(), default=0))
+
+
+def _codes(out: Path) -> dict[str, int]:
+    """Read the exit codes of the steps that an earlier run finished, by what they made."""
+    try:
+        found: dict[str, int] = json.loads((out / CODES).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # a run that was killed while it wrote them
+        return {}
+    return found
 
 
 def _named(path: str) -> str:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from obygaze_features.errors import ObygazeError
     from obygaze_features.exchange.diff import diff
     from obygaze_features.exchange.merge import merge
-    from obygaze_features.exchange.publish import pack, push
+    from obygaze_features.exchange.publish import pack
+    from obygaze_features.exchange.push import push
     from obygaze_features.exchange.transfer import pull
     from obygaze_features.extraction import extract
     from obygaze_features.manifest import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from obygaze_features.store.group import Group
     from obygaze_features.store.store import Store, open_store
     from obygaze_features.store.verification import verify
+    from obygaze_features.text_search import search
     from obygaze_features.video import probe, read_frames, uniform
 
     __version__: str
@@ -61,6 +63,7 @@ __all__ = [
     "push",
     "read_frames",
     "read_manifest",
+    "search",
     "uniform",
     "verify",
     "write_manifest",
@@ -86,9 +89,10 @@ _HOMES = {
     "pack": "exchange.publish",
     "probe": "video",
     "pull": "exchange.transfer",
-    "push": "exchange.publish",
+    "push": "exchange.push",
     "read_frames": "video",
     "read_manifest": "manifest",
+    "search": "text_search",
     "uniform": "video",
     "verify": "store.verification",
     "write_manifest": "manifest",

@@ -83,5 +83,9 @@ class NoRangesError(StoreError):
     """A server does not support range requests."""
 
 
+class SearchError(ObygazeError):
+    """Clips cannot be ranked by a text: the two do not compare, or there is nothing to rank."""
+
+
 class TrainError(ObygazeError):
     """A training cannot start from its inputs, or cannot resume."""

@@ -5,17 +5,15 @@ import hashlib
 import json
 import os
 import shutil
-import sys
-import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from obygaze_features.errors import OutputError, StoreError
-from obygaze_features.text import not_a_formula, unescaped, visible
+from obygaze_features.text import not_a_formula
 
 PARTIAL_SUFFIX: Final = ".partial"
 """Ends the name of everything that is not finished yet and may be swept once its writer is gone."""
@@ -27,9 +25,6 @@ NO_SUCH_FILE: Final = "there is no such file"
 """Reason of a failed clip whose video is absent, or lies where this machine does not see it."""
 
 SYNC_THREADS = 16
-
-QUIET_S: Final = 60.0
-"""Seconds between two lines of progress where stderr is no terminal, as in a Slurm log."""
 
 
 # --- one file, one folder
@@ -78,24 +73,83 @@ def write_whole(path: Path, data: bytes | str) -> None:
         write_new(partial, data.encode() if isinstance(data, str) else data)
 
 
+def write_together(files: Mapping[Path, bytes]) -> None:
+    """Write or replace files, each atomically and in their order; none is replaced before all are written.
+
+    Raises
+    ------
+    OSError
+        Naming the file.
+    """
+    with ExitStack() as stack:
+        # The last to be entered is the first to be left, and so replaced.
+        partials = {path: stack.enter_context(whole_file(path)) for path in reversed(list(files))}
+        for path, data in files.items():
+            write_new(partials[path], data)
+            sync(partials[path])
+
+
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder to write into; it replaces `folder` if the block succeeds."""
+    """Yield an empty folder to write into; it replaces `folder` if the block succeeds.
+
+    Raises
+    ------
+    OSError
+        Naming `folder`, which is then as it was.
+    """
     folder = folder.absolute()
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder.parent)
     partial, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{state}") for state in ("partial", "old"))
-    shutil.rmtree(partial, ignore_errors=True)
+    remove_tree(partial, ignore_errors=True)
     try:
         partial.mkdir()
         yield partial
         sync_tree(partial)
         if folder.exists():
             folder.replace(old)
-        partial.replace(folder)
+        try:
+            partial.replace(folder)
+        except OSError:
+            if old.exists():
+                old.replace(folder)
+            raise
+        sync(folder.parent)  # before the old one is removed: the removal may reach the disk first
+    except OSError as error:
+        if error.filename is None or Path(error.filename).is_relative_to(partial):
+            error.filename, error.filename2 = str(folder), None  # users know it by this name
+        raise
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
-    sync(folder.parent)
+        remove_tree(partial, ignore_errors=True)
+        if folder.exists():
+            remove_tree(old, ignore_errors=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and those above it that are missing, and force their names to the disk."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync(folder.parent)
+
+
+def remove_tree(folder: Path, *, ignore_errors: bool = False) -> None:
+    """Remove a folder with all that is in it; without errors, as far as possible.
+
+    Raises
+    ------
+    OSError
+        Naming `folder`; `shutil.rmtree` names only the last part of a path, and lets some errors escape.
+    """
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        if ignore_errors:
+            with suppress(OSError):
+                shutil.rmtree(folder, ignore_errors=True)
+            return
+        error.filename, error.filename2 = str(folder), None
+        raise
 
 
 def refuse_existing(*paths: Path | None, force: bool = False) -> None:
@@ -108,7 +162,7 @@ def refuse_existing(*paths: Path | None, force: bool = False) -> None:
     """
     for path in paths:
         if path is not None and path.exists() and not force:
-            raise OutputError(f"{path} exists already: give --force to replace it, or another --out")
+            raise OutputError(f"{path} exists already: give --force to replace it, or choose another name")
 
 
 def csv_line(cells: Sequence[str]) -> str:
@@ -307,11 +361,12 @@ def require_locks(place: Path) -> None:
     folder = place.absolute().parent
     while not folder.exists():
         folder = folder.parent
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        hold(descriptor, folder, wait=False, shared=True)
-    finally:
-        os.close(descriptor)
+    with naming(folder):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            hold(descriptor, folder, wait=False, shared=True)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager
@@ -346,7 +401,7 @@ def alone_in(folder: Path, work: str) -> Iterator[None]:
     """
     require_locks(folder)
     with naming(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with locked(folder, wait=False) as ours:
             if not ours:
                 raise StoreError(f"{folder}: another process is {work}; wait for it")
@@ -357,63 +412,9 @@ def empty(folder: Path) -> None:
     """Remove everything in a folder, such as the remains of a killed process."""
     for node in folder.iterdir():
         if node.is_dir():
-            shutil.rmtree(node)
+            remove_tree(node)
         else:
             node.unlink()
-
-
-# --- progress
-# ---------------------------------------------------------------------------
-class ShowProgress(Protocol):
-    """Show how much is done, with a note beside the numbers."""
-
-    def __call__(self, done: int, total: int, note: str = "", /) -> None:
-        """Show `done` of `total`."""
-
-
-@contextmanager
-def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterator[ShowProgress]:
-    """Show progress on stderr: a bar on a terminal, elsewhere a line per minute.
-
-    Parameters
-    ----------
-    scaled
-        Write large numbers with a prefix, as for bytes.
-    """
-    if not sys.stderr.isatty():
-        yield _minute_lines(what, unit, scaled=scaled)
-        return
-    from tqdm import tqdm  # noqa: PLC0415 - slow, and most processes need none
-
-    with tqdm(desc=what, unit=unit, unit_scale=scaled, leave=False, file=unescaped(sys.stderr)) as bar:
-
-        def show(done: int, total: int, note: str = "", /) -> None:
-            if total != bar.total:
-                bar.total = total
-            bar.set_postfix_str(visible(note, lines=False), refresh=False)
-            bar.update(done - bar.n)
-
-        yield show
-
-
-def _minute_lines(what: str, unit: str, *, scaled: bool) -> ShowProgress:
-    start = last = time.monotonic()
-
-    def show(done: int, total: int, note: str = "", /) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < QUIET_S:
-            return
-        last = now
-        size, name = (1e6, f"M{unit}") if scaled else (1, f"{unit}s")
-        numbers = f"{done / size:.0f} of {total / size:.0f} {name}"
-        left = (now - start) * (total - done) / done if done else 0.0
-        about = f", about {left / 60:.0f} min left" if done else ""
-        beside = f" ({note})" if note else ""
-        sys.stderr.write(f"{what}: {numbers} in {(now - start) / 60:.0f} min{about}{beside}\n")
-        sys.stderr.flush()
-
-    return show
 
 
 # --- JSON lines with a checksum

@@ -1,8 +1,17 @@
-"""Lay out tables that fit the terminal."""
+"""Lay out tables that fit the terminal, and show progress."""
 
 import shutil
-from collections.abc import Collection, Sequence
+import sys
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
+from typing import Final, Protocol
+
+from obygaze_features.text import unescaped, visible
+
+QUIET_S: Final = 60.0
+"""Seconds between two lines of progress where stderr is no terminal, as in a Slurm log."""
 
 GAP = "  "
 NARROWEST = 8
@@ -62,3 +71,55 @@ def _wrapped(cell: str, width: int) -> list[str]:
             rest = rest[cut:].lstrip()
         lines.append(rest)
     return lines
+
+
+class ShowProgress(Protocol):
+    """Show how much is done, with a note beside the numbers."""
+
+    def __call__(self, done: int, total: int, note: str = "", /) -> None:
+        """Show `done` of `total`."""
+
+
+@contextmanager
+def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterator[ShowProgress]:
+    """Show progress on stderr: a bar on a terminal, elsewhere a line per minute.
+
+    Parameters
+    ----------
+    scaled
+        Write large numbers with a prefix, as for bytes.
+    """
+    if not sys.stderr.isatty():
+        yield _minute_lines(what, unit, scaled=scaled)
+        return
+    from tqdm import tqdm  # noqa: PLC0415 - slow, and most processes need none
+
+    with tqdm(desc=what, unit=unit, unit_scale=scaled, leave=False, file=unescaped(sys.stderr)) as bar:
+
+        def show(done: int, total: int, note: str = "", /) -> None:
+            if total != bar.total:
+                bar.total = total
+            bar.set_postfix_str(visible(note, lines=False), refresh=False)
+            bar.update(done - bar.n)
+
+        yield show
+
+
+def _minute_lines(what: str, unit: str, *, scaled: bool) -> ShowProgress:
+    start = last = time.monotonic()
+
+    def show(done: int, total: int, note: str = "", /) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < QUIET_S:
+            return
+        last = now
+        size, name = (1e6, f"M{unit}") if scaled else (1, f"{unit}s")
+        numbers = f"{done / size:.0f} of {total / size:.0f} {name}"
+        left = (now - start) * (total - done) / done if done else 0.0
+        about = f", about {left / 60:.0f} min left" if done else ""
+        beside = f" ({note})" if note else ""
+        sys.stderr.write(f"{what}: {numbers} in {(now - start) / 60:.0f} min{about}{beside}\n")
+        sys.stderr.flush()
+
+    return show

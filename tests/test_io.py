@@ -14,7 +14,6 @@ from obygaze_features.io import (
     csv_line,
     file_sha256,
     json_bytes,
-    progress_bar,
     refuse_existing,
     sha256_of,
     whole_folder,
@@ -78,7 +77,9 @@ def test_what_exists_is_not_overwritten_unless_forced(tmp_path):
     (tmp_path / "b").touch()
     refuse_existing(tmp_path / "a", None)
     refuse_existing(tmp_path / "b", force=True)
-    with pytest.raises(OutputError, match=r"b exists already: give --force to replace it, or another --out"):
+    with pytest.raises(
+        OutputError, match=r"b exists already: give --force to replace it, or choose another name"
+    ):
         refuse_existing(tmp_path / "a", tmp_path / "b")
 
 
@@ -92,23 +93,3 @@ def test_digests_and_documents(tmp_path):
     write_whole(tmp_path / "a", b"a")
     assert file_sha256(tmp_path / "a") == sha256_of(b"a") == hashlib.sha256(b"a").hexdigest()
     assert json_bytes({"é": 1.5}) == '{\n  "é": 1.5\n}\n'.encode()
-
-
-def test_without_a_terminal_progress_is_a_line_per_minute(capsys, monkeypatch):
-    clock = iter([0.0, 1.0, 61.0, 62.0, 150.0])
-    monkeypatch.setattr(ours.time, "monotonic", lambda: next(clock))
-    with progress_bar("extract", "clip") as show:
-        for done in range(1, 5):
-            show(done, 10, "decode 40%")
-    assert capsys.readouterr().err.splitlines() == [
-        "extract: 2 of 10 clips in 1 min, about 4 min left (decode 40%)",
-        "extract: 4 of 10 clips in 2 min, about 4 min left (decode 40%)",
-    ]
-
-
-def test_on_a_terminal_progress_is_a_bar_that_goes_away(capsys, monkeypatch):
-    monkeypatch.setattr(ours.sys.stderr, "isatty", lambda: True, raising=False)
-    with progress_bar("verify", "file") as show:
-        show(1, 2)
-        show(2, 2)
-    assert "verify" in capsys.readouterr().err

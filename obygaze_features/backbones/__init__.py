@@ -32,13 +32,17 @@ __all__ = [
 BACKBONES = {
     "clip": "obygaze_features.backbones.clip:clip",
     "descriptors": "obygaze_features.backbones.descriptors:descriptors",
+    "openclip": "obygaze_features.backbones.openclip:openclip",
     "vivit": "obygaze_features.backbones.vivit:vivit",
     "xclip": "obygaze_features.backbones.xclip:xclip",
     "xclip-lsmdc": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc",
 }
 TEXT_BACKBONES = {
     "clip-text": "obygaze_features.backbones.clip_text:clip_text",
+    "openclip-text": "obygaze_features.backbones.openclip_text:openclip_text",
     "sentence": "obygaze_features.backbones.sentence:sentence",
+    "xclip-lsmdc-text": "obygaze_features.backbones.xclip_lsmdc_text:xclip_lsmdc_text",
+    "xclip-text": "obygaze_features.backbones.xclip_text:xclip_text",
 }
 """The same for those that read texts in place of frames."""
 GROUP = "obygaze.backbones"

@@ -63,15 +63,25 @@ def _prepare(weights: Weights) -> tuple[Tokenizer, str, Any]:
     family, config = text_config(weights)
     tokenizer = Tokenizer(weights, config.max_position_embeddings, pad=family == "siglip")
     if family == "clip":
-        (tokens,) = tokenizer(["a"])
-        highest = max(tokens.ids, default=None)
-        wanted = highest if config.eos_token_id == OLD_END else config.eos_token_id
-        if not tokens.ids or tokens.ids[-1] != wanted:
-            raise BackboneError(
-                f"{weights.name}: the network reads a text at its end token {wanted}, and the tokenizer ends "
-                f"texts with {tokens.ids[-1] if tokens.ids else 'nothing'}"
-            )
+        check_end(weights, tokenizer, config.eos_token_id)
     return tokenizer, family, config
+
+
+def check_end(weights: Weights, tokenizer: Tokenizer, end: int) -> None:
+    """Refuse a tokenizer whose end token is not the one at which the network reads a text.
+
+    Parameters
+    ----------
+    end
+        `eos_token_id` of the network's configuration.
+    """
+    (tokens,) = tokenizer(["a"])
+    wanted = max(tokens.ids, default=None) if end == OLD_END else end
+    if not tokens.ids or tokens.ids[-1] != wanted:
+        raise BackboneError(
+            f"{weights.name}: the network reads a text at its end token {wanted}, and the tokenizer ends "
+            f"texts with {tokens.ids[-1] if tokens.ids else 'nothing'}"
+        )
 
 
 def text_config(weights: Weights) -> tuple[str, Any]:

@@ -1,8 +1,8 @@
-"""Load networks for Grad-CAM: any CLIP of transformers, and image networks built by a function."""
+"""Load networks for Grad-CAM: CLIPs of transformers and OpenCLIP, image networks built by a function."""
 
 import importlib
 import importlib.metadata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,22 @@ from obygaze_features.backbones.clip import TEXT_HALF, vision_config
 from obygaze_features.backbones.clip_text import clip_text
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.gradcam import MappedNetwork
+from obygaze_features.backbones.openclip import (
+    PREPROCESSING,
+    configuration,
+    find_openclip,
+    image_size,
+    is_resnet,
+    load_openclip,
+    stated_preset,
+)
+from obygaze_features.backbones.openclip_text import openclip_text
 from obygaze_features.backbones.presets import Preset, choose_preset
+from obygaze_features.backbones.text_backbone import TextBackbone
 from obygaze_features.backbones.weights import Weights, find_weights, space_of
 from obygaze_features.errors import BackboneError
 
-LIBRARIES = ("grad-cam", "torch", "transformers")
+LIBRARIES = ("grad-cam", "torch")
 Embed = Callable[[str], torch.Tensor]
 """From a text to its embedding, [D], not normalised."""
 
@@ -65,24 +76,70 @@ def clip_to_map(source: str, compute: Compute) -> tuple[MappedNetwork, Embed]:
     side = config.image_size // config.patch_size
     layers = model.vision_model.encoder.layers
     preset = choose_preset("clip", ("clip",), size=config.image_size)
+    name = f"vision_model.encoder.layers.{len(layers) - 1}.layer_norm1"
     about = {
         "space": space_of("clip", weights),
-        **_about(weights, f"vision_model.encoder.layers.{len(layers) - 1}.layer_norm1", preset),
+        **_about(weights, name, preset, (*LIBRARIES, "transformers")),
         "tokenizer": texts.provenance["tokenizer"],
     }
+    mapped = MappedNetwork(ImageHalf(model), layers[-1].layer_norm1, _patches(side), preset, about)
+    return mapped, _embedder(texts, weights.name, model.device)
 
-    def places(tokens: torch.Tensor) -> torch.Tensor:
-        return tokens[:, 1:].transpose(1, 2).reshape(len(tokens), -1, side, side)
+
+def openclip_to_map(source: str, compute: Compute) -> tuple[MappedNetwork, Embed]:
+    """Load the image half of a CLIP of OpenCLIP, and its text half.
+
+    Of a ResNet the layer is `layer4`, the last convolutions, from which CLIP's attention pooling makes the
+    embedding, as in Wolfe et al. (FAccT 2023). Of a vision transformer it is that of `clip_to_map`.
+
+    Raises
+    ------
+    BackboneError
+        There is no such network, or its embedding is not made of its class token or by attention pooling.
+        `Embed` raises it for a text that is too long.
+    """
+    weights = find_openclip(source)
+    config = configuration(weights)
+    texts = openclip_text(weights=source, compute=compute)
+    device = compute.torch_device()
+    visual: Any = load_openclip(weights, config).visual.to(device)
+    places: Callable[[torch.Tensor], torch.Tensor] | None
+    if is_resnet(config):
+        name, layer, places = "visual.layer4", visual.layer4, None
+    elif getattr(visual, "pool_type", None) == "tok":
+        blocks = visual.transformer.resblocks
+        name, layer = f"visual.transformer.resblocks.{len(blocks) - 1}.ln_1", blocks[-1].ln_1
+        places = _patches(visual.grid_size[0])
+    else:
+        raise BackboneError(
+            f"{weights.name}: its embedding is not that of a class token, so it is not mapped"
+        )
+    preset = choose_preset(stated_preset(weights), tuple(PREPROCESSING), size=image_size(config))
+    about = {
+        "space": space_of("openclip", weights),
+        **_about(weights, name, preset, (*LIBRARIES, "open_clip_torch")),
+        "tokenizer": texts.provenance["tokenizer"],
+    }
+    return MappedNetwork(visual, layer, places, preset, about), _embedder(texts, weights.name, device)
+
+
+def _patches(side: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Make the function from the tokens [1, 1 + h w, C] of a square picture to [1, C, h, w]."""
+    return lambda tokens: tokens[:, 1:].transpose(1, 2).reshape(len(tokens), -1, side, side)
+
+
+def _embedder(texts: TextBackbone, name: str, device: Any) -> Embed:
+    """Make the function that embeds texts, and refuses those that would be cut."""
 
     def embed(text: str) -> torch.Tensor:
         (tokens,) = texts.tokenize([text])
         if tokens.is_cut:
             raise BackboneError(
-                f"text {text!r} has {tokens.found} tokens; {weights.name} takes {tokens.limit}: shorten it"
+                f"text {text!r} has {tokens.found} tokens; {name} takes {tokens.limit}: shorten it"
             )
-        return torch.from_numpy(texts.encode(np.array([tokens.ids]))[0]).to(model.device)
+        return torch.from_numpy(texts.encode(np.array([tokens.ids]))[0]).to(device)
 
-    return MappedNetwork(ImageHalf(model), layers[-1].layer_norm1, places, preset, about), embed
+    return embed
 
 
 def classifier_to_map(function: str, source: str, layer: str, compute: Compute) -> MappedNetwork:
@@ -117,16 +174,16 @@ def classifier_to_map(function: str, source: str, layer: str, compute: Compute) 
         names = ", ".join(name for name, _ in network.named_children())
         raise BackboneError(f"{function} has no layer '{layer}'; it begins with {names}") from None
     preset = choose_preset("xclip", ("xclip",))  # the full square, normalised as for ImageNet
-    about = {"space": None, "function": function, **_about(weights, layer, preset)}
+    about = {"space": None, "function": function, **_about(weights, layer, preset, LIBRARIES)}
     return MappedNetwork(network, found, None, preset, about)
 
 
-def _about(weights: Weights, layer: str, preset: Preset) -> dict[str, object]:
+def _about(weights: Weights, layer: str, preset: Preset, libraries: Sequence[str]) -> dict[str, object]:
     return {
         **weights.record(),
         "layer": layer,
         "preset": preset.record(),
-        "software": {name: importlib.metadata.version(name) for name in LIBRARIES},
+        "software": {name: importlib.metadata.version(name) for name in libraries},
     }
 
 

@@ -1,5 +1,6 @@
 """Make tiny checkpoints in the real file formats for tests: real frame shapes, a few thousand parameters."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from obygaze_features.backbones.checkpoint import quiet, untrained
-from obygaze_features.backbones.weights import SINGLE
+from obygaze_features.backbones.weights import OPEN_CLIP, SINGLE
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, tensors_of
 from obygaze_features.errors import BackboneError
 
@@ -75,6 +76,41 @@ def tiny_lsmdc(seed: int = 0) -> dict[str, torch.Tensor]:
         half = tensor.original.startswith("clip.") and tensor.turn != "same"
         tensors[tensor.original] = value.half() if half else value
     return tensors
+
+
+def tiny_openclip(kind: str, folder: Path, *, seed: int = 0) -> Path:
+    """Write a tiny untrained CLIP of OpenCLIP in its format on the hub, and return its folder.
+
+    Pictures are 64 x 64; the vocabulary is the real one, since the tokenizer comes with the package.
+
+    Parameters
+    ----------
+    kind
+        `resnet`, a ResNet with attention pooling over 2 x 2 places, or `vit`.
+    """
+    import open_clip  # noqa: PLC0415 - obygaze[openclip]
+
+    if kind == "resnet":
+        vision: dict[str, Any] = {"layers": [1, 1, 1, 1], "width": 8}
+    else:
+        vision = {"layers": 2, "width": WIDTH, "head_width": 16, "patch_size": 16}
+    text = {"context_length": 16, "vocab_size": 49408, "width": 8, "heads": 2, "layers": 1}
+    config = {
+        "embed_dim": 24,
+        "quick_gelu": True,
+        "vision_cfg": {"image_size": 64, **vision},
+        "text_cfg": text,
+    }
+    generator = torch.Generator().manual_seed(seed)
+    tensors = untrained(lambda: open_clip.CLIP(**config), seed).state_dict()
+    for name, value in tensors.items():
+        if "bn" in name and value.is_floating_point():  # OpenCLIP's start leaves residual branches at zero
+            value.copy_(0.5 + torch.rand(value.shape, generator=generator))
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, folder / OPEN_CLIP.single[0])
+    document = json.dumps({"model_cfg": config, "preprocess_cfg": {}}, indent=2)
+    (folder / OPEN_CLIP.config).write_text(document, encoding="utf-8")
+    return folder
 
 
 def _tiny_network(name: str) -> Any:

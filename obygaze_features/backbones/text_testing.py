@@ -17,18 +17,19 @@ PARTS = tuple(f"##{letter}" for letter in string.ascii_lowercase)
 
 
 def tiny_text_checkpoint(name: str, folder: Path, *, seed: int = 0) -> Path:
-    """Write a tiny untrained checkpoint with a tokenizer of letters, and return its folder.
+    """Write a tiny untrained checkpoint with a tokenizer of letters; returns what `weights` takes.
 
     Parameters
     ----------
     name
-        `clip` or `siglip`, both halves, for `clip-text`; `sentence`, a BERT with the files of
-        sentence-transformers.
+        `clip` or `siglip`, both halves, for `clip-text`; `xclip` and `xclip-lsmdc`, the same for theirs;
+        `sentence`, a BERT with the files of sentence-transformers.
     """
-    if name == "clip":
-        tiny_checkpoint("clip", folder, seed=seed)
+    if name in {"clip", "xclip", "xclip-lsmdc"}:
+        weights = tiny_checkpoint(name, folder, seed=seed)
         _write_clip_tokenizer(folder)
-    elif name == "siglip":
+        return weights
+    if name == "siglip":
         tiny_checkpoint("siglip", folder, seed=seed)
         _write_bert_tokenizer(folder)
     elif name == "sentence":

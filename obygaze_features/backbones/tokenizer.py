@@ -1,8 +1,14 @@
 """Tokenize texts with the tokenizer stored beside a network's weights."""
 
+import html
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import ftfy
+import numpy as np
+from numpy.typing import NDArray
 from transformers import AutoTokenizer
 
 from obygaze_features.backbones.checkpoint import quiet
@@ -103,3 +109,66 @@ def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
         said = " ".join(str(error).split()) or type(error).__name__
         raise BackboneError(f"{weights.name}: the tokenizer cannot be read: {said}") from None
     return loaded, {path.name: digest([path]) for path in paths}
+
+
+def clean_caption(text: str) -> str:
+    """Clean a caption as CLIP's preprocessing does: encoding errors, HTML, white space, lower case."""
+    text = html.unescape(html.unescape(ftfy.fix_text(text))).strip()
+    return re.sub(r"\s+", " ", text).strip().lower()
+
+
+class CaptionTokenizer:
+    """CLIP's tokenizer as the LSMDC X-CLIP takes it: start, `max_words - 2` pieces, end, padded with 0.
+
+    Parameters
+    ----------
+    weights
+        The network, beside whose file or in whose folder the tokenizer's files are.
+    vocabulary
+        Number of rows of its token embedding.
+    max_words
+        Tokens per caption, start and end included.
+
+    Raises
+    ------
+    BackboneError
+        If there is no tokenizer, or it is not this network's.
+    """
+
+    def __init__(self, weights: Weights, *, vocabulary: int, max_words: int) -> None:
+        if weights.folder is None:
+            weights = replace(weights, folder=weights.files[0].parent)
+        self._tokenizer: Any
+        self._tokenizer, self.digests = load_tokenizer(weights)
+        self.files = [path for name in self.digests if (path := file_of(weights, name))]
+        self.max_words = max_words
+        self.start, self.end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
+        # The sentence is pooled at the largest id, so this must be the end token.
+        if self.start is None or self.end != vocabulary - 1 or len(self._tokenizer) != vocabulary:
+            raise BackboneError(
+                f"{weights.name}: its tokenizer has {len(self._tokenizer)} tokens and ends with {self.end}; "
+                f"expected {vocabulary} and {vocabulary - 1}, as the network has them"
+            )
+
+    def __call__(self, captions: Sequence[str]) -> NDArray[np.int64]:
+        """Return the ids of captions, `[N, max_words]`."""
+        return np.array([one.ids for one in self.tokens(captions)], np.int64).reshape(-1, self.max_words)
+
+    def tokens(self, captions: Sequence[str]) -> list[Tokens]:
+        """Turn captions into tokens, cut and padded to `max_words`."""
+        if not captions:
+            return []
+        with quiet():
+            pieces: list[list[int]] = self._tokenizer(
+                [clean_caption(caption) for caption in captions], add_special_tokens=False
+            )["input_ids"]
+        return [self._row(found) for found in pieces]
+
+    def _row(self, pieces: Sequence[int]) -> Tokens:
+        ids = [self.start, *pieces[: self.max_words - 2], self.end]
+        padding = [0] * (self.max_words - len(ids))
+        return Tokens((*ids, *padding), len(pieces) + 2, self.max_words)
+
+    def record(self) -> dict[str, Any]:
+        """Return the digests of its files by name and its settings, in the store's terms."""
+        return {"sha256": self.digests, "max_tokens": self.max_words, "lower_case": True, "padded": True}

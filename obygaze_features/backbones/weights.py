@@ -19,7 +19,6 @@ from obygaze_features.io import NO_LICENCE
 
 CONFIG = "config.json"
 SINGLE = ("model.safetensors", "pytorch_model.bin")  # in the order of preference
-SHARDED = tuple(f"{name}.index.json" for name in SINGLE)
 FILE_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
 
 TOKENIZER_FILES = (
@@ -50,16 +49,77 @@ SENTENCE_FILES = (
 )
 """What sentence-transformers says of a sentence encoder."""
 
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the files of a folder or repository are called.
+
+    Parameters
+    ----------
+    config
+        The configuration.
+    single
+        One file with all tensors, in the order of preference.
+    """
+
+    config: str
+    single: tuple[str, ...]
+
+    @property
+    def sharded(self) -> tuple[str, ...]:
+        """The indices of tensors in several files."""
+        return tuple(f"{name}.index.json" for name in self.single)
+
+
+TRANSFORMERS = Layout(CONFIG, SINGLE)
+OPEN_CLIP = Layout("open_clip_config.json", ("open_clip_model.safetensors", "open_clip_pytorch_model.bin"))
+
 HUB: Mapping[str, str] = MappingProxyType(
     {
         "xclip": "microsoft/xclip-base-patch16-zero-shot",
         "vivit": "google/vivit-b-16x2-kinetics400",
         "clip": "openai/clip-vit-base-patch16",
         "clip-text": "openai/clip-vit-base-patch16",
+        "openclip": "CLIP RN50",
+        "openclip-text": "CLIP RN50",
+        "xclip-text": "microsoft/xclip-base-patch16-zero-shot",
         "sentence": "sentence-transformers/all-MiniLM-L6-v2",
     }
 )
-"""Backbone -> the repository that it loads unless told otherwise."""
+"""Backbone -> the repository, or the name in `OPENCLIP`, that it loads unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClip:
+    """A model that has a name in the literature.
+
+    Parameters
+    ----------
+    repository
+        Where OpenCLIP has it on the hub.
+    architecture
+        OpenCLIP's name of its configuration. All nine were trained with the approximation of GELU by a
+        sigmoid, which configurations of the same weights leave out here and there.
+    """
+
+    repository: str
+    architecture: str
+
+
+OPENCLIP: Mapping[str, OpenClip] = MappingProxyType(
+    {
+        "CLIP ViT-B32": OpenClip("timm/vit_base_patch32_clip_224.openai", "ViT-B-32-quickgelu"),
+        "CLIP ViT-B16": OpenClip("timm/vit_base_patch16_clip_224.openai", "ViT-B-16-quickgelu"),
+        "CLIP ViT-L14": OpenClip("timm/vit_large_patch14_clip_224.openai", "ViT-L-14-quickgelu"),
+        "CLIP RN101": OpenClip("timm/resnet101_clip.openai", "RN101-quickgelu"),
+        "CLIP RN50": OpenClip("timm/resnet50_clip.openai", "RN50-quickgelu"),
+        "CLIP RN50x4": OpenClip("timm/resnet50x4_clip.openai", "RN50x4-quickgelu"),
+        "CLIP RN50x16": OpenClip("timm/resnet50x16_clip.openai", "RN50x16-quickgelu"),
+        "CLIP RN50x64": OpenClip("timm/resnet50x64_clip.openai", "RN50x64-quickgelu"),
+        "OpenCLIP ViT-B32": OpenClip("timm/vit_base_patch32_clip_224.laion400m_e32", "ViT-B-32-quickgelu"),
+    }
+)
+"""The nine models of Tables 1 and 2 of Wolfe et al. (FAccT 2023), as the tables call them."""
 
 LICENCES: Mapping[str, str] = MappingProxyType({HUB["xclip"]: "MIT"})
 """Repository -> licence, where its card names one; anything else is NOASSERTION."""
@@ -100,8 +160,8 @@ class Weights:
             return f"{self.repository}@{self.revision}"
         return f"random:{self.seed}" if self.seed is not None else str(self.folder or self.files[0])
 
-    def config(self) -> dict[str, Any]:
-        """Read `config.json`.
+    def config(self, name: str = CONFIG) -> dict[str, Any]:
+        """Read the configuration, a JSON file beside the weights.
 
         Raises
         ------
@@ -110,9 +170,9 @@ class Weights:
         """
         if self.folder is None:
             raise BackboneError(
-                f"{self.name}: a folder with {CONFIG} and the weights is needed, this is one file"
+                f"{self.name}: a folder with {name} and the weights is needed, this is one file"
             )
-        path = self.folder / CONFIG
+        path = self.folder / name
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -144,8 +204,13 @@ def space_of(family: str, weights: Weights) -> str:
     return f"{family} {made}"
 
 
-def find_weights(source: str | Path) -> Weights:
+def find_weights(source: str | Path, layout: Layout = TRANSFORMERS) -> Weights:
     """Find weights by `random:SEED`, a path, or `owner/name[@revision]` on the hub.
+
+    Parameters
+    ----------
+    layout
+        What the files of a folder or repository are called.
 
     Raises
     ------
@@ -162,14 +227,14 @@ def find_weights(source: str | Path) -> Weights:
     if path.is_file():
         return Weights(files=(path,), sha256=digest([path]))
     if path.is_dir():
-        return _in_folder(path)
+        return _in_folder(path, layout)
     hub = _REPOSITORY.fullmatch(source)
     if hub is None or path.suffix in FILE_SUFFIXES or source.startswith((".", "~")):
         raise BackboneError(f"weights '{source}': there is no such file or folder")
-    return fetch(hub["repository"], hub["revision"])
+    return fetch(hub["repository"], hub["revision"], layout)
 
 
-def fetch(repository: str, revision: str | None = None) -> Weights:
+def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFORMERS) -> Weights:
     """Fetch a repository's configuration and weights to the hub's cache, unless they are cached.
 
     The revision is resolved to a commit first, and every file is of that commit. `HF_HUB_OFFLINE=1` asks the
@@ -180,19 +245,19 @@ def fetch(repository: str, revision: str | None = None) -> Weights:
     BackboneError
         If there is no such repository, revision or file, or no connection.
     """
-    config = _hub_file(repository, CONFIG, revision)
+    config = _first_file(repository, revision, layout)
     commit = config.parent.name
     if not _COMMIT.fullmatch(commit):
         raise BackboneError(f"{repository}: '{commit}' is not a commit")
-    for name in (*SINGLE, *SHARDED):
+    for name in (*layout.single, *layout.sharded):
         found = _hub_file_if_any(repository, name, commit)
         if found is None:
             continue
-        files = _shards(found) if name in SHARDED else (name,)
+        files = _shards(found) if name in layout.sharded else (name,)
         paths = [_hub_file(repository, file, commit) for file in files]
         return Weights(tuple(paths), config.parent, digest(paths), repository, commit)
     where = "the hub's cache, and HF_HUB_OFFLINE is set," if _offline() else "the hub"
-    raise BackboneError(f"{repository}@{commit}: {where} has none of {', '.join((*SINGLE, *SHARDED))}")
+    raise BackboneError(f"{repository}@{commit}: {where} has none of {_names(layout)}")
 
 
 def file_of(weights: Weights, name: str) -> Path | None:
@@ -221,11 +286,25 @@ def digest(files: Sequence[Path]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _in_folder(folder: Path) -> Weights:
-    for name in SINGLE:
+def _first_file(repository: str, revision: str | None, layout: Layout) -> Path:
+    """Fetch the configuration; of a named model, which needs none, the weights do."""
+    named = repository in {one.repository for one in OPENCLIP.values()}
+    for name in (layout.config, *layout.single) if named else ():
+        found = _hub_file_if_any(repository, name, revision)
+        if found is not None:
+            return found
+    return _hub_file(repository, layout.config, revision)
+
+
+def _names(layout: Layout) -> str:
+    return ", ".join((*layout.single, *layout.sharded))
+
+
+def _in_folder(folder: Path, layout: Layout) -> Weights:
+    for name in layout.single:
         if (folder / name).is_file():
             return Weights((folder / name,), folder, digest([folder / name]))
-    for name in SHARDED:
+    for name in layout.sharded:
         if (folder / name).is_file():
             files = [folder / shard for shard in _shards(folder / name)]
             absent = [file.name for file in files if not file.is_file()]
@@ -234,7 +313,7 @@ def _in_folder(folder: Path) -> Weights:
                     f"{folder / name} names {', '.join(absent)}, which the folder does not have"
                 )
             return Weights(tuple(files), folder, digest(files))
-    raise BackboneError(f"{folder}: there is none of {', '.join((*SINGLE, *SHARDED))} in this folder")
+    raise BackboneError(f"{folder}: there is none of {_names(layout)} in this folder")
 
 
 def _shards(index: Path) -> tuple[str, ...]:

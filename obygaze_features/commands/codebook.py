@@ -1,4 +1,4 @@
-"""`obygaze codebook show | check | init`."""
+"""`obygaze codebook show | check | init | texts`."""
 
 import json
 from pathlib import Path
@@ -89,6 +89,41 @@ def init(out: Path) -> None:
     except FileExistsError:
         raise ManifestError(f"{out} is there already; choose another --out") from None
     click.echo(f"{out}: edit it, then run: obygaze codebook check {out}")
+
+
+@click.command()
+@click.argument("what", metavar="NAME|FILE|MANIFEST")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="CSV file to write: text_id, concept, kind, text.",
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+def texts(what: str, out: Path, force: bool) -> None:
+    """Write the texts of a codebook's visual concepts, for a text backbone to encode.
+
+    Definitions (or names, where there is none), names of instances and their examples.
+
+    \b
+    Examples:
+      obygaze codebook texts obygaze12 --out thesaurus.csv
+      obygaze extract thesaurus.csv stores/thesaurus --backbone xclip-text
+      obygaze evaluate films.csv stores/films --task concept:Body \\
+          --texts stores/thesaurus
+    """
+    from obygaze_features.io import csv_line, refuse_existing, write_whole
+    from obygaze_features.manifest import ManifestError, concept_texts
+
+    refuse_existing(out, force=force)
+    codebook = _codebook_of(what)
+    found = concept_texts(codebook)
+    if not found:
+        raise ManifestError(f"the codebook {codebook.name!r} has no visual concepts, so no texts of them")
+    rows = [("text_id", "concept", "kind", "text")]
+    rows += [(one.text_id, one.concept, one.kind, one.text) for one in found]
+    write_whole(out, "".join(csv_line(list(row)) for row in rows))
+    click.echo(f"{out}: {len(found)} texts of {_number(codebook.visual_concepts, 'concept')}")
 
 
 def _codebook_of(what: str) -> "Codebook":

@@ -4,12 +4,17 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
 from obygaze_features.text import unescaped
 
-STYLES = {"ok": {"fg": "green"}, "note": {"fg": "yellow"}, "fault": {"fg": "red", "bold": True}}
+STYLES: dict[str, dict[str, Any]] = {
+    "ok": {"fg": "green"},
+    "note": {"fg": "yellow"},
+    "fault": {"fg": "red", "bold": True},
+}
 
 
 @click.command()
@@ -43,6 +48,6 @@ def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
         width = max(len(finding.about) for finding in found)
         for finding in found:
             style = STYLES[finding.level]
-            click.secho(f"{finding.level:5}", nl=False, file=unescaped(sys.stdout), **style)  # type: ignore[arg-type]
+            click.secho(f"{finding.level:5}", nl=False, file=unescaped(sys.stdout), **style)
             click.echo(f"  {finding.about:{width}}  {finding.text}")
     ctx.exit(3 if faults else 0)

@@ -234,9 +234,9 @@ def extract(
     with --gpus 0,1; several machines with a job array (--shard) or --engine ray. docs/slurm.md has complete
     job scripts.
 
-    The backbones clip-text and sentence read texts: MANIFEST is then a CSV with text_id and text, or with
-    caption_id and caption, or a .txt with one text per line. Texts longer than the backbone's limit are cut
-    and marked 'partial'.
+    The backbones sentence, clip-text, openclip-text, xclip-text and xclip-lsmdc-text read texts: MANIFEST is
+    then a CSV with text_id and text, or with caption_id and caption, or a .txt with one text per line. Texts
+    longer than the backbone's limit are cut and marked 'partial'.
 
     \b
     Exit codes: 0 all done, 1 error, 2 usage, 3 done but some clips failed,
@@ -260,7 +260,6 @@ def extract(
     """
     from obygaze_features.extraction import ExtractError, prepare, stop_on_signals
     from obygaze_features.extraction.extract import reads_texts
-    from obygaze_features.store import open_store
 
     if store.is_file():
         raise click.UsageError(f"the order is MANIFEST STORE: {store} is a file, and a store is a new folder")
@@ -273,8 +272,6 @@ def extract(
     named = {option: settings.pop(option) for option in ("weights", "preset", "tokens")}
     compute = {option: settings.pop(option) for option in COMPUTE}
     recipes = read_recipes(names, n_frames, named, compute)
-    if append is not None:
-        settings["append"] = open_store(append).path
     shard = choose_shard(shard)
     of_array = "SLURM_ARRAY_TASK_ID" in os.environ  # other tasks may write: a later job seals
     work = prepare(
@@ -284,14 +281,16 @@ def extract(
         n_frames=n_frames,
         shard=shard,
         sealing=not (no_seal or of_array),
+        append=append,
         note=note,
+        watch=progress,
         **settings,
     )
     if dry_run:
         show_estimate(work.estimate(), as_json=as_json)
         return
     with stop_on_signals() as stop, logs_as_notes():
-        stage, report = work.run(stopped=stop, watch=progress)
+        stage, report = work.run(stopped=stop)
     sealed = None if stop() else work.seal(stage)
     show_outcome(stage, report, sealed, stop, as_json=as_json, unit=work.unit)
     if (shard[1] > 1 or of_array) and not (stop() or stage.missing(shard)):

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.io import progress_bar
-from obygaze_features.screen import table
+from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import TABLE
 
 if TYPE_CHECKING:

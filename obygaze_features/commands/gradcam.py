@@ -23,7 +23,14 @@ SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a =
 )
 @click.option("--out", type=PATH, required=True, help="Zarr store to write the maps to.")
 @click.option(
-    "--weights", metavar="WEIGHTS", help="A folder, repository[@revision] or file.  [default: CLIP's]"
+    "--backbone",
+    type=click.Choice(["clip", "openclip"]),
+    help="CLIP to map: one of transformers, or one of OpenCLIP, which has the ResNets.  [default: clip]",
+)
+@click.option(
+    "--weights",
+    metavar="WEIGHTS",
+    help="A folder, repository[@revision] or file; of openclip also a name.  [default: the backbone's]",
 )
 @click.option(
     "--score",
@@ -47,6 +54,7 @@ def gradcam(
     pairs: Path | None,
     prompts: Path | None,
     out: Path,
+    backbone: Literal["clip", "openclip"] | None,
     weights: str | None,
     score: Literal["cosine", "dot"] | None,
     network: str | None,
@@ -65,6 +73,8 @@ def gradcam(
     Examples:
       obygaze manifest import images stills --out stills.csv
       obygaze gradcam stills.csv --prompts prompts.txt --out maps.zarr
+      obygaze gradcam stills.csv --prompts prompts.txt --backbone openclip \\
+          --weights "CLIP RN50" --out rn50.zarr
       obygaze gradcam stills.csv --pairs pairs.csv --score dot \\
           --weights clip-vit-large-patch14 --out dot.zarr
       obygaze gradcam stills.csv --pairs classes.csv \\
@@ -82,7 +92,7 @@ def gradcam(
     source = pairs or prompts
     if source is None or (pairs and prompts):
         raise click.UsageError("say what to map: either --pairs CSV or --prompts TXT")
-    _check_network(network, layer, weights, score)
+    _check_network(network, layer, weights, score, backbone)
     if out.suffix != ".zarr":
         raise click.BadParameter(f"'{out}' should end in .zarr", param_hint="'--out'")
     check_maps_free(out, force=force)
@@ -93,6 +103,7 @@ def gradcam(
     mapped, targets = network_to_map(
         [pair.text for pair in wanted],
         network,
+        backbone=backbone or "clip",
         layer=layer,
         weights=weights,
         score=score or "cosine",
@@ -105,12 +116,16 @@ def gradcam(
     _show(maps, out, as_json=as_json)
 
 
-def _check_network(network: str | None, layer: str | None, weights: str | None, score: str | None) -> None:
+def _check_network(
+    network: str | None, layer: str | None, weights: str | None, score: str | None, backbone: str | None
+) -> None:
     if network is None:
         if layer is not None:
             raise click.UsageError("--layer goes with --network: of a CLIP it is known")
     elif layer is None or weights is None:
         raise click.UsageError("--network needs --layer and --weights")
+    elif backbone is not None:
+        raise click.UsageError("--network takes the place of a --backbone: give one of them")
     elif score is not None:
         raise click.UsageError("--score is of images and texts; with --network it is the score of a class")
 

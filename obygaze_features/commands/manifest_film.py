@@ -173,8 +173,8 @@ def _window_of_store(path: Path) -> float:
 
 def _parts(one: "Film", detector: str) -> "Sequence[Part]":
     """Find the shots of a film, with a progress bar."""
-    from obygaze_features.io import progress_bar
     from obygaze_features.manifest import Part
+    from obygaze_features.screen import progress_bar
     from obygaze_features.video import find_shots
 
     with progress_bar(f"shots of {one.movie}", "frame") as show:

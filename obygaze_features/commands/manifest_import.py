@@ -17,7 +17,7 @@ from obygaze_features.commands.manifest_output import (
 from obygaze_features.commands.manifest_people import eaf, judgements
 
 if TYPE_CHECKING:
-    pass
+    from typing import Literal
 
 videos_option = click.option(
     "--videos",
@@ -78,22 +78,56 @@ def import_obygaze12_(source: Path, out: Path, videos: Path | None, force: bool)
 @click.argument("source", type=PATH)
 @out_option
 @videos_option
+@click.option(
+    "--texts", type=PATH, metavar="FILE.csv", help="Write the segments' subtitles: text_id (the clip), text."
+)
+@click.option(
+    "--records",
+    type=click.Choice(["full", "speech", "vision", "EN"]),
+    default="full",
+    show_default=True,
+    help="Segments of a record set of the data set's metadata.json: all; with subtitles; marked with a "
+    "visual concept; of the level EN.",
+)
 @force_option
-def import_mobygaze_(source: Path, out: Path, videos: Path | None, force: bool) -> None:
+def import_mobygaze_(
+    source: Path,
+    out: Path,
+    videos: Path | None,
+    texts: Path | None,
+    records: "Literal['full', 'speech', 'vision', 'EN']",
+    force: bool,
+) -> None:
     """Import MObyGaze's segments of 20 films.
 
     Each segment is what one of two annotators marked; frames become seconds. SOURCE is
-    mobygaze_dataframe.csv, or the folder that holds it. Videos are looked up as <IMDb id>.<any suffix>.
+    mobygaze_dataframe.csv, or the folder that holds it; mobygaze_movielist.csv beside it gives the films'
+    years and genres. Videos are looked up as <IMDb id>.<any suffix>.
 
     \b
     Examples:
       obygaze manifest import mobygaze MObyGaze --out segments.csv
       obygaze manifest import mobygaze MObyGaze --videos films --out segments.csv
+      obygaze manifest import mobygaze MObyGaze --records speech \\
+          --texts subtitles.csv --out speech.csv
+      obygaze extract subtitles.csv stores/subtitles --backbone sentence
+      obygaze evaluate speech.csv stores/subtitles-1.0.0 --task concept:Speech
     """
+    from obygaze_features.io import csv_line, refuse_existing, write_whole
     from obygaze_features.manifest import import_mobygaze
 
     refuse_to_replace(out, force)
-    write(import_mobygaze(source, folder_of(out), videos), out)
+    refuse_existing(texts, force=force)
+    imported = import_mobygaze(source, folder_of(out), videos, records)
+    write(imported, out)
+    if texts is not None:
+        lines = [csv_line(row) for row in (("text_id", "text"), *imported.texts)]
+        write_whole(texts, "".join(lines).encode())
+        click.echo(f"{texts}: subtitles of {len(imported.texts):,} segments")
+    elif imported.texts:
+        click.echo(
+            f"left out the subtitles of {len(imported.texts):,} segments: --texts keeps them", err=True
+        )
 
 
 @import_.command("mediaeval15")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from obygaze_features.commands.store_output import LOCAL, say_sealed
-from obygaze_features.io import progress_bar
-from obygaze_features.screen import table
+from obygaze_features.screen import progress_bar, table
 from obygaze_features.text import visible
 
 if TYPE_CHECKING:

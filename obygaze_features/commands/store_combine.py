@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from obygaze_features.commands.store_output import LOCAL, say_sealed
-from obygaze_features.io import progress_bar
+from obygaze_features.screen import progress_bar
 
 DIFFERS = 3
 SHOWN = 5

@@ -7,7 +7,7 @@ import click
 
 from obygaze_features.commands.store_output import LOCAL, LocalPath, say_sealed
 from obygaze_features.commands.store_sources import names_of, open_source, parse_declared, read_declared
-from obygaze_features.io import progress_bar
+from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 
 SHOWN = 5

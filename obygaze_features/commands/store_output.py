@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from obygaze_features.io import progress_bar
+from obygaze_features.screen import progress_bar
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 

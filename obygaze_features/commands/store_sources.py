@@ -1,7 +1,6 @@
 """Read the inputs of `obygaze store import`: clip names from a manifest, torch tensors, declarations."""
 
 import json
-import pickle
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -102,15 +101,9 @@ def read_pth(path: Path) -> "NDArray[Any]":
     refuse_giants(path.stat().st_size, str(path))
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
-    except (
-        RuntimeError,
-        ValueError,
-        EOFError,
-        KeyError,
-        AttributeError,
-        TypeError,
-        pickle.UnpicklingError,
-    ) as error:
+    except Exception as error:  # torch lets any of them out of damaged bytes
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise StoreError(f"{path}: not a tensor that can be read without unpickling ({reason})") from error
     if not isinstance(found, torch.Tensor):

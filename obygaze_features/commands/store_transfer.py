@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features.commands.store_output import LOCAL, files_bar, fingerprint
-from obygaze_features.io import progress_bar
+from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def push(store: Path, destination: str) -> None:
       obygaze store push stores/films-1.0.0 s3://bucket/films-1.0.0
       obygaze store push stores/films-1.0.0 hf://datasets/lab/films
     """
-    from obygaze_features.exchange.publish import push as push_store
+    from obygaze_features.exchange.push import push as push_store
 
     with files_bar("push") as progress:
         place = push_store(store, destination, progress)

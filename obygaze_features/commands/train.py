@@ -76,7 +76,7 @@ class Share(click.ParamType[float]):
     "--cache", type=LOCAL, help="Folder of decoded frames; runs may share it.  [default: OUT/cache]"
 )
 @click.option(
-    "--exclude-films",
+    "--exclude-movies",
     type=LOCAL,
     help="File of film titles to exclude from training and validation, one per line.",
 )

@@ -84,7 +84,7 @@ def show_plan(plan: "Plan", *, as_json: bool) -> None:
         (f"{split} sentences", f"{count:,} ({found['without_video'][split]:,} without a video)")
         for split, count in found["sentences"].items()
     ]
-    shared = found["films_shared_with_obygaze12"]
+    shared = found["movies_shared_with_obygaze12"]
     rows += [
         ("clips", f"{found['clips']:,}"),
         (
@@ -98,12 +98,12 @@ def show_plan(plan: "Plan", *, as_json: bool) -> None:
             ", ".join(f"{title} ({n} sentences)" for title, n in shared.items()) or "none found by name",
         ),
     ]
-    for split, films in found["excluded_films"].items():
+    for split, movies in found["excluded_movies"].items():
         rows.append(
-            (f"excluded, {split}", ", ".join(f"{title} ({n})" for title, n in films.items()) or "none")
+            (f"excluded, {split}", ", ".join(f"{title} ({n})" for title, n in movies.items()) or "none")
         )
-    if found["films_not_found"]:
-        rows.append(("excluded, not found", ", ".join(found["films_not_found"])))
+    if found["movies_not_found"]:
+        rows.append(("excluded, not found", ", ".join(found["movies_not_found"])))
     click.echo(table(rows))
 
 

@@ -14,26 +14,32 @@ import click
 @click.option("--revision", help="Branch, tag or commit.  [default: main]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def fetch(name: str, revision: str | None, as_json: bool) -> None:
-    """Download the weights and tokenizer of NAME (a backbone or a repository) to the hub's cache.
+    """Download the weights and tokenizer of NAME to the hub's cache.
+
+    NAME is a backbone, a model that OpenCLIP has under a known name, or a repository.
 
     Prints the commit; name the weights as NAME@COMMIT to pin them.
 
     \b
     Examples:
       obygaze weights fetch xclip
+      obygaze weights fetch "CLIP RN50"
       obygaze weights fetch openai/clip-vit-base-patch16 --revision main
     """
     from obygaze_features.backbones import weights
     from obygaze_features.errors import BackboneError
 
     repository = weights.HUB.get(name, name)
+    layout = weights.TRANSFORMERS
+    if repository in weights.OPENCLIP:
+        repository, layout = weights.OPENCLIP[repository].repository, weights.OPEN_CLIP
     if "/" not in repository:
         raise BackboneError(
-            f"'{name}': expected a backbone with weights on the hub ({', '.join(weights.HUB)}) "
-            "or a repository OWNER/NAME"
+            f"'{name}': expected a backbone with weights on the hub ({', '.join(weights.HUB)}), "
+            f"a model of OpenCLIP ({', '.join(weights.OPENCLIP)}) or a repository OWNER/NAME"
         )
     repository, _, named = repository.partition("@")
-    found = weights.fetch(repository, revision or named or None)
+    found = weights.fetch(repository, revision or named or None, layout)
     wanted = (*weights.TOKENIZER_FILES, *weights.SENTENCE_FILES)
     beside = [name for name in wanted if weights.file_of(found, name)]
     if as_json:

@@ -12,7 +12,16 @@ import h5py
 import numpy as np
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, alone_in, empty, naming, sync, sync_name, write_all
+from obygaze_features.io import (
+    PARTIAL_SUFFIX,
+    alone_in,
+    empty,
+    naming,
+    remove_tree,
+    sync,
+    sync_name,
+    write_all,
+)
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
 from obygaze_features.store.provenance import FILLED_IN
@@ -239,7 +248,7 @@ def _new_file(path: Path, size: int) -> Iterator[tuple[h5py.File, _Sink]]:
     """Write an HDF5 file that must not exist; it appears when it is whole. Same data, same bytes."""
     work = path.with_name(path.name + PARTIAL_SUFFIX)
     if path.exists():
-        shutil.rmtree(work, ignore_errors=True)  # an export was killed after its end
+        remove_tree(work, ignore_errors=True)  # an export was killed after its end
         raise StoreError(f"{path}: exists; choose another name")
     free = shutil.disk_usage(path.parent).free
     if free < size:
@@ -258,5 +267,5 @@ def _new_file(path: Path, size: int) -> Iterator[tuple[h5py.File, _Sink]]:
                     raise StoreError(f"{path}: exists; choose another name")
                 (work / path.name).replace(path)
         finally:
-            shutil.rmtree(work, ignore_errors=True)
+            remove_tree(work, ignore_errors=True)
         sync_name(path)

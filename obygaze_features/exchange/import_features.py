@@ -1,6 +1,5 @@
 """Import features extracted with other tools; the provenance marks them as imported."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_sources import Arrays, Piece
-from obygaze_features.io import alone_in, empty
+from obygaze_features.io import alone_in, empty, remove_tree
 from obygaze_features.store.format import (
     ARRAYS,
     COMMIT_GROUP,
@@ -109,7 +108,7 @@ def import_features(
                 progress=progress,
             )
         finally:
-            shutil.rmtree(work, ignore_errors=True)
+            remove_tree(work, ignore_errors=True)
 
 
 def _stage(

@@ -86,11 +86,14 @@ def read_ids(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise StoreError(f"{path}: not UTF-8; save the list of ids as UTF-8 text") from error
     lines = text.splitlines()
-    header = next(csv.reader(lines[:1], delimiter=_delimiter(lines[0])), []) if lines else []
-    if "clip_id" in header:
-        column = header.index("clip_id")
-        rows = csv.reader(text.splitlines(keepends=True)[1:], delimiter=_delimiter(lines[0]))
-        return [row[column] for row in rows if len(row) > column]
+    try:
+        header = next(csv.reader(lines[:1], delimiter=_delimiter(lines[0])), []) if lines else []
+        if "clip_id" in header:
+            column = header.index("clip_id")
+            rows = csv.reader(text.splitlines(keepends=True)[1:], delimiter=_delimiter(lines[0]))
+            return [row[column] for row in rows if len(row) > column]
+    except csv.Error as error:
+        raise StoreError(f"{path}: not a table ({error})") from error
     return [line.strip() for line in lines if line.strip()]
 
 
@@ -99,9 +102,9 @@ def read_ids(path: Path) -> list[str]:
 @contextmanager
 def _csv(path: Path, ids: str | None) -> Iterator[Found]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        delimiter = _delimiter(file.readline())
-        file.seek(0)
         try:
+            delimiter = _delimiter(file.readline())
+            file.seek(0)
             header, *rows = [row for row in csv.reader(file, delimiter=delimiter, strict=True) if row]
         except (csv.Error, UnicodeDecodeError) as error:
             raise StoreError(f"{path}: not a UTF-8 table ({error})") from error

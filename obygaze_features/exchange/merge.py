@@ -1,13 +1,12 @@
 """Combine stores: merge the clips of compatible stores, or make the next version of one."""
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import cast
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import alone_in, sha256_of
+from obygaze_features.io import alone_in, remove_tree, sha256_of
 from obygaze_features.store.arrays import row_bytes
 from obygaze_features.store.format import (
     COMMIT_GROUP,
@@ -131,7 +130,7 @@ def merge(
             merged_with=[store.fingerprint for store in stores[1:]],
             progress=progress,
         )
-        shutil.rmtree(work)
+        remove_tree(work)
     return path
 
 

@@ -1,34 +1,27 @@
-"""Publish a sealed store: its card, a zip file, or a copy in a folder, on S3 or on the Hub."""
+"""Make what a sealed store is published with: its card, and one zip file of it."""
 
 import hashlib
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
-from threading import Lock
-from typing import BinaryIO
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.transfer import FileProgress, download, in_threads
 from obygaze_features.io import (
     NO_LICENCE,
     PARTIAL_SUFFIX,
-    encode_line,
     hold,
-    locked,
     naming,
-    read_lines,
     require_locks,
     sync_name,
 )
 from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
-from obygaze_features.store.files_remote import as_url, asking, connect, push_to_hub
 from obygaze_features.store.files_zip import MODE, ROOT, TIME, ZipFiles
 from obygaze_features.store.format import (
     CARD,
     CROISSANT,
-    DIGESTS,
     PAYLOAD,
     STATUSES,
     TABLE,
@@ -38,8 +31,8 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.records import one_line
-from obygaze_features.store.store import Place, Store, check_version, files_of
-from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, listed
+from obygaze_features.store.store import Place, Store, files_of
+from obygaze_features.store.store_files import FolderFiles, StoreFiles, digest_of, listed
 
 
 def card_files(
@@ -128,9 +121,9 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     >>> open_store(packed).names
     ('toy',)
     """
-    files = _folder(store) if isinstance(store, str | Path) or out is None else files_of(store)
+    files = folder_of(store) if isinstance(store, str | Path) or out is None else files_of(store)
     if out is None:
-        out = _folder(store).path.with_name(f"{files.name}.zip")
+        out = folder_of(store).path.with_name(f"{files.name}.zip")
     out = Path(out)
     _refuse_packed(out)
     digests = listed(files)
@@ -143,33 +136,38 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     sizes = {name: files.size(name) for name in names}
     partial = out.with_name(out.name + PARTIAL_SUFFIX)
     require_locks(partial)
-    with naming(out), os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
+    with naming(out):
+        file = os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT, 0o644), "r+b")
         try:
-            ours = hold(file.fileno(), partial, wait=False)
-        except StoreError:
-            partial.unlink()
-            raise
-        if not ours:
-            raise StoreError(f"{partial}: another process is packing this store")
-        # The other may have finished since: what was opened and locked is then its zip, under its final name.
-        if not partial.exists() or not os.path.samestat(os.fstat(file.fileno()), partial.stat()):
-            raise StoreError(f"{partial}: another process has just packed a store here; look at {out}")
-        try:
-            _refuse_packed(out)
-            file.truncate(0)
-            done = 0
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for name in names:
-                    _add(archive, files, name, sizes[name], digests.get(name))
-                    done += sizes[name]
-                    if progress:
-                        progress(done, sum(sizes.values()))
-            file.flush()
-            os.fsync(file.fileno())
-            partial.rename(out)
-        except BaseException:
-            partial.unlink()  # on a full disk it would be in everybody's way
-            raise
+            try:
+                ours = hold(file.fileno(), partial, wait=False)
+            except StoreError:
+                partial.unlink()
+                raise
+            if not ours:
+                raise StoreError(f"{partial}: another process is packing this store")
+            # The other may have finished since: what was locked is then its zip, under its final name.
+            if not partial.exists() or not os.path.samestat(os.fstat(file.fileno()), partial.stat()):
+                raise StoreError(f"{partial}: another process has just packed a store here; look at {out}")
+            try:
+                _refuse_packed(out)
+                file.truncate(0)
+                done = 0
+                with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                    for name in names:
+                        _add(archive, files, name, sizes[name], digests.get(name))
+                        done += sizes[name]
+                        if progress:
+                            progress(done, sum(sizes.values()))
+                file.flush()
+                os.fsync(file.fileno())
+                partial.rename(out)
+            except BaseException:
+                partial.unlink()  # on a full disk it would be in everybody's way
+                raise
+        finally:
+            with suppress(OSError):  # what was forced to the disk stays there
+                file.close()
     sync_name(out)
     return out
 
@@ -179,7 +177,7 @@ def _refuse_packed(out: Path) -> None:
         raise StoreError(f"{out}: is there already; remove it, or name another file")
 
 
-def _folder(store: Place) -> FolderFiles:
+def folder_of(store: Place) -> FolderFiles:
     """Find the folder of a store, in place of which its zip will not do."""
     files = files_of(store)
     if isinstance(files, ZipFiles):
@@ -217,165 +215,3 @@ def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, said
             f"{files.where}/{name}: is not what its digest says; "
             f"run: obygaze store verify --full {files.where}"
         )
-
-
-def push(store: Place, destination: Path | str, progress: FileProgress | None = None) -> str:
-    """Copy a sealed store to `destination` and return where it is.
-
-    Run again after a kill, it resumes where it stopped.
-
-    Parameters
-    ----------
-    store
-        A store that is a folder, or its path.
-    destination
-        A folder to make, s3://BUCKET/NAME, or hf://datasets/OWNER/NAME.
-
-    Raises
-    ------
-    StoreError
-        If the store states no licence, is partial or damaged, or another store is at `destination`.
-
-    Examples
-    --------
-    >>> from obygaze_features import open_store, push
-    >>> place = push("stores/films", "shared/films-1.0.0")
-    >>> open_store(place).names
-    ('toy',)
-    """
-    source = _folder(store)
-    licence = check_version(source).get("licence")
-    if licence == NO_LICENCE or not licence:
-        raise StoreError(
-            f"{source.where}: its licence is {licence or 'missing'}, without one others may not use it; "
-            "state one when sealing: "
-            "obygaze store seal NAME --licence CC-BY-4.0 (or another) --store-version 1.0.1"
-        )
-    if absent_files(source):
-        raise StoreError(f"{source.where}: is a partial copy; push the whole store")
-    url = as_url(destination)
-    if url is None:
-        return str(download(source, Path(destination), progress=progress).path)
-    if url.startswith("s3://"):
-        return push_to_s3(source, url, progress)
-    if url.startswith("hf://"):
-        _check_all(source)
-        return push_to_hub(source, url)
-    raise StoreError(
-        f"{url}: nothing can be pushed over HTTP; copy the folder, or its zip, to where it is served from"
-    )
-
-
-def _check_all(source: FolderFiles) -> None:
-    """Find damage before it is published."""
-    for name, said in listed(source).items():
-        if digest_of(source, name) != said:
-            raise StoreError(
-                f"{source.where}/{name}: is not what its digest says; "
-                f"run: obygaze store verify --full {source.where}"
-            )
-
-
-WRITERS = 4
-"""Uploads under way at a time; each holds one object, at most a shard, in memory."""
-
-
-def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = None) -> str:
-    """Upload the files that bucket and journal do not both have, the list of digests last."""
-    digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
-    journal = journal_path(source, url)
-    require_locks(journal)
-    journal.touch()
-    with locked(journal, wait=False) as ours, journal.open("ab") as notes:
-        if not ours:
-            raise StoreError(f"{journal}: another process is pushing this store there; wait for it")
-        _Push(source, url, digests, notes, progress).run(_read_journal(journal))
-        journal.unlink()
-    return url
-
-
-def journal_path(source: FolderFiles, url: str) -> Path:
-    """Return the journal of a push: beside the store, which itself never changes."""
-    name = f"{source.path.name}.pushing-{hashlib.sha256(url.encode()).hexdigest()[:16]}.jsonl"
-    return source.path.absolute().with_name(name)
-
-
-class _Push:
-    def __init__(
-        self,
-        source: FolderFiles,
-        url: str,
-        digests: Mapping[str, str],
-        notes: BinaryIO,
-        progress: FileProgress | None,
-    ) -> None:
-        self._source, self._url, self._digests = source, url, digests
-        self._notes, self._progress = notes, progress
-        self._store = connect(url)
-        self._lock, self._done, self._sent = Lock(), 0, 0
-
-    def run(self, known: Mapping[str, tuple[object, object, object]]) -> None:
-        there = self._list()
-        self._refuse_another(there)
-        if DIGESTS in there:  # it went last, so all was there: what still has its size is left alone
-            rest = {name for name in self._digests if there.get(name, (-1,))[0] != self._source.size(name)}
-        else:
-            rest = {
-                name
-                for name, digest in self._digests.items()
-                if name not in there or known.get(name) != (digest, *there[name])
-            }
-        self._done = len(self._digests) - len(rest)
-        in_threads(self._upload, sorted(rest - {DIGESTS, TAG_DIGESTS}), WRITERS)
-        for name in (TAG_DIGESTS, DIGESTS):
-            if name in rest:
-                self._upload(name)
-
-    def _list(self) -> dict[str, tuple[int, str | None]]:
-        import obstore  # noqa: PLC0415 - obygaze[remote]
-
-        with asking(self._url, "LIST"):
-            found = [one for some in obstore.list(self._store, chunk_size=1000) for one in some]
-        return {one["path"]: (one["size"], one["e_tag"]) for one in found}
-
-    def _refuse_another(self, there: Mapping[str, object]) -> None:
-        import obstore  # noqa: PLC0415 - obygaze[remote]
-
-        if foreign := sorted(there.keys() - self._digests.keys()):
-            raise StoreError(
-                f"{self._url}: {foreign[0]} is there, which this store does not have; push to another place"
-            )
-        if DIGESTS in there:
-            with asking(self._url, DIGESTS):
-                found = obstore.get(self._store, DIGESTS).bytes().to_bytes()
-            if hashlib.sha256(found).hexdigest() != self._digests[DIGESTS]:
-                raise StoreError(
-                    f"{self._url}: another store is there, with another fingerprint; push to another place"
-                )
-
-    def _upload(self, name: str) -> None:
-        import obstore  # noqa: PLC0415 - obygaze[remote]
-
-        data, digest = self._source.read(name), self._digests[name]
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise StoreError(
-                f"{self._source.where}/{name}: is not what its digest says; "
-                f"run: obygaze store verify --full {self._source.where}"
-            )
-        with asking(self._url, name):
-            e_tag = obstore.put(self._store, name, data)["e_tag"]
-        with self._lock:
-            self._notes.write(
-                encode_line({"name": name, "sha256": digest, "size": len(data), "e_tag": e_tag})
-            )
-            self._notes.flush()
-            self._done += 1
-            self._sent += len(data)
-            if self._progress:
-                self._progress(self._done, len(self._digests), self._sent)
-
-
-def _read_journal(path: Path) -> Mapping[str, tuple[object, object, object]]:
-    """Return name -> (digest, size, entity tag) of what was put; a torn line only costs an upload."""
-    entries = [entry for _, entry in read_lines(path) if entry]
-    return {str(entry["name"]): (entry["sha256"], entry["size"], entry["e_tag"]) for entry in entries}

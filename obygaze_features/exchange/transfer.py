@@ -1,7 +1,6 @@
 """Download stores: run a function over many names concurrently, choose files, resume."""
 
 import hashlib
-import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, alone_in, file_sha256, naming, sync, sync_all, write_whole
+from obygaze_features.io import (
+    PARTIAL_SUFFIX,
+    alone_in,
+    file_sha256,
+    naming,
+    remove_tree,
+    sync,
+    sync_all,
+    write_whole,
+)
 from obygaze_features.store.format import (
     ARRAYS,
     BAG_INFO,
@@ -310,7 +318,8 @@ class _Transfer:
                 write_whole(destination / FETCH, absent)
             else:
                 (destination / FETCH).unlink(missing_ok=True)
-            shutil.rmtree(building)
+                sync(destination)
+            remove_tree(building)
         else:
             self._fetch(DIGESTS)
             write_whole(building / TAG_DIGESTS, self._files.read(TAG_DIGESTS))

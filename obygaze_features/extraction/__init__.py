@@ -2,9 +2,10 @@
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.estimate import Estimate, estimate_clips
-from obygaze_features.extraction.extract import Extraction, estimate, extract, prepare
+from obygaze_features.extraction.extract import estimate, extract, prepare
 from obygaze_features.extraction.job import Job, Recipe, array_shard
 from obygaze_features.extraction.local import run_local
+from obygaze_features.extraction.prepared import Extraction
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.stop import Stop, stop_on_signals
 from obygaze_features.io import usable_cores

@@ -161,9 +161,9 @@ def codecs() -> list[Finding]:
     return [Finding("codecs", "ok", f"libavcodec {numbers} decodes {', '.join(CODECS)}")]
 
 
-def _decodes(av: object, name: str) -> bool:
+def _decodes(av: Any, name: str) -> bool:
     try:
-        av.Codec(name, "r")  # type: ignore[attr-defined]
+        av.Codec(name, "r")
     except Exception:  # noqa: BLE001 - its class moved between versions of PyAV
         return False
     return True

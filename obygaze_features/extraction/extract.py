@@ -1,252 +1,37 @@
 """Extract the features of a manifest or a list of texts into a sealed store: prepare, estimate, run, seal."""
 
-import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial, wraps
+from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
 from obygaze_features.errors import ExtractError, ManifestError
 from obygaze_features.extraction.decoders import PYAV, load_decoder
+from obygaze_features.extraction.distributed import run_ray
 from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.estimate import Estimate, estimate_clips
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.local import run_local
-from obygaze_features.extraction.recording import OnCommit
+from obygaze_features.extraction.prepared import Extraction, Note, Watch, unwatched
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.io import NO_LICENCE, usable_cores
 from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
-from obygaze_features.store import ClipResult, Stage, Store, open_store, read_stage, seal, staging_path
-from obygaze_features.store.format import STATUSES
-from obygaze_features.store.growth import Growth, plan_growth
-from obygaze_features.store.journal import JournalEntry
+from obygaze_features.store import Store, open_store
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.records import StoredClip
-from obygaze_features.store.room import free_at, room_of
 from obygaze_features.store.sealing import versioned
-from obygaze_features.store.sights import HoleGuard, absent_files, is_lost
 
 CLIPS_AT_ONCE, TEXTS_AT_ONCE = 8, 64
 VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # refused where a manifest is expected
 
 AnyBackbone = str | Recipe | Backbone | TextBackbone
-Note = Callable[[str], object]
-Watch = Callable[[int, str], AbstractContextManager[OnCommit]]
-
-
-@contextmanager
-def _unwatched(_n_rows: int, _unit: str) -> Iterator[OnCommit]:
-    yield lambda *_: None
-
-
-@dataclass(frozen=True)
-class Extraction:
-    """A prepared extraction: inputs, settings and destination; nothing is written before `run`.
-
-    Attributes
-    ----------
-    job
-        Settings that determine the features.
-    out, version
-        The sealed store is the folder `OUT-VERSION`; the stage is `OUT.staging`.
-    shard
-        (i, n): process only rows with row % n == i. With several shards the store is not sealed.
-    limit
-        Most rows to process now; None is all.
-    append
-        Folder of a sealed store to which missing clips are added; None creates a separate store.
-    consume
-        Whether sealing frees the stage progressively and removes it.
-    note
-        Called with each message that is not an error.
-    """
-
-    job: Job | TextJob
-    out: Path
-    engine: Callable[..., RunReport]
-    costs: Callable[[Sequence[str]], Estimate | TextEstimate]
-    version: str = "1.0.0"
-    licence: str = NO_LICENCE
-    citation: str = ""
-    shard: tuple[int, int] = (0, 1)
-    limit: int | None = None
-    retry_failed: bool = False
-    sealing: bool = True
-    append: Path | None = None
-    consume: bool = False
-    note: Note = warnings.warn
-
-    @property
-    def unit(self) -> str:
-        """Unit of a row: clip or text."""
-        return "text" if isinstance(self.job, TextJob) else "clip"
-
-    @property
-    def stage_path(self) -> Path:
-        """Folder of the stage."""
-        return staging_path(self.out)
-
-    @property
-    def sealed_path(self) -> Path:
-        """Folder of the sealed store."""
-        return versioned(self.out, self.version)
-
-    @property
-    def seals(self) -> bool:
-        """Whether the store is sealed when every row is done."""
-        return self.sealing and self.shard[1] == 1
-
-    def estimate(self) -> Estimate | TextEstimate:
-        """Estimate the remaining work from a few trial rows; nothing is written."""
-        if obstacle := what_forbids_writing(self.stage_path):
-            self.note(obstacle)
-        growth = self._growth()
-        if self.stage_path.exists():
-            missing = self._missing(read_stage(self.stage_path))
-        else:
-            first, step = self.shard
-            clips = self.job.planned_clips() if growth is None else growth.clips
-            done = {clip.clip_id for clip in self._parent_clips() if clip.status != STATUSES[0]}
-            missing = [clip.clip_id for clip in clips[first::step] if clip.clip_id not in done]
-        found = self.costs(missing[: self.limit])
-        if isinstance(found, TextEstimate):
-            return found
-        clips = self.job.planned_clips() if growth is None else growth.clips
-        room = room_of(clips, self.job.groups(), consume=self.consume)
-        found = replace(found, room=room, free=free_at(self.stage_path))
-        if obstacle := found.obstacle():
-            self.note(obstacle)
-        return found
-
-    def _missing(self, stage: Stage, again: Callable[[JournalEntry], bool] = lambda _: False) -> list[str]:
-        """List the clips to do now; if a store grows, only clips of the manifest."""
-        missing = stage.missing(self.shard, retry_failed=self.retry_failed, again=again)
-        if self.append is not None:
-            asked = {clip.clip_id for clip in self.job.planned_clips()}
-            missing = [clip for clip in missing if clip in asked]
-        return missing
-
-    def _parent_clips(self) -> Sequence[StoredClip]:
-        return () if self.append is None else open_store(self.append).clips
-
-    def _growth(self) -> Growth | None:
-        if self.append is None:
-            return None
-        parts = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
-        return plan_growth(open_store(self.append), self.version, *parts)
-
-    def _open_stage(self) -> Stage:
-        growth = self._growth()
-        if growth is None or self.append is None:
-            parts = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
-            return Stage.open(self.stage_path, *parts)
-        parent = open_store(self.append).path
-        return Stage.open(self.stage_path, growth.clips, growth.groups, growth.corpus, parent=parent)
-
-    def run(
-        self, *, stopped: Callable[[], bool] = lambda: False, watch: Watch = _unwatched
-    ) -> tuple[Stage, RunReport]:
-        """Extract the missing rows into the stage; create the stage or resume it.
-
-        Parameters
-        ----------
-        stopped
-            Polled often; once true, the current rows are finished and the run ends.
-        watch
-            Called with the number of rows to do and the unit. Returns a context manager that yields a
-            callback, which receives the report so far and the rows just written.
-
-        Raises
-        ------
-        ExtractError
-            The stage cannot be written, or clips are missing and the store is sealed already.
-        StoreError
-            The stage was created with other settings.
-        """
-        place, sealed = self.stage_path, self.sealed_path
-        if sealed.exists() and not place.exists():
-            raise ExtractError(
-                f"{sealed} is sealed, and its staging folder is gone: nothing can be added to it. "
-                f"For more clips make its next version: --append {quote(str(sealed))} --store-version 1.1.0"
-            )
-        if obstacle := what_forbids_writing(place):
-            raise ExtractError(obstacle)
-        stage = self._open_stage()
-        for damage in stage.damage():
-            self.note(damage)
-        videos = self._videos()
-        missing = self._to_do(stage, videos)[: self.limit]
-        guard = HoleGuard(stage, videos, working=bool(missing))
-        if missing and self.shard[1] == 1 and (others := stage.n_writers()):
-            self.note(
-                f"{others} other process(es) are writing to {place} and may process the same {self.unit}s: "
-                "this is safe but repeats work; --shard divides it"
-            )
-        if missing and sealed.exists() and self.seals:
-            raise ExtractError(
-                f"{sealed} is already sealed; {len(missing)} more {self.unit}s need a new version, "
-                "such as --store-version 1.1.0"
-            )
-        with watch(len(missing), self.unit) as on_commit:
-
-            def committed(report: RunReport, results: list[ClipResult]) -> None:
-                guard.check(results)
-                on_commit(report, results)
-
-            report = self.engine(
-                self.job, stage, missing, stopped=lambda: stopped() or guard.tripped, on_commit=committed
-            )
-        guard.refuse()
-        return stage, report
-
-    def _to_do(self, stage: Stage, videos: Mapping[str, Path | None]) -> list[str]:
-        """List the clips to do, in planned order; retry those that failed while their video was absent."""
-        missing = self._missing(stage)
-        if self.sealed_path.exists() or not videos:
-            return missing
-        tried = self._missing(stage, again=is_lost)
-        lost = {clip: videos[clip] for clip in set(tried) - set(missing)}
-        gone = absent_files(path for path in lost.values() if path is not None)
-        return [clip for clip in tried if lost.get(clip) not in gone]
-
-    def _videos(self) -> dict[str, Path | None]:
-        """Map every clip to its video; empty for texts."""
-        if isinstance(self.job, TextJob):
-            return {}
-        manifest = self.job.manifest
-        return {clip.clip_id: manifest.video_path(clip) for clip in manifest}
-
-    def seal(self, stage: Stage) -> Path | None:
-        """Seal the stage if every row is done and this extraction seals; return the store's folder."""
-        if not self.seals or stage.missing():
-            return None
-        if self.sealed_path.exists():
-            return self.sealed_path
-        licence, citation = self.licence, self.citation
-        if self.append is not None:  # fields not given are taken from the parent store
-            said = open_store(self.append).attributes
-            licence = said["licence"] if licence == NO_LICENCE else licence
-            citation = citation or said["citation"]
-        if licence == NO_LICENCE:
-            self.note(
-                f"no --licence given: the store is sealed as {NO_LICENCE}. Before you share it: "
-                f"obygaze store seal {quote(str(self.out))} --licence SPDX --store-version 1.0.1"
-            )
-        return seal(
-            stage.path,
-            self.out,
-            version=self.version,
-            licence=licence,
-            citation=citation,
-            consume=self.consume,
-        )
 
 
 def prepare(
@@ -264,15 +49,22 @@ def prepare(
     decoder: str = PYAV,
     strict: bool = False,
     hash_sources: bool = False,
+    retry_failed: bool = False,
     corpus: str | None = None,
-    version: str = "1.0.0",
     licence: str = NO_LICENCE,
+    citation: str = "",
+    version: str = "1.0.0",
+    append: Path | str | None = None,
+    consume: bool = False,
+    shard: tuple[int, int] = (0, 1),
+    limit: int | None = None,
+    sealing: bool = True,
     note: Note = warnings.warn,
-    **settings: Any,
+    watch: Watch = unwatched,
 ) -> Extraction:
     """Read the manifest, build the backbones and check the settings before the work starts.
 
-    The parameters are those of `extract`; `settings` are the other fields of `Extraction`.
+    The parameters are those of `extract`.
 
     Raises
     ------
@@ -289,7 +81,21 @@ def prepare(
     validate_licence(licence)
     versioned(Path(out), version)
     corpus = corpus or (Path(manifest).stem if isinstance(manifest, str | Path) else Path(out).name)
-    finish = partial(Extraction, out=Path(out), version=version, licence=licence, note=note, **settings)
+    finish = partial(
+        Extraction,
+        out=Path(out),
+        version=version,
+        licence=licence,
+        citation=citation,
+        shard=shard,
+        limit=limit,
+        retry_failed=retry_failed,
+        sealing=sealing,
+        append=None if append is None else open_store(append).path,
+        consume=consume,
+        note=note,
+        watch=watch,
+    )
     if reads_texts(backbones):
         texts = manifest if isinstance(manifest, TextList) else _texts_of(manifest)
         text_job = TextJob(texts, corpus, _text_backbones(backbones))
@@ -335,7 +141,7 @@ def prepare(
     if reason := fallback(job.backbones):
         note(reason)
     if engine == "local" and workers is None:
-        workers = usable_cores(settings.get("shard", (0, 1))[1])
+        workers = usable_cores(shard[1])
     how: dict[str, Any] = {
         "workers": workers,
         "batch_size": max(batch_size or CLIPS_AT_ONCE, clips_at_once(job.backbones)),
@@ -350,30 +156,29 @@ def prepare(
     )
 
 
-def extract(
-    manifest: Path | str | Manifest | TextList,
-    out: Path | str,
-    backbones: Sequence[AnyBackbone] = ("descriptors",),
-    *,
-    n_frames: int | None = None,
-    sampling: Literal["uniform", "keyframes"] = "uniform",
-    engine: Literal["local", "ray"] = "local",
-    workers: int | None = None,
-    gpus: Sequence[int] = (),
-    batch_size: int | None = None,
-    timeout_s: float = 600.0,
-    decoder: str = PYAV,
-    strict: bool = False,
-    hash_sources: bool = False,
-    retry_failed: bool = False,
-    corpus: str | None = None,
-    licence: str = NO_LICENCE,
-    citation: str = "",
-    version: str = "1.0.0",
-    append: Path | str | None = None,
-    consume: bool = False,
-    watch: Watch = _unwatched,
-) -> Store:
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _after(preparing: Callable[P, Extraction]) -> Callable[[Callable[[Extraction], R]], Callable[P, R]]:
+    """Give a function of a prepared extraction the parameters that prepare it, also in its signature."""
+
+    def decorate(function: Callable[[Extraction], R]) -> Callable[P, R]:
+        @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+        def prepared(*args: P.args, **kwargs: P.kwargs) -> R:
+            return function(preparing(*args, **kwargs))
+
+        returned = signature(function).return_annotation
+        prepared.__annotations__ = preparing.__annotations__ | {"return": returned}
+        shown = signature(preparing).replace(return_annotation=returned)
+        prepared.__signature__ = shown  # type: ignore[attr-defined]  # what inspect, help and notebooks read
+        return prepared
+
+    return decorate
+
+
+@_after(prepare)
+def extract(work: Extraction) -> Store:
     """Extract the features of clips or texts and seal them into a store; resume an interrupted call.
 
     Finished clips are written to `OUT.staging` at once, so calling again resumes where the last call stopped.
@@ -420,8 +225,14 @@ def extract(
         that it lacks added. Files whose rows do not change are linked.
     consume
         Free the staging folder while the store is sealed, then remove it: needs disk space for only one copy.
+    shard, sealing
+        For `prepare` alone: rows with row % n == i of shard (i, n), and whether to seal when all is done.
+    limit
+        Most rows to process now; None is all.
+    note
+        Called with each message that is not an error.
     watch
-        Progress callback, as in `Extraction.run`.
+        Progress callback, as in `Extraction`.
 
     Raises
     ------
@@ -438,41 +249,17 @@ def extract(
     >>> store["descriptors"].read("tt1-0", "frames").shape
     (4, 103)
     """
-    work = prepare(
-        manifest,
-        out,
-        backbones,
-        n_frames=n_frames,
-        sampling=sampling,
-        engine=engine,
-        workers=workers,
-        gpus=gpus,
-        batch_size=batch_size,
-        timeout_s=timeout_s,
-        decoder=decoder,
-        strict=strict,
-        hash_sources=hash_sources,
-        retry_failed=retry_failed,
-        corpus=corpus,
-        licence=licence,
-        citation=citation,
-        version=version,
-        append=None if append is None else open_store(append).path,
-        consume=consume,
-    )
-    stage, _ = work.run(watch=watch)
+    if not work.seals:
+        raise ExtractError("extract seals a store: for one shard, or without sealing, use prepare(...).run()")
+    stage, _ = work.run()
     sealed = work.seal(stage)
     if sealed is None:
         raise ExtractError(f"{stage.path}: {len(stage.missing())} {work.unit}s are left to do; extract again")
     return open_store(sealed)
 
 
-def estimate(
-    manifest: Path | str | Manifest | TextList,
-    out: Path | str,
-    backbones: Sequence[AnyBackbone] = ("descriptors",),
-    **settings: Any,
-) -> Estimate | TextEstimate:
+@_after(prepare)
+def estimate(work: Extraction) -> Estimate | TextEstimate:
     """Estimate the cost of the remaining work of `extract`; nothing is written.
 
     The parameters are those of `extract`. Up to eight passes over files, or sixteen texts, are tried.
@@ -487,7 +274,7 @@ def estimate(
     >>> found.clips, found.absent, found.seconds
     (1, 1, None)
     """
-    return prepare(manifest, out, backbones, **settings).estimate()
+    return work.estimate()
 
 
 def reads_texts(backbones: Sequence[AnyBackbone]) -> bool:
@@ -510,18 +297,6 @@ def reads_texts(backbones: Sequence[AnyBackbone]) -> bool:
             "the rows of a store are one or the other; extract two stores"
         )
     return bool(texts)
-
-
-def what_forbids_writing(place: Path) -> str | None:
-    """Explain why a folder cannot be created or written; None if it can."""
-    nearest = place.absolute()
-    while not os.path.lexists(nearest):
-        nearest = nearest.parent
-    if not nearest.is_dir():
-        return f"{nearest} is a file, so {place} cannot be a folder; choose another STORE"
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        return f"{nearest}: no permission to write there, where {place} is to be; choose another STORE"
-    return None
 
 
 def _name(backbone: AnyBackbone) -> str:
@@ -552,12 +327,10 @@ def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...
 
 
 def _engine(name: str) -> Callable[..., RunReport]:
-    """Import an engine; called early, so that a missing package wastes no work."""
-    if name == "ray":
-        from obygaze_features.extraction.distributed import run_ray  # noqa: PLC0415 - an extra
-
-        return run_ray
-    return run_local
+    """Return an engine; a missing package is noticed here, before any work."""
+    if name == "ray" and find_spec("ray") is None:
+        raise ModuleNotFoundError("No module named 'ray'", name="ray")
+    return run_ray if name == "ray" else run_local
 
 
 def _texts_of(source: Path | str | Manifest) -> TextList:

@@ -16,22 +16,10 @@ from obygaze_features.extraction.decode import DecodedClip, DecodeTask
 from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.encode import encode_batch, gpu_busy_s
 from obygaze_features.extraction.job import Job
+from obygaze_features.extraction.leader import Encoded
 from obygaze_features.extraction.pool import DecodePool
-from obygaze_features.store import ClipResult
 from obygaze_features.store.provenance import clipped, contrasts
 from obygaze_features.store.sights import LOST, absent_files, host_name
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """Result of an encoder for one batch."""
-
-    results: list[ClipResult]
-    infer_s: float
-    gpu_busy_s: float | None
-    decode_cpu_s: float
-    n_decoded: int
-    remarks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +114,7 @@ class Encoder:
 
 
 def _node() -> str:
-    return f"{host_name()} ({ray.util.get_node_ip_address()})"  # type: ignore[no-untyped-call]
+    return f"{host_name()} ({ray.util.get_node_ip_address()})"  # type: ignore[no-untyped-call]  # untyped in Ray
 
 
 def _refusal(there: object, leading: object, what: str) -> Refusal | None:

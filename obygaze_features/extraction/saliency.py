@@ -82,6 +82,7 @@ def network_to_map(
     texts: Iterable[str],
     network: str | None = None,
     *,
+    backbone: Literal["clip", "openclip"] = "clip",
     layer: str | None = None,
     weights: str | None = None,
     score: Literal["cosine", "dot"] = "cosine",
@@ -93,8 +94,10 @@ def network_to_map(
     ----------
     network
         `module:function` of an image classifier, whose texts are class indices from 0; None is a CLIP.
+    backbone
+        Which CLIP: one of transformers, or one of OpenCLIP, whose ResNets are mapped as in the paper.
     layer, weights
-        Layer and weights of the network. A CLIP needs no layer; None loads CLIP's own weights.
+        Layer and weights of the network. A CLIP needs no layer; None loads the backbone's own weights.
 
     Raises
     ------
@@ -108,11 +111,13 @@ def network_to_map(
     from obygaze_features.backbones.gradcam_networks import (  # noqa: PLC0415 - loads torch
         classifier_to_map,
         clip_to_map,
+        openclip_to_map,
     )
 
     compute, distinct = Compute(device), dict.fromkeys(texts)
     if network is None:
-        mapped, embed = clip_to_map(weights or HUB["clip"], compute)
+        load = openclip_to_map if backbone == "openclip" else clip_to_map
+        mapped, embed = load(weights or HUB[backbone], compute)
         return mapped, {text: similarity(embed(text), score) for text in distinct}
     for text in distinct:
         if not (text.isascii() and text.isdigit()):

@@ -38,7 +38,7 @@ from .manifest import Manifest, codebook_file, holds_codebook, read_manifest, wr
 from .policies import LabelPolicy, apply_policy, policies_of
 from .projection import Label, Projection, merge, project, windows
 from .statistics import Statistics, is_obygaze12, statistics
-from .texts import TextList, read_texts
+from .texts import ConceptText, TextList, concept_texts, read_texts
 
 __all__ = [
     "BUILTIN",
@@ -47,6 +47,7 @@ __all__ = [
     "Clip",
     "Codebook",
     "Concept",
+    "ConceptText",
     "Film",
     "Gamma",
     "Imported",
@@ -67,6 +68,7 @@ __all__ = [
     "apply_policy",
     "builtin_codebook",
     "codebook_file",
+    "concept_texts",
     "find_codebook",
     "gamma",
     "holds_codebook",

@@ -9,6 +9,7 @@ and the mean over all orders has a closed form, the distance averaged over the t
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,7 +189,16 @@ def is_aligned(manifest: Manifest) -> bool:
     return all(len({frozenset(own) for own in annotated.values()}) == 1 for annotated in spans.values())
 
 
-def mean_defined(gammas: Iterable[Gamma]) -> float | None:
+class HasValue(Protocol):
+    """A gamma of any kind."""
+
+    @property
+    def value(self) -> float | None:
+        """Gamma; None where it is undefined."""
+        ...
+
+
+def mean_defined(gammas: Iterable[HasValue]) -> float | None:
     """Average the gammas that are defined; None if none is."""
     values = [one.value for one in gammas if one.value is not None]
     return sum(values) / len(values) if values else None

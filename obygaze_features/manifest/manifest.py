@@ -1,7 +1,6 @@
 """The manifest: the table of clips, with labels and where the video is."""
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,6 +8,7 @@ from pathlib import Path
 from shlex import quote
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.io import write_together
 
 from .clip import CODEBOOK_COLUMN, FIELDS, Clip
 from .codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
@@ -221,7 +221,7 @@ def write_manifest(manifest: Manifest, path: str | Path, *, sheet: bool = False)
     elif not holds_codebook(beside, placed.codebook):
         # First, so that no moment has a manifest without its codebook.
         files = {beside: placed.codebook.to_toml().encode("utf-8"), **files}
-    _write_together(files)
+    write_together(files)
     return placed
 
 
@@ -231,23 +231,6 @@ def holds_codebook(path: Path, codebook: Codebook) -> bool:
         return load_codebook(path) == codebook
     except (ManifestError, FileNotFoundError):
         return False
-
-
-def _write_together(files: Mapping[Path, bytes]) -> None:
-    """Write files; none is replaced before all are written."""
-    partials = {path: path.with_name(f".{path.name}.{os.getpid()}.partial") for path in files}
-    path = next(iter(files))
-    try:
-        for path, content in files.items():
-            partials[path].write_bytes(content)
-        for path, partial in partials.items():
-            partial.replace(path)
-    except OSError as error:
-        # The user knows the file by its name, and not the partial one.
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        for partial in partials.values():
-            partial.unlink(missing_ok=True)
 
 
 def _of_codebook(clip: Clip, codebook: Codebook) -> Clip:

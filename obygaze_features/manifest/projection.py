@@ -135,6 +135,23 @@ def project(
     )
 
 
+def sweep(annotations: Manifest, clips: Manifest, thresholds: Sequence[float]) -> dict[float, Projection]:
+    """Project annotations onto clips at several thresholds, as App. 7.2 varies the smallest overlap.
+
+    Returns
+    -------
+    Threshold -> the projection, merged over annotators, in the order given.
+
+    Raises
+    ------
+    ManifestError
+        As `project` does; or if there is no threshold, or one of them is given twice.
+    """
+    if not thresholds or len(set(thresholds)) < len(thresholds):
+        raise ManifestError("a sweep needs thresholds that differ, such as 0.1, 0.2, 0.3, 0.4")
+    return {threshold: project(annotations, clips, threshold) for threshold in thresholds}
+
+
 def windows(annotations: Manifest, seconds: float) -> Manifest:
     """Cut every annotated movie into equal windows; the last one ends with the last annotation.
 

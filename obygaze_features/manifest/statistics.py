@@ -4,26 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .codebook import BUILTIN, Codebook
-from .manifest import Manifest
+from obygaze_features.errors import ManifestError
 
-OBYGAZE12_MOVIES: frozenset[str] = frozenset(
-    {
-        "tt0108160",
-        "tt0110912",
-        "tt0119822",
-        "tt0212338",
-        "tt0467406",
-        "tt0822832",
-        "tt1045658",
-        "tt1142988",
-        "tt1193138",
-        "tt1454029",
-        "tt1570728",
-        "tt2267998",
-    }
-)
-"""The twelve films whose numbers the paper prints."""
+from .clip import Clip
+from .codebook import BUILTIN, Codebook
+from .importers.obygaze12 import MOVIES
+from .manifest import Manifest
 
 PRINTED: Mapping[str, str] = {
     "EN of all clips": "52%",
@@ -129,6 +115,38 @@ def statistics(manifest: Manifest) -> Statistics:
     return Statistics(len(manifest), clips, with_concept, codebook)
 
 
+def grouped(manifest: Manifest, column: str) -> dict[str, Manifest]:
+    """Group the clips of a manifest by the values of a column.
+
+    Parameters
+    ----------
+    column
+        `annotator`, `movie` or an extra column. A cell may list several values joined by semicolons, as
+        `genres` does: the clip is then in several groups. Clips whose cell is empty are in the group "".
+
+    Returns
+    -------
+    Value of the column -> its clips, sorted by value.
+
+    Raises
+    ------
+    ManifestError
+        If the manifest has no such column, or the column is empty throughout.
+    """
+    extras = tuple(manifest.clips[0].extras) if len(manifest) else ()
+    known = ("annotator", "movie", *extras)
+    if column not in known:
+        raise ManifestError(f"no column {column!r} to group clips by: there are {', '.join(known)}", column)
+    groups: dict[str, list[Clip]] = {}
+    for clip in manifest:
+        cell: str = clip.extras[column] if column in extras else getattr(clip, column)
+        for value in dict.fromkeys(part.strip() for part in cell.split(";")):
+            groups.setdefault(value, []).append(clip)
+    if not any(groups):
+        raise ManifestError(f"column {column!r} is empty for all clips: nothing to group by", column)
+    return {value: manifest.with_clips(groups[value]) for value in sorted(groups)}
+
+
 @dataclass(frozen=True, slots=True)
 class Number:
     """One number of a corpus: its name, its value (None if undefined), and how it is written."""
@@ -172,7 +190,7 @@ def numbers(counted: Statistics) -> tuple[Number, ...]:
 
 def is_obygaze12(manifest: Manifest) -> bool:
     """Return whether a manifest is of ObyGaze12: its codebook and its twelve films, no more and no fewer."""
-    return manifest.codebook.name == BUILTIN[0] and frozenset(manifest.movies) == OBYGAZE12_MOVIES
+    return manifest.codebook.name == BUILTIN[0] and frozenset(manifest.movies) == frozenset(MOVIES)
 
 
 def printed_numbers(manifest: Manifest) -> Mapping[str, str]:

@@ -1,13 +1,15 @@
-"""Lists of texts: prompts or captions, each with an id, for the backbones that read texts."""
+"""Lists of texts: prompts, captions or a codebook's concepts, each with an id, for backbones of texts."""
 
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import csv_line
 from obygaze_features.text import unsuitable
 
+from .codebook import Codebook
 from .table import Problems, read_table, text_of
 
 COLUMNS = (("text_id", "text"), ("caption_id", "caption"))
@@ -69,6 +71,41 @@ def read_texts(path: str | Path) -> TextList:
     if not found:
         raise ManifestError(f"{path}: there is no text in it")
     return TextList(tuple((text_id, text) for _, text_id, text in found))
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptText:
+    """A text that a codebook has of a visual concept.
+
+    Attributes
+    ----------
+    text_id
+        Concept, kind and number, such as `Body/instances/3`.
+    kind
+        `definition`: the concept's definition, or its name where the codebook has none. `instances`: the name
+        of an instance, or one of its examples.
+    """
+
+    text_id: str
+    concept: str
+    kind: Literal["definition", "instances"]
+    text: str
+
+
+def concept_texts(codebook: Codebook) -> tuple[ConceptText, ...]:
+    """List the texts that a codebook has of its visual concepts, by concept."""
+    found = []
+    for concept in codebook.concepts:
+        if not concept.visual:
+            continue
+        name = concept.name
+        found.append(ConceptText(f"{name}/definition", name, "definition", concept.definition or name))
+        said = [text for one in concept.instances for text in (one.name, *one.examples)]
+        found += [
+            ConceptText(f"{name}/instances/{place}", name, "instances", text)
+            for place, text in enumerate(said, start=1)
+        ]
+    return tuple(found)
 
 
 def _lines(path: Path) -> list[tuple[int, str, str]]:

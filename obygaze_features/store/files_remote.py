@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_ranges
-from obygaze_features.store.format import DIGESTS, TAG_DIGESTS
 from obygaze_features.store.store_files import FolderFiles, OnPiece, StoreFiles, named
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def connect(url: str) -> "ObjectStore":
     StoreError
         If the URL cannot be one, or obstore is not installed.
     """
-    with _extra(url):
+    with naming_extra(url):
         from obstore.exceptions import BaseError  # noqa: PLC0415 - obygaze[remote]
         from obstore.store import HTTPStore, S3Store  # noqa: PLC0415 - obygaze[remote]
 
@@ -98,7 +97,7 @@ def connect(url: str) -> "ObjectStore":
 
 
 @contextmanager
-def _extra(url: str) -> Iterator[None]:
+def naming_extra(url: str) -> Iterator[None]:
     """Name the extra to install where a client's library is missing."""
     try:
         yield
@@ -348,7 +347,7 @@ class HubFiles:
 def open_hub(url: str) -> HubFiles:
     """Find a store on the Hub and pin the commit that its revision is now."""
     place = place_of(url)
-    with _extra(url):
+    with naming_extra(url):
         from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
 
     if _PINNED.fullmatch(place.commit):
@@ -405,32 +404,3 @@ def asking_hub(where: str) -> Iterator[None]:
 def _hub_line(error: BaseException) -> str:
     text = (str(error).splitlines() or [type(error).__name__])[0]
     return re.sub(r"\?\S*", "", text).strip()[:300]
-
-
-def push_to_hub(source: FolderFiles, url: str) -> str:
-    """Upload a store into a dataset repository, its lists of digests last; return its place, with the commit.
-
-    The library skips what is there already, so that a stopped push resumes.
-    """
-    with _extra(url):
-        from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
-
-    place = place_of(url)
-    if place.commit:
-        raise StoreError(f"{url}: leave out the revision, a push makes one")
-    last = [DIGESTS, TAG_DIGESTS]
-    within = place.folder.rstrip("/") or None
-    with asking_hub(url):
-        api = HfApi()
-        api.create_repo(place.repository, repo_type="dataset", exist_ok=True)
-        for what, only, all_but in (("files", None, last), ("digests", last, None)):
-            done = api.upload_folder(
-                repo_id=place.repository,
-                repo_type="dataset",
-                folder_path=source.path,
-                path_in_repo=within,
-                commit_message=f"{source.name}: {what}",
-                allow_patterns=only,
-                ignore_patterns=all_but,
-            )
-    return replace(place, commit=done.oid).where

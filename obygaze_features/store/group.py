@@ -239,15 +239,15 @@ class Group:
         values: NDArray[Any] = self._features(array, slice(row, row + 1))[0]
         return values
 
-    def blocks(self, array: str) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield (first row, rows) over a whole array: memory stays bounded.
+    def blocks(self, array: str, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield (first row, rows) over a whole array, or from the block on that `start` is in.
 
-        A block is what is stored together: 1,024 clips' pooled vectors, 64 clips' frames, 16 clips' tokens;
-        of large tokens in a folder 4 MB, or one clip.
+        Memory stays bounded. A block is what is stored together: 1,024 clips' pooled vectors, 64 clips'
+        frames, 16 clips' tokens; of large tokens in a folder 4 MB, or one clip.
         """
         size = block_rows(array, len(self.clip_ids))
-        for start in range(0, len(self.clip_ids), size):
-            for rows in self.pieces(array, range(start, min(start + size, len(self.clip_ids)))):
+        for first in range(start // size * size, len(self.clip_ids), size):
+            for rows in self.pieces(array, range(first, min(first + size, len(self.clip_ids)))):
                 yield rows.start, self._features(array, rows)
 
     def pieces(self, array: str, rows: range) -> Iterator[slice]:

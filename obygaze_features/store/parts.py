@@ -8,7 +8,7 @@ whose rows did not change is not written again.
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, local
@@ -156,6 +156,7 @@ class PartsFile:
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, Lock()
+        self._failed: OSError | None = None
         self.known: dict[str, Sealed] = {}
         decoder = msgspec.json.Decoder(Sealed)
         with suppress(FileNotFoundError):
@@ -172,12 +173,27 @@ class PartsFile:
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def add(self, part: Sealed) -> None:
-        """Record durably that a part is on the disk."""
-        with self._lock, naming(self._path):
-            write_all(self._descriptor, encode_line(msgspec.to_builtins(part)))
+        """Record durably that a part is on the disk; after a failure record nothing more.
+
+        A line may be torn then, and one that followed it would be lost: of a part whose rows may be freed.
+        """
+        with self._lock:
+            if self._failed is not None:
+                raise self._failed
+            with self._noticing():
+                write_all(self._descriptor, encode_line(msgspec.to_builtins(part)))
             self.known[part.file] = part
-        with naming(self._path):
+        with self._noticing():
             os.fsync(self._descriptor)
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        with naming(self._path):
+            try:
+                yield
+            except OSError as error:
+                self._failed = error
+                raise
 
     def close(self) -> None:
         """Close the file."""

@@ -167,6 +167,9 @@ FILLED_IN: Final = FilledIn.__struct_fields__
 NOT_NUMERICS: Final = ("hub", "source", "licence", "citation", "contact", "commit")
 """Fields that may differ between groups that mix; the weights' digest stands for the hub's revision."""
 
+X_CLIPS: Final = ("xclip", "xclip-lsmdc")
+"""Backbones whose text halves came later: their groups have no field `space`, and more of them exist."""
+
 _NOTHING = object()
 
 FORBIDDEN_KEYS = ("host", "hostname", "user", "username", "path")
@@ -323,6 +326,18 @@ def clipped(value: str, longest: int = 80) -> str:
 def differences(a: object, b: object) -> list[str]:
     """Name the fields (dotted) in which two JSON values differ."""
     return [field for field, _, _ in contrasts(a, b)]
+
+
+def space(provenance: Mapping[str, object]) -> str | None:
+    """Name the space that vectors lie in, such as `clip sha256:...`; None if nothing tells.
+
+    It is the field `space`; of an X-CLIP, whose groups of clips lack the field, name and weights.
+    """
+    given = provenance.get("space")
+    if isinstance(given, str) and given.strip():
+        return given
+    name, digest = provenance.get("name"), provenance.get("weights_sha256")
+    return f"{name} sha256:{digest}" if name in X_CLIPS and digest else None
 
 
 def same_numerics(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:

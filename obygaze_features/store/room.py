@@ -1,15 +1,17 @@
-"""Compute the disk space and the number of files of a stage and its sealed store before they are created."""
+"""Compute the disk space and files of a stage and its store beforehand; refuse a disk that is too small."""
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from obygaze_features.errors import StoreError
 from obygaze_features.io import encode_line, json_bytes, usable_cores
 from obygaze_features.store.format import ARRAYS, TEXTS
 from obygaze_features.store.journal import CRC32C_HEX, SHA256_HEX, JournalEntry
 from obygaze_features.store.parts import SHORT, stored_arrays, workers_at_once
 from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, clips_csv_bytes
+from obygaze_features.store.rows import may_punch
 from obygaze_features.store.stage_files import array_names
 
 PAGE = 4096
@@ -64,7 +66,7 @@ def room_of(
     stage = len(clips) * row_bytes + journal + plan + about + stage_files * PAGE // 2
     made = [part for array in arrays for part in array.parts()]
     parts = [part.size for part in made]
-    texts = any(group.provenance["sampling"]["policy"] == TEXTS for group in groups)  # type: ignore[index]
+    texts = any(group.provenance["sampling"]["policy"] == TEXTS for group in groups)  # type: ignore[index]  # checked JSON
     n_arrays = len(names) + len(groups) * (2 + texts)
     small = len(groups) * (2 + texts) * -(-len(clips) // ARRAYS["clip"].chunk)
     table = round(len(clips) * _table_bytes(clips, names))
@@ -115,3 +117,18 @@ def free_at(place: Path) -> Free:
         nearest = nearest.parent
     disk = os.statvfs(nearest)
     return Free(disk.f_bavail * disk.f_frsize, disk.f_favail if disk.f_files else None)
+
+
+def refuse_small_disk(sizes: Sequence[int], root: Path, stage: Path, workers: int, *, consume: bool) -> None:
+    """Refuse to seal parts of these sizes where the disk of `root` has too little free space."""
+    needed = sum(sizes)
+    if consume and may_punch(stage):
+        needed = sum(sorted(sizes, reverse=True)[:workers])
+    disk = os.statvfs(root)
+    free = disk.f_bavail * disk.f_frsize
+    if disk.f_blocks and free < needed:
+        remedy = "make room" if consume else "make room, or seal with --consume, which frees the stage"
+        raise StoreError(
+            f"{root.parent}: sealing needs {needed / 1e9:.3g} GB more, "
+            f"and {free / 1e9:.3g} GB are free; {remedy}"
+        )

@@ -2,41 +2,37 @@
 
 import os
 import re
-import shutil
-import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any
-
-import numpy as np
-import zarr
-from zarr.storage import LocalStore
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import alone_in, sha256_of, sync, sync_tree, usable_cores, write_whole
+from obygaze_features.io import (
+    alone_in,
+    locked,
+    remove_tree,
+    sync,
+    sync_tree,
+    usable_cores,
+    write_whole,
+)
 from obygaze_features.schema import Hex64, expected, fits
-from obygaze_features.store.arrays import create_array
-from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
 from obygaze_features.store.format import (
     ATTRIBUTE,
     BAGIT,
     BUILDING_SUFFIX,
     CONSUMED,
-    CROISSANT,
-    FEATURES,
     PARTS,
-    PROVENANCE,
     STAGING_SUFFIX,
     STATUSES,
-    TABLE,
     spec_version,
 )
 from obygaze_features.store.journal import JournalEntry, is_done
+from obygaze_features.store.metadata import write_all_but_parts
 from obygaze_features.store.parts import (
     Inheritance,
     Part,
@@ -48,13 +44,13 @@ from obygaze_features.store.parts import (
     workers_at_once,
 )
 from obygaze_features.store.provenance import plain, validate_licence
-from obygaze_features.store.records import GroupSpec, StoredClip, clips_csv_bytes, one_line
-from obygaze_features.store.rows import Consumption, may_punch
+from obygaze_features.store.records import StoredClip, one_line
+from obygaze_features.store.room import refuse_small_disk
+from obygaze_features.store.rows import Consumption
 from obygaze_features.store.sights import refuse_holes
 from obygaze_features.store.stage import Stage, read_stage
 from obygaze_features.store.stage_files import parent_clips
 from obygaze_features.store.stage_files import stored_arrays as arrays_of
-from obygaze_features.store.store_files import write_bag
 
 Progress = Callable[[int, int], None]
 VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
@@ -155,7 +151,7 @@ def seal(
     """
     destination = Path(destination)
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
-    if consume and _finish(building, versioned(destination, version)):
+    if _finish(building, versioned(destination, version)) and consume:
         return versioned(destination, version)
     final = final_path(destination, version)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
@@ -187,25 +183,29 @@ def seal(
         finally:
             done.close()
         files = {part.file: part.sha256 for part in done.known.values() if (root / part.file).is_file()}
-        _write_rest(root, settled, about, version, files)
+        clips = [settled.clip(row) for row in settled.order]
+        write_all_but_parts(root, clips, stage.groups, about, version=version, parts=files)
         sync_tree(root)
         root.rename(final)
         sync(final.parent)
         if consume:
             stage.path.rename(building / stage.path.name)
-        shutil.rmtree(building)
+        remove_tree(building)
     return final
 
 
 def _finish(building: Path, final: Path) -> bool:
-    """Remove the remains of a sealing killed after the rename; return whether it consumed the stage."""
+    """Remove the remains of a sealing that ended after the rename; return whether it consumed the stage."""
     if not final.exists() or not building.is_dir() or (building / STORE).exists():
         return False
-    stage = final.with_name(building.name.removesuffix(BUILDING_SUFFIX) + STAGING_SUFFIX)
-    consumed = (stage / CONSUMED).is_file() or any(building.glob(f"*/{CONSUMED}"))
-    if consumed and stage.is_dir():
-        stage.rename(building / stage.name)
-    shutil.rmtree(building)
+    with locked(building, wait=False) as ours:
+        if not ours:
+            return False
+        stage = final.with_name(building.name.removesuffix(BUILDING_SUFFIX) + STAGING_SUFFIX)
+        consumed = (stage / CONSUMED).is_file() or any(building.glob(f"*/{CONSUMED}"))
+        if consumed and stage.is_dir():
+            stage.rename(building / stage.name)
+        remove_tree(building)
     return consumed
 
 
@@ -235,7 +235,8 @@ def work_path(destination: Path, version: str, suffix: str) -> Path:
     try:
         final_path(destination, version)
     except StoreError:
-        shutil.rmtree(work, ignore_errors=True)
+        _finish(destination.with_name(destination.name + BUILDING_SUFFIX), versioned(destination, version))
+        remove_tree(work, ignore_errors=True)
         raise
     return work
 
@@ -315,7 +316,7 @@ def _seal_parts(
     if consume:
         workers = workers_at_once(parts, workers)
     todo = [part for part in parts if _is_to_do(part, settled, done)]
-    _refuse_small_disk(root, stage.path, todo, workers, consume=consume)
+    refuse_small_disk([part.size for part in todo], root, stage.path, workers, consume=consume)
     consumption = _consumption(settled, arrays, root.parent) if consume else None
     total = sum(len(part.rows) for part in parts)
     counted, lock = 0, Lock()
@@ -345,6 +346,7 @@ def _seal_parts(
 def _consumption(settled: _SettledRows, arrays: Sequence[StoredArray], building: Path) -> Consumption:
     """Durably mark a stage as being consumed, before any row is freed."""
     stage = settled.stage.path
+    sync(building)  # the names of the store and of the list of its parts, which then has what is freed
     if not (stage / CONSUMED).exists():
         write_whole(stage / CONSUMED, f"{building.resolve()}\n")
     lines = [line for some in settled.lines.values() for line in some]
@@ -390,61 +392,6 @@ def _size(path: Path) -> int:
         return -1
 
 
-def _refuse_small_disk(root: Path, stage: Path, todo: Sequence[Part], workers: int, *, consume: bool) -> None:
-    """Refuse to start if the disk has too little free space."""
-    needed = sum(part.size for part in todo)
-    if consume and may_punch(stage):
-        needed = sum(sorted((part.size for part in todo), reverse=True)[:workers])
-    disk = os.statvfs(root)
-    free = disk.f_bavail * disk.f_frsize
-    if disk.f_blocks and free < needed:
-        remedy = "make room" if consume else "make room, or seal with --consume, which frees the stage"
-        raise StoreError(
-            f"{root.parent}: sealing needs {needed / 1e9:.3g} GB more, "
-            f"and {free / 1e9:.3g} GB are free; {remedy}"
-        )
-
-
-def _write_rest(
-    root: Path, settled: _SettledRows, about: dict[str, object], version: str, parts: Mapping[str, str]
-) -> None:
-    """Write a store's files other than chunks and shards: metadata, ids, table, card and bag."""
-    groups = settled.stage.groups
-    n_clips = len(settled.order)
-    node = zarr.create_group(LocalStore(root / FEATURES), zarr_format=3, attributes={ATTRIBUTE: about})
-    clips = [settled.clip(row) for row in settled.order]
-    for group in groups:
-        below = node.create_group(
-            group.name, attributes={PROVENANCE: _provenance(group, settled.stage.corpus)}
-        )
-        for name, (shape, dtype) in group.clip_arrays().items():
-            create_array(below, name, (n_clips, *shape), dtype.name, group.dimensions(name))
-        _write_ids(below, clips)
-        _consolidate(root, group.name)
-    _consolidate(root, None)
-    names = [f"{group.name}/{array}" for group in groups for array in group.clip_arrays()]
-    (root / TABLE).write_bytes(clips_csv_bytes(clips, names))
-    counts = Counter(clip.status for clip in clips)
-    told = [(group.name, group.provenance, _describe(group)) for group in groups]
-    facts = Facts(about, {status: counts[status] for status in STATUSES}, told)
-    table = (root / TABLE).read_bytes()
-    (root / CROISSANT).write_bytes(croissant(facts, version, sha256_of(table), len(table)))
-    info = {
-        "External-Description": f"obygaze feature store, format {about['spec_version']}",
-        "Store-Version": version,
-    }
-    write_bag(root, info, readme(facts), parts)
-
-
-def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object]:
-    storage = {spec.name: spec.dtype for spec in sorted(group.arrays, key=lambda spec: spec.name)}
-    return {**group.provenance, "storage": storage, "source": corpus}
-
-
-def _describe(group: GroupSpec) -> list[str]:
-    return [describe(spec.name, spec.dtype, spec.shape, group.dimensions(spec.name)) for spec in group.arrays]
-
-
 def _annul(settled: _SettledRows) -> None:
     """Mark clips whose bytes match no journal line as missing, and raise a StoreError."""
     stage = settled.stage
@@ -459,21 +406,3 @@ def _annul(settled: _SettledRows) -> None:
         f"{stage.path}: {len(reasons)} clips are not what they were when committed, "
         f"the first is {clip} ({reason}); they are marked missing now: extract again, then seal"
     )
-
-
-def _write_ids(node: Any, clips: list[StoredClip]) -> None:
-    ids = create_array(node, "clip", (len(clips),), "string", ("clip",))
-    ids[:] = np.array([clip.clip_id for clip in clips], dtype=np.dtypes.StringDType())
-    status = create_array(node, "status", (len(clips),), "uint8", ("clip",))
-    status[:] = np.array([STATUSES.index(clip.status) for clip in clips], dtype=np.uint8)
-    texts = [clip.text for clip in clips if clip.text is not None]
-    if texts:
-        text = create_array(node, "text", (len(clips),), "string", ("clip",))
-        text[:] = np.array(texts, dtype=np.dtypes.StringDType())
-
-
-def _consolidate(building: Path, group: str | None) -> None:
-    """Consolidate the metadata, for readers that cannot list folders; each group can be opened alone too."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
-        zarr.consolidate_metadata(LocalStore(building / FEATURES), path=group)

@@ -1,6 +1,5 @@
 """Create, extend and read the metadata of a stage: stage.json and the plan (not its rows or journals)."""
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -15,10 +14,11 @@ from obygaze_features.io import (
     encode_line,
     json_bytes,
     locked,
+    make_folder,
+    remove_tree,
     require_locks,
     sha256_of,
     sync,
-    sync_tree,
     write_whole,
 )
 from obygaze_features.store.format import DIGESTS, JOURNALS, LAYOUT, PLAN, ROWS, STAGE, TABLE
@@ -113,22 +113,21 @@ def create(
     if path.exists() and not path.is_dir():
         raise StoreError(f"{path}: a file is in the way; choose another name")
     require_locks(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with locked(path.parent, wait=True):
         if path.is_dir() and any(path.iterdir()):
             return
         draft = path.with_name(path.name + PARTIAL_SUFFIX)
-        shutil.rmtree(draft, ignore_errors=True)
+        remove_tree(draft, ignore_errors=True)
         draft.mkdir()
         try:
             for folder in (JOURNALS, ROWS):
                 (draft / folder).mkdir()
             write_stage(draft, groups, corpus, parent)
-            write_plan(draft, clips)
-            sync_tree(draft)
+            write_plan(draft, clips)  # forces the names of all that is in the draft, too
             draft.rename(path)
         except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
+            remove_tree(draft, ignore_errors=True)
             raise
         sync(path.parent)
 

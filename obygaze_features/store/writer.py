@@ -1,8 +1,10 @@
 """Write clips durably to a stage and journal them; one writer per process."""
 
+import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -13,13 +15,25 @@ from fastcrc.crc32 import iscsi as crc32c
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import encode_line, hold, naming, require_locks, sha256_of, sync, write_all
+from obygaze_features.io import encode_line, hold, naming, require_locks, sync, write_all
 from obygaze_features.store.arrays import all_finite, row_view
 from obygaze_features.store.format import COMMIT_GROUP, JOURNALS, ROWS
 from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec
 from obygaze_features.store.rows import Row, RowFiles
 from obygaze_features.store.stage_files import array_names
+
+PIECE = 1 << 16
+"""Bytes of a row that are checked and digested together, while they are in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """Bytes of a checked row, with their digests."""
+
+    data: memoryview
+    sha256: str
+    crc32c: int
 
 
 class StageWriter:
@@ -63,7 +77,8 @@ class StageWriter:
         if self._open:
             self._open = False
             self._files.close()
-            os.close(self._descriptor)
+            with suppress(OSError):  # what was forced to the disk stays there
+                os.close(self._descriptor)
 
     def commit(self, results: Sequence[ClipResult]) -> None:
         """Write clips durably; all of them are checked before any is written.
@@ -83,49 +98,43 @@ class StageWriter:
                 f"{self._journal}: this writer was closed, or stopped at an error: begin another"
             )
         known: set[str] = set()
+        checked = []
         for result in results:
-            self._check(result)
+            checked.append((result, self._check(result)))
             if result.clip_id in known:
                 raise StoreError(f"clip {result.clip_id}: committed twice at once")
             known.add(result.clip_id)
-        for start in range(0, len(results), COMMIT_GROUP):
+        for start in range(0, len(checked), COMMIT_GROUP):
             try:
-                self._commit_group(results[start : start + COMMIT_GROUP])
+                self._commit_group(checked[start : start + COMMIT_GROUP])
             except BaseException:
                 # The last journal line may be incomplete, so nothing may follow it.
                 self.close()
                 raise
 
-    def _commit_group(self, results: Sequence[ClipResult]) -> None:
+    def _commit_group(self, checked: Sequence[tuple[ClipResult, Mapping[str, _Checked]]]) -> None:
         entries = []
         waiting: dict[str, list[Row]] = {name: [] for name in self._names}
         slot = self._files.n_rows
-        for result in results:
+        for result, rows in checked:
             row, attempt = self._rows[result.clip_id], self._attempts.get(result.clip_id, 0) + 1
             entry = JournalEntry(row, result.clip_id, result.status, result.reason, attempt, result.source)
-            if result.status != "failed":
-                entry = self._row(entry, result, slot, waiting)
+            if rows:
+                for name in self._names:
+                    waiting[name].append(rows[name].data)
+                entry = replace(
+                    entry,
+                    writer=self.name,
+                    slot=slot,
+                    names=self._names,
+                    sha256="".join(rows[name].sha256 for name in self._names),
+                    crc32c="".join(f"{rows[name].crc32c:08x}" for name in self._names),
+                )
                 slot += 1
             entries.append(entry)
         if slot > self._files.n_rows:
             self._files.append(waiting)
         self._append(entries)
-
-    def _row(
-        self, entry: JournalEntry, result: ClipResult, slot: int, waiting: Mapping[str, list[Row]]
-    ) -> JournalEntry:
-        """Add a clip's rows to those waiting to be written; return its journal line with their digests."""
-        sha256, checksums = [], []
-        for name in self._names:
-            group, _, array = name.partition("/")
-            data = row_view(_all_arrays(result.groups[group])[array])
-            waiting[name].append(data)
-            sha256.append(sha256_of(data))
-            checksums.append(f"{crc32c(data):08x}")
-        where = (self.name, slot, self._names, "".join(sha256), "".join(checksums))
-        return JournalEntry(
-            entry.row, entry.clip_id, entry.status, entry.reason, entry.attempt, entry.source, *where
-        )
 
     def annul(self, reasons: Mapping[str, str]) -> None:
         """Mark clips as missing (clip id -> reason), so that they are extracted again."""
@@ -153,32 +162,33 @@ class StageWriter:
         elif entry.status == "missing":
             self._done.discard(entry.clip_id)
 
-    def _check(self, result: ClipResult) -> None:
+    def _check(self, result: ClipResult) -> dict[str, _Checked]:
+        """Check a result; return `group/array` -> its row, nothing for a failed clip."""
         where = f"clip {result.clip_id}"
         if result.clip_id not in self._rows:
             raise StoreError(f"{where}: not in the plan of this stage")
         if result.clip_id in self._done:
             raise StoreError(f"{where}: already done; rows of a stage are written once")
         if result.status == "failed":
-            return
+            return {}
         if result.groups.keys() != self._groups.keys():
             raise StoreError(
                 f"{where}: expected features of {', '.join(self._groups)}; "
                 f"found {', '.join(result.groups) or 'none'}"
             )
+        rows: dict[str, _Checked] = {}
         for name, features in result.groups.items():
-            _check_features(features, self._groups[name], f"{where}, group {name}")
+            checked = _check_features(features, self._groups[name], f"{where}, group {name}")
+            rows |= {f"{name}/{array}": row for array, row in checked.items()}
+        return rows
 
 
-def _all_arrays(features: ClipFeatures) -> dict[str, NDArray[Any]]:
-    return {**features.arrays, "time_s": features.time_s, "frame_index": features.frame_index}
-
-
-def _check_features(features: ClipFeatures, group: GroupSpec, where: str) -> None:
+def _check_features(features: ClipFeatures, group: GroupSpec, where: str) -> dict[str, _Checked]:
     expected = group.clip_arrays()
-    found = _all_arrays(features)
+    found = {**features.arrays, "time_s": features.time_s, "frame_index": features.frame_index}
     if found.keys() != expected.keys():
         raise StoreError(f"{where}: expected arrays {', '.join(expected)}; found {', '.join(sorted(found))}")
+    rows: dict[str, _Checked] = {}
     for name, (shape, dtype) in expected.items():
         values = found[name]
         if not isinstance(values, np.ndarray):
@@ -191,9 +201,8 @@ def _check_features(features: ClipFeatures, group: GroupSpec, where: str) -> Non
             raise StoreError(
                 f"{where}, array {name}: expected shape {list(shape)}, found {list(values.shape)}"
             )
-        if name == "time_s" and _times_unknown(features, group):
-            continue
-        if not all_finite(values):
+        rows[name], finite = _checked(values)
+        if not finite and not (name == "time_s" and _times_unknown(features, group)):
             kinds = "NaN" if np.isnan(values).any() else "inf"
             hint = " (float16 overflow?)" if kinds == "inf" and dtype == np.float16 else ""
             count = int((~np.isfinite(values)).sum())
@@ -202,6 +211,21 @@ def _check_features(features: ClipFeatures, group: GroupSpec, where: str) -> Non
             )
     if (features.frame_index < 0).any() and not _times_unknown(features, group):
         raise StoreError(f"{where}, array frame_index: a negative index")
+    return rows
+
+
+def _checked(values: NDArray[Any]) -> tuple[_Checked, bool]:
+    """Return a row's bytes with their digests, and whether all values are finite."""
+    data = row_view(values)
+    numbers = np.frombuffer(data, values.dtype.newbyteorder("<"))
+    digest, checksum, finite = hashlib.sha256(), 0, True
+    for start in range(0, len(data), PIECE):
+        piece = data[start : start + PIECE]
+        digest.update(piece)
+        checksum = crc32c(piece, checksum)
+        first, last = (byte // numbers.itemsize for byte in (start, start + PIECE))
+        finite = finite and all_finite(numbers[first:last])
+    return _Checked(data, digest.hexdigest(), checksum), finite
 
 
 def _times_unknown(features: ClipFeatures, group: GroupSpec) -> bool:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.backbones.presets import Preset
 from obygaze_features.errors import TrainError
-from obygaze_features.io import locked
+from obygaze_features.io import locked, write_whole
 from obygaze_features.train.frames import sample_frames
 from obygaze_features.video import VideoError, decoder_versions
 from obygaze_features.workers import WorkerPool
@@ -157,7 +157,7 @@ class FrameCache:
                 raise TrainError(
                     f"{self.folder}: not a cache of frames, and not empty; name another folder for --cache"
                 )
-            _write_whole(path, (json.dumps(self.recipe, indent=2) + "\n").encode())
+            write_whole(path, (json.dumps(self.recipe, indent=2) + "\n").encode())
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
@@ -260,7 +260,7 @@ def _decode_clip(clip_id: str, video: Path, target: Path, *, geometry: Any, most
     data = io.BytesIO()
     np.save(data, found.images)
     target.parent.mkdir(parents=True, exist_ok=True)
-    _write_whole(target, data.getvalue())
+    write_whole(target, data.getvalue())
     status = video.stat()
     digest = hashlib.sha256(found.images.tobytes()).hexdigest()
     return Entry(clip_id, status.st_size, status.st_mtime_ns, len(found.images), digest, found.damage)
@@ -269,12 +269,6 @@ def _decode_clip(clip_id: str, video: Path, target: Path, *, geometry: Any, most
 def _unreadable(clip_id: str, video: Path, reason: str) -> Entry:
     status = video.stat()
     return Entry(clip_id, status.st_size, status.st_mtime_ns, 0, "", reason)
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    beside.write_bytes(data)
-    beside.replace(path)
 
 
 def digest_of(entries: Iterable[Entry]) -> str:

@@ -18,8 +18,8 @@ def card(
     record: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]], best: int, test: Mapping[str, Any]
 ) -> str:
     """Return the card in Markdown; the same training gives the same bytes."""
-    films, data = record["films"], record["data"]
-    shared = ", ".join(f"{title} ({count})" for title, count in films["shared_with_obygaze12"].items())
+    movies, data = record["movies"], record["data"]
+    shared = ", ".join(f"{title} ({count})" for title, count in movies["shared_with_obygaze12"].items())
     left_out = ", ".join(f"{split} {of['left_out']}" for split, of in data.items())
     table = tabulate(
         _rows(epochs, test), headers="keys", tablefmt="github", floatfmt=".2f", disable_numparse=[0, 1]
@@ -46,7 +46,7 @@ mean rank, one column per clip.
 ## What it has seen
 
 Sentences without a usable video: {left_out} (`left_out.csv`).
-Films left out on purpose: {", ".join(films["excluded"]) or "none"}.
+Films left out on purpose: {", ".join(movies["excluded"]) or "none"}.
 ObyGaze12 films in the training data, with their sentences: {shared or "none found by name"}.
 
 ## Record

@@ -11,15 +11,16 @@ from typing import Any
 import torch
 
 from obygaze_features.backbones.presets import choose_preset
+from obygaze_features.backbones.tokenizer import CaptionTokenizer
 from obygaze_features.backbones.weights import Weights, find_weights
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture
 from obygaze_features.errors import TrainError
 from obygaze_features.train.annotations import FILES, Caption, find_videos, read_annotations
 from obygaze_features.train.arithmetic import ARITHMETICS, Arithmetic
 from obygaze_features.train.cache import FrameCache
-from obygaze_features.train.films import OBYGAZE12, Exclusion, count_films, exclude, read_titles
 from obygaze_features.train.initialise import initial_tensors, load_clip
-from obygaze_features.train.samples import CaptionTokenizer, steps_of_an_epoch
+from obygaze_features.train.movies import OBYGAZE12, Exclusion, count_movies, exclude, read_titles
+from obygaze_features.train.samples import steps_of_an_epoch
 
 BATCHES: Mapping[int, int] = {32: 300, 16: 80}
 """Patch size of the CLIP -> batch of the published script for it; the paper does not say which was used."""
@@ -50,7 +51,7 @@ class Settings:
         of the publication.
     cache
         Folder of decoded frames; None: `cache` in the run's folder.
-    exclude_films
+    exclude_movies
         File of film titles to leave out of training and validation.
     save_every
         Number of steps between saved states.
@@ -68,7 +69,7 @@ class Settings:
     arithmetic: Arithmetic = "float32"
     chunk: int | None = None
     cache: Path | None = None
-    exclude_films: Path | None = None
+    exclude_movies: Path | None = None
     resume: bool = False
     save_every: int = 200
     workers: int | None = None
@@ -109,7 +110,7 @@ class Plan:
         Clip id -> file, for the clips that have one.
     excluded
         Films left out.
-    shared_films
+    shared_movies
         Title of an ObyGaze12 film -> number of its sentences that remain in the training set.
     """
 
@@ -122,7 +123,7 @@ class Plan:
     captions: Mapping[str, tuple[Caption, ...]]
     videos: Mapping[str, Path]
     excluded: Exclusion
-    shared_films: Mapping[str, int]
+    shared_movies: Mapping[str, int]
     cache: FrameCache
 
     @property
@@ -148,9 +149,9 @@ class Plan:
             "batch": self.batch,
             "steps_an_epoch": steps,
             "steps": steps * self.settings.epochs,
-            "excluded_films": {split: dict(of) for split, of in (self.excluded.sentences or {}).items()},
-            "films_not_found": list(self.excluded.unmatched),
-            "films_shared_with_obygaze12": dict(self.shared_films),
+            "excluded_movies": {split: dict(of) for split, of in (self.excluded.sentences or {}).items()},
+            "movies_not_found": list(self.excluded.unmatched),
+            "movies_shared_with_obygaze12": dict(self.shared_movies),
         }
 
     def record(self) -> dict[str, Any]:
@@ -167,12 +168,12 @@ class Plan:
             "clip": self.weights.record() | {"tokenizer_sha256": self.tokenizer.digests},
             "architecture": self.size.record(),
             "frames": self.cache.recipe,
-            "films": {
+            "movies": {
                 "excluded": list(self.excluded.titles),
                 "excluded_sentences": {
                     split: dict(of) for split, of in (self.excluded.sentences or {}).items()
                 },
-                "shared_with_obygaze12": dict(self.shared_films),
+                "shared_with_obygaze12": dict(self.shared_movies),
             },
             "software": {name: version(name) for name in ("torch", "transformers")},
         }
@@ -188,11 +189,11 @@ def make_plan(settings: Settings) -> Plan:
     """
     captions = read_annotations(settings.annotations)
     excluded = Exclusion()
-    if settings.exclude_films is not None:
-        captions, excluded = exclude(captions, read_titles(settings.exclude_films))
+    if settings.exclude_movies is not None:
+        captions, excluded = exclude(captions, read_titles(settings.exclude_movies))
         for split, of in captions.items():
             if not of:
-                raise TrainError(f"{settings.exclude_films}: excludes every {split} sentence")
+                raise TrainError(f"{settings.exclude_movies}: excludes every {split} sentence")
     videos = find_videos(settings.videos, (caption.clip_id for of in captions.values() for caption in of))
     weights = find_weights(settings.clip)
     tensors = initial_tensors(weights.name, load_clip(weights))
@@ -214,7 +215,7 @@ def make_plan(settings: Settings) -> Plan:
         captions=captions,
         videos=videos,
         excluded=excluded,
-        shared_films=count_films(captions["training"], OBYGAZE12),
+        shared_movies=count_movies(captions["training"], OBYGAZE12),
         cache=FrameCache(
             settings.cache or settings.out / "cache",
             choose_preset("clip", ("clip",), size=size.image),

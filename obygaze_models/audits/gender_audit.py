@@ -7,8 +7,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from obygaze_models.audits.gender_objects import Part, by_object, example_blocks, object_blocks
 from obygaze_models.audits.gender_score import Detected, Scorer, joined
-from obygaze_models.audits.genders import GENDERS, filled, has_mask, named, share
+from obygaze_models.audits.genders import GENDERS, Gender, filled, has_mask, named, share
 from obygaze_models.audits.published import TOTALS
 from obygaze_models.audits.results import audit_report, table
 from obygaze_models.audits.tables import Row
@@ -68,6 +69,7 @@ def audit_gender_score(
     labels: Labels = Labels.EACH,
     origin: Mapping[str, object] | None = None,
     model: str | None = None,
+    names: Sequence[str] | None = None,
 ) -> Report:
     """Score every caption; what can't be scored is a row with its reason, and never counts as 0.
 
@@ -83,6 +85,8 @@ def audit_gender_score(
         What to record of where these came from.
     model
         A captioner of the published table, to put its values beside those of estimation.
+    names
+        Objects to sum up by; a label counts for each whose words it holds. By default every label.
 
     Raises
     ------
@@ -106,14 +110,27 @@ def audit_gender_score(
         "published_model": model,
         "source": "Sabir and Padró 2023, Gender Score; gender by the words man and woman",
     }
-    summary = _summary(rows, mode, model)
+    parts = [
+        part
+        for row, found in zip(captions, rows, strict=True)
+        if found["left_out"] is None
+        for part in _parts(row, objects.get(row["image_id"], ()), scorer, mode, labels)
+    ]
+    of_objects = by_object(parts, names, model)
+    estimated = mode is Mode.ESTIMATION
+    summary = _summary(rows, mode, model) | {"by_object": of_objects}
     columns = ["caption_id", "gender"]
     columns += ["gs"] if mode is Mode.DIRECT else ["gs_man", "gs_woman", "to_man", "predicted"]
     return audit_report(
         "gender-score",
         "Gender Scores of captions",
         rows,
-        [table("Captions", rows, columns), *_summary_blocks(summary)],
+        [
+            table("Captions", rows, columns),
+            *_summary_blocks(summary),
+            *object_blocks(of_objects, model, estimated=estimated),
+            *(example_blocks(parts, model) if estimated else ()),
+        ],
         record,
         summary=summary,
         notes=[f"{len(reasons)} of {len(rows)} captions are left out"] if reasons else (),
@@ -178,6 +195,25 @@ def _row(
         "correct": predicted == gender if predicted and gender in GENDERS else None,
         "left_out": reasons[0] if reasons else None,
     }
+
+
+def _parts(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode, labels: Labels) -> list[Part]:
+    """List each object of a caption with each gender that was scored; none of captions of both or neither."""
+    chosen = joined(objects) if labels is Labels.JOINED else objects
+    own = named(row["caption"])
+    texts: dict[Gender, str]
+    if mode is Mode.ESTIMATION:
+        texts = {gender: filled(row["caption"], gender) for gender in GENDERS}
+    else:
+        texts = {own[0]: row["caption"]} if len(own) == 1 else {}
+    gender_named = "masked" if has_mask(row["caption"]) else " and ".join(own) or "none"
+    parts = []
+    for gender, text in texts.items():
+        for one in chosen:
+            found = scorer.revised(text, one)
+            if not isinstance(found, str):
+                parts.append(Part(row["caption_id"], row["caption"], one.label, gender, gender_named, *found))
+    return parts
 
 
 def _summary(rows: Sequence[Mapping[str, object]], mode: Mode, model: str | None) -> dict[str, object]:

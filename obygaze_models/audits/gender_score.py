@@ -69,18 +69,27 @@ class Scorer:
 
     def score(self, text: str, objects: Sequence[Detected]) -> float | str:
         """Return the mean revised belief over the objects, or why there is none."""
-        if text not in self.priors:
-            return f"no prior for {text!r}"
         revised = []
         for one in objects:
-            similarity = self.similarity(text, one.label)
-            if isinstance(similarity, str):
-                return similarity
-            try:
-                revised.append(revise(self.priors[text], similarity, one.confidence))
-            except AuditError as error:
-                return f"{text!r} with {one.label!r}: {error}"
+            found = self.revised(text, one)
+            if isinstance(found, str):
+                return found
+            revised.append(found[1])
+        if text not in self.priors:
+            return f"no prior for {text!r}"
         return math.fsum(revised) / len(revised) if revised else "no object"
+
+    def revised(self, text: str, one: Detected) -> tuple[float, float] | str:
+        """Return the similarity of a text and an object and the revised belief, or why there is none."""
+        if text not in self.priors:
+            return f"no prior for {text!r}"
+        similarity = self.similarity(text, one.label)
+        if isinstance(similarity, str):
+            return similarity
+        try:
+            return similarity, revise(self.priors[text], similarity, one.confidence)
+        except AuditError as error:
+            return f"{text!r} with {one.label!r}: {error}"
 
 
 def joined(objects: Sequence[Detected]) -> tuple[Detected, ...]:

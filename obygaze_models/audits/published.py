@@ -62,6 +62,16 @@ TraCLIPS-Reward .89 .48 .93 .50 .10 .51 .06 .50
 BLIP-2 .94 .57 .88 .90 .05 .42 .11 .10
 """
 
+_SCORED_OBJECTS = """
+Transformer .96 .51 .83 .61 .03 .48 .16 .38
+AoANet .97 .46 .84 .82 .02 .53 .15 .17
+Vilbert .96 .53 .84 .65 .03 .46 .15 .34
+OSCAR .98 .42 .78 .83 .01 .57 .21 .16
+BLIP .96 .50 .86 .98 .03 .49 .13 .01
+TraCLIPS-Reward .88 .43 .92 .50 .11 .56 .07 .49
+BLIP-2 .93 .56 .82 .89 .06 .43 .17 .10
+"""
+
 OBJECTS = ("skateboard", "kitchen", "motorcycle", "baseball")
 
 
@@ -75,16 +85,23 @@ class Totals:
         Gender -> its count; the paper does not define the second.
     object_to_man, object_to_woman
         Object -> its co-occurrence ratio, cut to two decimals.
+    score_to_man, score_to_woman
+        Object -> its ratio of Gender Scores, likewise.
     """
 
     cooc: Mapping[str, int]
     gender_score: Mapping[str, int]
     object_to_man: Mapping[str, float]
     object_to_woman: Mapping[str, float]
+    score_to_man: Mapping[str, float]
+    score_to_woman: Mapping[str, float]
 
 
 def _totals() -> dict[str, Totals]:
-    ratios = {line.split()[0]: [float(cell) for cell in line.split()[1:]] for line in _lines(_OBJECTS)}
+    ratios, scored = (
+        {line.split()[0]: [float(cell) for cell in line.split()[1:]] for line in _lines(printed)}
+        for printed in (_OBJECTS, _SCORED_OBJECTS)
+    )
     found = {}
     for line in _lines(_COUNTS):
         model, *cells = line.split()
@@ -94,6 +111,8 @@ def _totals() -> dict[str, Totals]:
             {"man": counts[2], "woman": counts[3]},
             dict(zip(OBJECTS, ratios[model][:4], strict=True)),
             dict(zip(OBJECTS, ratios[model][4:], strict=True)),
+            dict(zip(OBJECTS, scored[model][:4], strict=True)),
+            dict(zip(OBJECTS, scored[model][4:], strict=True)),
         )
     return found
 
@@ -104,3 +123,27 @@ def _lines(table: str) -> list[str]:
 
 TOTALS: Mapping[str, Totals] = MappingProxyType(_totals())
 """Captioner -> what is printed of it."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example of the Gender Score poster: what is seen, the caption, and four values.
+
+    Attributes
+    ----------
+    visual, caption
+    values
+        Gender Object Distance of man and woman, Gender Score of man and woman.
+    """
+
+    visual: str
+    caption: str
+    values: tuple[float, float, float, float]
+
+
+EXAMPLES: tuple[Example, ...] = (
+    Example("tennis ball", "a <MASK> hitting a tennis ball on a tennis court", (0.44, 0.46, 0.45, 0.45)),
+    Example("umbrella", "a <MASK> holding an umbrella in the rain", (0.20, 0.20, 0.12, 0.13)),
+    Example("laptop", "a <MASK> sitting on a couch with two laptops", (0.43, 0.42, 0.25, 0.25)),
+    Example("paddle", "a <MASK> riding a wave on top of a surfboard", (0.16, 0.11, 0.33, 0.30)),
+)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.store.saliency_maps import SIDE
-from obygaze_models.audits.heads import Array
 from obygaze_models.audits.tables import read_rows
 from obygaze_models.errors import AuditError
 
@@ -22,14 +22,14 @@ class Region:
     x1: int
 
 
-def energy_share(picture: Array, region: Region) -> float | None:
+def energy_share(picture: NDArray[np.float64], region: Region) -> float | None:
     """Return the share of a map's sum that lies in a region; None of an empty map."""
     total = float(picture.sum())
     inside = picture[region.y0 : region.y1, region.x0 : region.x1]
     return float(inside.sum()) / total if total else None
 
 
-def pointing_hit(picture: Array, region: Region) -> bool | None:
+def pointing_hit(picture: NDArray[np.float64], region: Region) -> bool | None:
     """Return whether a map's (first) highest place lies in a region; None of an empty map."""
     if not picture.any():
         return None

@@ -1,119 +1,20 @@
-"""Compute saliency maps of stored activations, and the share of any maps in regions of interest."""
+"""Measure the share of saliency maps in regions of interest."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.manifest import read_manifest
-from obygaze_features.store import Group, open_store
-from obygaze_features.store.saliency_maps import SIDE, Maps, with_means
-from obygaze_models.audits.embeddings import Embeddings, choose_group, group_space
-from obygaze_models.audits.gradcam import Saliency, Score, enlarge, gradcam
-from obygaze_models.audits.heads import Array, Head, SpacedHead
+from obygaze_features.store.saliency_maps import Maps
 from obygaze_models.audits.regions import Region, energy_share, pointing_hit
 from obygaze_models.audits.results import audit_report, table
-from obygaze_models.audits.tables import Row
 from obygaze_models.errors import AuditError
 from obygaze_models.report import Picture, Report
 
 SOURCE = "Grad-CAM (Selvaraju et al., 2017) as in Wolfe et al., FAccT 2023, 4.2; bicubic, a = -0.75"
-GRID = "grid"
-"""Field of a group's provenance: [h, w] of the places that its tokens are, row by row."""
-
-
-@dataclass(frozen=True, eq=False)
-class Activations:
-    """A store's group whose tokens are the last activations of images.
-
-    Attributes
-    ----------
-    group
-        Its array `tokens` is [N, h w, C].
-    grid
-        h and w.
-    """
-
-    where: str
-    space: str
-    fingerprint: str
-    group: Group
-    grid: tuple[int, int]
-
-    def read(self, image: str) -> Array:
-        """Return the activations of one image, [C, h, w]."""
-        tokens = self.group.read(image, "tokens").astype(np.float64)
-        if not np.isfinite(tokens).all():
-            raise AuditError(f"{self.where}: an activation of {image} is not finite")
-        return tokens.T.reshape(-1, *self.grid)
-
-
-def read_activations(path: Path, backbone: str | None = None) -> Activations:
-    """Open a store of activations.
-
-    Raises
-    ------
-    AuditError
-        The group's provenance has no `space`, or no `grid` that fits its tokens.
-    """
-    store = open_store(path)
-    group = choose_group(store, backbone)
-    where = f"{store.where}, group {group.name}"
-    grid = group.provenance.get(GRID)
-    n_tokens = group.shape("tokens")[1]
-    whole = isinstance(grid, list) and len(grid) == 2 and all(isinstance(side, int) for side in grid)
-    if not isinstance(grid, list) or not whole or grid[0] * grid[1] != n_tokens:
-        raise AuditError(
-            f"{where}: its provenance should say with {GRID!r} [h, w] where its {n_tokens} tokens lie, "
-            f"found {grid}"
-        )
-    return Activations(where, group_space(group, where), store.fingerprint, group, (grid[0], grid[1]))
-
-
-def map_pairs(
-    activations: Activations,
-    head: SpacedHead,
-    texts: Embeddings,
-    *,
-    text_ids: Mapping[str, str],
-    pairs: Sequence[Row],
-    score: Score = Score.COSINE,
-) -> Maps:
-    """Map every pair of image and text.
-
-    Parameters
-    ----------
-    activations, head, texts
-        Of one space.
-    text_ids
-        Text -> its id among `texts`.
-    pairs
-        Rows with image_id, text and perhaps group.
-
-    Raises
-    ------
-    AuditError
-        The spaces or sizes don't fit; naming the image or text that is missing.
-    """
-    _check_spaces(activations, head, texts)
-    mapped: list[dict[str, object]] = []
-    raw = np.zeros((len(pairs), SIDE, SIDE), np.float32)
-    for place, pair in enumerate(pairs):
-        text = _text(pair, texts, text_ids)
-        found = _saliency(pair["image_id"], activations, head.head, text, score)
-        raw[place] = np.maximum(enlarge(found.cam, (SIDE, SIDE)), 0.0)
-        names = {"image_id": pair["image_id"], "text": pair["text"], "group": pair.get("group", "")}
-        mapped.append({**names, "score": found.score})
-    about: dict[str, object] = {
-        "space": texts.space,
-        "activations": activations.fingerprint,
-        "texts": texts.fingerprint,
-        "score": str(score),
-        "source": SOURCE,
-    }
-    return with_means(about, mapped, raw)
 
 
 def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None) -> Report:
@@ -163,36 +64,8 @@ def _title(group: str, groups: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([f"{group or 'all'} (n = {mine[0]['n_maps']})", *shares])
 
 
-def _check_spaces(activations: Activations, head: SpacedHead, texts: Embeddings) -> None:
-    for space, what in ((activations.space, activations.where), (head.space, "the head")):
-        if space != texts.space:
-            raise AuditError(
-                f"embeddings of two spaces don't compare: {what} is of {space!r}, "
-                f"{texts.where} of {texts.space!r}"
-            )
-    n_channels = activations.group.shape("tokens")[2]
-    if n_channels != head.head.n_channels:
-        raise AuditError(
-            f"{activations.where} has {n_channels} channels, the head takes {head.head.n_channels}"
-        )
-
-
-def _text(pair: Mapping[str, str], texts: Embeddings, text_ids: Mapping[str, str]) -> Array:
-    if pair["text"] not in text_ids:
-        raise AuditError(f"the pair of {pair['image_id']}: the table of texts has no {pair['text']!r}")
-    text: Array = texts.take([text_ids[pair["text"]]], f"the text {pair['text']!r}")[0]
-    return text
-
-
-def _saliency(image: str, activations: Activations, head: Head, text: Array, score: Score) -> Saliency:
-    try:
-        return gradcam(activations.read(image), head, text, score)
-    except AuditError as error:
-        raise AuditError(f"image {image}: {error}") from error
-
-
 def _measured(
-    image: str, picture: Array, regions: Mapping[str, Sequence[Region]] | None
+    image: str, picture: NDArray[np.float64], regions: Mapping[str, Sequence[Region]] | None
 ) -> list[dict[str, object]]:
     if regions is None:
         return [{"roi": None, "share": None, "hit": None}]

@@ -5,17 +5,13 @@ from pathlib import Path
 import click
 
 from obygaze_models.commands.audit_output import (
-    FIGURE,
     FILE,
-    FORCE,
-    JSON,
-    OUT,
     PATH,
+    REQUIRED_OUTPUT,
     TEXTS_BACKBONE,
     check,
     finish,
 )
-from obygaze_models.commands.inputs import HTML
 
 
 @click.command()
@@ -39,11 +35,7 @@ from obygaze_models.commands.inputs import HTML
     help="Exclude words with fewer occurrences in all captions.",
 )
 @click.option("--ratio", nargs=2, help="Two conditions: divide the rate of the first by that of the second.")
-@OUT
-@FIGURE
-@HTML
-@FORCE
-@JSON
+@REQUIRED_OUTPUT
 def words(
     captions: Path,
     texts: Path | None,
@@ -96,11 +88,7 @@ def words(
 @click.command()
 @click.option("--ratings", type=FILE, required=True, help="CSV of ratings: item_id and one column per rater.")
 @click.option("--pairs", is_flag=True, help="Also report every pair of raters.")
-@OUT
-@FIGURE
-@HTML
-@FORCE
-@JSON
+@REQUIRED_OUTPUT
 def alpha(
     ratings: Path, pairs: bool, out: Path, figure: Path | None, html: Path | None, force: bool, as_json: bool
 ) -> None:

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_models.commands.audit_output import (
-    FIGURE,
     FILE,
     FORCE,
-    JSON,
+    OUTPUT,
     PATH,
+    TEXT_ITEMS,
     TEXTS_BACKBONE,
     check,
-    csv_file,
     finish,
     tell_partial,
 )
-from obygaze_models.commands.inputs import HTML
 
 if TYPE_CHECKING:
     from obygaze_models.audits.eat_tests import EatTest
@@ -37,11 +35,7 @@ VARIANT = click.option(
 @click.option("--images-backbone", help="Backbone in the image store; needed if it has several.")
 @click.option("--texts", type=PATH, help="Store of the attributes' embeddings, in the same space.")
 @TEXTS_BACKBONE
-@click.option(
-    "--text-items",
-    type=FILE,
-    help="CSV of the text store's texts: text_id, text.  [default: the texts in the store]",
-)
+@TEXT_ITEMS
 @click.option(
     "--items",
     type=FILE,
@@ -68,16 +62,7 @@ VARIANT = click.option(
     "--published",
     help="Model of the paper's tables, such as 'CLIP RN50', to show its published values beside.",
 )
-@click.option(
-    "--out",
-    type=PATH,
-    callback=csv_file,
-    help="CSV file of the results; JSON, Markdown and LaTeX go beside it.",
-)
-@FIGURE
-@HTML
-@FORCE
-@JSON
+@OUTPUT
 @click.pass_context
 def eat(
     ctx: click.Context,

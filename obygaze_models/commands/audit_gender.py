@@ -1,4 +1,4 @@
-"""`obygaze audit gender-score`, `cooc`: which gender captions go with which objects."""
+"""`obygaze audit gender-score`, `cooc`, `objects`: which gender captions go with which objects."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_models.commands.audit_output import (
-    FIGURE,
     FILE,
     FORCE,
     JSON,
-    OUT,
+    OUTPUT,
     PATH,
+    REQUIRED_OUTPUT,
+    TEXT_ITEMS,
     TEXTS_BACKBONE,
     check,
     csv_file,
@@ -35,11 +36,7 @@ PUBLISHED = click.option(
 @click.option("--lm", type=FILE, help="CSV of priors: text, lm_mean, as written by `obygaze lm`.")
 @click.option("--texts", type=PATH, help="Store of sentence embeddings of captions and labels.")
 @TEXTS_BACKBONE
-@click.option(
-    "--text-items",
-    type=FILE,
-    help="CSV of the text store's texts: text_id, text.  [default: the texts in the store]",
-)
+@TEXT_ITEMS
 @click.option("--sims", type=FILE, help="CSV of similarities (text, object, sim), instead of --texts.")
 @click.option(
     "--mode",
@@ -61,17 +58,13 @@ PUBLISHED = click.option(
     type=PATH,
     help="Write the texts that need embeddings and priors to this CSV (text_id, text), then stop.",
 )
-@PUBLISHED
 @click.option(
-    "--out",
-    type=PATH,
-    callback=csv_file,
-    help="CSV file of the results; JSON, Markdown and LaTeX go beside it.",
+    "--objects-list",
+    type=FILE,
+    help="Text file of objects to sum up by, one per line.  [default: every label of --objects]",
 )
-@FIGURE
-@HTML
-@FORCE
-@JSON
+@PUBLISHED
+@OUTPUT
 def gender_score(
     captions: Path,
     objects: Path,
@@ -83,6 +76,7 @@ def gender_score(
     mode: str,
     labels: str,
     list_texts: Path | None,
+    objects_list: Path | None,
     published: str | None,
     out: Path | None,
     figure: Path | None,
@@ -95,7 +89,8 @@ def gender_score(
     Revises a language model's prior of the caption by its similarity to the object labels (Sabir and Padró,
     2023). The priors are an input: `obygaze lm` computes them for the texts that
     --list-texts writes. Captions without a prior, an object or an embedding are listed with the reason and
-    never count as 0.
+    never count as 0. Scores and distances are also summed up by object, and with --mode ge the captions
+    nearest to man, to woman and to neither are shown.
 
     \b
     Examples:
@@ -111,6 +106,7 @@ def gender_score(
         --labels joined --out gs.csv
     """
     from obygaze_features.io import file_sha256
+    from obygaze_models.audits.cooc import read_objects_list
     from obygaze_models.audits.gender_audit import Labels, Mode, audit_gender_score, needed_texts
     from obygaze_models.audits.gender_score import Scorer, read_objects, read_priors
     from obygaze_models.audits.tables import read_rows
@@ -135,6 +131,7 @@ def gender_score(
         labels=Labels(labels),
         origin={**origin, "priors_sha256": file_sha256(lm)},
         model=published,
+        names=read_objects_list(objects_list) if objects_list else None,
     )
     finish(report, out, figure, html, force=force, as_json=as_json)
     for caption, reason in report.data[["caption_id", "left_out"]].itertuples(index=False):
@@ -166,11 +163,7 @@ def _similarity(
 @click.option("--captions", type=FILE, required=True, help="CSV of captions: caption_id, caption.")
 @click.option("--objects-list", type=FILE, required=True, help="Text file of objects, one per line.")
 @PUBLISHED
-@OUT
-@FIGURE
-@HTML
-@FORCE
-@JSON
+@REQUIRED_OUTPUT
 def cooc(
     captions: Path,
     objects_list: Path,
@@ -201,3 +194,108 @@ def cooc(
     rows = read_rows(captions, ["caption_id", "caption"], unique=["caption_id"])
     report = audit_cooc([row["caption"] for row in rows], read_objects_list(objects_list), model=published)
     finish(report, out, figure, html, force=force, as_json=as_json)
+
+
+@click.command()
+@click.option(
+    "--objects-list", type=FILE, required=True, help="Text file of the objects to tell apart, one per line."
+)
+@click.option("--images", type=PATH, help="Store of the images' embeddings (backbone clip).")
+@click.option("--images-backbone", help="Backbone in the image store; needed if it has several.")
+@click.option("--texts", type=PATH, help="Store of the prompts' embeddings (clip-text), in the same space.")
+@TEXTS_BACKBONE
+@click.option(
+    "--prompt", default="a photo of a {}", show_default=True, help="Text of an object, which replaces {}."
+)
+@click.option(
+    "--scale",
+    type=click.FloatRange(0, min_open=True),
+    default=100.0,
+    show_default=True,
+    help="Factor of the cosines in the softmax: exp(logit_scale) of the network, 100 for OpenAI's CLIPs.",
+)
+@click.option(
+    "--top", type=click.IntRange(min=1), default=3, show_default=True, help="Number of objects per image."
+)
+@click.option(
+    "--least",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="Smallest probability of an object.",
+)
+@click.option(
+    "--list-texts",
+    type=PATH,
+    help="Write the prompts that need embeddings to this CSV (text_id, text), then stop.",
+)
+@click.option(
+    "--out",
+    type=PATH,
+    callback=csv_file,
+    help="CSV file of the objects (image_id, object, p_c); JSON, Markdown and LaTeX go beside it.",
+)
+@HTML
+@FORCE
+@JSON
+def objects(
+    objects_list: Path,
+    images: Path | None,
+    images_backbone: str | None,
+    texts: Path | None,
+    texts_backbone: str | None,
+    prompt: str,
+    scale: float,
+    top: int,
+    least: float,
+    list_texts: Path | None,
+    out: Path | None,
+    html: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Find the objects of images with CLIP: objects.csv for gender-score.
+
+    Compares each image's embedding with those of the listed objects and keeps the most probable ones
+    (softmax of scaled cosines). The probabilities are relative to the list: an object that is not listed
+    cannot be found, and one that is not there may still be the most probable.
+
+    \b
+    Examples:
+      obygaze audit objects --objects-list objects.txt --list-texts prompts.csv
+      obygaze extract prompts.csv stores/prompts --backbone clip-text
+      obygaze extract images.csv stores/images --backbone clip
+      obygaze audit objects --objects-list objects.txt --images stores/images \\
+          --texts stores/prompts --out objects.csv
+    """
+    from obygaze_models.audits.cooc import read_objects_list
+    from obygaze_models.audits.embeddings import read_embeddings, read_stored_text_ids
+    from obygaze_models.audits.objects import audit_objects, prompts
+
+    listed = read_objects_list(objects_list)
+    if list_texts:
+        wanted = prompts(listed, prompt).values()
+        rows = [{"text_id": f"t{place:06}", "text": text} for place, text in enumerate(wanted)]
+        write_rows(rows, list_texts, force=force)
+        click.echo(f"{len(rows)} texts kept in {list_texts}", err=True)
+        return
+    if out is None or images is None or texts is None:
+        missing = next(
+            name for name, value in (("images", images), ("texts", texts), ("out", out)) if value is None
+        )
+        raise click.UsageError(f"Missing option '--{missing}'.")
+    check(out, None, html, force=force)
+    pictures, embedded = read_embeddings(images, images_backbone), read_embeddings(texts, texts_backbone)
+    for one in (pictures, embedded):
+        tell_partial(one)
+    report = audit_objects(
+        pictures,
+        embedded,
+        read_stored_text_ids(texts, texts_backbone),
+        listed,
+        prompt=prompt,
+        scale=scale,
+        top=top,
+        least=least,
+    )
+    finish(report, out, None, html, force=force, as_json=as_json)

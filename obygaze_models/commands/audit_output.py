@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_models.commands.inputs import write_page
+from obygaze_models.commands.inputs import HTML, Command, options, write_page
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from obygaze_models.audits.embeddings import Embeddings
     from obygaze_models.report import Report
@@ -36,12 +36,20 @@ def picture_file(_: click.Context, __: click.Parameter, value: Path | None) -> P
     return value
 
 
-OUT = click.option(
-    "--out",
-    type=PATH,
-    callback=csv_file,
-    required=True,
-    help="CSV file of the results; JSON, Markdown and LaTeX go beside it.",
+def _out(*, required: bool) -> "Callable[[Command], Command]":
+    return click.option(
+        "--out",
+        type=PATH,
+        callback=csv_file,
+        required=required,
+        help="CSV file of the results; JSON, Markdown and LaTeX go beside it.",
+    )
+
+
+TEXT_ITEMS = click.option(
+    "--text-items",
+    type=FILE,
+    help="CSV of the text store's texts: text_id, text.  [default: the texts in the store]",
 )
 TEXTS_BACKBONE = click.option(
     "--texts-backbone", help="Backbone in the text store; needed if it has several."
@@ -51,6 +59,9 @@ FIGURE = click.option(
 )
 FORCE = click.option("--force", is_flag=True, help="Replace existing files.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
+OUT = _out(required=True)
+OUTPUT = options(_out(required=False), FIGURE, HTML, FORCE, JSON)
+REQUIRED_OUTPUT = options(OUT, FIGURE, HTML, FORCE, JSON)
 
 
 def check(out: Path, figure: Path | None, html: Path | None, *, force: bool) -> None:

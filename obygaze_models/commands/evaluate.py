@@ -6,27 +6,18 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features.store.format import FEATURE_ARRAYS
-from obygaze_models.commands.inputs import HTML
+from obygaze_models.commands.inputs import HTML, TASK
 
 if TYPE_CHECKING:
-    from obygaze_models.dataset import Features, Pool
-    from obygaze_models.models import Imbalance
+    from obygaze_models.dataset import Dataset, Features, Pool
+    from obygaze_models.models import Imbalance, ModelSpec
+    from obygaze_models.protocol.targets import Target
 
 
 @click.command()
 @click.argument("manifest", type=click.Path(path_type=Path))
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option(
-    "--task",
-    help="Task to train on: a task of the manifest's codebook, concept:NAME, "
-    "levels (ordered) or scale:NAME. `obygaze codebook show MANIFEST` lists them.  [default: "
-    "the codebook's only task]",
-)
-@click.option("--test", help="Task to test on.  [default: as trained]")
-@click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable.")
-@click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable.")
-@click.option("--test-negative", multiple=True, help="The same for the test; repeatable.")
-@click.option("--test-positive", multiple=True, help="The same for the test; repeatable.")
+@TASK
 @click.option(
     "--model",
     "models",
@@ -34,6 +25,13 @@ if TYPE_CHECKING:
     metavar="NAME|MODULE:FACTORY",
     help="Model of the zoo, of an installed package or of a module; repeatable. "
     "Baselines are always added.  [default: the whole zoo]",
+)
+@click.option(
+    "--texts",
+    type=click.Path(path_type=Path),
+    metavar="STORE",
+    help="Add zero-shot models: store of the texts that 'obygaze codebook texts' lists, "
+    "in the space of STORE.",
 )
 @click.option("--backbone", help="Backbone to read; needed if the store has several.")
 @click.option(
@@ -45,6 +43,13 @@ if TYPE_CHECKING:
     "--pool",
     type=click.Choice(["max", "mean"]),
     help="Pooling of frames or tokens to one vector per clip; the paper uses max.  [default: max]",
+)
+@click.option(
+    "--reduce",
+    metavar="RULE",
+    help="Reduce tokens for models that read frames or tokens: mean (over the patches of a frame or "
+    "tubelet), top:K (by norm), project:SIZE:SEED (random projection), mean+project:SIZE:SEED. "
+    "The result is kept beside STORE.",
 )
 @click.option(
     "--policy",
@@ -112,9 +117,11 @@ def evaluate(
     test_negative: tuple[str, ...],
     test_positive: tuple[str, ...],
     models: tuple[str, ...],
+    texts: Path | None,
     backbone: str | None,
     features: "Features | None",
     pool: "Pool | None",
+    reduce: str | None,
     policy: str,
     seed: int,
     n_seeds: int,
@@ -142,14 +149,19 @@ def evaluate(
           --model mlp
       obygaze evaluate films.csv stores/films --negative HN --positive S
       obygaze evaluate films.csv stores/films --task concept:Body
+      obygaze evaluate films.csv stores/films --task concept:Body \\
+          --texts stores/thesaurus
       obygaze evaluate films.csv stores/films --task levels
       obygaze evaluate films.csv stores/films --task hn_s \\
           --model mylab.models:make
       obygaze evaluate films.csv stores/films --task hn_s --html hn_s.html
+      obygaze evaluate films.csv stores/vivit --task hn_s \\
+          --model attention --reduce mean
       obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr --out run
     """
-    from obygaze_features.io import NO_LICENCE, progress_bar, refuse_existing
-    from obygaze_models.commands.inputs import read_inputs, under_policy, write_page
+    from obygaze_features.io import NO_LICENCE, refuse_existing
+    from obygaze_features.screen import progress_bar
+    from obygaze_models.commands.inputs import read_inputs, reducing, under_policy, write_page
     from obygaze_models.dataset import load_dataset
     from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
     from obygaze_models.evaluation.run_folder import check_free, run_name, to_json, write_run
@@ -171,13 +183,27 @@ def evaluate(
     unknown = [name for name in save if name not in {"bank", *(spec.name for spec in specs)}]
     if unknown:
         raise click.UsageError(f"--save {unknown[0]}: not among the models of this evaluation")
-    data = load_dataset(opened, labelled, backbone=backbone, features=features, pool=pool or "max")
+    if reduce and all(spec.reads == "pooled" for spec in specs):
+        raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
+    with reducing(reduce) as show:
+        data = load_dataset(
+            opened,
+            labelled,
+            backbone=backbone,
+            features=features,
+            pool=pool or "max",
+            reduce=reduce,
+            progress=show,
+        )
     if pool and data.features == "pooled":
         raise click.UsageError(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
         )
     digest = clips.digest()
     asked = (digest, imbalance, *(["seen-scores"] * test_seen_scores), *(spec.name for spec in specs))
+    if texts is not None:
+        fingerprint, zero_shot = _read_texts(texts, data, train)
+        specs, asked = [*zero_shot, *specs], (*asked, fingerprint)
     named = run_name(
         data, opened, train, tested, policy=policy, seed=seed, n_seeds=n_seeds, seen=seen, asked=asked
     )
@@ -188,7 +214,7 @@ def evaluate(
     with progress_bar("training", "model") as progress:
         run = run_evaluation(
             data,
-            models or None,
+            specs if texts is not None else models or None,
             train,
             tested,
             seed=seed,
@@ -209,3 +235,14 @@ def evaluate(
     for name, file in kept.items():
         click.echo(f"{name} of all {len(set(data.movies))} movies kept in {file}", err=True)
     click.echo(f"run kept in {folder}", err=True)
+
+
+def _read_texts(path: Path, data: "Dataset", target: "Target") -> "tuple[str, list[ModelSpec]]":
+    """Return the fingerprint of a store of texts, and the zero-shot models that it makes."""
+    from obygaze_features.store import open_store
+    from obygaze_models.concepts.texts import zero_shot_models
+
+    if target.kind == "ordinal":
+        raise click.UsageError("--texts is for two classes, and ordered levels are asked for")
+    texts = open_store(path)
+    return texts.fingerprint, zero_shot_models(data, texts, target)

@@ -26,8 +26,8 @@ TIERS = ("segments", "level", "concepts", "shots")
     "--thumbnails",
     type=PATH,
     metavar="FOLDER",
-    help="Put pictures of the segments into the page: a folder with MOVIE/RANK.jpg or .png, at most "
-    "160 pixels wide. The page then contains frames of films: pass it on only where you have the right to.",
+    help="Put pictures of the segments into the page: what 'obygaze film thumbnails' saved, MOVIE/RANK.jpg "
+    "or .png. The page then contains frames of films: pass it on only where you have the right to.",
 )
 @click.option(
     "--language", type=click.Choice(["en", "fr"]), default="en", show_default=True, help="Of the page."
@@ -61,7 +61,8 @@ def report(
     films = list(found.values())
     stills = None
     if thumbnails is not None:
-        stills = {film.movie: read_stills(thumbnails, film.movie) for film in films}
+        listed = [film for film in films if not film.segments(top=1).empty]
+        stills = {film.movie: read_stills(thumbnails, film.movie) for film in listed}
         n = sum(map(len, stills.values()))
         click.echo(
             f"warning: {out} will contain {n} frames of films: pass it on only where you have the right to",

@@ -7,6 +7,7 @@ from typing import Literal
 import click
 
 from obygaze_features.screen import table
+from obygaze_models.commands.inputs import TASK
 
 PAPER_LABELS = "the paper protocol's folds are those of the released split files: its --policy is released"
 MOVIES_ARE_PAPERS = "--movies is for the paper protocol; strict leaves one movie out anyway"
@@ -22,16 +23,7 @@ ONLY_CONCEPTS = "--against is for --task concept:NAME: the levels of the clips w
     show_default=True,
     help="strict: one movie left out at a time. paper: the published folds of ObyGaze12, which leak.",
 )
-@click.option(
-    "--task",
-    help="Task to train on: a task of the manifest's codebook, concept:NAME, levels or scale:NAME. "
-    "`obygaze codebook show MANIFEST` lists them.  [default: the codebook's only task]",
-)
-@click.option("--test", help="Task to test on.  [default: as trained]")
-@click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable.")
-@click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable.")
-@click.option("--test-negative", multiple=True, help="The same for the test; repeatable.")
-@click.option("--test-positive", multiple=True, help="The same for the test; repeatable.")
+@TASK
 @click.option(
     "--against",
     multiple=True,

@@ -1,15 +1,45 @@
 """Read manifests and stores, apply label policies, write pages: what the commands of the zoo share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Manifest
+    from obygaze_features.screen import ShowProgress
     from obygaze_features.store import Store
     from obygaze_models.report import Report
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def options(*parts: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Join arguments and options of click, in the order of the help text."""
+
+    def apply(command: Command) -> Command:
+        for part in reversed(parts):
+            command = part(command)
+        return command
+
+    return apply
+
+
+TASK = options(
+    click.option(
+        "--task",
+        help="Task to train on: a task of the manifest's codebook, concept:NAME, "
+        "levels (ordered) or scale:NAME. `obygaze codebook show MANIFEST` lists them.  [default: "
+        "the codebook's only task]",
+    ),
+    click.option("--test", help="Task to test on.  [default: as trained]"),
+    click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable."),
+    click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable."),
+    click.option("--test-negative", multiple=True, help="The same for the test; repeatable."),
+    click.option("--test-positive", multiple=True, help="The same for the test; repeatable."),
+)
 
 HTML = click.option(
     "--html",
@@ -46,6 +76,18 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> "tuple[Manifest, list
     if wrong is not None:
         raise click.UsageError(f"the order is MANIFEST STORE: {wrong} is no store")
     return read_manifest(manifest), [open_store(store) for store in stores]
+
+
+@contextmanager
+def reducing(rule: str | None) -> "Iterator[ShowProgress | None]":
+    """Show the progress of a pass over a store's tokens, if there is a rule to reduce them by."""
+    from obygaze_features.screen import progress_bar
+
+    if not rule:
+        yield None
+        return
+    with progress_bar("reducing tokens", "clip") as show:
+        yield show
 
 
 def under_policy(clips: "Manifest", policy: str) -> "tuple[Manifest, list[str]]":

@@ -62,7 +62,10 @@ def _lines(file: "ModelFile") -> list[tuple[str, str]]:
         ("model", f"{card.title} ({card.model}), {card.estimator}, format {card.number}"),
         ("answers", f"{card.target['name']}{f': {sides}' if sides else ''}"),
         ("codebook", f"{card.codebook['name']} {card.codebook['digest'][:12]}".strip()),
-        ("reads", f"{card.backbone}, {card.features} ({card.pool}), {card.n_features} features"),
+        (
+            "reads",
+            f"{card.backbone}, {card.features} ({card.reduced_by or card.pool}), {card.n_features} features",
+        ),
         ("weights", f"{digest or 'none'}{' (untrained)' if made.get('untrained') else ''}"),
         (
             "trained on",

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_models.commands.inputs import HTML
+from obygaze_models.commands.inputs import HTML, options
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
 
 MANIFEST = click.argument("manifest", type=click.Path(path_type=Path))
 TITLE = "Tores et al., CVPR 2024, reproduced"
-OUTPUT = (
+OUTPUT = options(
     click.option(
         "--out",
         required=True,
@@ -28,7 +28,7 @@ OUTPUT = (
 
 def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the arguments shared by all commands but figure2."""
-    parts = [
+    return options(
         MANIFEST,
         click.argument(
             "stores", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="STORE..."
@@ -50,25 +50,20 @@ def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
             "the paper protocol uses the labels of the split files.",
         ),
         click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."),
-        *OUTPUT,
-    ]
-
-    def apply(command: Callable[..., Any]) -> Callable[..., Any]:
-        for part in reversed(parts):
-            command = part(command)
-        return command
-
-    return apply
+        OUTPUT,
+    )
 
 
-def _command(name: str, protocol: str, text: str) -> click.Command:
-    """Make a command that reproduces a part of the paper from stores."""
+def _command(name: str, protocol: str, text: str, *more: Any) -> click.Command:
+    """Make a command that reproduces a part of the paper from stores; `more` are options of its own."""
 
     @click.command(name, help=text)
     @_options(protocol)
     def run(**options: Any) -> None:
         _run("all_" if name == "all" else name, **options)
 
+    for option in more:
+        run = option(run)
     return run
 
 
@@ -127,7 +122,15 @@ Examples:
   obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip --out figure3
   obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip \\
       --protocol paper --out figure3-paper
+  obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip \\
+      --protocol paper --choose-c --out figure3-chosen
 """,
+    click.option(
+        "--choose-c",
+        is_flag=True,
+        help="Under paper: also choose the C of each SVM by eight folds, beside the published one "
+        "(about two thousand SVMs).",
+    ),
 )
 
 figure5 = _command(
@@ -140,7 +143,14 @@ Examples:
   obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip --out figure5
   obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip \\
       --protocol paper --out figure5-paper
+  obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip \\
+      --protocol paper --depth 10 --out figure5-depth10
 """,
+    click.option(
+        "--depth",
+        type=click.IntRange(min=1),
+        help="Under paper: maximum depth of the tree.  [default: 8, the original code's; the text prints 10]",
+    ),
 )
 
 figure6 = _command(
@@ -159,10 +169,7 @@ Examples:
 
 @click.command()
 @MANIFEST
-@OUTPUT[0]
-@OUTPUT[1]
-@OUTPUT[2]
-@OUTPUT[3]
+@OUTPUT
 def figure2(manifest: Path, out: Path, html: Path | None, *, force: bool, as_json: bool) -> None:
     """Reproduce Figure 2 and section 3.4 from MANIFEST: levels and concepts, under each label policy.
 
@@ -187,6 +194,68 @@ def figure2(manifest: Path, out: Path, html: Path | None, *, force: bool, as_jso
     click.echo(f"kept in {out}", err=True)
 
 
+@click.command()
+@click.argument("segments", type=click.Path(path_type=Path))
+@click.option("--movie", required=True, help="The film to draw, by its id in SEGMENTS.")
+@click.option("--onto", type=click.Path(path_type=Path), help="Manifest of the clips to project onto.")
+@click.option(
+    "--window",
+    type=click.FloatRange(0, min_open=True),
+    help="Length in seconds of windows to project onto, in place of --onto.  [default: 46]",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    default=0.2,
+    show_default=True,
+    help="Minimum share of a clip that a segment must cover to count.",
+)
+@click.option("--span", nargs=2, type=float, metavar="START END", help="Part of the film, in seconds.")
+@OUTPUT
+def figure4(
+    segments: Path,
+    movie: str,
+    onto: Path | None,
+    window: float | None,
+    threshold: float,
+    span: tuple[float, float] | None,
+    out: Path,
+    html: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Draw Figure 4 of arXiv 2401.13296: how the annotations of a film become labels of clips.
+
+    One timeline for each annotator's free segments, one for each projection onto clips, one for the merge.
+    SEGMENTS is a manifest of free annotations, such as MObyGaze's; those of ObyGaze12 are not public.
+
+    \b
+    Examples:
+      obygaze paper figure4 segments.csv --movie tt0467406 --out figure4
+      obygaze paper figure4 segments.csv --movie tt0467406 --onto scenes.csv \\
+          --span 600 1200 --out figure4-part
+    """
+    from obygaze_features.io import refuse_existing
+    from obygaze_features.manifest import read_manifest, windows
+    from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S
+    from obygaze_models.commands.inputs import write_page
+    from obygaze_models.obygaze12 import paper
+    from obygaze_models.report import new_folder, write_report
+
+    if onto is not None and window is not None:
+        raise click.UsageError("--onto and --window cannot be combined: each says what to project onto")
+    refuse_existing(html, force=force)
+    marks = read_manifest(segments)
+    clips = read_manifest(onto) if onto else windows(marks, window or DEFAULT_WINDOW_S)
+    report = paper.figure4(marks, clips, movie, threshold=threshold, span=span)
+    with new_folder(out, force=force) as folder:
+        write_report(report, folder)
+    write_page(report, html, force=force)
+    _print([report], as_json=as_json)
+    click.echo(f"kept in {out}", err=True)
+
+
 def _run(
     name: str,
     *,
@@ -199,13 +268,19 @@ def _run(
     seed: int,
     force: bool,
     as_json: bool,
+    depth: int | None = None,
+    choose_c: bool = False,
 ) -> None:
-    from obygaze_features.io import progress_bar, refuse_existing
+    from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import LabelPolicy
+    from obygaze_features.screen import progress_bar
     from obygaze_models.commands.inputs import read_inputs, under_policy, write_page
     from obygaze_models.obygaze12 import paper
     from obygaze_models.report import new_folder
 
+    own = "--depth" if depth is not None else "--choose-c" if choose_c else ""
+    if own and protocol == "strict":
+        raise click.UsageError(f"{own} is for --protocol paper: strict chooses by inner folds of movies")
     refuse_existing(html, force=force)
     clips, opened = read_inputs(manifest, stores)
     labels = LabelPolicy(policy)
@@ -214,7 +289,16 @@ def _run(
             click.echo(line, err=True)
     redo: Callable[..., paper.Redone] = getattr(paper, name)
     with new_folder(out, force=force) as folder, progress_bar("training", "model") as progress:
-        redone = redo(clips, opened, protocol, policy=labels, seed=seed, progress=progress)
+        redone = redo(
+            clips,
+            opened,
+            protocol,
+            policy=labels,
+            seed=seed,
+            progress=progress,
+            depth=depth,
+            choose_c=choose_c,
+        )
         paper.write(redone, folder)
         if name == "all_":
             page = paper.index(redone, clips, opened, policy=labels, seed=seed)

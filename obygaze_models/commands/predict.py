@@ -57,6 +57,7 @@ def predict(
     from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store import open_store
+    from obygaze_models.commands.inputs import reducing
     from obygaze_models.prediction.frames import predict_frames, write_frames
     from obygaze_models.prediction.model import load_model
     from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order
@@ -66,7 +67,8 @@ def predict(
     refuse_existing(out, frames, force=force)
     loaded = load_model(model)
     opened = [open_store(store) for store in stores]
-    scored = score(loaded, opened, None if manifest is None else read_manifest(manifest))
+    with reducing(loaded.card.reduced_by) as show:
+        scored = score(loaded, opened, None if manifest is None else read_manifest(manifest), progress=show)
     of_frames = None if frames is None else predict_frames(loaded, opened)
     if out is not None:
         scored.write(out)
@@ -150,16 +152,18 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
 def explain(
     model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[str, ...], as_json: bool
 ) -> None:
-    """Explain the decision of MODEL, a concept bottleneck, on one clip.
+    """Explain the decision of MODEL, a concept bottleneck or attention, on one clip.
 
     Prints the decision, each concept's contribution to the logit, and the probability if only that concept
-    were low or high among the training clips.
+    were low or high among the training clips; and, if the store keeps frames, for each of them its time and
+    the concepts' probabilities or its attention weight and contribution.
 
     \b
     Examples:
       obygaze explain run/pcbm_lr.model stores/more-films --clip tt9000007-003
       obygaze explain run/pcbm_lr.model stores/more-films \\
           --clip tt9000007-003 --set Body=0.95
+      obygaze explain run/attention.model stores/more-films --clip tt9000007-003
     """
     from obygaze_features.store import open_store
     from obygaze_models.prediction.explain import as_json as to_json

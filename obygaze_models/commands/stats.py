@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features.screen import table
+from obygaze_models.commands.inputs import HTML
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from obygaze_features.manifest import Statistics
+    from obygaze_features.manifest import Manifest, Statistics
+    from obygaze_features.manifest.policies import LabelPolicy
+    from obygaze_models.report import Report
 
 
 @click.command()
@@ -24,12 +27,54 @@ if TYPE_CHECKING:
     help="Label policy for clips without a visual concept; all: every policy of the codebook.",
 )
 @click.option(
+    "--by",
+    "column",
+    metavar="COLUMN",
+    help="Count for each value of a column: annotator, movie, or an extra one such as year or genres.",
+)
+@click.option(
+    "--sets",
+    is_flag=True,
+    help="Count sets and pairs of visual concepts by level, with exact tests.",
+)
+@click.option(
+    "--sweep",
+    metavar="LIST",
+    help="Project free annotations at these thresholds, such as 0.1,0.2,0.3,0.4, and count clips by level.",
+)
+@click.option("--onto", type=click.Path(path_type=Path), help="With --sweep: manifest of the clips to label.")
+@click.option(
+    "--window",
+    type=click.FloatRange(0, min_open=True),
+    help="With --sweep: length in seconds of the windows to label.  [default: 46]",
+)
+@click.option(
     "--figure",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Also draw Figure 2 to this file (.pdf, .png or .svg).",
 )
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="With --by, --sets or --sweep: write the results to this folder (CSV, JSON, Markdown, LaTeX).",
+)
+@HTML
+@click.option("--force", is_flag=True, help="Replace earlier output.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> None:
+def stats(
+    manifest: Path,
+    policy: str,
+    column: str | None,
+    sets: bool,
+    sweep: str | None,
+    onto: Path | None,
+    window: float | None,
+    figure: Path | None,
+    out: Path | None,
+    html: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Count levels and concepts, as in section 3.4 and Figure 2 of Tores et al., CVPR 2024.
 
     Label policies are for the codebooks that list them: `paper` (obygaze12, mobygaze) makes a clip with no
@@ -37,18 +82,49 @@ def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> No
     released split files do; `raw` is as annotated. For the films of ObyGaze12 the printed numbers, which
     follow `paper`, stand beside ours.
 
+    --by, --sets and --sweep are reports of one policy, by default the first of the codebook. --by tests in
+    each group whether more concepts are marked at higher levels; --sets tests which concepts are marked
+    together, and whether a concept with others is more often of the highest level than alone. All tests are
+    exact and keep films apart.
+
     \b
     Examples:
       obygaze manifest stats obygaze12.csv
       obygaze manifest stats obygaze12.csv --policy paper --figure figure2.svg
+      obygaze manifest stats segments.csv --by annotator
+      obygaze manifest stats obygaze12.csv --by genres --out by-genre
+      obygaze manifest stats obygaze12.csv --sets --html sets.html
+      obygaze manifest stats segments.csv --sweep 0.1,0.2,0.3,0.4 --window 46
       obygaze manifest stats obygaze12.csv --json
     """
     from obygaze_features.manifest import LabelPolicy, apply_policy, policies_of, read_manifest, statistics
     from obygaze_features.manifest.statistics import printed_numbers
 
+    views = {"--by": column, "--sets": sets or None, "--sweep": sweep}
+    asked = [name for name, value in views.items() if value is not None]
+    if len(asked) > 1:
+        raise click.UsageError(f"{' and '.join(asked)} are different reports: ask for one at a time")
+    alone = {"--onto": onto, "--window": window} if sweep is None else {}
+    alone |= {} if asked else {"--out": out, "--html": html}
+    misplaced = next((name for name, value in alone.items() if value is not None), None)
+    if misplaced:
+        needed = "--sweep" if misplaced in {"--onto", "--window"} else "--by, --sets or --sweep"
+        raise click.UsageError(f"{misplaced} is for {needed}")
+    if asked and figure is not None:
+        raise click.UsageError(f"--figure draws Figure 2, which {asked[0]} does not count")
     if figure is not None and figure.suffix.lower() not in {".pdf", ".png", ".svg"}:
         raise click.UsageError(f"--figure {figure}: name it .pdf, .png or .svg")
     clips = read_manifest(manifest)
+    if asked:
+        chosen = policies_of(clips.codebook)[0] if policy == "all" else LabelPolicy(policy)
+        if sweep is not None:
+            report = _sweep(clips, sweep, onto, window, chosen)
+        else:
+            from obygaze_models.report.corpus import composition_report, group_report
+
+            report = group_report(clips, column, chosen) if column else composition_report(clips, chosen)
+        _finish(report, out, html, force=force, as_json=as_json)
+        return
     policies = policies_of(clips.codebook) if policy == "all" else (LabelPolicy(policy),)
     counted = {str(name): statistics(apply_policy(clips, name)) for name in policies}
     printed = printed_numbers(clips)
@@ -71,6 +147,46 @@ def stats(manifest: Path, policy: str, figure: Path | None, as_json: bool) -> No
     else:
         for name, one in counted.items():
             _show(name, one, len(clips), printed)
+
+
+def _sweep(
+    annotations: "Manifest", thresholds: str, onto: Path | None, window: float | None, policy: "LabelPolicy"
+) -> "Report":
+    from obygaze_features.manifest import read_manifest, windows
+    from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S
+    from obygaze_features.manifest.projection import sweep
+    from obygaze_models.report.corpus import sweep_report
+
+    if onto is not None and window is not None:
+        raise click.UsageError("--onto and --window cannot be combined: each says what to project onto")
+    try:
+        values = [float(part) for part in thresholds.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"numbers joined by commas are expected, such as 0.1,0.2,0.3,0.4, not {thresholds!r}",
+            param_hint="--sweep",
+        ) from None
+    if onto is not None:
+        clips, what = read_manifest(onto), f"the clips of {onto.name}"
+    else:
+        seconds = DEFAULT_WINDOW_S if window is None else window
+        clips, what = windows(annotations, seconds), f"windows of {seconds:g} s"
+    return sweep_report(sweep(annotations, clips, values), what, policy)
+
+
+def _finish(report: "Report", out: Path | None, html: Path | None, *, force: bool, as_json: bool) -> None:
+    from obygaze_features.io import refuse_existing
+    from obygaze_models.commands.inputs import write_page
+    from obygaze_models.report import new_folder, plain, to_json, write_report
+
+    refuse_existing(html, force=force)
+    if out is not None:
+        with new_folder(out, force=force) as folder:
+            write_report(report, folder)
+    write_page(report, html, force=force)
+    click.echo(to_json(report) if as_json else plain(report), nl=False)
+    if out is not None:
+        click.echo(f"results kept in {out}", err=True)
 
 
 def _show(policy: str, counted: "Statistics", n_read: int, printed: "Mapping[str, str]") -> None:

@@ -6,9 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import Tags
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
@@ -18,14 +16,14 @@ from obygaze_models.concepts.explanation import Explanation, additive_parts, exp
 from obygaze_models.concepts.heads import Head, HeadName, choice, head_scores, make_head
 from obygaze_models.concepts.hyperplane import Floats
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.labels import LogitClassifier, encode_labels
 from obygaze_models.models.linear import CLIP
 from obygaze_models.models.selection import GroupedSelection
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
 
 
-class ConceptBottleneck(ClassifierMixin, BaseEstimator):
+class ConceptBottleneck(LogitClassifier):
     """Classify clips by their concept values only (Yuksekgonul et al., ICLR 2023).
 
     With presences of concepts, `fit` learns a `ConceptBank` first. The head is fitted on cross-fitted values:
@@ -118,12 +116,6 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):
         self.inner_folds = inner_folds
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Tags:
-        """Two classes only."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def fit(
         self,
         X: ArrayLike,
@@ -192,17 +184,6 @@ class ConceptBottleneck(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         features = self._checked(X)
         return self._scores(features, self._values(features))
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the probability [N, 2] of each class, the negative one first."""
-        positive = expit(self.decision_function(X))
-        return np.stack([1 - positive, positive], axis=1)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Call positive each clip of X [N, D] whose logit reaches the threshold."""
-        called = self.decision_function(X) >= self.threshold_
-        labels: NDArray[Any] = self.classes_[called.astype(np.intp)]
-        return labels
 
     def explain(self, X: ArrayLike) -> Explanation:
         """Decompose the score of one clip, X [D] or [1, D].

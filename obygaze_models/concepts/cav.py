@@ -5,8 +5,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -15,14 +13,14 @@ from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes
 from obygaze_models.concepts.hyperplane import Hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
-from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.labels import BinaryClassifier, encode_labels
 from obygaze_models.models.linear import CLIP, MOST, ClippedScaler
 from obygaze_models.models.selection import ABOVE_ZERO, Candidate
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
 
 
-class LinearCAV(ClassifierMixin, BaseEstimator):
+class LinearCAV(BinaryClassifier):
     """Fit a linear concept activation vector: a direction and the threshold on it.
 
     It is the normal of a hyperplane that parts clips with the concept from clips without (Kim et al., ICML
@@ -96,12 +94,6 @@ class LinearCAV(ClassifierMixin, BaseEstimator):
         self.C = C
         self.balanced = balanced
 
-    def __sklearn_tags__(self) -> Tags:
-        """Two classes only."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Fit on features X [N, D] and labels y [N]; the second in sorted order is "with the concept".
 
@@ -163,12 +155,6 @@ class LinearCAV(ClassifierMixin, BaseEstimator):
         with one_blas_thread():
             plane = Hyperplanes(self.direction_[None], np.array([self.offset_]))
             return plane.decisions(features)[:, 0]
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict for each clip of X [N, D] whether it has the concept."""
-        found = self.decision_function(X) >= self.threshold_
-        labels: NDArray[Any] = self.classes_[found.astype(np.intp)]
-        return labels
 
 
 SPECS = (

@@ -22,6 +22,10 @@ class Hyperplanes:
     weights: NDArray[np.float64]
     intercepts: NDArray[np.float64]
 
+    def one(self, place: int) -> "Hyperplanes":
+        """Return one of the hyperplanes."""
+        return Hyperplanes(self.weights[[place]], self.intercepts[[place]])
+
     @property
     def norms(self) -> NDArray[np.float64]:
         """Length of each weight vector [K]."""

@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score
 
+from obygaze_features.manifest import Manifest
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.intervals import t_interval
+from obygaze_models.evaluation.metrics import average_precision, expected_average_precision
 
 MEASURES = ("average_precision", "pointing")
 
@@ -89,8 +91,8 @@ def localise(
                 "clip_id": clip_id,
                 "n_frames": truth.size,
                 "share": truth.mean(),
-                "average_precision": average_precision_score(truth, scores),
-                "chance_average_precision": _chance(int(truth.sum()), truth.size),
+                "average_precision": average_precision(truth.astype(np.int64), scores),
+                "chance_average_precision": expected_average_precision(truth.size, int(truth.sum())),
                 "pointing": truth[best].mean(),  # of equal scores each is as good
             }
         )
@@ -122,6 +124,82 @@ def localise(
     return Localisation(shown, pd.DataFrame(pooled), left_out)
 
 
+def marked_segments(
+    manifest: Manifest, positive: Sequence[str] = (), concept: str | None = None
+) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """Collect the segments that each annotator marked: annotator -> movie -> start and end in seconds.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        Annotated spans. Without annotators' names they count as one annotator's.
+    positive : sequence of str
+        Levels to find.
+    concept : str, optional
+        Concept to find, instead of levels.
+
+    Raises
+    ------
+    ProtocolError
+        Neither or both are given, the codebook lacks one, a marked clip has no span, or nothing is marked.
+    """
+    codebook = manifest.codebook
+    if bool(positive) == (concept is not None):
+        raise ProtocolError("say what is to be found: levels (--positive) or a concept (--concept), not both")
+    known = codebook.level_names if positive else codebook.concept_names
+    for name in positive or (str(concept),):
+        if name not in known:
+            raise ProtocolError(
+                f"codebook {codebook.name} has no {name!r}: expected one of {', '.join(known)}"
+            )
+    found: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for clip in manifest:
+        if not (clip.level in positive if positive else concept in clip.concepts):
+            continue
+        if clip.start_s is None or clip.end_s is None:
+            raise ProtocolError(
+                f"clip {clip.clip_id} of the manifest has no span: start_s and end_s are needed"
+            )
+        own = found.setdefault(clip.annotator or "annotator", {})
+        own.setdefault(clip.movie, []).append((clip.start_s, clip.end_s))
+    if not found:
+        raise ProtocolError(
+            f"no clip of the manifest is marked {', '.join(positive) or concept}: nothing to find"
+        )
+    return dict(sorted(found.items()))
+
+
+def read_frames(path: Path) -> pd.DataFrame:
+    """Read a table that `obygaze predict --frames` wrote.
+
+    Raises
+    ------
+    ProtocolError
+        It is no such table, or a column that is not a name holds no numbers.
+    """
+    names = {"clip_id": str, "movie": str}
+    try:
+        frames = pd.read_csv(path, dtype=names)
+    except (OSError, ValueError) as error:
+        raise ProtocolError(f"{path}: {str(error).splitlines()[0]}") from None
+    for column in ("clip_id", "movie", "time_s"):
+        if column not in frames.columns:
+            raise ProtocolError(
+                f"{path}: no column {column}: give a table that 'obygaze predict --frames' wrote"
+            )
+    for column in frames.columns.difference(list(names)):
+        if not pd.api.types.is_numeric_dtype(frames[column]):
+            raise ProtocolError(f"{path}: column {column} holds something else than numbers")
+    return frames
+
+
+def movies_table(found: Mapping[str, Localisation]) -> pd.DataFrame:
+    """Join the numbers of movies of several annotators, whose name is the first column."""
+    return pd.concat([one.by_movie.assign(annotator=name) for name, one in found.items()], ignore_index=True)[
+        ["annotator", *next(iter(found.values())).by_movie.columns]
+    ]
+
+
 def _inside(frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, float]]]) -> NDArray[np.bool_]:
     """Mark the frames that lie in a segment of their movie [N]."""
     times, movies = frames["time_s"].to_numpy(dtype=np.float64), frames["movie"].to_numpy()
@@ -131,15 +209,3 @@ def _inside(frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, f
         for start, end in spans:
             found |= own & (times >= start) & (times < end)
     return found
-
-
-def _chance(n_positive: int, n: int) -> float:
-    """Compute the expected average precision of n frames in random order, exactly.
-
-    The k-th positive frame is at each rank with a known chance; it is Bestgen's (2015) closed form
-    (m - 1) / (n - 1) (1 - H / n) + H / n with the n-th harmonic number H.
-    """
-    if n == 1:
-        return float(n_positive)
-    harmonic = float(np.sum(1 / np.arange(1, n + 1)))
-    return (n_positive - 1) / (n - 1) * (1 - harmonic / n) + harmonic / n

@@ -1,7 +1,6 @@
 """Read, check and write the table of out-of-fold predictions, the source of every metric and figure."""
 
 import io
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -9,6 +8,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
+from obygaze_features.io import write_whole
 from obygaze_models.errors import PredictionsError
 
 COLUMNS: dict[str, str] = {
@@ -86,12 +86,7 @@ class Predictions:
 
     def write(self, path: Path) -> None:
         """Write the table to a CSV file, all of it or nothing."""
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        try:
-            partial.write_text(self.to_csv(), encoding="utf-8", newline="")
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(path, self.to_csv())
 
     @classmethod
     def read(cls, path: Path, n_classes: int = 2) -> Self:

@@ -98,6 +98,8 @@ class RunRecord(Struct, kw_only=True):
     folds: list[FoldRecord]
     models: Annotated[dict[str, dict[str, str]], Meta(description="an object of the models' settings")]
     versions: Versions
+    reduced_by: SomeText | UnsetType = UNSET
+    """How the tokens were reduced that models of frames and tokens read."""
     manifest_sha256: Hex64 | UnsetType = UNSET
     label_policy: Text | UnsetType = UNSET
 
@@ -181,6 +183,7 @@ def record_of(
         features=data.features,
         pool=data.pool,
         n_features=int(data.X.shape[1]),
+        reduced_by=UNSET if data.reduction is None else data.reduction.rule,
         clips=cast("ClipCounts", clips),
         movies_tested=len(np.unique(data.movies[tested])),
         prevalence={

@@ -136,7 +136,8 @@ def run_name(
     seeds = f"seed{seed}" if n_seeds == 1 else f"seeds{seed}to{seed + n_seeds - 1}"
     parts = [store.name, *([data.backbone] if len(store.names) > 1 else []), store.version]
     parts += [train.name, test.name, *(["seen"] if seen else []), policy, seeds]
-    rest = "/".join((data.store, data.backbone, data.features, data.pool, *asked))
+    reduced = () if data.reduction is None else (data.reduction.rule,)
+    rest = "/".join((data.store, data.backbone, data.features, data.pool, *reduced, *asked))
     name = "-".join((*parts, hashlib.sha256(rest.encode("utf-8")).hexdigest()[:6]))
     return name.replace(":", "_").replace(" ", "_")
 

@@ -95,10 +95,10 @@ def permutation_pvalues(
     with one_blas_thread():
         for number, used in enumerate(patterns.T):
             which = np.flatnonzero(pattern_of == number)
-            presence = _centred(labels[np.ix_(used, which)], groups[used])
+            presence = centred_within(labels[np.ix_(used, which)], groups[used])
             _check_movies(presence, groups[used], which)
             operator = leave_movie_out_operator(features[used], groups[used], penalty)
-            orders = _shifts(groups[used], n_permutations, np.random.default_rng(seed))
+            orders = circular_shifts(groups[used], n_permutations, np.random.default_rng(seed))
             lag1[which] = lag_correlation(presence, groups[used])
             for concept, z in zip(which, np.ascontiguousarray(presence.T), strict=True):
                 statistic[concept], p[concept] = _test(operator, z, orders)
@@ -113,7 +113,7 @@ def leave_movie_out_operator(
     With H = X inv(X'X + l I) X' of the features centred by movie, the rows of movie g are ``inv(I - H_gg)
     H_g.`` with their own movie's columns 0: the closed form of refitting without g.
     """
-    centred = _centred(X, groups)
+    centred = centred_within(X, groups)
     n_clips, n_features = centred.shape
     ridge = penalty * float(np.sum(centred * centred)) / min(n_clips, n_features)
     if ridge <= 0:
@@ -148,7 +148,7 @@ def _test(
     return observed, reached / (len(orders) + 1)
 
 
-def _shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+def circular_shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.int32]:
     """Draw n orders of clips [n, N]: each group shifted by a number of its clips, in a circle."""
     orders = np.empty((n, len(groups)), np.int32)
     for group in np.unique(groups):
@@ -176,7 +176,7 @@ def lag_correlation(
     return correlation
 
 
-def _centred(values: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
+def centred_within(values: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
     """Subtract from each row of values [N, M] the mean of its group."""
     names, number = np.unique(groups, return_inverse=True)
     sums = np.zeros((names.size, values.shape[1]))

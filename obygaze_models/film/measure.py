@@ -90,13 +90,9 @@ def evaluate_films(
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> import obygaze_features as of
     >>> import obygaze_models as om
-    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> run = om.evaluate(data, ["linear"], task="hn_s")
-    >>> files = om.save_models(run, data, ["linear"], Path("measured"))
-    >>> films = om.score_films(of.open_store("stores/more"), [files["linear"]])
+    >>> films = om.score_films(of.open_store("stores/more"), ["kept/linear.model"])
     >>> found = om.evaluate_films(films, of.read_manifest("more.csv"), n_shifts=20)
     >>> f1 = found.summary.set_index(["who", "metric"])["value"]
     >>> bool(f1["linear", "second_f1"] > f1["shifted", "second_f1"])

@@ -1,7 +1,7 @@
 """Hold a scored film: its rows in time, its shots, and its record."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from obygaze_models.errors import FilmError
 from obygaze_models.film.record import FilmRecord, ModelRecord, Rate, read_record
 from obygaze_models.film.rows import COLUMNS, LAST, SHOT_COLUMNS, csv_bytes
 from obygaze_models.film.segments import find_segments
+from obygaze_models.film.traces import COLUMNS as TRACES
+from obygaze_models.film.traces import FRAMES, NO_TRACES
 
 RECORD, TIMELINE, SEGMENTS, SHOTS = "film.json", "timeline.csv", "segments.csv", "shots.csv"
 RATES = "rate.json"
@@ -36,16 +38,16 @@ class Timeline:
         of models and of time. Rows of a model do not overlap, and cover the film.
     shots : DataFrame
         Content of `shots.csv`; empty if no shots were detected.
+    frames : DataFrame
+        Content of `frames.csv`: what models say of frames, step by step (`obygaze_models.film.traces`); empty
+        if the store keeps no frames that they can read.
 
     Examples
     --------
     >>> from pathlib import Path
     >>> import obygaze_features as of
     >>> import obygaze_models as om
-    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> run = om.evaluate(data, ["linear"], task="hn_s")
-    >>> files = om.save_models(run, data, ["linear"], Path("for-timelines"))
-    >>> timeline = om.score_film(of.open_store("stores/more"), [files["linear"]], movie="film6")
+    >>> timeline = om.score_film(of.open_store("stores/more"), ["kept/linear.model"], movie="film6")
     >>> timeline.rows().shape[0], timeline.rate().reason
     (16, '')
     >>> timeline.write(Path("scored"))
@@ -56,6 +58,7 @@ class Timeline:
     record: FilmRecord
     table: pd.DataFrame
     shots: pd.DataFrame
+    frames: pd.DataFrame = field(default_factory=lambda: NO_TRACES)
 
     @property
     def movie(self) -> str:
@@ -131,17 +134,20 @@ class Timeline:
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / RATES).unlink(missing_ok=True)
-        files = self.files()
-        for name in (TIMELINE, SEGMENTS, SHOTS, RECORD):
-            write_whole(folder / name, files[name])
+        for name in (RATES, FRAMES):
+            (folder / name).unlink(missing_ok=True)
+        for name, data in self.files().items():
+            write_whole(folder / name, data)
 
     def files(self) -> dict[str, bytes]:
         """Return the bytes of each file of the folder."""
         found = [self.segments(model.key) for model in self.record.models]
+        found = [some for some in found if len(some)] or found[:1]  # empty tables would decide types
         tables = {TIMELINE: self.table, SEGMENTS: pd.concat(found, ignore_index=True), SHOTS: self.shots}
+        if len(self.frames):
+            tables[FRAMES] = self.frames
         written = {name: csv_bytes(table) for name, table in tables.items()}
-        return {RECORD: self.record.to_bytes(), **written}
+        return {**written, RECORD: self.record.to_bytes()}
 
     def to_html(self, path: Path | str, *, force: bool = False, **options: Any) -> None:
         """Write the film's page; options as of `obygaze_models.film.page.film_page`."""
@@ -171,7 +177,9 @@ class Timeline:
         record = read_record(path.read_bytes(), str(path))
         table = _read_table(folder / TIMELINE, (*COLUMNS, *LAST))
         _check_rows(table, record, folder / TIMELINE)
-        return cls(record, table, _read_table(folder / SHOTS, SHOT_COLUMNS))
+        shots = _read_table(folder / SHOTS, SHOT_COLUMNS)
+        traced = (folder / FRAMES).is_file()
+        return cls(record, table, shots, _read_table(folder / FRAMES, TRACES) if traced else NO_TRACES)
 
     @staticmethod
     def _verdict(model: ModelRecord) -> str:
@@ -195,10 +203,7 @@ def read_films(folders: Sequence[Path]) -> list[Timeline]:
     >>> from pathlib import Path
     >>> import obygaze_features as of
     >>> import obygaze_models as om
-    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> run = om.evaluate(data, ["linear"], task="hn_s")
-    >>> files = om.save_models(run, data, ["linear"], Path("for-folders"))
-    >>> for film in om.score_films(of.open_store("stores/more"), [files["linear"]]):
+    >>> for film in om.score_films(of.open_store("stores/more"), ["kept/linear.model"]):
     ...     film.write(Path("scored-films") / film.movie)
     >>> len(om.read_films([Path("scored-films")]))
     6
@@ -245,7 +250,7 @@ def _read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
                 table[name] = np.array([float(cell) if cell else np.nan for cell in table[name]])
             except ValueError as error:
                 raise FilmError(f"{path}: column {name}: {error}: score the film again") from error
-    for name in ("called", "n_windows"):
+    for name in ("called", "n_windows", "n_frames"):
         if name in table.columns:
             table[name] = table[name].astype("Int64")
     return table

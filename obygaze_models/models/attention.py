@@ -1,12 +1,11 @@
 """Models that read a clip's frames: attention pooling, its controls, mean and maximum over frames."""
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import Tags
@@ -16,16 +15,17 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.attention_network import AttentionNetwork, Pooled
 from obygaze_models.models.labels import encode_labels
-from obygaze_models.models.linear import CLIP, MOST, PENALTIES, ClippedScaler
+from obygaze_models.models.linear import CLIP, PENALTIES, ClippedScaler
 from obygaze_models.models.network import Floats
 from obygaze_models.models.selection import EarlyStopping
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.models.training import Job, Settings, Trained, scores, train_many
+from obygaze_models.models.trained_network import TRAINING_CONSTRAINTS, TrainedNetwork
+from obygaze_models.models.training import Job, train_many
 
 Disturb = Literal["none", "exchange", "shuffle"]
 
 
-class AttentionPooling(ClassifierMixin, BaseEstimator):
+class AttentionPooling(TrainedNetwork):
     """Weigh a clip's frames by gated attention (Ilse et al. 2018), and decide by their weighted evidence.
 
     What a frame adds to the logit is its weight times its evidence; `weights` and `evidence` give both. A
@@ -91,13 +91,7 @@ class AttentionPooling(ClassifierMixin, BaseEstimator):
         "attention": [StrOptions({"gated", "uniform"})],
         "timed": ["boolean"],
         "disturb": [StrOptions({"none", "exchange", "shuffle"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "min_epochs": [Interval(Integral, 1, None, closed="left")],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "patience": [Interval(Integral, 1, None, closed="left")],
-        "clip": [Interval(Real, 0, MOST, closed="right"), None],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
+        **TRAINING_CONSTRAINTS,
     }
 
     def __init__(
@@ -115,22 +109,23 @@ class AttentionPooling(ClassifierMixin, BaseEstimator):
         clip: float | None = CLIP,
         random_state: int = 0,
     ) -> None:
+        super().__init__(
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            min_epochs=min_epochs,
+            max_epochs=max_epochs,
+            patience=patience,
+            clip=clip,
+            random_state=random_state,
+        )
         self.n_hidden = n_hidden
         self.attention = attention
         self.timed = timed
         self.disturb = disturb
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.min_epochs = min_epochs
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.clip = clip
-        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Tags:
-        """Two classes only, and clips of several frames."""
+        """Clips of several frames."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
@@ -172,34 +167,20 @@ class AttentionPooling(ClassifierMixin, BaseEstimator):
         frames = self._disturbed(frames, labels, groups)
         train, validation = np.arange(len(labels)), None
         if X_val is not None:
-            held_out = self._check(X_val, frames.dtype)
+            held_out = self._alike(X_val, frames.dtype)
             frames = np.concatenate([frames, held_out])
             labels = np.concatenate([labels, (np.asarray(y_val) == classes[1]).astype(np.int64)])
             validation = np.arange(len(train), len(labels))
         job = Job(train, validation, (int(self.random_state), 0))
-        (model,) = train_many(frames, labels.astype(frames.dtype), [job], self._settings())
-        self.parameters_, self.mean_, self.scale_ = model.parameters, model.mean, model.scale
-        self.threshold_, self.curve_, self.n_epochs_ = 0.0, model.curve, model.curve.kept
+        settings = self._settings(self.n_features_in_)
+        (model,) = train_many(frames, labels.astype(frames.dtype), [job], settings)
+        self._take(model)
         self.classes_ = classes
         return self
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of each clip of X [N, F, D]."""
-        check_is_fitted(self)
-        trained = Trained(self.parameters_, self.mean_, self.scale_, self.curve_)
-        with one_blas_thread():
-            return scores(trained, self._check(X, self.mean_.dtype), self._network())
-
-    def predict_proba(self, X: ArrayLike) -> Floats:
-        """Compute the probability [N, 2] of each class, the negative one first."""
-        positive: Floats = expit(self.decision_function(X))
-        return np.stack([1 - positive, positive], axis=1)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Call positive each clip of X [N, F, D] whose logit reaches the threshold."""
-        called = self.decision_function(X).astype(np.float64) >= self.threshold_
-        labels: NDArray[Any] = self.classes_[called.astype(np.intp)]
-        return labels
+        return self._pool(X).logits
 
     def weights(self, X: ArrayLike) -> Floats:
         """Compute the attention weight of each frame of X [N, F, D]: [N, F], each clip's add up to 1."""
@@ -214,12 +195,19 @@ class AttentionPooling(ClassifierMixin, BaseEstimator):
 
     def _pool(self, X: ArrayLike) -> Pooled:
         check_is_fitted(self)
-        network = self._network()
+        network, frames = self._network(self.n_features_in_), self._check(X)
+        layer = network.views(self.parameters_)
+        # Matrix libraries choose kernels by size: a clip at a time has the same bytes alone and together.
         with one_blas_thread():
-            ready = network.prepare(self._check(X, self.mean_.dtype), self.mean_, self.scale_)
-            return network.pool(network.views(self.parameters_), ready)
+            pooled = [
+                network.pool(layer, network.prepare(clip[None], self.mean_, self.scale_)) for clip in frames
+            ]
+        return Pooled(*(np.concatenate(parts) for parts in zip(*pooled, strict=True)))
 
-    def _check(self, X: ArrayLike, dtype: Any) -> Floats:
+    def _check(self, X: ArrayLike) -> Floats:
+        return self._alike(X, self.mean_.dtype)
+
+    def _alike(self, X: ArrayLike, dtype: Any) -> Floats:
         frames = _check_frames(X).astype(dtype, copy=False)
         if frames.shape[2] != self.n_features_in_:
             raise ValueError(
@@ -228,21 +216,9 @@ class AttentionPooling(ClassifierMixin, BaseEstimator):
             )
         return frames
 
-    def _network(self) -> AttentionNetwork:
+    def _network(self, n_features: int) -> AttentionNetwork:
         n_hidden = self.n_hidden if self.attention == "gated" else 0
-        return AttentionNetwork(self.n_features_in_, n_hidden, self.timed, self.clip)
-
-    def _settings(self) -> Settings:
-        return Settings(
-            network=self._network(),
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            min_epochs=self.min_epochs,
-            max_epochs=self.max_epochs,
-            patience=self.patience,
-            imbalance="none",
-            keep="best",
-        )
+        return AttentionNetwork(n_features, n_hidden, self.timed, self.clip)
 
     def _disturbed(self, frames: Floats, y: NDArray[np.int64], groups: ArrayLike | None) -> Floats:
         """Exchange or shuffle frames [N, F, D], for controls."""
@@ -294,6 +270,8 @@ class FramePool(TransformerMixin, BaseEstimator):
         Over the frames that are present.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"pool": [StrOptions({"mean", "max"})]}
+
     def __init__(self, pool: Literal["mean", "max"] = "mean") -> None:
         self.pool = pool
 
@@ -306,6 +284,7 @@ class FramePool(TransformerMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Look at the shape of X [N, F, D]; y is not used."""
         del y
+        self._validate_params()
         self.n_features_in_ = _check_frames(X).shape[2]
         return self
 

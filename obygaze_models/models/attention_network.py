@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from obygaze_models.models.linear import moments, standardise
+from obygaze_models.models.linear import safe_scale, standardise
 from obygaze_models.models.network import Floats, log_loss
 
 N_PERIODS = 3
@@ -24,6 +24,12 @@ N_PERIODS = 3
 
 DECAY = 0.03
 """Weight of half the projection's squares in the loss: without it, evidence fits noise."""
+
+BLOCK = 64
+"""Clips of which a sum is made at once, so that what is summed fits a core's cache."""
+
+MOST_FRAMES = 16384
+"""Frames of each class that say where to look: more change little, and cost as much as an epoch."""
 
 N_AIMED = 2
 """Directions in which attention first looks for frames that stand out."""
@@ -82,15 +88,20 @@ class AttentionNetwork:
 
     def moments(self, X: Floats) -> tuple[Floats, Floats]:
         """Compute mean and scale [D] over all present frames of X [N, F, D]."""
-        frames = X.reshape(-1, X.shape[-1])
-        return moments(frames[~np.isnan(frames[:, 0])])
+        blocks = [X[first : first + BLOCK] for first in range(0, len(X), BLOCK)]
+        n = int((~np.isnan(X[..., 0])).sum())
+        mean = sum(np.nansum(block.astype(np.float64), axis=(0, 1)) for block in blocks) / n
+        squares = sum(np.nansum((block.astype(np.float64) - mean) ** 2, axis=(0, 1)) for block in blocks)
+        return safe_scale(mean, np.sqrt(squares / n), X.dtype)
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
         """Standardise and cut frames [N, F, D], and add the time embedding and the column of absence."""
         n_clips, n_frames, n_features = X.shape
         absent = np.isnan(X[..., 0])
         ready = np.empty((n_clips, n_frames, self.n_inputs + 1), X.dtype)
-        ready[..., :n_features] = standardise(X, mean, scale, self.clip)
+        for first in range(0, n_clips, BLOCK):
+            block = slice(first, first + BLOCK)
+            ready[block, :, :n_features] = standardise(X[block], mean, scale, self.clip)
         if self.timed:
             ready[..., n_features:-1] = _time_embedding(n_frames)
         ready[absent] = 0
@@ -124,16 +135,26 @@ class AttentionNetwork:
 
     def _where_to_look(self, X: Floats, y: Floats, n: int) -> NDArray[np.float64]:
         """Find the directions [D, n] in which frames of the two classes scatter most differently."""
-        frames, present = X[..., : self.n_features], 1 - X[..., -1]
-        mean = frames.sum(axis=1) / present.sum(axis=1)[:, None]
         scatters = []
         for label in (0, 1):
-            own = y == label
-            apart = ((frames[own] - mean[own, None]) * present[own, :, None]).reshape(-1, self.n_features)
-            scatters.append((apart.T @ apart).astype(np.float64) / max(present[own].sum(), 1))
+            own = np.flatnonzero(y == label)
+            most = max(MOST_FRAMES // X.shape[1], 1)
+            if len(own) > most:  # evenly spaced, so that every movie has its share
+                own = own[np.arange(most) * len(own) // most]
+            scatter, n_frames = np.zeros((self.n_features, self.n_features)), 0.0
+            for start in range(0, len(own), BLOCK):
+                clips = X[own[start : start + BLOCK]]
+                frames, present = clips[..., : self.n_features], 1 - clips[..., -1:]
+                apart = (
+                    frames - frames.sum(axis=1, keepdims=True) / present.sum(axis=1, keepdims=True)
+                ) * present
+                apart = apart.reshape(-1, self.n_features)
+                scatter += apart.T @ apart
+                n_frames += float(present.sum())
+            scatters.append(scatter / max(n_frames, 1))
         sizes, vectors = np.linalg.eigh(scatters[1] - scatters[0])
-        first = np.argsort(-np.abs(sizes), kind="stable")[:n]
-        chosen: NDArray[np.float64] = vectors[:, first]
+        largest = np.argsort(-np.abs(sizes), kind="stable")[:n]
+        chosen: NDArray[np.float64] = vectors[:, largest]
         # An eigenvector has no sign of its own: the largest entry is positive.
         chosen *= np.sign(chosen[np.abs(chosen).argmax(axis=0), np.arange(n)])
         return chosen
@@ -197,7 +218,10 @@ class AttentionNetwork:
         score = present
         if n_hidden:
             product[..., :-1] += layer.gate_bias
-            squashed, gate = np.tanh(product[..., :n_hidden]), expit(product[..., n_hidden:-1])
+            # The logistic function by tanh, which is vectorised.
+            squashed, gate = np.tanh(product[..., :n_hidden]), np.tanh(product[..., n_hidden:-1] / 2)
+            gate += 1
+            gate /= 2
             score = (squashed * gate) @ layer.attention
         weights = np.exp(score - score.max(axis=1, keepdims=True)) * present
         weights /= weights.sum(axis=1, keepdims=True)

@@ -11,17 +11,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
-from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.labels import BinaryClassifier, encode_labels
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
 
 
-class Baseline(ClassifierMixin, BaseEstimator):
+class Baseline(BinaryClassifier):
     """Base class of the baselines: checks, prevalence of the positive class, and a threshold on a score.
 
     Attributes
@@ -41,9 +40,8 @@ class Baseline(ClassifierMixin, BaseEstimator):
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"groups": True}
 
     def __sklearn_tags__(self) -> Tags:
-        """Two classes, and no promise of a good score: that is the point."""
+        """No promise of a good score: that is the point."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -68,9 +66,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[Any]:
         """Call positive each clip whose score reaches the threshold."""
-        called = self.decision_function(X, groups) >= self.threshold_
-        labels: NDArray[Any] = self.classes_[called.astype(np.intp)]
-        return labels
+        return self._call(self.decision_function(X, groups))
 
     def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
         """Learn from labels 0 and 1 and give the threshold."""

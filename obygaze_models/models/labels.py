@@ -1,4 +1,4 @@
-"""Encode two classes as 0 and 1, and handle class imbalance.
+"""Encode two classes as 0 and 1, call clips by a threshold on their score, and handle class imbalance.
 
 Imbalance is handled in training alone, never on clips that choose or test.
 """
@@ -7,12 +7,59 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from obygaze_models.models.network import Floats
 
 Imbalance = Literal["none", "weights", "subsample"]
 IMBALANCES: tuple[Imbalance, ...] = get_args(Imbalance)
+
+
+class BinaryClassifier(ClassifierMixin, BaseEstimator):
+    """Base class of classifiers of two classes that score clips and call them by a threshold.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+        The negative and the positive label.
+    threshold_ : float
+        The score from which on a clip is called positive.
+    """
+
+    classes_: NDArray[Any]
+    threshold_: float
+
+    def __sklearn_tags__(self) -> Tags:
+        """Two classes only."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Score each clip [N] of X [N, ...]: higher for the positive class."""
+        raise NotImplementedError
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Call positive each clip of X [N, ...] whose score reaches the threshold."""
+        return self._call(self.decision_function(X))
+
+    def _call(self, scores: Floats) -> NDArray[Any]:
+        # Compared as float64: a float32 score would have the threshold rounded to float32.
+        called = scores.astype(np.float64, copy=False) >= self.threshold_
+        labels: NDArray[Any] = self.classes_[called.astype(np.intp)]
+        return labels
+
+
+class LogitClassifier(BinaryClassifier):
+    """Base class of classifiers of two classes whose score is a logit."""
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Compute the probability [N, 2] of each class that the logit stands for, the negative one first."""
+        positive: Floats = expit(self.decision_function(X))
+        return np.stack([1 - positive, positive], axis=1)
 
 
 def encode_labels(y: ArrayLike, estimator: str) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -78,10 +78,16 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 def moments(X: NDArray[np.floating[Any]]) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
     """Compute mean and standard deviation of each column of X [N, D]; 1 for constant columns."""
     wide = X.astype(np.float64)
-    mean, scale = wide.mean(axis=0), wide.std(axis=0)
+    return safe_scale(wide.mean(axis=0), wide.std(axis=0), X.dtype)
+
+
+def safe_scale(
+    mean: NDArray[np.float64], scale: NDArray[np.float64], dtype: np.dtype[Any]
+) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+    """Give mean and deviation [D] of features of a data type in that type; 1 for constant features."""
     # Rounding leaves a constant column a tiny deviation, which would blow it up.
-    scale[scale <= 10 * np.finfo(X.dtype).eps * np.abs(mean)] = 1.0
-    return mean.astype(X.dtype), scale.astype(X.dtype)
+    constant = scale <= 10 * np.finfo(dtype).eps * np.abs(mean)
+    return mean.astype(dtype), np.where(constant, 1.0, scale).astype(dtype)
 
 
 def standardise(

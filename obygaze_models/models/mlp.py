@@ -2,24 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
+from sklearn.utils.validation import check_X_y, validate_data
 
-from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.labels import IMBALANCES, Imbalance, encode_labels
-from obygaze_models.models.linear import CLIP, MOST, moments, standardise
+from obygaze_models.models.linear import CLIP, moments, standardise
 from obygaze_models.models.network import Floats, Layers, backward, initial, layers, log_loss, logits
 from obygaze_models.models.selection import EarlyStopping
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.models.training import Job, Settings, Trained, scores, train_many
+from obygaze_models.models.trained_network import TRAINING_CONSTRAINTS, TrainedNetwork
+from obygaze_models.models.training import Job, train_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,7 @@ class Perceptron:
         return log_loss(scores, y, self.n_outputs)
 
 
-class MLPProbe(ClassifierMixin, BaseEstimator):
+class MLPProbe(TrainedNetwork):
     """A perceptron with one hidden layer of rectifiers and one logit, trained with Adam on cross-entropy.
 
     With ``X_val, y_val`` the epoch with the lowest loss on them is kept; without, `max_epochs` epochs are run
@@ -142,14 +139,8 @@ class MLPProbe(ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_hidden": [Interval(Integral, 1, None, closed="left")],
         "variant": [StrOptions({"strict", "paper"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "min_epochs": [Interval(Integral, 1, None, closed="left")],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "patience": [Interval(Integral, 1, None, closed="left")],
         "imbalance": [StrOptions(set(IMBALANCES))],
-        "clip": [Interval(Real, 0, MOST, closed="right"), None],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
+        **TRAINING_CONSTRAINTS,
     }
 
     def __init__(
@@ -166,22 +157,18 @@ class MLPProbe(ClassifierMixin, BaseEstimator):
         clip: float | None = CLIP,
         random_state: int = 0,
     ) -> None:
+        super().__init__(
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            min_epochs=min_epochs,
+            max_epochs=max_epochs,
+            patience=patience,
+            clip=clip,
+            random_state=random_state,
+        )
         self.n_hidden = n_hidden
         self.variant = variant
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.min_epochs = min_epochs
-        self.max_epochs = max_epochs
-        self.patience = patience
         self.imbalance = imbalance
-        self.clip = clip
-        self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Tags:
-        """Two classes only."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
     def fit(
         self,
@@ -225,48 +212,13 @@ class MLPProbe(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         return self
 
-    def decision_function(self, X: ArrayLike) -> Floats:
-        """Compute the logit [N] of each clip of X [N, D]: positive when it leans to the positive class."""
-        check_is_fitted(self)
-        features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        features = features.astype(self.mean_.dtype, copy=False)
-        with one_blas_thread():
-            return scores(self._trained(), features, self._network(features.shape[1]))
-
-    def predict_proba(self, X: ArrayLike) -> Floats:
-        """Compute the probability [N, 2] of each class, the negative one first."""
-        positive: Floats = expit(self.decision_function(X))
-        return np.stack([1 - positive, positive], axis=1)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Call positive each clip of X [N, D] whose logit reaches the threshold."""
-        # Compared as float64: a float32 score would have the threshold rounded to float32.
-        called = self.decision_function(X).astype(np.float64) >= self.threshold_
-        labels: NDArray[Any] = self.classes_[called.astype(np.intp)]
-        return labels
+    def _check(self, X: ArrayLike) -> Floats:
+        features: Floats = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        return features.astype(self.mean_.dtype, copy=False)
 
     def _network(self, n_features: int) -> Perceptron:
         paper = self.variant == "paper"
         return Perceptron(n_features, self.n_hidden, 2 if paper else 1, not paper, self.clip)
-
-    def _settings(self, n_features: int) -> Settings:
-        return Settings(
-            network=self._network(n_features),
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            min_epochs=self.min_epochs,
-            max_epochs=self.max_epochs,
-            patience=self.patience,
-            imbalance=self.imbalance,
-            keep="last" if self.variant == "paper" else "best",
-        )
-
-    def _trained(self) -> Trained:
-        return Trained(self.parameters_, self.mean_, self.scale_, self.curve_)
-
-    def _take(self, model: Trained) -> None:
-        self.parameters_, self.mean_, self.scale_ = model.parameters, model.mean, model.scale
-        self.threshold_, self.curve_, self.n_epochs_ = 0.0, model.curve, model.curve.kept
 
 
 def fit_many(
@@ -351,7 +303,9 @@ def _fit(
         Job(rows, None if validation is None else validation[place], (int(probe.random_state), 0))
         for place, (probe, rows) in enumerate(zip(probes, train, strict=True))
     ]
-    trained = train_many(X, labels.astype(X.dtype), jobs, first._settings(X.shape[1]), progress=count)
+    keep: Literal["best", "last"] = "last" if first.variant == "paper" else "best"
+    settings = first._settings(X.shape[1], imbalance=first.imbalance, keep=keep)
+    trained = train_many(X, labels.astype(X.dtype), jobs, settings, progress=count)
     for probe, model in zip(probes, trained, strict=True):
         probe._take(model)
 

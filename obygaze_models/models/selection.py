@@ -6,13 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import Tags
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.labels import LogitClassifier, encode_labels
 from obygaze_models.protocol.selection import best_threshold, inner_folds
 
 Rows = NDArray[np.intp]
@@ -81,7 +80,7 @@ class Candidate:
     chosen: bool
 
 
-class GroupedSelection(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     """Choose what an estimator leaves open by inner folds of movies, and tune its threshold.
 
     Whole movies are held out in `inner_folds` folds. The choice is made on the scores of clips whose movie
@@ -142,12 +141,6 @@ class GroupedSelection(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.inner_folds = inner_folds
         self.pass_groups = pass_groups
 
-    def __sklearn_tags__(self) -> Tags:
-        """Two classes only; the rest is the estimator's."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def get_metadata_routing(self) -> MetadataRouter:
         """Request movies for itself, and route what the estimator requests."""
         return (
@@ -207,17 +200,6 @@ class GroupedSelection(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         with one_blas_thread():
             return scores_of(self.estimator_, np.asarray(X))
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the probability [N, 2] of each class that the score stands for, uncalibrated."""
-        positive = 1 / (1 + np.exp(-self.decision_function(X)))
-        return np.stack([1 - positive, positive], axis=1)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Call positive each clip whose score reaches the threshold."""
-        called = self.decision_function(X) >= self.threshold_
-        labels: NDArray[Any] = self.classes_[called.astype(np.intp)]
-        return labels
 
     def _choose(
         self,

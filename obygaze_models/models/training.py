@@ -221,15 +221,18 @@ def _train(X: Floats, y: Floats, jobs: Sequence[Job], settings: Settings) -> lis
     parameters: Floats = network.initial(rng, own, labels).astype(X.dtype)
     state, gradient = Adam.start(parameters), np.empty_like(parameters)
     layer, slope = network.views(parameters), network.views(gradient)
-    shuffled, scores = np.empty_like(own), np.empty_like(labels)
+    shuffled = np.empty((min(settings.batch_size, len(own)), *own.shape[1:]), own.dtype)
+    scores = np.empty_like(labels)
     train_loss: list[float] = []
     while any(watcher.ended is None for watcher in watchers):
         order = rng.permutation(len(labels))
         targets, shares = labels[order], weights[order]
-        np.take(own, order, axis=0, out=shuffled, mode="clip")
         for start in range(0, len(order), settings.batch_size):
             batch = slice(start, start + settings.batch_size)
-            scores[batch] = network.backward(layer, shuffled[batch], targets[batch], slope, shares[batch])
+            # A batch at a time, which stays in a core's cache: frames of all clips do not.
+            taken = order[batch]
+            clips = np.take(own, taken, axis=0, out=shuffled[: len(taken)], mode="clip")
+            scores[batch] = network.backward(layer, clips, targets[batch], slope, shares[batch])
             adam_step(parameters, gradient, state, settings.learning_rate)
         train_loss.append(network.loss(scores, targets))
         for watcher in watchers:

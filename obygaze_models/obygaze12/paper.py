@@ -26,6 +26,7 @@ import pandas as pd
 
 from obygaze_features.io import write_whole
 from obygaze_features.manifest import LabelPolicy, Manifest
+from obygaze_features.manifest.projection import DEFAULT_THRESHOLD
 from obygaze_features.store import Store
 from obygaze_models.obygaze12.corpus import load_corpus
 from obygaze_models.obygaze12.folds import CLEAN
@@ -51,6 +52,8 @@ class Settings(TypedDict, total=False):
     policy: LabelPolicy
     seed: int
     progress: Progress | None
+    depth: int | None
+    choose_c: bool
 
 
 MODULES: Mapping[str, Mapping[Protocol, str]] = {
@@ -98,6 +101,36 @@ def figure2(manifest: Manifest) -> Report:
     return report
 
 
+def figure4(
+    annotations: Manifest,
+    clips: Manifest,
+    movie: str,
+    *,
+    threshold: float = DEFAULT_THRESHOLD,
+    span: tuple[float, float] | None = None,
+) -> Report:
+    """Draw Figure 4 of 000: annotations, projections and merge of a film as timelines.
+
+    Parameters
+    ----------
+    annotations, clips : Manifest
+        Free segments with annotators, and the clips (or `windows`) to project them onto.
+    movie : str
+    threshold : float
+        Share of a clip that a segment must cover.
+    span : tuple of float, optional
+        Part of the film to show, in seconds.
+
+    Raises
+    ------
+    ManifestError
+        The film has no annotations or clips, or nothing is in the span.
+    """
+    module = import_module("obygaze_models.obygaze12.figure4")
+    report: Report = module.figure4_report(annotations, clips, movie, threshold, span)
+    return report
+
+
 def redo(
     names: Sequence[str],
     manifest: Manifest,
@@ -107,6 +140,8 @@ def redo(
     policy: LabelPolicy = LabelPolicy.PAPER,
     seed: int = 0,
     progress: Progress | None = None,
+    depth: int | None = None,
+    choose_c: bool = False,
 ) -> Redone:
     """Reproduce tables and figures from the features of every backbone of some stores.
 
@@ -124,6 +159,12 @@ def redo(
     seed : int
     progress : callable, optional
         Called now and then with the numbers of models trained and of all.
+    depth : int, optional
+        Limit of the depth of Figure 5's tree under `paper`, in place of the original code's; the text prints
+        10.
+    choose_c : bool
+        Whether Figure 3 under `paper` also chooses the C of each SVM by eight folds, as section 4.2 says,
+        beside the published one.
 
     Raises
     ------
@@ -138,8 +179,12 @@ def redo(
     for protocol in protocols:
         paper = protocol == "paper"
         corpus = load_corpus(stores, manifest, LabelPolicy.RAW if paper else policy)
-        make = PaperResults if paper else StrictResults
-        results = [make(corpus, source, seed, progress) for source in corpus.sources]
+        results = [
+            PaperResults(corpus, source, seed, progress, depth, choose_c)
+            if paper
+            else StrictResults(corpus, source, seed, progress)
+            for source in corpus.sources
+        ]
         for name in names:
             first = results[0]
             if name in NEED_CONCEPTS and isinstance(first, StrictResults) and not first.concept_targets:

@@ -7,41 +7,38 @@ Models and settings are the original code's; `obygaze_models.obygaze12.folds` ha
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from obygaze_features.manifest import Manifest
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts import Hyperplanes, SVMTask, svm_hyperplanes
 from obygaze_models.concepts.heads import head_scores
 from obygaze_models.dataset import Dataset
-from obygaze_models.evaluation import COLUMNS, Predictions
+from obygaze_models.evaluation import Predictions
 from obygaze_models.evaluation.evaluate import seed_of
-from obygaze_models.evaluation.metrics import f1_pos
 from obygaze_models.models import MLPProbe, fit_many
 from obygaze_models.models.selection import ABOVE_ZERO
-from obygaze_models.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, Corpus
+from obygaze_models.obygaze12.corpus import TASKS, Corpus
 from obygaze_models.obygaze12.folds import (
     Negatives,
     classifier_folds,
-    concept_folds,
-    concept_labels,
     head_fold,
     movie_folds,
 )
+from obygaze_models.obygaze12.paper_concepts import (
+    NEGATIVES,
+    Asked,
+    ChosenC,
+    PaperConcepts,
+    choose_c,
+    concepts,
+)
+from obygaze_models.obygaze12.paper_rows import Rows, gather, positive, predicted
 from obygaze_models.obygaze12.published import CELLS, MOVIE_PAIRS, Cell
-from obygaze_models.obygaze12.settings import CAV_C, elect, logistic_head, tree_head
+from obygaze_models.obygaze12.settings import logistic_head, tree_head
 from obygaze_models.protocol import Fold
 
 Progress = Callable[[int, int], None]
-Rows = dict[str, NDArray[Any]]
-"""The columns of some rows of the table of predictions; a thousand of them cost less than as many tables."""
-
-NEGATIVES = (Negatives.EN, Negatives.ALL)
-"""Negatives of Figure 3's solid and hatched bars."""
 
 
 def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
@@ -55,47 +52,6 @@ def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
     return movie_folds(manifest, TASKS[train], TASKS[test])
 
 
-def positive(data: Dataset) -> NDArray[np.int64]:
-    """Assign 1 for S clips, 0 for the others [N]."""
-    return TASKS["enhn_s"].labels(data.levels)
-
-
-def _predicted(
-    data: Dataset,
-    rows: NDArray[np.intp],
-    *,
-    model: str,
-    task: str,
-    fold: int,
-    seed: int,
-    score: NDArray[np.floating],
-    threshold: float,
-    label: NDArray[np.int64] | None = None,
-) -> Rows:
-    """Make the rows of one model tested on some clips; labels are those of S unless given."""
-    columns: dict[str, Any] = {
-        "model": model,
-        "task": task,
-        "fold": fold,
-        "seed": seed,
-        "clip_id": data.clip_ids[rows],
-        "movie": data.movies[rows],
-        "label": positive(data)[rows] if label is None else label,
-        "score": score.astype(np.float64),
-        "threshold": threshold,
-        "store": data.store,
-    }
-    return {name: np.broadcast_to(columns[name], len(rows)) for name in COLUMNS}
-
-
-def _gather(blocks: list[Rows]) -> Predictions:
-    """Stack blocks into one table, model by model and task by task, folds in the order given."""
-    stacked = pd.DataFrame({name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS})
-    rank = {name: place for place, name in enumerate(dict.fromkeys(stacked["model"]))}
-    order = np.lexsort((np.arange(len(stacked)), stacked["task"].to_numpy(str), stacked["model"].map(rank)))
-    return Predictions(stacked.iloc[order].reset_index(drop=True))
-
-
 def classifiers(
     manifest: Manifest, data: Dataset, seed: int, progress: Progress | None = None
 ) -> Predictions:
@@ -106,7 +62,7 @@ def classifiers(
     probes = _probes(data, every, [seed_of(seed, place) for place in range(len(every))], progress)
     fitted = iter(probes)
     models = {train: [next(fitted) for _ in own] for train, own in first.items()}
-    return _gather(
+    return gather(
         [
             _tested(data, probe, fold, task=f"{train}>{test}", number=number, seed=seed)
             for (train, test), own in folds.items()
@@ -128,7 +84,7 @@ def movie_pairs(
     seeds = [seed_of(seed, first.setdefault(fold.train, place)) for place, fold in enumerate(folds)]
     probes = _probes(data, folds, seeds, progress)
     task = f"movies:{'>'.join(MOVIE_PAIRS)}"
-    return _gather(
+    return gather(
         [
             _tested(data, probe, fold, task=task, number=number, seed=seed)
             for number, (probe, fold) in enumerate(zip(probes, folds, strict=True))
@@ -165,7 +121,7 @@ def _tested(
 ) -> Rows:
     rows = data.rows(fold.test)
     score = probe.decision_function(data.X[rows])
-    return _predicted(
+    return predicted(
         data,
         rows,
         model="mlp",
@@ -174,84 +130,6 @@ def _tested(
         seed=seed,
         score=score,
         threshold=probe.threshold_,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class PaperConcepts:
-    """The CAVs of one source.
-
-    Attributes
-    ----------
-    predictions : Predictions
-        Task ``concept|negatives``, fold k the split validated on fold k; the score is the signed distance.
-    elected : dict of (str, Negatives) to int
-        The split whose CAV has the highest f1_pos on its validation fold.
-    planes : dict of Negatives to Hyperplanes
-        Of the elected CAVs, in the concepts' order.
-    """
-
-    predictions: Predictions
-    elected: Mapping[tuple[str, Negatives], int]
-    planes: Mapping[Negatives, Hyperplanes]
-
-
-def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
-    """Fit the nine CAVs of each concept against each choice of negatives, and elect one."""
-    asked = [(negatives, concept) for negatives in NEGATIVES for concept in VISUAL_CONCEPTS]
-    labels = {
-        (negatives, concept): concept_labels(manifest, concept, negatives) for negatives, concept in asked
-    }
-    folds = {
-        (negatives, concept): concept_folds(manifest, concept, negatives) for negatives, concept in asked
-    }
-
-    def side(one: tuple[Negatives, str], clips: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-        kept = [clip_id for clip_id in clips if clip_id in data.row_of]
-        return data.rows(kept), np.array([labels[one][clip_id] for clip_id in kept], dtype=np.int64)
-
-    problems = []
-    for one in asked:
-        for fold in folds[one]:
-            rows, label = side(one, fold.train)
-            problems.append(SVMTask(rows, label == 1, CAV_C[one[1]]))
-    planes = svm_hyperplanes(data.X, problems)
-    blocks, elected, chosen = [], {}, {}
-    number = 0
-    for one in asked:
-        negatives, concept = one
-        validated = []
-        for k, fold in enumerate(folds[one]):
-            plane = Hyperplanes(planes.weights[[number + k]], planes.intercepts[[number + k]])
-            rows, label = side(one, fold.validation)
-            validated.append(
-                float(np.nan_to_num(f1_pos(label, plane.distances(data.X[rows])[:, 0] >= ABOVE_ZERO)))
-            )
-            rows, label = side(one, fold.test)
-            blocks.append(
-                _predicted(
-                    data,
-                    rows,
-                    model="cav_svm",
-                    task=f"{concept}|{negatives}",
-                    fold=k,
-                    seed=0,
-                    score=plane.distances(data.X[rows])[:, 0],
-                    threshold=ABOVE_ZERO,
-                    label=label,
-                )
-            )
-        elected[concept, negatives] = elect(validated)
-        chosen[concept, negatives] = number + elected[concept, negatives]
-        number += len(folds[one])
-    of = {negatives: [chosen[concept, negatives] for concept in VISUAL_CONCEPTS] for negatives in NEGATIVES}
-    return PaperConcepts(
-        _gather(blocks),
-        elected,
-        {
-            negatives: Hyperplanes(planes.weights[which], planes.intercepts[which])
-            for negatives, which in of.items()
-        },
     )
 
 
@@ -283,7 +161,7 @@ def heads(manifest: Manifest, data: Dataset, found: PaperConcepts) -> PaperHeads
                     fold = head_fold(manifest, TASKS[train], TASKS[test])
                     seen = data.rows(fold.test)
                     blocks.append(
-                        _predicted(
+                        predicted(
                             data,
                             seen,
                             model=f"{name}|{negatives}",
@@ -294,17 +172,27 @@ def heads(manifest: Manifest, data: Dataset, found: PaperConcepts) -> PaperHeads
                             threshold=ABOVE_ZERO,
                         )
                     )
-    return PaperHeads(_gather(blocks), trees)
+    return PaperHeads(gather(blocks), trees)
 
 
 @dataclass(frozen=True, eq=False)
 class PaperResults:
-    """One source under the `paper` protocol: each table of predictions made once, when asked for."""
+    """One source under the `paper` protocol: each table of predictions made once, when asked for.
+
+    Attributes
+    ----------
+    depth : int or None
+        Limit of the depth of Figure 5's tree, in place of the code's.
+    choose_c : bool
+        Whether Figure 3 shows the C chosen by eight folds beside the published one.
+    """
 
     corpus: Corpus
     source: Dataset
     seed: int = 0
     progress: Progress | None = None
+    depth: int | None = None
+    choose_c: bool = False
 
     @cached_property
     def classifiers(self) -> Predictions:
@@ -323,6 +211,34 @@ class PaperResults:
         """The CAVs of Figure 3."""
         with one_blas_thread():
             return concepts(self.corpus.manifest, self.source)
+
+    @cached_property
+    def chosen_c(self) -> dict[Asked, ChosenC]:
+        """The C of each concept, chosen by eight folds."""
+        with one_blas_thread():
+            return choose_c(self.corpus.manifest, self.source)
+
+    @cached_property
+    def drawn_c(self) -> dict[Asked, ChosenC]:
+        """The same with negatives drawn at random in place of weights."""
+        with one_blas_thread():
+            return choose_c(self.corpus.manifest, self.source, draws=self.seed)
+
+    @cached_property
+    def concepts_chosen(self) -> PaperConcepts:
+        """The CAVs of Figure 3 with the C chosen by eight folds."""
+        with one_blas_thread():
+            chosen = {asked: one.C for asked, one in self.chosen_c.items()}
+            return concepts(self.corpus.manifest, self.source, chosen)
+
+    def tree(self, task: str, negatives: Negatives) -> object:
+        """Return the decision tree of a training task; of the depth asked for, if one is."""
+        if self.depth is None:
+            return self.heads.trees[task, negatives]
+        with one_blas_thread():
+            values = self.concepts.planes[negatives].decisions(self.source.X)
+            rows = self.source.rows(head_fold(self.corpus.manifest, TASKS[task], TASKS[task]).train)
+            return tree_head(task, self.depth).fit(values[rows], positive(self.source)[rows])
 
     @cached_property
     def heads(self) -> PaperHeads:

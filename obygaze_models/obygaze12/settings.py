@@ -23,6 +23,9 @@ CAV_C: Mapping[str, float] = {
 }
 """C of each concept's SVM; its class weight is balanced."""
 
+C_GRID: tuple[float, ...] = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
+"""Values of C to choose from by cross-validation; neither the papers nor the code print theirs."""
+
 SEED = 42
 
 
@@ -57,11 +60,11 @@ LOGISTICS: Mapping[str, LogisticSettings] = {
 """PCBM-LR by the task trained on."""
 
 
-def tree_head(task: str) -> DecisionTreeClassifier:
-    """Make the PCBM-DT head of a training task."""
+def tree_head(task: str, depth: int | None = None) -> DecisionTreeClassifier:
+    """Make the PCBM-DT head of a training task; `depth` replaces the code's limit."""
     settings = TREES[task]
     return DecisionTreeClassifier(
-        max_depth=settings.max_depth, min_samples_leaf=settings.min_samples_leaf, random_state=SEED
+        max_depth=depth or settings.max_depth, min_samples_leaf=settings.min_samples_leaf, random_state=SEED
     )
 
 

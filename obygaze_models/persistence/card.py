@@ -174,6 +174,7 @@ class ModelCard(CardFields, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     protocol_number: Literal[3]
     arrays: Annotated[dict[str, ArrayRecord], Meta(description="dtype and shape of every array")]
     clip_s: Annotated[float, Meta(gt=0, lt=1e300, description="a number above 0")] | UnsetType = UNSET
+    reduced_by: SomeText | UnsetType = UNSET
 
 
 class _OldModelCard(_Common, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -204,6 +205,8 @@ class Card(CardFields, frozen=True, kw_only=True):
     ----------
     clip_s : float or None
         Median length of the clips trained on, in seconds; None where the file does not tell.
+    reduced_by : str
+        How the tokens it reads are reduced (`obygaze_models.reduction`); "" if they are read as stored.
     number : int
         The format's number in the file.
     reach : float or None
@@ -211,6 +214,7 @@ class Card(CardFields, frozen=True, kw_only=True):
     """
 
     clip_s: float | None = None
+    reduced_by: str = ""
     number: int = PROTOCOL
     reach: float | None = None
 
@@ -228,6 +232,8 @@ class Card(CardFields, frozen=True, kw_only=True):
         del written["number"], written["reach"]
         if self.clip_s is None:
             del written["clip_s"]
+        if not self.reduced_by:
+            del written["reduced_by"]
         listed = {name: list(written[name]) for name in ("movies", "metrics", "concepts")}
         return {"format": FORMAT, "protocol_number": PROTOCOL, **written, **listed}
 

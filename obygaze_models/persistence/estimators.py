@@ -15,7 +15,7 @@ from obygaze_models.concepts.cav import LinearCAV
 from obygaze_models.concepts.heads import node_counts
 from obygaze_models.concepts.hyperplane import Hyperplanes
 from obygaze_models.errors import ModelError
-from obygaze_models.models.attention import AttentionPooling
+from obygaze_models.models.attention import AttentionPooling, FramePool, make_frames_probe
 from obygaze_models.models.attention_network import AttentionNetwork
 from obygaze_models.models.linear import ClippedScaler, linear_probe
 from obygaze_models.models.mlp import MLPProbe
@@ -135,15 +135,14 @@ def above_0(arrays: Arrays, label: str) -> None:
 # --- linear
 # ---------------------------------------------------------------------------
 def _is_linear(estimator: Any) -> bool:
-    return isinstance(estimator, Pipeline) and [type(step) for _, step in estimator.steps] == [
-        ClippedScaler,
-        LogisticRegression,
-    ]
+    steps = [type(step) for _, step in estimator.steps] if isinstance(estimator, Pipeline) else []
+    return steps[-2:] == [ClippedScaler, LogisticRegression] and steps[:-2] in ([], [FramePool])
 
 
 def _linear_apart(estimator: Any) -> tuple[dict[str, Any], Arrays]:
-    scaler, head = (step for _, step in estimator.steps)
-    return {"limit": float(scaler.limit), "C": float(head.C)}, {
+    *pools, scaler, head = (step for _, step in estimator.steps)
+    pooled = {"frames": pools[0].pool} if pools else {}
+    return {"limit": float(scaler.limit), "C": float(head.C), **pooled}, {
         "mean": scaler.mean_,
         "scale": scaler.scale_,
         "weights": head.coef_[0],
@@ -155,8 +154,14 @@ def _linear(card: Card, arrays: Arrays) -> Pipeline:
     d = card.n_features
     expect(card, arrays, mean=(d,), scale=(d,), weights=(d,), intercept=(1,))
     above_0(arrays, "scale")
-    pipeline = linear_probe(C=card.parameters["C"])
-    scaler, head = (step for _, step in pipeline.steps)
+    C, frames = card.parameters["C"], card.parameters.get("frames")
+    pipeline = (
+        linear_probe(C=C) if frames is None else make_frames_probe(frames).set_params(logisticregression__C=C)
+    )
+    *pools, scaler, head = (step for _, step in pipeline.steps)
+    for pool in pools:
+        pool._validate_params()
+        pool.n_features_in_ = d
     scaler.set_params(limit=card.parameters["limit"])._validate_params()
     head._validate_params()
     scaler.mean_, scaler.scale_ = arrays["mean"], arrays["scale"]

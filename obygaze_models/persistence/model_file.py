@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import write_whole
+from obygaze_features.io import make_folder, write_whole
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import MAX_FILE, pack_archive, unpack_archive
@@ -69,7 +69,7 @@ def write_model(
 ) -> None:
     """Write a model file, all of it or nothing."""
     data = pack(card, arrays, about)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_whole(path, data)
 
 

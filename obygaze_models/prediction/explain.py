@@ -12,12 +12,18 @@ from obygaze_features.store import Store
 from obygaze_models.concepts.explanation import Explanation, Step
 from obygaze_models.dataset import unusable
 from obygaze_models.errors import ConceptError, ModelError
+from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.persistence.card import Card
+from obygaze_models.prediction.frames import frames_of, reads_frames
 from obygaze_models.prediction.model import Model
 from obygaze_models.prediction.predict import find_group, read_rows
 
 ENDS = (0.05, 0.95)
 """Quantiles of the training clips' values to which every concept is set in turn."""
+
+OF_ATTENTION = ("weight", "evidence", "contribution")
+MOST_CONCEPTS = 4
+"""Concepts whose frames a terminal shows; JSON has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,9 @@ class Explained:
         The requested quantiles.
     changed : Decision or None
         The decision with all of them set.
+    frames : tuple of dict
+        For each frame of the clip its time_s and, where the model has them, weight, evidence, contribution,
+        and each concept's value and p; empty if the store keeps no frames that the model can read.
     """
 
     clip_id: str
@@ -72,6 +81,7 @@ class Explained:
     ends: tuple[tuple[Decision, Decision], ...]
     set_to: Mapping[str, float]
     changed: Decision | None
+    frames: tuple[Mapping[str, float | None], ...] = ()
 
 
 def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping[str, float]) -> Explained:
@@ -80,7 +90,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     Parameters
     ----------
     model : Model
-        One that decides by concepts.
+        One that decides by concepts, or weighs frames.
     stores : sequence of Store
     clip_id : str
     set_to : mapping of str to float
@@ -91,7 +101,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     ModelError
         The clip is unknown, or has no features of the kind that the model reads.
     ConceptError
-        The model does not decide by concepts, or a concept or quantile is invalid.
+        The model neither decides by concepts nor weighs frames, or a concept or quantile is invalid.
     """
     store = _holding(stores, clip_id)
     group = find_group(model.card, store)
@@ -99,8 +109,9 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     clip, reason = store.clips[row], unusable(store, group, row)
     if reason is not None:
         raise ModelError(f"clip {clip_id} of store {store.name} has no features ({reason})")
-    X = read_rows(model.card, group, np.array([row]))
-    parts = model.explain(X)
+    X = read_rows(model.card, store, np.array([row]))
+    weighs = isinstance(model.estimator, AttentionPooling)
+    parts = None if weighs else model.explain(X)
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
     far, share = bool(model.is_unlike(X)[0]), float(model.unlike(X)[0])
     return Explained(
@@ -129,6 +140,19 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         ),
         set_to=dict(set_to),
         changed=None if far else changed,
+        frames=_frames(model, store, row),
+    )
+
+
+def _frames(model: Model, store: Store, row: int) -> tuple[dict[str, float | None], ...]:
+    """Give what the model says of each frame of a clip, if the store keeps frames that it can read."""
+    if not reads_frames(model, store):
+        return ()
+    found = frames_of(model, store, np.array([row])).drop(columns=["clip_id", "movie", "frame"])
+    shown = found if isinstance(model.estimator, AttentionPooling) else found.drop(columns=list(OF_ATTENTION))
+    return tuple(
+        {str(name): None if value != value else float(value) for name, value in record.items()}  # noqa: PLR0124 - NaN
+        for record in shown.to_dict(orient="records")
     )
 
 
@@ -165,7 +189,7 @@ def lines(found: Explained, model: Model) -> list[str]:
     said = [f"clip {found.clip_id} of film {found.movie}{span}"]
     if found.trained_on:
         said.append("The model was trained on clips of this film: what it says here is no prediction.")
-    if found.is_unlike or found.parts is None:
+    if found.is_unlike:
         nearer = "" if found.unlike is None else f" ({found.unlike:.1%} of the training clips lie nearer)"
         said.append(
             f"The clip is unlike any that the model was trained on{nearer}: no probability and no "
@@ -174,6 +198,8 @@ def lines(found: Explained, model: Model) -> list[str]:
         )
         return said
     said += [f"{card.target['name']}: {_called(decision, card)}", *_on_both_scales(found)]
+    if found.parts is None:
+        return [*said, "", _frames_table(found)]
     said += [_leaning(found.parts, 1), _leaning(found.parts, -1)]
     said += [f"  {_step(step)}" for step in found.parts.path]
     said += ["", _concepts_table(found, found.parts), ""]
@@ -189,6 +215,8 @@ def lines(found: Explained, model: Model) -> list[str]:
         if decision.p is not None and found.changed.p is not None:
             said.append(f"  probability  {decision.p:.2f} -> {_with_band(found.changed)}")
         said.append(f"  logit        {decision.logit:.3f} -> {found.changed.logit:.3f}")
+    if found.frames:
+        said += ["", _frames_table(found)]
     return said
 
 
@@ -255,6 +283,20 @@ def _step(step: Step) -> str:
         f"{step.concept} {step.value:.2f} is {'above' if step.above else 'at most'} {step.threshold:.2f} "
         f"({step.n_train} training clips here, {step.share_positive:.0%} positive)"
     )
+
+
+def _frames_table(found: Explained) -> str:
+    """Lay out the frames in time: attention's parts, or the concepts that contribute most to the clip."""
+    columns: dict[str, str] = {"weight": "weight", "contribution": "contribution"}
+    if found.parts is not None:
+        most = sorted(found.parts.contributions, key=lambda one: -abs(one.contribution))[:MOST_CONCEPTS]
+        columns = {f"{one.concept}_p": f"p of\n{one.concept}" for one in most}
+
+    def cell(value: float | None, decimals: int) -> str:
+        return "" if value is None else f"{value:.{decimals}f}"
+
+    rows = [[cell(frame["time_s"], 2), *(cell(frame[name], 3) for name in columns)] for frame in found.frames]
+    return table(rows, ["time s", *columns.values()], right=range(len(columns) + 1))
 
 
 def _concepts_table(found: Explained, parts: Explanation) -> str:

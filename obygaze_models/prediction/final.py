@@ -172,7 +172,8 @@ def train_final(
         threshold=fitted.threshold,
         target=CardTarget(**target.record(), concept=target.concept),
         concepts=tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
-        features=data.features if spec.reads == "pooled" else spec.reads,
+        features=_features(data, spec),
+        reduced_by="" if data.reduction is None or spec.reads == "pooled" else data.reduction.rule,
         pool=data.pool if spec.reads == "pooled" else "none",
         n_features=int(X.shape[-1]),
         movies=tuple(sorted(set(movies.tolist()))),
@@ -257,6 +258,13 @@ def _card(data: Dataset, run: Run, licence: str, citation: str) -> Card:
         citation=citation,
         clip_s=data.clip_s,
     )
+
+
+def _features(data: Dataset, spec: ModelSpec) -> str:
+    """Name the array that a model reads."""
+    if spec.reads == "pooled":
+        return data.features
+    return spec.reads if data.reduction is None else "tokens"
 
 
 def _find(name: str, run: Run, models: Any) -> ModelSpec:

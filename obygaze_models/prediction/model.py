@@ -166,9 +166,12 @@ class Model:
 
 
 def vectors(X: ArrayLike) -> NDArray[Any]:
-    """Return one vector per clip [N, D]: the mean over frames or tokens if there are several."""
+    """Return one vector per clip [N, D]: the mean over its present frames or tokens if there are several."""
     features = np.asarray(X)
-    return features if features.ndim == 2 else features.mean(axis=1)
+    if features.ndim == 2:
+        return features
+    found: NDArray[Any] = (np.nanmean if np.isnan(features).any() else np.mean)(features, axis=1)
+    return found
 
 
 def load_model(place: Path | str, offered: Mapping[str, Any] | None = None) -> Model:
@@ -187,14 +190,8 @@ def load_model(place: Path | str, offered: Mapping[str, Any] | None = None) -> M
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> import obygaze_features as of
     >>> import obygaze_models as om
-    >>> store = of.open_store("stores/films")
-    >>> data = om.load_dataset(store, of.read_manifest("films.csv"))
-    >>> run = om.evaluate(data, ["linear"], task="hn_s")
-    >>> files = om.save_models(run, data, ["linear"], Path("loaded"))
-    >>> om.load_model(files["linear"]).card.n_features
+    >>> om.load_model("kept/linear.model").card.n_features
     8
     """
     file = read_model(place)

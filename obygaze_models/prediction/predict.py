@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError
 from obygaze_features.io import json_bytes, write_whole
 from obygaze_features.manifest import Manifest
+from obygaze_features.screen import ShowProgress
 from obygaze_features.store import Group, Store, same_numerics
 from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.store import locate
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
-from obygaze_models.dataset import Features, Pool, read_features, unusable
+from obygaze_models.dataset import Features, Pool, read_array, read_features, unusable
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import Card
 from obygaze_models.prediction.model import Model
+from obygaze_models.reduction import TokenRule, reduce_tokens
 
 COLUMNS = (
     "clip_id",
@@ -76,7 +78,13 @@ class Predicted:
         write_whole(path, self.to_csv())
 
 
-def predict(model: Model, stores: Sequence[Store], manifest: Manifest | None = None) -> Predicted:
+def predict(
+    model: Model,
+    stores: Sequence[Store],
+    manifest: Manifest | None = None,
+    *,
+    progress: ShowProgress | None = None,
+) -> Predicted:
     """Score every clip of some stores that has features.
 
     Parameters
@@ -86,6 +94,8 @@ def predict(model: Model, stores: Sequence[Store], manifest: Manifest | None = N
         No clip may be in two of them.
     manifest : Manifest, optional
         Gives the clips' videos, which stores do not keep.
+    progress : callable, optional
+        Called with the numbers of clips whose tokens are reduced and of all, for a model that reads these.
 
     Raises
     ------
@@ -95,14 +105,9 @@ def predict(model: Model, stores: Sequence[Store], manifest: Manifest | None = N
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> import obygaze_features as of
     >>> import obygaze_models as om
-    >>> store = of.open_store("stores/films")
-    >>> data = om.load_dataset(store, of.read_manifest("films.csv"))
-    >>> run = om.evaluate(data, ["linear"], task="hn_s")
-    >>> files = om.save_models(run, data, ["linear"], Path("predicted"))
-    >>> predicted = om.predict(om.load_model(files["linear"]), [of.open_store("stores/more")])
+    >>> predicted = om.predict(om.load_model("kept/linear.model"), [of.open_store("stores/more")])
     >>> len(predicted.table), int(predicted.has("trained_on").sum())
     (95, 0)
     """
@@ -127,7 +132,8 @@ def predict(model: Model, stores: Sequence[Store], manifest: Manifest | None = N
                 excluded.setdefault(reason, []).append(clip.clip_id)
         rows = np.flatnonzero(group.usable)
         if rows.size:
-            parts.append(_table(model, store, read_rows(model.card, group, rows), rows, video_of))
+            X = read_rows(model.card, store, rows, progress=progress)
+            parts.append(_table(model, store, X, rows, video_of))
     if not parts:
         names = ", ".join(store.name for store in stores)
         raise ModelError(f"no clip of store {names} has features of {model.card.backbone}")
@@ -192,11 +198,16 @@ def _table(
     return pd.DataFrame(columns)
 
 
-def read_rows(card: Card, group: Group, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Read the model's input for some clips: vectors [N, D], or frames or tokens as stored."""
+def read_rows(
+    card: Card, store: Store, rows: NDArray[np.intp], *, progress: ShowProgress | None = None
+) -> NDArray[Any]:
+    """Read the model's input for some clips: vectors [N, D], frames or tokens as stored, or reduced."""
+    group = store[card.backbone]
     array: Features = card.features  # type: ignore[assignment]  # the card's rule allows these words alone
+    if card.reduced_by:
+        return reduce_tokens(store, group.name, card.reduced_by, progress=progress).read(rows)
     if card.pool == "none":
-        return np.concatenate([block for _, block in group.blocks(array)])[rows]
+        return read_array(group, array, rows)
     pool: Pool = "mean" if card.pool == "mean" else "max"
     return read_features(group, array, pool, rows)
 
@@ -228,9 +239,12 @@ def find_group(card: Card, store: Store) -> Group:
             f"store {store.name} has no {card.features} features of {card.backbone}, which the model reads, "
             f"but {', '.join(group.arrays)}"
         )
-    if group.shape(card.features)[-1] != card.n_features:
+    width = group.shape(card.features)[-1]
+    if card.reduced_by:
+        width = TokenRule.parse(card.reduced_by).size or width
+    if width != card.n_features:
         raise ModelError(
-            f"store {store.name} has {group.shape(card.features)[-1]} features a clip of {card.backbone}; "
+            f"store {store.name} has {width} features a clip of {card.backbone}; "
             f"the model reads {card.n_features}"
         )
     return group

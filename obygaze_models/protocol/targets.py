@@ -1,7 +1,7 @@
 """Define targets: a task of levels, the presence of a concept, or ordered levels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypedDict
 
 import numpy as np
@@ -54,10 +54,13 @@ class Labels:
     present : ndarray of bool, shape [N, K]
         Presence of each of `concepts`.
     concepts : tuple of str
+        The visual concepts, through which concept models read clips.
     scales : dict of str to ndarray of int64, shape [N]
         The rank of each clip on each further scale of the codebook; -1 where unknown.
     seen_score : ndarray of bool, shape [N], optional
         The clips judged with a model's score in sight (column `seen_score` of the manifest); None for none.
+    not_visual : dict of str to ndarray of bool, shape [N]
+        Presence of each concept that is not visual: a target, for features of texts or sound.
     """
 
     clip_ids: NDArray[np.str_]
@@ -67,6 +70,7 @@ class Labels:
     concepts: tuple[str, ...]
     scales: dict[str, NDArray[np.int64]]
     seen_score: NDArray[np.bool_] | None = None
+    not_visual: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
 
     def take(self, rows: NDArray[np.intp]) -> "Labels":
         """Keep some clips."""
@@ -78,7 +82,15 @@ class Labels:
             self.concepts,
             {name: ranks[rows] for name, ranks in self.scales.items()},
             None if self.seen_score is None else self.seen_score[rows],
+            {name: present[rows] for name, present in self.not_visual.items()},
         )
+
+    def has(self, concept: str) -> NDArray[np.bool_]:
+        """Mark the clips [N] that have a concept, visual or not."""
+        if concept in self.not_visual:
+            return self.not_visual[concept]
+        found: NDArray[np.bool_] = self.present[:, self.concepts.index(concept)]
+        return found
 
 
 def labels_of(manifest: Manifest) -> Labels:
@@ -111,6 +123,11 @@ def labels_of(manifest: Manifest) -> Labels:
         seen_score=np.array([clip.extras[SEEN_SCORE] == "1" for clip in clips], dtype=np.bool_)
         if clips and SEEN_SCORE in clips[0].extras
         else None,
+        not_visual={
+            concept.name: np.array([concept.name in clip.concepts for clip in clips], dtype=np.bool_)
+            for concept in codebook.concepts
+            if not concept.visual
+        },
     )
 
 
@@ -177,7 +194,7 @@ class Target:
             return labels.scales[self.scale]
         asked = np.isin(labels.levels, np.array(self.levels, dtype=str))
         if self.kind == "concept":
-            present = labels.present[:, labels.concepts.index(self.concept)]
+            present = labels.has(self.concept)
             if self.against:
                 asked &= present | np.isin(labels.levels, np.array(self.against, dtype=str))
             return np.where(asked, present.astype(np.int64), NOT_ASKED)
@@ -194,18 +211,13 @@ def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()
     ------
     ManifestError
         The concept or a level is not in the codebook.
-    ProtocolError
-        The concept is not visual.
     """
     name = codebook.concept_spelled(concept)
-    if name not in codebook.visual_concepts:
-        raise ProtocolError(
-            f"concept {name!r} is not visual: expected one of {', '.join(codebook.visual_concepts)}"
-        )
+    called = name if name in codebook.visual_concepts else f"{name} (not visual)"
     levels = tuple(codebook.level_spelled(level) for level in against)
-    title, short = f"{name}, present or not", f"concept:{name}"
+    title, short = f"{called}, present or not", f"concept:{name}"
     if levels:
-        title, short = f"{name} vs {' u '.join(levels)} without it", f"{short}-vs-{'+'.join(levels)}"
+        title, short = f"{called} vs {' u '.join(levels)} without it", f"{short}-vs-{'+'.join(levels)}"
     return Target(short, title, "concept", (codebook.labels,), name, against=levels)
 
 
@@ -222,7 +234,7 @@ def find_target(name: str, codebook: Codebook) -> Target:
     ManifestError
         The codebook has no such task, concept or scale; the message suggests the nearest one.
     ProtocolError
-        The concept is not visual, or the codebook has fewer than two levels that count.
+        The codebook has fewer than two levels that count.
 
     Examples
     --------

@@ -124,6 +124,8 @@ def _notes(run: Run) -> list[str]:
     record: Mapping[str, Any] = run.record
     clips, seeds, excluded = record["clips"], record["seeds"], len(record["excluded"])
     features = f"{record['backbone']}, {record['features']} ({record['pool']})"
+    if "reduced_by" in record:
+        features += f"; of frames and tokens: tokens reduced by {record['reduced_by']}"
     lines = [
         f"train {record['train']['title']}; test {', '.join(one['title'] for one in record['tests'])}",
         (

@@ -13,6 +13,7 @@ from obygaze_models.audits.embeddings import read_embeddings
 from obygaze_models.audits.gender_audit import Labels, Mode, audit_gender_score, needed_texts
 from obygaze_models.audits.gender_score import Detected, Scorer, embedded_similarity, joined, revise
 from obygaze_models.audits.genders import filled, named, share
+from obygaze_models.audits.published import TOTALS
 from obygaze_models.errors import AuditError
 from obygaze_models.report import records, to_json
 
@@ -70,6 +71,81 @@ def test_the_scores_of_the_karpathy_captions_come_out(shared_data):
         assert found["gs"] == pytest.approx(wanted, rel=1e-6)
     named_by = results.record["summary"]["genders_named"]
     assert (named_by["man"] + named_by["man and woman"], named_by["man and woman"]) == (112, 9)
+
+
+def test_scores_and_distances_of_the_karpathy_captions_by_object(shared_data):
+    """The poster's test split is 5,000 captions, of which 800 are here: 4 to 7 captions an object.
+
+    Poster, Gender Object Distance of one tennis ball: man 0.44, woman 0.46; Gender Score 0.45, 0.45.
+    """
+    with (shared_data / "audits/captions/karpathy_first800.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    captions = [caption(row["row"], row["caption"], row["row"]) for row in rows]
+    objects = {r["row"]: (Detected(r["visual_context"], float(r["p_c"])),) for r in rows}
+    sims = {(row["caption"], row["visual_context"]): float(row["sim_recovered"]) for row in rows}
+    priors = {row["caption"]: float(row["lm_mean"]) for row in rows}
+    report = audit_gender_score(
+        captions,
+        objects,
+        Scorer(priors, lambda *pair: sims[pair]),
+        names=["tennis ball", "motorcycle", "skateboard"],
+    )
+    by_object = {row["object"]: row for row in report.record["summary"]["by_object"]}
+    ball = by_object["tennis ball"]
+    assert (ball["n_captions"], round(ball["distance_man"], 2), round(ball["distance_woman"], 2)) == (
+        6,
+        0.44,
+        0.5,
+    )
+    assert (round(ball["gs_man"], 2), round(ball["gs_woman"], 2)) == (0.47, 0.39)
+    assert (by_object["motorcycle"]["to_man"], by_object["motorcycle"]["gs_woman"]) == (1, None)
+    assert by_object["skateboard"]["n_captions"] == 0
+    titles = [block.title for block in report.blocks]
+    assert titles[-2:] == ["Gender Score by object", "Gender Object Distance"]
+
+
+def test_estimation_sums_up_by_object_and_shows_examples_with_the_posters_beside():
+    sims = {
+        "a man rides": 0.5,
+        "a woman rides": 0.3,
+        "a man cooks": 0.2,
+        "a woman cooks": 0.6,
+    }
+    captions = [caption("1", "a man rides", "x"), caption("2", "a [MASK] cooks", "y")]
+    objects = {"x": (Detected("motorcycle", 0.5),), "y": (Detected("kitchen", 0.5), Detected("table", 0.5))}
+    report = audit_gender_score(captions, objects, scorer(sims), mode=Mode.ESTIMATION, model="Vilbert")
+    rows = {row["object"]: row for row in report.record["summary"]["by_object"]}
+    assert list(rows) == ["kitchen", "motorcycle", "table"]
+    ride = rows["motorcycle"]
+    scores = revise(0.2, 0.5, 0.5), revise(0.2, 0.3, 0.5)
+    assert (ride["distance_man"], ride["distance_woman"]) == (0.5, 0.3)
+    assert (ride["gs_man"], ride["gs_woman"]) == pytest.approx(scores)
+    assert ride["to_man"] == pytest.approx(share(*scores))
+    assert (ride["n_correct_man"], ride["n_correct_woman"], ride["to_man_by_n_correct"]) == (1, 0, 1)
+    assert (ride["published_to_man"], ride["published_to_woman"]) == (0.84, 0.15)
+    assert rows["kitchen"]["n_correct_man"] == rows["kitchen"]["n_correct_woman"] == 0  # masked
+    blocks = {block.title: block for block in report.blocks}
+    assert [row[:2] for row in blocks["Examples"].rows] == [
+        ("man", "motorcycle"),
+        ("woman", "kitchen"),
+        ("woman", "table"),
+    ]
+    assert blocks["Examples of the poster, whose captioner it does not name"].rows[0][2:] == (
+        "0.44",
+        "0.46",
+        "0.45",
+        "0.45",
+    )
+
+
+def test_the_posters_ratios_by_object_are_those_of_its_tables(shared_data):
+    path = shared_data / "audits/paper_tables/genderscore_poster_objects.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            of = TOTALS[row["model"]]
+            scored = row["method"] == "Gender Score"
+            ours = (of.score_to_man, of.score_to_woman) if scored else (of.object_to_man, of.object_to_woman)
+            assert [one[row["object"]] for one in ours] == [float(row["to_m"]), float(row["to_w"])]
 
 
 @settings(max_examples=50, deadline=None)

@@ -1,6 +1,7 @@
 """A folder of images becomes a store in a recorded space, which the audits of embeddings read."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,18 +10,20 @@ from PIL import Image, ImageDraw
 from obygaze.cli import main
 from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.testing import tiny_checkpoint
+from obygaze_features.backbones.text_testing import tiny_text_checkpoint
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.extraction import ExtractError, Job
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import open_store
 from obygaze_models.audits.embeddings import check_same_space, read_embeddings
+from obygaze_models.audits.gender_score import read_objects
 
 SHAPES = ("disc", "box", "line")
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
-    return tiny_checkpoint("clip", tmp_path_factory.mktemp("clip"))
+    return tiny_text_checkpoint("clip", tmp_path_factory.mktemp("clip"))
 
 
 @pytest.fixture(scope="module")
@@ -128,3 +131,34 @@ def test_stills_and_videos_are_not_mixed(tmp_path):
     clips = (Clip("a", "m", "a.png"), Clip("b", "m", "b.mp4"))
     with pytest.raises(ExtractError, match=r"clip a is a still image \(a.png\) and clip b a video \(b.mp4\)"):
         Job(Manifest(clips, tmp_path), "mixed", (load_backbone("descriptors", 1),))
+
+
+def test_clip_as_visual_classifier_gives_what_transformers_gives_and_gender_score_reads_it(
+    store, weights, command, tmp_path, monkeypatch
+):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    monkeypatch.chdir(tmp_path)
+    Path("shapes.txt").write_text("a disc\nbox\nline\n", encoding="utf-8")
+    listed = ("audit", "objects", "--objects-list", "shapes.txt", "--prompt", "photo of {}")
+    assert command(*listed, "--list-texts", "prompts.csv") == 0
+    assert command("extract", "prompts.csv", "texts", "--backbone", "clip-text", "--weights", weights) == 0
+    network = transformers.CLIPModel.from_pretrained(weights)
+    scale = float(network.logit_scale.detach().exp())
+    found = (*listed, "--images", store, "--texts", "texts-1.0.0", "--scale", scale)
+    assert command(*found, "--top", 2, "--out", "objects.csv") == 0
+    detected = read_objects(Path("objects.csv"))
+    assert sorted(detected) == sorted(SHAPES)
+    names = ("a disc", "box", "line")
+    tokenizer = transformers.CLIPTokenizer.from_pretrained(weights)
+    words = tokenizer([f"photo of {name}" for name in names], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        text = network.get_text_features(**words)
+        text = getattr(text, "pooler_output", text)
+    pictures = open_store(store)["clip"]
+    for shape in SHAPES:
+        image = torch.from_numpy(pictures.pooled()[pictures.clip_ids.index(shape)])[None]
+        cosines = torch.nn.functional.cosine_similarity(image, text)
+        wanted = torch.softmax(scale * cosines, 0).numpy()
+        best = np.argsort(-wanted)[:2]
+        assert [one.label for one in detected[shape]] == [names[place] for place in best]
+        assert [one.confidence for one in detected[shape]] == pytest.approx(wanted[best], abs=1e-5)

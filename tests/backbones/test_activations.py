@@ -7,7 +7,7 @@ import torch
 from transformers import CLIPVisionConfig, CLIPVisionModel, VivitConfig, VivitModel
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.backbones.activations import fuse_activations
+from obygaze_features.backbones.network import fuse_activations
 
 SMALL = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 2}
 

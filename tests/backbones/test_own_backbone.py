@@ -92,7 +92,9 @@ def test_an_entry_point_that_is_no_backbone_is_named(install, value, words):
 
 
 def test_an_unknown_name_lists_the_names_there_are():
-    with pytest.raises(BackboneError, match="there is clip, clip-text, descriptors, sentence, vivit, xclip"):
+    with pytest.raises(
+        BackboneError, match="there is clip, clip-text, descriptors, openclip, openclip-text, sent"
+    ):
         load_backbone("resnet")
 
 

@@ -12,8 +12,15 @@ from huggingface_hub import constants
 
 from obygaze_features.backbones import BackboneError, load_backbone, load_text_backbone
 from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.presets import choose_preset
+from obygaze_features.backbones.text_runner import TextRunner
 from obygaze_features.backbones.text_testing import LIMIT, tiny_text_checkpoint, write_modules
+from obygaze_features.backbones.weights import find_weights
+from obygaze_features.backbones.xclip_lsmdc import load as load_lsmdc
+from obygaze_features.backbones.xclip_lsmdc_scores import similarities
+from obygaze_features.backbones.xclip_lsmdc_text import XClipLsmdcText
 from obygaze_features.commands.weights import fetch
+from obygaze_features.store.provenance import space
 
 CPU = Compute(device="cpu")
 TEXTS = ("a", "a photo of a man", "sad man", "A Sad Man")
@@ -24,7 +31,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
-    return {name: tiny_text_checkpoint(name, folder / name) for name in ("clip", "siglip", "sentence")}
+    names = ("clip", "siglip", "sentence", "xclip", "xclip-lsmdc")
+    return {name: tiny_text_checkpoint(name, folder / name) for name in names}
 
 
 def load(name, folder, **options):
@@ -59,6 +67,91 @@ def test_clip_text_gives_what_transformers_gives_whatever_it_takes_for_the_end(f
     assert backbone.width == 24
 
 
+@pytest.mark.parametrize("end", [2, 98])
+def test_xclip_text_gives_what_transformers_gives_whatever_it_takes_for_the_end(folders, tmp_path, end):
+    folder = shutil.copytree(folders["xclip"], tmp_path / "xclip")
+    rewrite(folder / "config.json", lambda config: config["text_config"].update(eos_token_id=end))
+    backbone = load("xclip-text", folder)
+    model = transformers.XCLIPModel.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        expected = model.get_text_features(**padded(folder, (*TEXTS, LONG))).pooler_output
+    np.testing.assert_allclose(vectors(backbone, (*TEXTS, LONG)), expected, atol=2e-6)
+
+
+def test_cosines_of_the_two_halves_of_x_clip_are_its_logits_without_video_specific_prompts(folders, clips):
+    model = transformers.XCLIPModel.from_pretrained(folders["xclip"]).eval()
+    model.prompts_generator.alpha.data.zero_()
+    videos = load_backbone("xclip", weights=str(folders["xclip"]), preset="xclip", compute=CPU)
+    affine = choose_preset("xclip", ("xclip",)).require_affine()
+    pixels = torch.tensor(clips[:2]).permute(0, 1, 4, 2, 3) * torch.tensor(affine.scale)[:, None, None]
+    with torch.inference_mode():
+        wanted = (
+            model(
+                pixel_values=pixels + torch.tensor(affine.shift)[:, None, None],
+                **padded(folders["xclip"], TEXTS),
+            ).logits_per_video
+            / model.logit_scale.exp()
+        )
+    texts, found = vectors(load("xclip-text", folders["xclip"]), TEXTS), videos.encode(clips[:2])["pooled"]
+    cosines = unit(found) @ unit(texts).T
+    np.testing.assert_allclose(cosines, wanted, atol=2e-6)
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def lsmdc(shared_data):
+    """The oracle's inputs, what the original gave on them, and its weights."""
+    oracle = shared_data / "oracles" / "xclip_lsmdc_oracle"
+    return (
+        np.load(oracle / "inputs.npz"),
+        np.load(oracle / "expected_fp32.npz"),
+        oracle / "weights.safetensors",
+    )
+
+
+def test_lsmdc_text_is_the_oracles_and_gives_its_video_sentence_score(lsmdc):
+    inputs, expected, weights = lsmdc
+    network, _ = load_lsmdc(find_weights(weights))
+    scale = float(network.logit_scale.detach().exp())
+    matrix = network.global_mat_weight.detach().numpy()
+    found = TextRunner("xclip-lsmdc-text", XClipLsmdcText(network), CPU)(inputs["input_ids"])
+    np.testing.assert_allclose(found, unit(expected["sentence_output"][:, 0]) @ matrix, atol=1e-5)
+    scores = scale * found @ expected["video_embedding"].T
+    np.testing.assert_allclose(scores, expected["logits_video_sentence"], atol=1e-5 * scale)
+
+
+def test_the_four_similarities_of_what_a_store_holds_are_the_oracles(lsmdc):
+    """Of the one clip of 12 frames, since extraction never pads; v is stored in float16."""
+    inputs, expected, weights = lsmdc
+    whole = np.flatnonzero(inputs["video_mask"].astype(bool).all(axis=1))
+    videos = load_backbone("xclip-lsmdc", weights=str(weights), compute=CPU).encode(
+        inputs["frames_u8"][whole].transpose(0, 1, 3, 4, 2)
+    )
+    network, _ = load_lsmdc(find_weights(weights))
+    with torch.inference_mode():
+        sentences, words = network.encode_text(torch.from_numpy(inputs["input_ids"]).long())
+        scores = similarities(
+            network,
+            sentences=sentences,
+            words=words,
+            frames=torch.from_numpy(videos["tokens"]).float(),
+            videos=torch.from_numpy(videos["pooled"]),
+        )
+    scale = float(network.logit_scale.detach().exp())
+    for name, tolerance in {
+        "video_sentence": 1e-5,
+        "video_word": 1e-5,
+        "sentence_frame": 1e-3,
+        "frame_word": 1e-3,
+    }.items():
+        wanted = expected[f"logits_{name}"][:, whole]
+        np.testing.assert_allclose(scores[name], wanted, atol=tolerance * scale, err_msg=name)
+    np.testing.assert_allclose(scores["logits"], expected["logits"][:, whole], atol=1e-3 * scale)
+
+
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_siglip_text_gives_what_transformers_gives_for_texts_filled_up(folders, tmp_path, side):
     folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
@@ -91,7 +184,15 @@ def test_sentence_gives_the_pooling_that_its_files_ask_for(folders, tmp_path, mo
     assert backbone.provenance["space"].startswith(f"sentence-{mode or 'mean'} sha256:")
 
 
-@pytest.mark.parametrize(("name", "folder"), [("clip-text", "clip"), ("sentence", "sentence")])
+READERS = [
+    ("clip-text", "clip"),
+    ("sentence", "sentence"),
+    ("xclip-text", "xclip"),
+    ("xclip-lsmdc-text", "xclip-lsmdc"),
+]
+
+
+@pytest.mark.parametrize(("name", "folder"), READERS)
 def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
     backbone = load(name, folders[folder])
     ids = np.array([one.ids for one in backbone.tokenize(["a man", "b man", "c man", "d man", "e man"])])
@@ -109,16 +210,34 @@ def test_threads_are_as_before(folders):
     assert torch.get_num_threads() == before
 
 
-@pytest.mark.parametrize("family", ["clip", "siglip"])
-def test_the_two_halves_of_one_file_have_one_space(folders, family):
-    texts = load("clip-text", folders[family])
-    images = load_backbone("clip", 1, weights=str(folders[family]), compute=CPU)
-    assert texts.provenance["space"] == images.provenance["space"]
+@pytest.mark.parametrize(
+    ("family", "name"), [("clip", "clip"), ("siglip", "clip"), ("xclip", "xclip"), ("xclip-lsmdc",) * 2]
+)
+def test_the_two_halves_of_one_file_have_one_space(folders, family, name):
+    texts = load(f"{name}-text", folders[family])
+    images = load_backbone(name, 1 if name == "clip" else None, weights=str(folders[family]), compute=CPU)
+    assert texts.provenance["space"] == space({"name": name, **images.provenance})
     assert texts.provenance["weights_sha256"] in texts.provenance["space"]
     assert texts.width == images.outputs[0].shape[-1]
 
 
-@pytest.mark.parametrize(("name", "folder"), [("clip-text", "clip"), ("sentence", "sentence")])
+def test_lsmdc_text_is_padded_with_zeros_and_cut_before_the_end_token(folders):
+    texts = load("xclip-lsmdc-text", folders["xclip-lsmdc"])
+    short, long = texts.tokenize(["a", LONG])
+    assert (len(short.ids), short.ids[0], short.ids[2:]) == (8, 97, (98, 0, 0, 0, 0, 0))
+    assert (long.is_cut, len(long.ids), long.ids[-1]) == (True, 8, 98)
+
+
+def test_lsmdc_weights_without_a_tokenizer_beside_them_are_refused(folders, tmp_path):
+    path = tmp_path / "pytorch_model.bin.4"
+    shutil.copy(folders["xclip-lsmdc"], path)
+    with pytest.raises(BackboneError, match="there is no tokenizer beside the weights"):
+        load("xclip-lsmdc-text", path)
+    with pytest.raises(BackboneError, match="has no public weights"):
+        load_text_backbone("xclip-lsmdc-text")
+
+
+@pytest.mark.parametrize(("name", "folder"), READERS[:3])
 def test_a_text_that_is_too_long_is_cut_and_says_so(folders, name, folder):
     backbone = load(name, folders[folder])
     (cut,), (whole,) = backbone.tokenize([LONG]), backbone.tokenize(["a man"])
@@ -251,7 +370,7 @@ def test_texts_that_cannot_be_filled_up_are_refused(folders, tmp_path):
         load("clip-text", folder)
 
 
-@pytest.mark.parametrize("name", ["clip-text", "sentence"])
+@pytest.mark.parametrize("name", [name for name, _ in READERS])
 def test_untrained_weights_have_no_tokenizer(name):
     with pytest.raises(BackboneError, match="random:0: a text backbone needs a tokenizer"):
         load(name, "random:0")
@@ -268,9 +387,7 @@ def test_a_network_of_another_kind_is_refused(folders):
 def test_readers_of_texts_and_of_frames_are_not_mixed_up(folders):
     with pytest.raises(BackboneError, match="'sentence' reads texts, not frames"):
         load_backbone("sentence")
-    with pytest.raises(
-        BackboneError, match=r"no backbone 'clip' reads texts; those that do: clip-text, sent"
-    ):
+    with pytest.raises(BackboneError, match=r"no backbone 'clip' reads texts; those that do: clip-text"):
         load_text_backbone("clip")
     with pytest.raises(BackboneError, match="takes no option 'preset'; it takes weights, compute"):
         load("clip-text", folders["clip"], preset="clip")

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from obygaze.cli import main
+from obygaze_features.store.saliency_maps import SIDE, with_means, write_maps
 from obygaze_features.store.testing import seal_arrays
 
 SPACE = "toy-clip sha256:0123"
-C, GRID = 3, (2, 2)
 
 
 def keep(path, ids, arrays, **more):
@@ -36,12 +36,13 @@ def shelf(tmp_path_factory):
     texts[:, 0] += [2.0 if row["list"] in {"angry", "sad", "happy"} else 0.0 for row in prompts]
     keep(folder / "texts", [row["text_id"] for row in prompts], {"pooled": texts})
     keep(folder / "other", [row["text_id"] for row in prompts], {"pooled": texts}, space="else sha256:9")
-    acts = np.zeros((2, 4, C), np.float16)
-    acts[0, 0, 0] = acts[1, 3, 0] = acts[0, 1, 2] = 1.0
-    keep(folder / "acts", ["i1", "i2"], {"tokens": acts}, grid=list(GRID))
-    np.savez(folder / "head.npz", weight=np.eye(4, C), space=SPACE)
+    raw = np.zeros((2, SIDE, SIDE), np.float32)
+    raw[0, :50, :50] = raw[1, 150:, :50] = 1.0
+    pairs = [
+        {"image_id": image, "text": "angry person", "group": "g", "score": 0.5} for image in ("i1", "i2")
+    ]
+    write_maps(with_means({"space": SPACE, "layer": "it"}, pairs, raw), folder / "maps.zarr")
     tables = {
-        "pairs.csv": "image_id,text,group\ni1,angry person,g\ni2,angry person,g\n",
         "roi.csv": "image_id,roi,y0,x0,y1,x1\ni1,face,0,0,112,224\ni2,face,0,0,112,224\n",
         "items.csv": "image_id,emotion,level,condition\ni1,anger,high,NO\ni2,anger,high,O\n",
         "captions.csv": "caption_id,image_id,caption\nc1,i1,an angry man with a shoe.\n"
@@ -85,9 +86,7 @@ def commands(shelf):
     """Every audit, as it would be typed, without --out."""
     eat = ["eat", "--images", shelf / "images", "--texts", shelf / "texts"]
     eat += ["--text-items", shelf / "prompts.csv", "--published", "CLIP RN50"]
-    saliency = ["saliency", "--acts", shelf / "acts", "--head", shelf / "head.npz", "--score", "dot"]
-    saliency += ["--texts", shelf / "texts", "--text-items", shelf / "prompts.csv"]
-    saliency += ["--pairs", shelf / "pairs.csv", "--roi", shelf / "roi.csv"]
+    saliency = ["saliency", "--maps", shelf / "maps.zarr", "--roi", shelf / "roi.csv"]
     gender = ["gender-score", "--captions", shelf / "captions.csv", "--objects", shelf / "objects.csv"]
     gender += ["--lm", shelf / "lm.csv", "--sims", shelf / "sims.csv"]
     words = ["words", "--captions", shelf / "captions.csv", "--items", shelf / "items.csv"]
@@ -107,10 +106,9 @@ NAMES = ["eat", "saliency", "gender-score", "words", "alpha", "cooc"]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_audit_leaves_a_table_a_document_and_a_figure_the_same_every_time(audit, commands, tmp_path, name):
-    ending = ".zarr" if name == "saliency" else ".csv"
     kept = []
     for folder in ("one", "two"):
-        out, figure = tmp_path / folder / f"found{ending}", tmp_path / folder / "found.svg"
+        out, figure = tmp_path / folder / "found.csv", tmp_path / folder / "found.svg"
         code, shown, err = audit(*commands[name], "--out", out, "--figure", figure)
         assert code == 0, err
         assert shown
@@ -134,7 +132,7 @@ def test_results_are_replaced_only_by_force(audit, commands):
     assert audit(*alpha)[0] == 0
     code, _, err = audit(*alpha)
     assert code == 1
-    assert err == "obygaze: error: a.csv exists already: give --force to replace it, or another --out\n"
+    assert err == "obygaze: error: a.csv exists already: give --force to replace it, or choose another name\n"
     assert audit(*alpha, "--force")[0] == 0
 
 
@@ -220,7 +218,7 @@ def test_the_texts_to_embed_are_listed_for_the_extractor(audit, commands, tmp_pa
 def test_overlays_are_drawn_only_when_asked_and_need_every_picture(audit, commands, tmp_path):
     from matplotlib.image import imsave
 
-    asked = [*commands["saliency"], "--out", "maps.zarr", "--overlays", "laid", "--pictures", "."]
+    asked = [*commands["saliency"], "--out", "maps.csv", "--overlays", "laid", "--pictures", "."]
     code, _, err = audit(*asked)
     assert code == 1
     assert "no picture of i1" in err
@@ -231,20 +229,21 @@ def test_overlays_are_drawn_only_when_asked_and_need_every_picture(audit, comman
     assert sorted(path.name for path in (tmp_path / "laid").iterdir()) == ["0000-i1.png", "0001-i2.png"]
 
 
-def test_maps_are_replaced_only_by_force_and_nothing_else_ever(audit, commands, tmp_path):
-    saliency = [*commands["saliency"], "--out", "maps.zarr"]
-    assert audit(*saliency)[0] == 0
-    for suffix in ("csv", "json", "md", "tex"):
-        (tmp_path / f"maps.{suffix}").unlink()
-    assert "maps.zarr exists already: give --force" in audit(*saliency)[2]
-    assert audit(*saliency, "--force")[0] == 0
-    stranger = tmp_path / "films.zarr"
-    stranger.mkdir()
-    (stranger / "zarr.json").write_text("{}", encoding="utf-8")
-    code, _, err = audit(*commands["saliency"], "--out", "films.zarr", "--force")
+def test_objects_to_sum_up_by_are_a_list_and_clip_needs_its_stores(audit, commands, shelf, tmp_path):
+    (tmp_path / "two.txt").write_text("motorcycle\nvase\n", encoding="utf-8")
+    asked = ("--mode", "ge", "--objects-list", "two.txt", "--out", "ge.csv", "--json")
+    rows = json.loads(audit(*commands["gender-score"], *asked)[1])["record"]["summary"]["by_object"]
+    assert {row["object"] for row in rows} == {"motorcycle", "vase"}
+    code, _, err = audit("objects", "--objects-list", "two.txt", "--out", "o.csv")
+    assert code == 2
+    assert "Missing option '--images'" in err
+    code, _, err = audit("objects", "--objects-list", "two.txt", "--list-texts", "p.csv")
+    assert (code, err) == (0, "2 texts kept in p.csv\n")
+    images, texts = ("--images", shelf / "images"), ("--texts", shelf / "texts")
+    code, _, err = audit("objects", "--objects-list", "two.txt", *images, *texts, "--out", "o.csv")
     assert code == 1
-    assert "films.zarr holds something else than saliency maps" in err
-    assert stranger.exists()
+    assert err.count("\n") == 1
+    assert "--list-texts" in err or "does not carry its texts" in err
 
 
 @pytest.mark.parametrize(
@@ -253,7 +252,7 @@ def test_maps_are_replaced_only_by_force_and_nothing_else_ever(audit, commands, 
         (["eat", "--out", "e.csv"], "Missing option '--images'"),
         (["gender-score", "--out", "g.txt"], "should end in .csv"),
         (["alpha", "--out", "a.csv", "--figure", "a.gif"], "should end in .pdf, .png or .svg"),
-        (["saliency", "--out", "m.csv"], "should end in .zarr"),
+        (["saliency", "--out", "m.zarr"], "should end in .csv"),
     ],
 )
 def test_a_wrong_use_is_said_before_any_work(audit, commands, arguments, words):

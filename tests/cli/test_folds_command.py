@@ -148,11 +148,6 @@ def test_a_task_must_be_named_where_there_are_several(manifest):
         run(manifest)
 
 
-def test_a_concept_that_is_not_visual_is_refused(manifest):
-    with pytest.raises(ProtocolError, match="'Speech' is not visual"):
-        run(manifest, "--task", "concept:speech")
-
-
 def test_any_codebook_has_folds_and_its_only_task_needs_no_name(tmp_path):
     levels = (Level("calm"), Level("unsure", label=False), Level("violent"))
     book = Codebook(

@@ -136,7 +136,9 @@ def test_files_that_exist_are_kept_unless_forced(film, tmp_path):
     kept.write_text("mine", encoding="utf-8")
     result = obygaze(film, "--npz", kept)
     assert result.returncode == 1
-    assert result.stderr.endswith("kept.npz exists already: give --force to replace it, or another --out\n")
+    assert result.stderr.endswith(
+        "kept.npz exists already: give --force to replace it, or choose another name\n"
+    )
     assert kept.read_text(encoding="utf-8") == "mine"
     assert run(film, "--npz", kept, "--force").exit_code == 0
     assert kept.read_bytes().startswith(b"PK")

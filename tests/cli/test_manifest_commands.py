@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from obygaze.cli import main
-from obygaze_features.manifest import FIELDS, read_manifest
+from obygaze_features.manifest import FIELDS, read_manifest, read_texts
 
 HEADER = ",".join(FIELDS)
 
@@ -140,6 +140,21 @@ def test_agreement_says_where_gamma_is_undefined(run):
     }
 
 
+def test_agreement_with_the_alignment_term_takes_segments_as_they_are(run, segments):
+    code, out, err = run("agreement", segments, "--alpha", "1", "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert (document["alpha"], document["beta"], document["samples"]) == (1, 1, 62)
+    (pair,) = document["pairs"]
+    assert (pair["all_levels"]["n_units"], pair["all_levels"]["n_aligned"]) == ([1, 2], 1)
+    out = run("agreement", segments, "--alpha", "1")[1]
+    assert "aligned" in out
+    assert "±" in out
+    code, _, err = run("agreement", segments, "--alpha", "1", "--window", "46")
+    assert code == 2
+    assert "--window projects segments, which --alpha compares as they are" in err
+
+
 def test_agreement_of_one_annotator_is_an_error(run):
     write("alone.csv", "1,m,,0,1,S,,a")
     code, _, err = run("agreement", "alone.csv")
@@ -164,6 +179,41 @@ def test_stats_show_printed_numbers_for_obygaze12_alone(run, shared_data, segmen
         "printed": "2.60",
     }
     assert "printed" not in run("stats", segments)[1]
+
+
+def test_stats_by_annotator_sets_and_sweep_are_reports(run, segments):
+    code, out, _ = run("stats", segments, "--by", "annotator", "--out", "by", "--html", "by.html")
+    assert code == 0
+    assert "Levels and concepts by annotator\n  label policy paper\n" in out
+    assert sorted(path.suffix for path in Path("by").iterdir()) == [".csv", ".json", ".json", ".md", ".tex"]
+    assert Path("by.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    code, out, _ = run("stats", segments, "--sets", "--policy", "raw", "--json")
+    document = json.loads(out)
+    assert document["record"]["policy"] == "raw"
+    sets = {(row["name"], row["level"]): row["clips"] for row in document["rows"] if row["kind"] == "set"}
+    assert sets == {("", "EN"): 1, ("", "HN"): 1, ("Activity", "NS"): 1, ("Body", "S"): 1, ("Look", "S"): 1}
+    code, out, _ = run("stats", segments, "--sweep", "0.1,0.6", "--window", "50")
+    assert code == 0
+    assert "projected onto windows of 50 s; label policy paper" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--by", "annotator", "--sets"], "--by and --sets are different reports"),
+        (["--window", "9"], "--window is for --sweep"),
+        (["--out", "x"], "--out is for --by, --sets or --sweep"),
+        (["--sets", "--figure", "f.png"], "--figure draws Figure 2"),
+        (["--sweep", "0.1;0.2"], "numbers joined by commas"),
+        (["--sweep", "0.1,0.1"], "a sweep needs thresholds that differ"),
+        (["--sweep", "20"], "threshold 20.0: expected a share"),
+        (["--by", "genre"], "no column 'genre' to group clips by: there are annotator, movie"),
+    ],
+)
+def test_a_view_of_stats_that_cannot_be_is_one_line(run, segments, arguments, what):
+    code, out, err = run("stats", segments, *arguments)
+    assert (code in {1, 2}, out) == (True, "")
+    assert what in err
 
 
 @pytest.mark.parametrize("name", ["figure.svg", "figure.png", "figure.pdf"])
@@ -241,3 +291,28 @@ def test_every_help_has_examples(run, command):
     code, out, _ = run(*command, "--help")
     assert code == 0
     assert "Examples:\n    obygaze manifest " in out
+
+
+def test_subtitles_of_mobygaze_are_texts_that_the_manifest_s_clips_share(run, shared_data):
+    source = shared_data / "mobygaze"
+    code, out, err = run("import", "mobygaze", source, "--out", "all.csv")
+    assert code == 0
+    assert "left out the subtitles of" in err
+    words = (
+        "import",
+        "mobygaze",
+        source,
+        "--records",
+        "speech",
+        "--texts",
+        "texts.csv",
+        "--out",
+        "speech.csv",
+    )
+    code, out, _ = run(*words)
+    assert code == 0
+    texts, manifest = read_texts(Path("texts.csv")), read_manifest(Path("speech.csv"))
+    assert [text_id for text_id, _ in texts.rows] == [clip.clip_id for clip in manifest]
+    assert f"texts.csv: subtitles of {len(manifest):,} segments" in out
+    assert run(*words[:-1], "other.csv")[0] == 1  # the texts are there already
+    assert not Path("other.csv").exists()

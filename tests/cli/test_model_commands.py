@@ -55,7 +55,7 @@ def test_a_kept_model_scores_the_clips_of_other_stores(obygaze, shelf):
     code, _, err = obygaze(*command, "--out", "p.csv")
     assert (code, err) == (
         1,
-        "obygaze: error: p.csv exists already: give --force to replace it, or another --out\n",
+        "obygaze: error: p.csv exists already: give --force to replace it, or choose another name\n",
     )
     assert obygaze(*command, "--manifest", shelf.folder / "more.csv", "--out", "p.csv", "--force")[0] == 0
     assert Path("p.csv").read_bytes() == first

@@ -137,6 +137,13 @@ def test_a_manifest_without_the_released_folds_has_no_paper_protocol(corpus, tmp
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("name", "option"), [("figure5", ["--depth", "10"]), ("figure3", ["--choose-c"])])
+def test_what_is_of_the_paper_protocol_alone_is_refused_under_strict(corpus, tmp_path, name, option):
+    outcome = run(name, corpus, tmp_path / "out", *option)
+    assert outcome.exit_code == 2
+    assert f"{option[0]} is for --protocol paper" in outcome.stderr
+
+
 def test_it_is_said_how_many_labels_the_policy_reads_otherwise(corpus, tmp_path):
     with pytest.raises(ProtocolError):
         run("table4", corpus, tmp_path / "out", manifest="unmarked.csv")

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
 from sklearn.metrics import mean_absolute_error as reference_error
 
-from obygaze_models.evaluation import LEVEL_METRICS, summarise
+from obygaze_models.evaluation import LEVEL_METRICS, METRICS, summarise
 from obygaze_models.evaluation.levels import mean_absolute_error, quadratic_kappa, spearman
 
 CLIPS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)
@@ -37,6 +37,15 @@ def test_no_clips_define_nothing():
     nothing = np.array([], dtype=int)
     assert all(math.isnan(metric(nothing, nothing, nothing)) for metric in LEVEL_METRICS.values())
     assert all(math.isnan(metric.chance([])) or metric.chance([]) == 0 for metric in LEVEL_METRICS.values())
+
+
+def test_bounds_are_what_a_metric_reaches():
+    for metrics, y in ((METRICS, np.array([0, 1])), (LEVEL_METRICS, np.array([0, 1, 2, 3]))):
+        for metric in metrics.values():
+            best = metric(y, y.astype(float), y)
+            assert best == metric.bounds[1 if metric.higher_is_better else 0], metric.name
+            if metric.bounds[0] < 0:
+                assert metric(y, -y.astype(float), y[::-1]) == metric.bounds[0]
 
 
 class Levels:

@@ -9,7 +9,7 @@ import pytest
 
 from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.exchange.import_sources import files_below, hdf5_pieces, match, read_npy
-from obygaze_features.exchange.import_tables import table_pieces
+from obygaze_features.exchange.import_tables import read_ids, table_pieces
 from obygaze_features.store import PlannedClip, StoreError, open_store
 
 from ..store.toy_stores import sealed
@@ -128,6 +128,7 @@ def test_our_own_exports_come_back_as_a_table(tmp_path, kind):
         ("a.csv", lambda p: p.write_text("name,f0\na,1\n"), None, r"no column or array of ids .* found name"),
         ("a.csv", lambda p: p.write_text("clip_id,f0\na,1\na,2\n"), None, r"id 'a' is there twice"),
         ("a.csv", lambda p: p.write_text(""), None, r"a\.csv: empty"),
+        ("a.csv", lambda p: p.write_bytes(b"clip_i{\x97y"), None, r"a\.csv: not a UTF-8 table"),
         ("a.csv", lambda p: p.write_text("clip_id,f0\na,1\n"), "nope", r"--ids nope: no such file, nor a co"),
         ("a.npz", lambda p: np.savez(p, x=MATRIX, ids=np.array(IDS[:2])), None, r"x: 3 rows and 2 ids"),
         ("a.npz", lambda p: np.savez(p, x=MATRIX, y=MATRIX, ids=np.array(IDS)), None, r"one array .* x, y"),
@@ -161,3 +162,9 @@ def test_a_matrix_given_as_a_folder_of_files_points_to_the_table(tmp_path):
     write_hdf5(tmp_path / "a.h5")
     with pytest.raises(StoreError, match=r"--from table"), hdf5_pieces(tmp_path / "a.h5"):
         pass
+
+
+def test_a_list_of_ids_that_is_no_table_is_refused_by_name(tmp_path):
+    (tmp_path / "ids.csv").write_text("clip_id\n" + "a" * 200_000 + "\n", encoding="utf-8")
+    with pytest.raises(StoreError, match=r"ids\.csv: not a table \(field larger"):
+        read_ids(tmp_path / "ids.csv")

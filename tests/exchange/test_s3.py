@@ -8,7 +8,7 @@ import uuid
 import numpy as np
 import pytest
 
-from obygaze_features.exchange.publish import journal_path, push
+from obygaze_features.exchange.push import journal_path, push
 from obygaze_features.exchange.transfer import download
 from obygaze_features.store import StoreError, open_store, verify
 from obygaze_features.store.files_remote import connect

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from obygaze_features.exchange import transfer as transferring
-from obygaze_features.exchange.publish import pack, push
+from obygaze_features.exchange.publish import pack
+from obygaze_features.exchange.push import push
 from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import StoreError, open_store, seal, verify
 from obygaze_features.store.files_zip import open_zip
@@ -403,3 +404,22 @@ def test_unpacking_goes_on_where_it_was(root, whole, tmp_path, monkeypatch):
     done = download(open_zip(root / "toy-1.0.0.zip"), tmp_path / "out")
     assert tree(tmp_path / "out") == whole
     assert done.kept >= 10
+
+
+def test_a_file_that_never_ends_is_given_up_at_the_size_of_the_whole_store(root, tmp_path):
+    blocks = 0
+
+    class Endless(FolderFiles):
+        def stream(self, name, start=0):
+            nonlocal blocks
+            if not name.endswith("toy/pooled/c/0/0"):
+                yield from super().stream(name, start)
+                return
+            while blocks < 20:
+                blocks += 1
+                yield bytes(1 << 20)
+
+    with pytest.raises(StoreError, match=r"toy/pooled/c/0/0: sends more than the whole store has"):
+        download(Endless(root / "toy-1.0.0"), tmp_path / "copy")
+    assert blocks == 17  # 16 MB are granted to every store
+    assert not (tmp_path / "copy").exists()

@@ -1,5 +1,6 @@
 """`of.extract` is the command's work as one call."""
 
+import inspect
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,16 @@ def test_one_of_several_shards_is_not_sealed(films):
     work = prepare(films / "films.csv", films / "mine", n_frames=2, workers=1, shard=(1, 2), licence="MIT")
     stage, report = work.run()
     assert (report.clips, work.seal(stage), len(read_stage(films / "mine.staging").missing())) == (1, None, 2)
+    with pytest.raises(ExtractError, match=r"extract seals a store: .* use prepare"):
+        of.extract(films / "films.csv", films / "other", n_frames=2, shard=(1, 2))
+    assert not (films / "other.staging").exists()
+
+
+def test_extract_and_estimate_show_the_parameters_that_prepare_the_work():
+    parameters = inspect.signature(prepare).parameters
+    assert inspect.signature(of.extract).parameters == parameters
+    assert inspect.signature(estimate).parameters == parameters
+    assert inspect.signature(of.extract).return_annotation is of.Store
 
 
 @pytest.mark.parametrize(

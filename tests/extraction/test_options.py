@@ -17,7 +17,7 @@ from obygaze_features.commands.extract_output import logs_as_notes
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Recipe, prepare
-from obygaze_features.extraction.extract import what_forbids_writing
+from obygaze_features.extraction.prepared import what_forbids_writing
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 
 NONE = {"weights": (), "preset": (), "tokens": ()}

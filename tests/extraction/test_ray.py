@@ -23,11 +23,12 @@ pytestmark = [
 
 # Holds a cluster of two workers until its input ends, by our own code for clusters.
 HOLDER = """
-import sys, ray
-from obygaze_features.extraction.cluster import cluster
-with cluster(2):
-    print(ray.get_runtime_context().gcs_address, file=sys.__stdout__, flush=True)
+import sys, tempfile
+from obygaze_features.extraction.cluster import join, ray
+with tempfile.TemporaryDirectory(prefix="oby", dir="/tmp", ignore_cleanup_errors=True) as folder:
+    print(join(None, 2, folder), flush=True)
     sys.stdin.read()
+    ray.shutdown()
 """
 ENTRY_POINT = "[obygaze.backbones]\nbrittle = brittle:brittle\n"
 CLIPS = 12
@@ -83,7 +84,7 @@ def starting(environment):
     ) as process:
         yield process
         process.stdin.close()
-        process.wait(timeout=60)
+        process.wait(timeout=600)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,7 @@ def by_ray(films, environment, holder, tmp_path_factory):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 3, done.stderr
     return folder, done, crashes.read_text(encoding="utf-8").removeprefix(before)
@@ -198,7 +199,7 @@ def test_workers_killed_in_the_middle_leave_the_sealed_bytes_of_the_local_engine
             os.kill(pid, signal.SIGKILL)
         journal = tmp_path / "films.staging" / "journal" / "0001.jsonl"
         assert len(journal.read_bytes().splitlines()) < CLIPS
-        _, said = running.communicate(timeout=120)
+        _, said = running.communicate(timeout=600)
     assert running.returncode == 3, said
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 

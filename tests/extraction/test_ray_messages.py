@@ -1,15 +1,17 @@
 """What is said of a Ray cluster that is at fault: one line that names the node. No cluster runs here."""
 
+import os
 from types import SimpleNamespace
 
 import pytest
 
-from obygaze_features.backbones import load_backbone
 from obygaze_features.extraction import ExtractError, Recipe
+from obygaze_features.extraction.leader import Encoded, Pools
+from obygaze_features.store import ClipResult
 
 pytest.importorskip("ray")
 
-from obygaze_features.extraction import cluster, distributed, nodes
+from obygaze_features.extraction import cluster, leader, nodes, pipeline
 
 
 @pytest.fixture
@@ -22,58 +24,56 @@ def resources(monkeypatch):
             "available_resources": lambda: free or {},
             "nodes": lambda: [{"Alive": True}, {"Alive": True}, {"Alive": False}],
         }
-        monkeypatch.setattr(distributed, "ray", SimpleNamespace(**pretended))
+        monkeypatch.setattr(pipeline, "ray", SimpleNamespace(**pretended))
 
     return pretend
 
 
-def job(name: str, device: str = "cpu") -> SimpleNamespace:
-    own = load_backbone("descriptors", 2)
-    there = SimpleNamespace(provenance={**own.provenance, "compute": {"device": device}})
-    return SimpleNamespace(backbones=[there], recipes=[Recipe(name)])
+def order(name: str, workers: int | None = None, *, on_gpu: bool = False) -> SimpleNamespace:
+    return SimpleNamespace(job=SimpleNamespace(recipes=[Recipe(name)]), workers=workers, on_gpu=on_gpu)
 
 
 def test_decoders_take_the_cores_and_encoders_the_nodes_or_the_gpus(resources):
-    said: list[str] = []
     resources({"CPU": 6.0, "GPU": 3.0})
-    assert distributed._pools(None, job("descriptors"), said.append) == distributed.Pools(6, 2, on_gpu=False)
-    assert distributed._pools(99, job("xclip", "H200"), said.append) == distributed.Pools(6, 3, on_gpu=True)
-    assert said == [
-        "Ray: 2 nodes with 6 cores, 6 decoders, 2 encoders",
-        "Ray: 2 nodes with 6 cores, 6 decoders, 3 encoders",
-    ]
+    assert pipeline.choose_pools(order("descriptors")) == (
+        Pools(6, 2),
+        ["Ray: 2 nodes with 6 cores, 6 decoders, 2 encoders"],
+    )
+    assert pipeline.choose_pools(order("xclip", 99, on_gpu=True)) == (
+        Pools(6, 3),
+        ["Ray: 2 nodes with 6 cores, 6 decoders, 3 encoders"],
+    )
 
 
 def test_gpus_that_the_leading_process_cannot_use_are_said(resources):
-    said: list[str] = []
     resources({"CPU": 2.0, "GPU": 3.0})
-    distributed._pools(None, job("xclip"), said.append)
-    assert said[0] == "the 3 GPUs of the cluster are not used: run this command on a node that has one"
+    _, notes = pipeline.choose_pools(order("xclip"))
+    assert notes[0] == "the 3 GPUs of the cluster are not used: run this command on a node that has one"
 
 
 @pytest.mark.parametrize(
-    ("whole", "device", "words"), [({}, "cpu", "no CPU to decode on"), ({"CPU": 2.0}, "H200", "--device cpu")]
+    ("whole", "on_gpu", "words"), [({}, False, "no CPU to decode on"), ({"CPU": 2.0}, True, "--device cpu")]
 )
-def test_a_cluster_without_what_is_needed_is_refused(resources, whole, device, words):
+def test_a_cluster_without_what_is_needed_is_refused(resources, whole, on_gpu, words):
     resources(whole)
     with pytest.raises(ExtractError, match=words):
-        distributed._pools(None, job("xclip", device), print)
+        pipeline.choose_pools(order("xclip", on_gpu=on_gpu))
 
 
 def test_what_is_waited_for(resources):
     resources({"CPU": 4.0, "GPU": 1.0}, {"GPU": 1.0})
-    assert distributed._what_it_waits_for().endswith("0 of 4 CPUs, 1 of 1 GPUs")
+    assert pipeline._what_it_waits_for().endswith("0 of 4 CPUs, 1 of 1 GPUs")
 
 
 def test_an_error_on_a_node_is_one_line_that_names_it():
     text = "ray::MapWorker() (pid=7, ip=10.0.0.7)\n  File x\nModuleNotFoundError: No module named 'nap'\n"
-    error = distributed._explained(cluster.ray.exceptions.RaySystemError(text))
+    error = pipeline.explained(cluster.ray.exceptions.RaySystemError(text))
     assert isinstance(error, ExtractError)
     assert str(error).startswith(
         "node 10.0.0.7 of the Ray cluster failed: ModuleNotFoundError: No module named 'nap'; "
     )
     bug = KeyError("ours")
-    assert distributed._explained(bug) is bug
+    assert pipeline.explained(bug) is bug
 
 
 def test_a_node_that_would_give_other_numbers_is_named_with_both_values(monkeypatch):
@@ -94,18 +94,45 @@ def test_a_video_that_a_node_does_not_find_is_looked_for_once_more(tmp_path, mon
 
 
 def test_other_versions_and_a_wrong_token_are_told_apart():
-    link = cluster.Link("10.0.0.1:6379", {"address": "10.0.0.1:6379"})
-    versions = link._refusal(RuntimeError("Version mismatch:\n  cluster: Ray 2.59\n  here: Ray 2.60"))
+    there = "10.0.0.1:6379"
+    versions = cluster.refusal(
+        there, RuntimeError("Version mismatch:\n  cluster: Ray 2.59\n  here: Ray 2.60")
+    )
     assert versions.endswith(
         "runs other versions than this process: Version mismatch: cluster: Ray 2.59 here: Ray 2.60"
     )
-    assert "RAY_AUTH_TOKEN" in link._refusal(ConnectionError("no"))
-    assert "RAY_AUTH_TOKEN" not in cluster.Link("here", {"address": "local"})._refusal(OSError("no"))
+    assert "RAY_AUTH_TOKEN" in cluster.refusal(there, ConnectionError("no"))
+    assert "RAY_AUTH_TOKEN" not in cluster.refusal(None, OSError("no"))
 
 
 def test_addresses_that_are_none_of_a_cluster_are_refused():
     with pytest.raises(ExtractError, match="for clients outside of the cluster"):
-        cluster._reach("ray://10.0.0.1:10001")
+        leader.reach("ray://10.0.0.1:10001")
     with pytest.raises(ExtractError, match="nobody answers there"):
-        cluster._reach("127.0.0.1:9")
-    cluster._reach("auto")
+        leader.reach("127.0.0.1:9")
+    leader.reach("auto")
+
+
+def leading(order, files):
+    """Send what a test asks for, as the process that leads a cluster, and end as Ray ends it."""
+    for message in order.messages:
+        os.read(files[1], 1)
+        yield message
+    os.write(files[0], b"a warning\nlost the raylet\n\n")
+    os._exit(1)
+
+
+@pytest.mark.parametrize("n_clips", [0, 1, 2])
+def test_a_leader_that_ends_without_a_word_is_said_unless_all_clips_have_come(monkeypatch, n_clips):
+    monkeypatch.setattr(leader, "_lead", leading)
+    results = [ClipResult(f"tt1-{i}", "failed", "no such file") for i in range(n_clips)]
+    messages = [leader.Note("note"), Encoded(results, 0.0, None, 0.0, 0, ())]
+    asked = SimpleNamespace(address=None, tasks=range(2), messages=messages)
+    with leader.led(asked, lambda: False) as arrived:
+        assert [next(arrived), next(arrived)] == messages
+        if n_clips == 2:
+            assert list(arrived) == []
+            return
+        words = rf"ended \(exit code 1: lost the raylet\). {2 - n_clips} clips are left; the same command"
+        with pytest.raises(ExtractError, match=words):
+            next(arrived)

@@ -334,11 +334,11 @@ def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_s
 
 
 def test_everything_is_said_within_a_minute():
-    from obygaze_features.extraction import cluster, distributed
+    from obygaze_features.extraction import leader, pipeline
 
-    assert cluster.ANSWER_S + cluster.JOIN_S <= 60
-    assert cluster.LOST_S + cluster.ANSWER_S + 2 <= 60  # the last answer, and the attempt that fails
-    assert distributed.FIRST_NOTE_S <= 60
+    assert leader.ANSWER_S + leader.JOIN_S <= 60
+    assert leader.LOST_S + leader.ANSWER_S + 2 <= 60  # the last answer, and the attempt that fails
+    assert pipeline.FIRST_NOTE_S <= 60
 
 
 def wait_for_journal_file(folder: Path, running: subprocess.Popen[str]) -> None:

@@ -100,13 +100,13 @@ class Site:
             text=True,
         ) as running:
             for each in signals:
-                deadline = time.monotonic() + 60
+                deadline = time.monotonic() + 300
                 while not (self.folder / "ready").exists():
                     assert time.monotonic() < deadline
                     time.sleep(0.01)
                 running.send_signal(each)
                 time.sleep(0.3)  # bash loses one of two that come at once; Slurm's are minutes apart
-            said, _ = running.communicate(timeout=60)
+            said, _ = running.communicate(timeout=600)
         return running.returncode, said
 
     @property

@@ -35,7 +35,7 @@ def extract(films: Path, folder: Path, environment: dict[str, str], *words: str)
     command = [sys.executable, "-m", "obygaze", "extract", str(films / "films.csv"), "films", "--n", "4"]
     command += ["--workers", "2", "--batch-size", "2", "--corpus", "films", "--licence", "CC0-1.0", *words]
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=400
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=3000
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
@@ -66,7 +66,7 @@ def test_killed_workers_leave_the_sealed_bytes_as_they_are(
     marks = tmp_path / "kills"
     marks.mkdir()
     path = os.pathsep.join([str(KILLER), os.environ.get("PYTHONPATH", "")])
-    killing = {"KILL_STATE": state, "KILL_FOLDER": str(marks), "KILL_MOST": str(kills), "PYTHONPATH": path}
-    extract(films, tmp_path, os.environ | killing, "--engine", engine)
+    killing = {"KILL_STATE": state, "KILL_FOLDER": str(marks), "KILL_MOST": str(kills), "KILL_ENGINE": engine}
+    extract(films, tmp_path, os.environ | killing | {"PYTHONPATH": path}, "--engine", engine)
     assert len(list(marks.iterdir())) == kills
     assert tree(tmp_path / "films-1.0.0") == undisturbed

@@ -3,12 +3,16 @@
 import csv
 import json
 
+import av
 import click
+import numpy as np
 import pytest
+from PIL import Image
 
 from obygaze.cli import main
 from obygaze.film import run as film_run
 from obygaze_features.manifest import read_manifest, write_manifest
+from obygaze_models.film.page.stills import read_stills
 from obygaze_models.film.timeline import Timeline
 from tests.film.films import PLANTED, film_store, scored_film, shots_of
 from tests.planted_models import codebook
@@ -179,7 +183,7 @@ class Fake(click.Command):
         if args[:2] == ["model", "inspect"]:
             click.echo(json.dumps(self.card))
             return 0
-        step = next(word for word in ("import", "extract", "score", "report") if word in args)
+        step = next(word for word in STEPS if word in args)
         code = self.codes.get(step, 0)
         if code in {0, 3}:
             out = args[2] + "-1.0.0" if step == "extract" else args[args.index("--out") + 1]
@@ -188,6 +192,7 @@ class Fake(click.Command):
         return code
 
 
+STEPS = ("import", "extract", "score", "thumbnails", "report")
 CARD = {
     "backbone": "xclip",
     "provenance": {
@@ -242,6 +247,46 @@ def test_a_run_prints_and_runs_four_commands_with_the_models_own_features(film, 
     assert len(anew.asked) == 5
 
 
+def test_a_run_takes_pictures_only_if_asked(film, tmp_path):
+    fake, out = Fake(CARD), tmp_path / "out"
+    assert pipeline(fake, film, "--model", "m.model", "--out", out, "--thumbnails") == 0
+    *_, pictures, report = fake.asked
+    assert pictures == ["film", "thumbnails", str(film), "--scored", str(out / "scored"), "--out",
+                        str(out / "pictures")]  # fmt: skip
+    assert report[3:5] == ["--thumbnails", str(out / "pictures")]
+
+
+def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, tmp_path):
+    video = tmp_path / "m.mp4"
+    with av.open(video, "w") as container:
+        stream = container.add_stream("mpeg4", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 640, 272, "yuv420p"
+        for number in range(20):
+            grey = np.full((272, 640, 3), 12 * number, np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(grey, format="rgb24")))
+        container.mux(stream.encode(None))
+    scored = tmp_path / "scored"
+    scored.mkdir()
+    (scored / "segments.csv").write_text(
+        "movie,model,rank,peak_s\nm,a,2,0.2\nm,a,1,1.5\nm,b,1,0.4\n", encoding="utf-8"
+    )
+    _, warned = obygaze("film", "thumbnails", video, "--scored", scored, "--out", tmp_path / "p")
+    assert "only where you have the right to" in warned
+    assert sorted(path.name for path in (tmp_path / "p" / "m").iterdir()) == ["1.jpg", "2.jpg"]
+    assert set(read_stills(tmp_path / "p", "m")) == {1, 2}
+    means = {}
+    for rank in (1, 2):
+        with Image.open(tmp_path / "p" / "m" / f"{rank}.jpg") as picture:
+            assert picture.size == (160, 68)
+            means[rank] = np.asarray(picture).mean()
+    assert means[1] > means[2] + 20  # the film grows lighter
+    for words, message in (
+        ((video, "--scored", scored, "--out", tmp_path / "p"), "choose another --out"),
+        ((video, "--scored", tmp_path, "--out", tmp_path / "q"), "no segments.csv"),
+    ):
+        assert message in obygaze("film", "thumbnails", *words, code=1)[1].replace("\n", " ")
+
+
 def test_a_run_by_default_cuts_as_the_model_was_trained_and_a_dry_one_writes_nothing(film, tmp_path, capsys):
     fake, out = Fake(CARD), tmp_path / "out"
     assert pipeline(fake, film, "--model", "m.model", "--out", out, "--dry-run") == 0
@@ -253,7 +298,9 @@ def test_a_run_by_default_cuts_as_the_model_was_trained_and_a_dry_one_writes_not
 
 def test_a_run_goes_on_after_failed_windows_and_stops_at_an_error(film, tmp_path):
     codes = {"extract": 3}
-    assert pipeline(Fake(CARD, codes), film, "--model", "m.model", "--out", tmp_path / "a") == 3
+    for _ in range(2):  # resumed, nothing runs: the windows have failed all the same
+        assert pipeline(Fake(CARD, codes), film, "--model", "m.model", "--out", tmp_path / "a") == 3
+        codes = {}
     fake = Fake(CARD, {"extract": 1})
     assert pipeline(fake, film, "--model", "m.model", "--out", tmp_path / "b") == 1
     assert "score" not in fake.asked[-1]

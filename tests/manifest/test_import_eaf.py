@@ -115,6 +115,7 @@ def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(t
         (lambda text: written_on(text, concepts=("Bodi",)), r"annotation 1 .*'Bodi'"),
         (lambda text: written_on(text).replace('ANNOTATOR="AB"', ""), "nobody's: set the tier"),
         (lambda text: written_on(text).replace('TIME_VALUE="2750"', ""), "has no times"),
+        (lambda text: written_on(text).replace('TIME_VALUE="2750"', 'TIME_VALUE="27;50"'), "has no times"),
         (lambda text: text[:500], "not a document of ELAN"),
         (lambda _: "<svg/>", "its root is 'svg'"),
         (lambda text: text.replace("<ANN", "<!DOCTYPE a [<!ENTITY b 'c'>]><ANN", 1), "document type"),

@@ -1,6 +1,8 @@
 """Published annotations and folders of videos become manifests; nothing is lost without being counted."""
 
+import ast
 import csv
+import json
 
 import pytest
 
@@ -14,6 +16,7 @@ from obygaze_features.manifest import (
     write_manifest,
 )
 from obygaze_features.manifest.importers.imported import concept_list, text_list
+from obygaze_features.manifest.importers.mobygaze import RECORDS
 from obygaze_features.manifest.importers.obygaze12 import SPLIT_FILES
 
 OBYGAZE_HEADER = "idx;util;clip;label;overlap_ratio;concepts;id;movie;srt_name;video_name;graph_number"
@@ -68,6 +71,8 @@ def test_a_row_of_obygaze12_becomes_a_clip(tmp_path):
                 "srt_name": "x.srt",
                 "graph_number": "0",
                 "util": "1",
+                "year": "",  # Table 3 has no film tt1
+                "genres": "",
             },
         ),
     )
@@ -84,6 +89,8 @@ def test_the_real_obygaze12_has_1914_clips_with_the_folds_of_every_split_file(sh
     assert "75 clips have no video_name: no video is known for them" in imported.notices
     clips = tmp_path / "clips"
     assert f"0 of 1,839 named videos are in {clips}: there is no such folder" in imported.notices
+    juno = manifest.by_id["tt0467406-001"].extras
+    assert (juno["year"], juno["genres"]) == ("2007", "drama;comedy")
     for split in SPLIT_FILES:
         with (shared_data / "obygaze12" / split.path).open(encoding="utf-8", newline="") as stream:
             released = {row["id"]: row["fold"] for row in csv.DictReader(stream, delimiter=";")}
@@ -178,7 +185,7 @@ def test_frames_become_seconds_with_the_last_frame_inside(tmp_path):
     assert (first.level, first.concepts) == ("HN", ("Clothing",))
     assert first.extras["comment"] == "a"
     assert first.extras["end_frame"] == "47"
-    assert imported.notices == ("left out 4 columns: movie_id, subtitle, start_clip, end_clip",)
+    assert imported.notices == ("left out 3 columns: movie_id, start_clip, end_clip",)
 
 
 def test_a_films_video_is_found_by_its_imdb_id(tmp_path):
@@ -207,6 +214,71 @@ def test_a_films_video_is_found_by_its_imdb_id(tmp_path):
 def test_a_broken_segment_is_refused_with_its_line(tmp_path, row, what):
     with pytest.raises(ManifestError, match=what):
         import_mobygaze(moby_file(tmp_path, moby_row(0), row), tmp_path)
+
+
+def test_a_year_of_mobygazes_list_of_films_that_is_none_is_named(tmp_path):
+    path = moby_file(tmp_path, moby_row())
+    films = tmp_path / "mobygaze_movielist.csv"
+    films.write_text("movie_title;imdb_key;release_date;genre\nX;tt9;2001;Drama, Family\n", encoding="utf-8")
+    assert import_mobygaze(path, tmp_path).manifest.clips[0].extras["genres"] == "drama;family"
+    films.write_text("movie_title;imdb_key;release_date;genre\nX;tt8;soon;Drama\n", encoding="utf-8")
+    with pytest.raises(ManifestError, match="line 2, column release_date: 'soon' is not a whole number"):
+        import_mobygaze(path, tmp_path)
+    films.write_text("movie_title;imdb_key;release_date;genre\nX;tt8;2001;Drama\n", encoding="utf-8")
+    imported = import_mobygaze(path, tmp_path)
+    assert imported.manifest.clips[0].extras["year"] == ""
+    assert imported.notices[0] == "mobygaze_movielist.csv has no year and genre of tt9"
+
+
+def test_the_record_sets_of_mobygazes_metadata_hold_what_its_columns_say(shared_data, tmp_path):
+    """Recounted with csv alone: subtitles that are not blank, and names of concepts in a cell."""
+    folder = shared_data / "mobygaze"
+    names = {record["name"] for record in json.loads((folder / "metadata.json").read_text())["recordSet"]}
+    assert {f"mobygaze-{records}" for records in RECORDS} <= names
+    with (folder / "mobygaze_dataframe.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter=";"))
+    not_visual = {"Speech", "Voice", "Soundtrack", "Narratology"}
+    marks = [{mark.strip() for mark in ast.literal_eval(row["concepts"])} for row in rows]
+    expected = {
+        "full": len(rows),
+        "speech": sum(bool(row["subtitle"].strip()) for row in rows),
+        "vision": sum(bool({mark for mark in marked if mark} - not_visual) for marked in marks),
+        "EN": sum(row["label"] == "Easy Negative" for row in rows),
+    }
+    imported = {records: import_mobygaze(folder, tmp_path, records=records) for records in RECORDS}
+    assert {records: len(one.manifest) for records, one in imported.items()} == expected
+    assert imported["EN"].notices[0] == f"record set mobygaze-EN: {expected['EN']:,} of 6,072 segments"
+    full = imported["full"]
+    assert len(full.texts) == expected["speech"]
+    assert len(imported["speech"].texts) == len(imported["speech"].manifest)
+    said = dict(full.texts)
+    assert said["tt0097576-annotator1-0001"].startswith("Dismount! Herman's horsesick!")
+    assert "tt0097576-annotator1-0000" not in said
+    facts = {clip.movie: (clip.extras["year"], clip.extras["genres"]) for clip in full.manifest}
+    assert len(facts) == 20
+    assert facts["tt0097576"] == ("1989", "action;adventure")
+    assert all(year and genres for year, genres in facts.values())
+    speech = sum("Speech" in clip.concepts for clip in imported["speech"].manifest)
+    assert speech == sum(
+        "Speech" in marked and bool(row["subtitle"].strip()) for row, marked in zip(rows, marks, strict=True)
+    )
+
+
+def test_the_codebook_has_every_concept_and_instance_of_mobygazes_thesaurus(shared_data):
+    """In its words, but for an "etc." and three slips that the codebook corrects."""
+    values = json.loads((shared_data / "mobygaze" / "objectification-thesaurus.json").read_text())
+    (group,) = values["dictionaries"][0]["values"]
+    codebook = builtin_codebook("mobygaze")
+    corrected = {"acion": "action", "Discreprency": "Discrepancy", "Voyerism": "Voyeurism"}
+    for value in group["values"]:
+        words = value["tool-tip"].replace(", etc.", "")
+        for wrong, right in corrected.items():
+            words = words.replace(wrong, right)
+        name = codebook.concept_spelled(value["name"].strip())
+        (concept,) = (one for one in codebook.concepts if one.name == name)
+        assert [instance.name for instance in concept.instances] == [
+            part.strip() for part in words.split(";") if part.strip()
+        ], name
 
 
 def test_the_real_mobygaze_has_6072_segments_that_tile_its_films(shared_data, tmp_path):

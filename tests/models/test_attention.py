@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import obygaze_models as om
@@ -133,6 +136,17 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_threads():
     assert made[0] == made[1]
 
 
+@pytest.mark.parametrize("n_frames", [1, 7, 32])
+def test_a_clip_has_the_same_bytes_alone_and_together(n_frames):
+    X, y, *_ = planted_frames(n_movies=3, n_per_movie=40)
+    X = X[:, :n_frames]
+    model = AttentionPooling(max_epochs=2).fit(X, y)
+    for outcome in (model.decision_function, model.weights, model.evidence):
+        together = outcome(X)
+        for part in (slice(0, 1), slice(5, 6), slice(3, 40), slice(len(X) - 1, None)):
+            assert outcome(X[part]).tobytes() == together[part].tobytes()
+
+
 @pytest.mark.parametrize("disturb", ["exchange", "shuffle"])
 def test_a_control_is_trained_on_frames_that_were_moved_and_on_no_others(disturb):
     X, y, movies, _ = planted_frames(n_movies=3, n_per_movie=20)
@@ -162,3 +176,15 @@ def test_it_can_be_cloned_and_is_in_the_zoo():
     assert clone(AttentionPooling(n_hidden=3)).n_hidden == 3
     assert BUILTIN["attention"].reads == "frames"
     assert om.AttentionPooling is AttentionPooling
+
+
+@pytest.mark.parametrize(("pool", "reduce"), [("mean", np.mean), ("max", np.max)])
+def test_the_probe_on_pooled_frames_is_the_linear_probe_of_one_penalty(pool, reduce):
+    rng = np.random.default_rng(0)
+    frames, y = rng.normal(size=(60, 4, 3)), np.arange(60) % 2
+    frames[y == 1] += 0.5
+    pooled = reduce(frames, axis=1)
+    head = LogisticRegression(C=0.01, tol=1e-6, max_iter=10_000)
+    plain = make_pipeline(StandardScaler(), head).fit(pooled, y)
+    ours = make_frames_probe(pool).fit(frames, y)
+    np.testing.assert_allclose(ours.decision_function(frames), plain.decision_function(pooled), atol=1e-6)

@@ -9,8 +9,9 @@ from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import load_dataset
-from obygaze_models.errors import DatasetError, ModelError
+from obygaze_models.errors import ConceptError, DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.prediction.explain import explain, lines
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.frames import COLUMNS, predict_frames, write_frames
 from obygaze_models.prediction.model import load_model, save_model
@@ -44,7 +45,8 @@ def kept(tmp_path_factory):
     )
     data = load_dataset(store, Manifest(clips, folder, codebook))
     run = evaluate(data, ["attention", "pcbm_lr", "linear"], "hn_s")
-    paths = save_models(run, data, ["attention", "pcbm_lr", "linear"], folder / "models")
+    names = ["attention", "pcbm_lr", "linear", "mean_frames", "max_frames"]
+    paths = save_models(run, data, names, folder / "models")
     left_out, _ = store_of(folder, X[~inside], movies[~inside], name="new")
     return run, paths, left_out, y[~inside], event[~inside], data
 
@@ -86,6 +88,78 @@ def test_concepts_have_a_value_in_every_frame(kept):
     assert frames["weight"].isna().all()
     assert frames["Body_value"].notna().all()
     assert len(frames) == len(left_out.clips) * N_FRAMES
+
+
+@pytest.mark.parametrize("name", ["mean_frames", "max_frames"])
+def test_a_head_on_the_frames_is_kept_and_applied(kept, name, tmp_path):
+    _, paths, left_out, _, _, data = kept
+    model = load_model(paths[name])
+    save_model(model, tmp_path / "again.model")
+    assert (tmp_path / "again.model").read_bytes() == paths[name].read_bytes()
+    frames = left_out["toy"].frames()
+    pooled = frames.mean(axis=1) if name == "mean_frames" else frames.max(axis=1)
+    scaler, head = model.estimator[-2:]
+    expected = head.decision_function(scaler.transform(pooled.astype(np.float64)))
+    found = predict(model, [left_out]).table.set_index("clip_id")["logit"]
+    np.testing.assert_allclose(found.loc[list(left_out["toy"].clip_ids)], expected, atol=1e-5)
+    assert model.card.n_clips == len(data)
+
+
+def test_of_a_clip_with_absent_frames_only_the_present_ones_count(kept):
+    _, paths, left_out, *_ = kept
+    clip = left_out["toy"].frames()[:1].copy()
+    cut = clip.copy()
+    cut[:, 7:] = np.nan
+    for name in ("attention", "mean_frames", "max_frames"):
+        model = load_model(paths[name])
+        np.testing.assert_allclose(model.logits(cut), model.logits(clip[:, :7]), rtol=1e-5)
+        np.testing.assert_allclose(model.unlike(cut), model.unlike(clip[:, :7]))
+    assert (load_model(paths["attention"]).estimator.weights(cut)[:, 7:] == 0).all()
+
+
+def test_a_partial_clip_and_clips_of_one_frame_are_predicted(kept, tmp_path):
+    _, paths, *_ = kept
+    X, _, movies, _ = planted_frames(2, 3, 1, 12, n_event=0, seed=5)
+    path = seal_arrays(
+        tmp_path / "stills",
+        {f"film{movie}-c{clip}": f"film{movie}" for clip, movie in enumerate(movies)},
+        {"toy": {"pooled": X[:, 0], "frames": X}},
+        n_frames=1,
+        partial={"film0-c1": "the file was cut off"},
+        sampling={"policy": "uniform", "n": N_FRAMES},
+    )
+    store = open_store(path)
+    model = load_model(paths["attention"])
+    found = predict(model, [store])
+    assert found.table["logit"].notna().all()
+    assert found.has("partial").sum() == 1
+    weights = predict_frames(model, [store])["weight"].dropna()
+    assert (weights == 1).all()
+
+
+def test_explain_says_of_each_frame_what_it_adds(kept):
+    _, paths, left_out, y, *_ = kept
+    model = load_model(paths["attention"])
+    clip = left_out["toy"].clip_ids[int(np.flatnonzero(y)[0])]
+    found = explain(model, [left_out], clip, {})
+    added = sum(frame["contribution"] for frame in found.frames) + model.estimator.parameters_[-1]
+    assert added == pytest.approx(found.decision.logit, abs=1e-5)
+    assert len(found.frames) == N_FRAMES
+    assert list(found.frames[0]) == ["time_s", "weight", "evidence", "contribution"]
+    assert "contribution" in lines(found, model)[-1]
+    with pytest.raises(ConceptError, match="decides by no concepts"):
+        explain(model, [left_out], clip, {"Body": 0.5})
+
+
+def test_explain_gives_the_concepts_in_every_frame(kept):
+    _, paths, left_out, *_ = kept
+    model = load_model(paths["pcbm_lr"])
+    table = predict_frames(model, [left_out])
+    clip = table["clip_id"].iloc[0]
+    found = explain(model, [left_out], clip, {})
+    own = table[table["clip_id"] == clip]
+    assert [frame["Body_value"] for frame in found.frames] == own["Body_value"].tolist()
+    assert "p of" in lines(found, model)[-1] or found.is_unlike
 
 
 def test_a_csv_reads_back(kept, tmp_path):

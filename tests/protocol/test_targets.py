@@ -76,6 +76,20 @@ def test_a_scale_of_the_codebook_is_ordered_and_two_levels_are_two_classes(tmp_p
         valence.of(bare)
 
 
+def test_a_concept_that_is_not_visual_is_a_target_and_no_column_of_concept_models(tmp_path):
+    clips = [
+        Clip("a", "m", level="S", concepts=("Speech", "Body")),
+        Clip("b", "m", level="EN"),
+        Clip("c", "m"),
+    ]
+    labels = labels_of(Manifest(tuple(clips), tmp_path))
+    target = find_target("concept:speech", CODEBOOK)
+    assert (target.name, target.title) == ("concept:Speech", "Speech (not visual), present or not")
+    assert target.of(labels).tolist() == [1, 0, NOT_ASKED]
+    assert target.of(labels.take(np.array([1, 0]))).tolist() == [0, 1]
+    assert "Speech" not in labels.concepts
+
+
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
@@ -84,11 +98,6 @@ def test_a_scale_of_the_codebook_is_ordered_and_two_levels_are_two_classes(tmp_p
             "concept:Bodyy",
             ManifestError,
             r"unknown concept 'Bodyy'.*did you mean.*Body.*codebook 'obygaze12'",
-        ),
-        (
-            "concept:Voice",
-            ProtocolError,
-            r"concept 'Voice' is not visual: expected one of Type of shot, Look",
         ),
         ("scale:valence", ManifestError, r"unknown scale 'valence'.*in the codebook 'obygaze12'"),
     ],

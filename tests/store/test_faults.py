@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.store import Stage, StoreError, seal, staging_path, verify
+from obygaze_features.store import Stage, StoreError, metadata, seal, staging_path, verify
 
 from .toy_stores import CORPUS, group, plan, result, sealed, staged, status_of, tree
 
@@ -184,7 +184,7 @@ def test_a_disk_that_fills_while_a_stage_is_made_or_sealed_leaves_nothing_half(t
         def full(*_):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        patch.setattr(sys.modules[seal.__module__], "clips_csv_bytes", full)
+        patch.setattr(metadata, "clips_csv_bytes", full)
         with pytest.raises(OSError, match="No space left") as caught:
             seal(None, tmp_path / "toy", licence="MIT")
     assert "toy.building" in caught.value.filename

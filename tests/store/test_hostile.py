@@ -168,6 +168,15 @@ def test_codecs_that_the_format_does_not_allow_are_refused_before_a_chunk_is_rea
         tracemalloc.stop()
 
 
+def test_a_chunk_that_is_smaller_than_its_metadata_ask_for_is_refused_unread(store, monkeypatch):
+    monkeypatch.setattr("obygaze_features.store.group.HARMLESS", 0)
+    chunk = store / "data/features.zarr/toy/pooled/c/0/0"
+    bare = chunk.stat().st_size - 4  # without its checksum
+    chunk.write_bytes(chunk.read_bytes()[: bare - 1])
+    with pytest.raises(StoreError, match=f"ask for chunks of {bare} bytes, c/0/0 has {bare - 1}"):
+        open_store(store)["toy"].raw("pooled")
+
+
 def test_more_clips_than_the_table_has_are_refused_before_memory_is_asked_for(store):
     n_clips = 10**12
     root = store / "data/features.zarr"

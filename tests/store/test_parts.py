@@ -20,6 +20,7 @@ from obygaze_features.store import (
     PlannedClip,
     Stage,
     StoreError,
+    metadata,
     open_store,
     parts,
     seal,
@@ -245,7 +246,7 @@ def test_sealing_again_under_another_version_writes_no_part_anew(tmp_path, monke
     staged(tmp_path, N)
     with monkeypatch.context() as patch:
         stop_after(patch, 16)
-        patch.setattr(sealing, "clips_csv_bytes", lambda *_: 1 / 0)
+        patch.setattr(metadata, "clips_csv_bytes", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             seal(None, tmp_path / "toy", **WITH)
     with monkeypatch.context() as patch:
@@ -262,3 +263,27 @@ def test_progress_counts_every_row_once(tmp_path):
     assert seen[-1] == (100, 100)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert Path(tmp_path / "toy-1.0.0").is_dir()
+
+
+def test_after_a_torn_line_no_part_is_recorded_so_that_none_is_freed(tmp_path, monkeypatch):
+    done = parts.PartsFile(tmp_path / "parts.jsonl")
+    some = [parts.Sealed(f"part {number}", 1, "0" * 64, "") for number in range(3)]
+    done.add(some[0])
+
+    def tears(descriptor, data, write=os.write):
+        write(descriptor, data[: len(data) // 2])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", tears)
+        with pytest.raises(OSError, match="No space left"):
+            done.add(some[1])
+    with pytest.raises(OSError, match="No space left"):
+        done.add(some[2])
+    done.close()
+    again = parts.PartsFile(tmp_path / "parts.jsonl")
+    again.add(some[2])
+    again.close()
+    known = parts.PartsFile(tmp_path / "parts.jsonl")
+    known.close()
+    assert known.known.keys() == {"part 0", "part 2"}

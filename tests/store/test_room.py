@@ -10,6 +10,7 @@ from obygaze_features.store import (
     GroupSpec,
     PlannedClip,
     Stage,
+    metadata,
     parts,
     seal,
     sealing,
@@ -47,12 +48,12 @@ def test_the_peak_on_the_disk_is_within_five_percent(tmp_path, monkeypatch, arra
         seen.append(taken(tmp_path)[0])
         real(self, name, lines)
 
-    def bag(*words, real=sealing.write_bag):
+    def bag(*words, real=metadata.write_bag):
         real(*words)
         seen.append(taken(tmp_path)[0])
 
     monkeypatch.setattr(sealing.Consumption, "free", free)
-    monkeypatch.setattr(sealing, "write_bag", bag)
+    monkeypatch.setattr(metadata, "write_bag", bag)
     store_bytes, store_files = taken(seal(None, tmp_path / "s", licence="MIT", consume=consume))
     assert expected.stage_bytes == pytest.approx(stage_bytes, rel=0.05)
     assert expected.store_bytes == pytest.approx(store_bytes, rel=0.05)

@@ -15,7 +15,7 @@ KINDS = ["seal", "pack", "unpack", "pull", "pull-more", "merge", "import", "expo
 
 def survive(*words: str) -> str:
     command = [sys.executable, str(SURVIVE), *words, "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "WRONG" not in done.stdout
     return done.stdout

@@ -55,6 +55,7 @@ def test_a_missing_field_of_provenance_is_named(field):
         ),
         ({"architecture": {"file": "C:\\w.pt"}}, "path on somebody's machine"),
         ({"architecture": {"hostname": "gpu7"}}, "'hostname' does not belong"),
+        ({"architecture": {"Hostname": "gpu7"}}, "'Hostname' does not belong"),
         ({"architecture": {"scale": float("nan")}}, "architecture.scale: nan"),
         (
             {"architecture": {"mean": np.zeros(3)}},

@@ -4,7 +4,7 @@ import pytest
 
 from obygaze_features.errors import TrainError
 from obygaze_features.train.annotations import FILES, Caption, find_videos, read_annotations, read_captions
-from obygaze_features.train.films import count_films, exclude, film_of, read_titles
+from obygaze_features.train.movies import count_movies, exclude, movie_of, read_titles
 
 TIMES = "\t".join(["00.00.01.000"] * 4)
 GOOD = f"1004_Juno_00.00.01.000-00.00.02.000\t{TIMES}\tSOMEONE smiles.\n"
@@ -80,9 +80,9 @@ SPLITS = {
 
 
 def test_films_are_matched_between_number_and_time_stamps_however_spelt():
-    assert film_of("1040_The_Ugly_Truth_00.01.02.003-00.01.04.005") == "The_Ugly_Truth"
+    assert movie_of("1040_The_Ugly_Truth_00.01.02.003-00.01.04.005") == "The_Ugly_Truth"
     titles = ("As Good as It Gets", "Marley & Me", "Juno")
-    assert count_films(SPLITS["training"], titles) == {"As Good as It Gets": 1, "Marley & Me": 1}
+    assert count_movies(SPLITS["training"], titles) == {"As Good as It Gets": 1, "Marley & Me": 1}
 
 
 def test_excluded_films_leave_training_and_validation_and_the_rest_is_said(tmp_path):
@@ -94,5 +94,5 @@ def test_excluded_films_leave_training_and_validation_and_the_rest_is_said(tmp_p
     (tmp_path / "none.txt").write_text("# nothing\n")
     with pytest.raises(TrainError, match="names no film"):
         read_titles(tmp_path / "none.txt")
-    with pytest.raises(TrainError, match="no such file; --exclude-films"):
+    with pytest.raises(TrainError, match="no such file; --exclude-movies"):
         read_titles(tmp_path / "nowhere.txt")

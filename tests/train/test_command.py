@@ -31,9 +31,9 @@ PLAN = {
     "batch": 4,
     "steps_an_epoch": 2,
     "steps": 10,
-    "excluded_films": {"training": {"Juno": 3}},
-    "films_not_found": ["The Help"],
-    "films_shared_with_obygaze12": {"Pulp Fiction": 3},
+    "excluded_movies": {"training": {"Juno": 3}},
+    "movies_not_found": ["The Help"],
+    "movies_shared_with_obygaze12": {"Pulp Fiction": 3},
 }
 REQUIRED = ["train", "xclip-lsmdc", "--clip", "clip", "--annotations", "a", "--videos", "v", "--out", "run"]
 

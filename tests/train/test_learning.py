@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from obygaze_features.backbones.tokenizer import CaptionTokenizer
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, from_port, tensors_of, to_port
 from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
@@ -23,7 +24,6 @@ from obygaze_features.train.optimiser import (
     schedule,
 )
 from obygaze_features.train.processes import Processes
-from obygaze_features.train.samples import CaptionTokenizer
 from obygaze_features.train.step import Batch, compute_gradients
 
 from .corpus import PATTERNS, VOCABULARY, caption, picture

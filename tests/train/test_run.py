@@ -14,13 +14,14 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from obygaze.cli import main
-from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones import load_backbone, load_text_backbone
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc import load, training_record
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, from_port, tensors_of
 from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
 from obygaze_features.errors import TrainError
 from obygaze_features.store import open_store
+from obygaze_features.store.provenance import space
 from obygaze_features.train import Watch, make_plan, run, train
 from obygaze_features.train.annotations import FILES
 from obygaze_features.train.state import LOG_COLUMNS, RunFolder
@@ -55,6 +56,7 @@ def whole(settings, module_tmp):
 def test_a_run_leaves_weights_measures_log_and_card(whole):
     out = whole.out
     names = {"run.json", "left_out.csv", "log.csv", "epochs.json", "test.json", "README.md"}
+    names |= {"tokenizer.json", "tokenizer_config.json"}
     names |= {"epoch-0.safetensors", "epoch-1.safetensors", "model.safetensors", "state.safetensors"}
     assert files_of(out).keys() == names
     rows = read_csv(out / "log.csv")
@@ -263,13 +265,13 @@ def test_missing_and_unreadable_clips_are_left_out_counted_and_named(settings, s
 
 def test_films_can_be_excluded_and_the_rest_of_the_overlap_is_recorded(settings, tmp_path):
     (tmp_path / "films.txt").write_text("Pulp Fiction\nThe Help\n")
-    plan = make_plan(settings(exclude_films=tmp_path / "films.txt"))
+    plan = make_plan(settings(exclude_movies=tmp_path / "films.txt"))
     found = plan.describe()
     assert found["sentences"] == {"training": 9, "validation": 3, "test": 4}
-    assert found["excluded_films"] == {"training": {"Pulp Fiction": 3}, "validation": {"Pulp Fiction": 1}}
-    assert found["films_not_found"] == ["The Help"]
-    assert found["films_shared_with_obygaze12"] == {"Juno": 3}
-    assert plan.record()["films"]["shared_with_obygaze12"] == {"Juno": 3}
+    assert found["excluded_movies"] == {"training": {"Pulp Fiction": 3}, "validation": {"Pulp Fiction": 1}}
+    assert found["movies_not_found"] == ["The Help"]
+    assert found["movies_shared_with_obygaze12"] == {"Juno": 3}
+    assert plan.record()["movies"]["shared_with_obygaze12"] == {"Juno": 3}
 
 
 def test_what_cannot_be_is_refused_before_anything_is_decoded(settings):
@@ -302,7 +304,7 @@ def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, cor
     assert training["clip"]["weights_sha256"] == find_weights(whole.clip).sha256
     assert (training["arithmetic"], training["gather_share"]) == ("float32", 0.25)
     assert len(training["data"]["training"]["frames_sha256"]) == 64
-    assert training["films"]["shared_with_obygaze12"] == {"Juno": 3, "Pulp Fiction": 3}
+    assert training["movies"]["shared_with_obygaze12"] == {"Juno": 3, "Pulp Fiction": 3}
 
     network, size = load(find_weights(whole.out))
     backbone = load_backbone("xclip-lsmdc", weights=str(whole.out))
@@ -315,6 +317,10 @@ def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, cor
         wanted = network.video_vector(related)[0].numpy()
     assert np.abs(group.read("film", "pooled") - wanted).max() <= 1e-5
 
+    texts = load_text_backbone("xclip-lsmdc-text", weights=str(whole.out))
+    assert texts.provenance["training"] == training
+    assert texts.provenance["space"] == space(group.provenance)
+
 
 def test_the_exported_tensors_are_the_originals_by_name_and_shape(whole, shared_data):
     path = shared_data / "oracles" / "xclip_lsmdc_oracle" / "state_dict_keys_vitb16_full.json"
@@ -322,9 +328,13 @@ def test_the_exported_tensors_are_the_originals_by_name_and_shape(whole, shared_
     with torch.device("meta"):
         network = XClipLsmdc(Architecture())
     exported = from_port(network.state_dict(), Architecture())
-    assert {name: list(value.shape) for name, value in exported.items()} == {
-        name: said["shape"] for name, said in keys.items()
-    }
+    wanted = {name: said["shape"] for name, said in keys.items()}
+    assert {name: list(value.shape) for name, value in exported.items()} == wanted
+    larger = {tensor.original: list(tensor.shape) for tensor in tensors_of(Architecture(patch=32))}
+    changed = {name for name in wanted if larger[name] != wanted[name]}
+    assert larger.keys() == wanted.keys()
+    assert changed == {"clip.visual.conv1.weight", "clip.visual.positional_embedding"}
+    assert larger["clip.visual.positional_embedding"] == [50, 768]
     written = load_file(whole.out / "model.safetensors")
     size = Architecture.of("run", written)
     assert {name: tuple(value.shape) for name, value in written.items()} == {

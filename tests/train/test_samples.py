@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from obygaze_features.backbones.tokenizer import CaptionTokenizer, clean_caption
 from obygaze_features.backbones.weights import Weights, find_weights
-from obygaze_features.errors import TrainError
+from obygaze_features.errors import BackboneError, TrainError
 from obygaze_features.train.frames import kept_frames
-from obygaze_features.train.samples import CaptionTokenizer, clean_caption, epoch_order, steps_of_an_epoch
+from obygaze_features.train.samples import epoch_order, steps_of_an_epoch
 
 from .corpus import VOCABULARY
 
@@ -61,7 +62,7 @@ def test_start_end_filling_and_cut(clip):
 
 
 def test_a_tokenizer_of_another_network_is_refused(clip):
-    with pytest.raises(TrainError, match=r"has 16 tokens and ends with 15; expected 49408 and 49407"):
+    with pytest.raises(BackboneError, match=r"has 16 tokens and ends with 15; expected 49408 and 49407"):
         CaptionTokenizer(find_weights(clip), vocabulary=49408, max_words=32)
 
 

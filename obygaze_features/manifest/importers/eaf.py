@@ -5,6 +5,7 @@ the same spans: below it (REF_ANNOTATION), or beside it with the same times. No 
 what a model wrote into a file never comes back as a label.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,10 +180,15 @@ def _is(tier: Element, name: str) -> bool:
     return identity == name or identity.startswith(f"{name}@")
 
 
+def _milliseconds(text: str) -> int:
+    """Read a time; -1 where there is none."""
+    return int(text) if re.fullmatch("[0-9]{1,15}", text) else -1
+
+
 def _marks(root: Element, tiers: Sequence[Element], name: str, annotator: str) -> Iterator[_Mark]:
     """Give the annotations of the tiers of this name, with their own or their parents' times."""
     slots = {
-        node.get("TIME_SLOT_ID", ""): int(node.get("TIME_VALUE", "-1"))
+        node.get("TIME_SLOT_ID", ""): _milliseconds(node.get("TIME_VALUE", ""))
         for node in root.findall("TIME_ORDER/TIME_SLOT")
     }
     times: dict[str, Times] = {}

@@ -13,10 +13,19 @@ from obygaze_features.manifest.manifest import Manifest
 
 @dataclass(frozen=True)
 class Imported:
-    """A manifest, and one line for everything that was left out, missing or read in a special way."""
+    """A manifest, and one line for everything that was left out, missing or read in a special way.
+
+    Attributes
+    ----------
+    manifest
+    notices
+    texts
+        (clip id, text) of the clips with a text, such as subtitles.
+    """
 
     manifest: Manifest
     notices: tuple[str, ...]
+    texts: tuple[tuple[str, str], ...] = ()
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -8,7 +8,9 @@ minutes would last 157.
 """
 
 import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
@@ -21,6 +23,22 @@ from obygaze_features.manifest.table import Problems, Row, read_table
 from .imported import Imported, concept_list, counted, file_in, text_list, whole_number
 
 FILE_NAME = "mobygaze_dataframe.csv"
+MOVIE_LIST = "mobygaze_movielist.csv"
+"""The films' years and genres, read if it lies beside the segments."""
+
+SUBTITLE = "subtitle"
+"""Column that a file may lack."""
+
+Records = Literal["full", "speech", "vision", "EN"]
+RECORDS: Mapping[Records, Callable[[Clip, Codebook, str], bool]] = {
+    "full": lambda *_: True,
+    "speech": lambda _clip, _codebook, subtitle: bool(subtitle),
+    "vision": lambda clip, codebook, _subtitle: not set(codebook.visual_concepts).isdisjoint(clip.concepts),
+    "EN": lambda clip, *_: clip.level == "EN",
+}
+"""The record sets mobygaze-full, -speech, -vision and -EN of the data set's metadata.json (Croissant): all
+segments, those with subtitles, those marked with a visual concept, and those of the level EN."""
+
 COLUMNS = (
     "clip_index", "annotator", "label", "concepts", "comment", "start_frame", "end_frame", "imdb_key",
     "movie_title", "framerate",
@@ -28,8 +46,13 @@ COLUMNS = (
 EXTRAS = ("movie_title", "framerate", "start_frame", "end_frame", "comment")
 
 
-def import_mobygaze(source: Path, root: Path, videos: Path | None = None) -> Imported:
-    """Read MObyGaze's segments, one clip each: `<imdb id>-<annotator>-<number>`.
+def import_mobygaze(
+    source: Path, root: Path, videos: Path | None = None, records: Records = "full"
+) -> Imported:
+    """Read MObyGaze's segments, one clip each, `<imdb id>-<annotator>-<number>`; and their subtitles.
+
+    Each clip has the year and the genres of its film in the columns `year` and `genres`, if the list of films
+    lies beside the segments.
 
     Parameters
     ----------
@@ -39,6 +62,8 @@ def import_mobygaze(source: Path, root: Path, videos: Path | None = None) -> Imp
         Folder that the manifest will lie in.
     videos
         Folder with one file per film, named by its IMDb id; without it no video is known.
+    records
+        Which segments to keep: see `RECORDS`.
 
     Raises
     ------
@@ -48,18 +73,28 @@ def import_mobygaze(source: Path, root: Path, videos: Path | None = None) -> Imp
     path = file_in(source, (FILE_NAME,))
     table = read_table(path, needed=COLUMNS, delimiter=";", named=False)
     films = _films(videos, root) if videos else {}
+    facts = _facts(path.with_name(MOVIE_LIST))
     codebook = builtin_codebook("mobygaze")
     problems = Problems(path)
     collected = Collected(problems, "clip_index")
     repeated = 0
+    subtitles: dict[str, str] = {}
     for row in table.rows:
-        clip = _clip(row, problems, films, codebook)
+        clip = _clip(row, problems, films, facts, codebook)
         collected.add(clip, row.line)
-        repeated += clip is not None and len(text_list(row.cells["concepts"])) > len(clip.concepts)
+        if clip is not None:
+            repeated += len(text_list(row.cells["concepts"])) > len(clip.concepts)
+            subtitles[clip.clip_id] = row.cells.get(SUBTITLE, "").strip()
     problems.refuse()
-    clips = collected.clips
+    is_kept = RECORDS[records]
+    clips = [clip for clip in collected.clips if is_kept(clip, codebook, subtitles[clip.clip_id])]
     notices = []
-    unread = [column for column in table.columns if column and column not in COLUMNS]
+    if records != "full":
+        segments = counted(len(collected.clips), "segment")
+        notices.append(f"record set mobygaze-{records}: {len(clips):,} of {segments}")
+    if facts and (unknown := sorted({clip.movie for clip in clips} - facts.keys())):
+        notices.append(f"{MOVIE_LIST} has no year and genre of {', '.join(unknown)}")
+    unread = [column for column in table.columns if column and column not in (*COLUMNS, SUBTITLE)]
     if unread:
         notices.append(f"left out {counted(len(unread), 'column')}: {', '.join(unread)}")
     if repeated:
@@ -70,10 +105,37 @@ def import_mobygaze(source: Path, root: Path, videos: Path | None = None) -> Imp
         missing = sorted({clip.movie for clip in clips if not clip.video})
         if missing:
             notices.append(f"no video in {videos} for {counted(len(missing), 'film')}: {', '.join(missing)}")
-    return Imported(Manifest(tuple(clips), root, codebook), tuple(notices))
+    texts = tuple((clip.clip_id, text) for clip in clips if (text := subtitles[clip.clip_id]))
+    return Imported(Manifest(tuple(clips), root, codebook), tuple(notices), texts)
 
 
-def _clip(row: Row, problems: Problems, films: dict[str, str], codebook: Codebook) -> Clip | None:
+def _facts(path: Path) -> dict[str, dict[str, str]]:
+    """Read the year and the genres of each film; empty if there is no list.
+
+    Raises
+    ------
+    ManifestError
+        A year is none; names the line.
+    """
+    if not path.is_file():
+        return {}
+    problems = Problems(path)
+    facts = {}
+    for row in read_table(path, needed=("imdb_key", "release_date", "genre"), delimiter=";").rows:
+        year = problems.attempt(row.line, "release_date", whole_number, row.cells["release_date"])
+        genres = (genre.strip().lower() for genre in row.cells["genre"].split(","))
+        facts[row.cells["imdb_key"]] = {"year": str(year), "genres": ";".join(filter(None, genres))}
+    problems.refuse()
+    return facts
+
+
+def _clip(
+    row: Row,
+    problems: Problems,
+    films: dict[str, str],
+    facts: dict[str, dict[str, str]],
+    codebook: Codebook,
+) -> Clip | None:
     before = len(problems.found)
     cells, line = row.cells, row.line
     level = problems.attempt(line, "label", codebook.level_spelled, cells["label"])
@@ -101,7 +163,11 @@ def _clip(row: Row, problems: Problems, films: dict[str, str], codebook: Codeboo
         level=level,
         concepts=concepts or (),
         annotator=cells["annotator"],
-        extras={**{column: cells[column] for column in EXTRAS}, "comment": _comment(cells["comment"])},
+        extras={
+            **{column: cells[column] for column in EXTRAS},
+            "comment": _comment(cells["comment"]),
+            **(facts.get(cells["imdb_key"], {"year": "", "genres": ""}) if facts else {}),
+        },
     )
 
 

@@ -31,6 +31,31 @@ number, is the only column left out."""
 
 
 @dataclass(frozen=True)
+class MovieFacts:
+    """Year of release and genres of a film."""
+
+    year: int
+    genres: tuple[str, ...]
+
+
+MOVIES: Mapping[str, MovieFacts] = {
+    "tt2267998": MovieFacts(2014, ("drama", "mystery", "thriller")),
+    "tt1045658": MovieFacts(2012, ("drama", "romantic", "comedy")),
+    "tt1570728": MovieFacts(2011, ("drama", "romantic", "comedy")),
+    "tt1454029": MovieFacts(2011, ("drama",)),
+    "tt1193138": MovieFacts(2009, ("drama", "romantic", "comedy")),
+    "tt1142988": MovieFacts(2009, ("romantic", "comedy")),
+    "tt0822832": MovieFacts(2008, ("drama", "family")),
+    "tt0467406": MovieFacts(2007, ("drama", "comedy")),
+    "tt0212338": MovieFacts(2000, ("romantic", "comedy")),
+    "tt0119822": MovieFacts(1997, ("drama", "romantic", "comedy")),
+    "tt0110912": MovieFacts(1994, ("drama", "mystery")),
+    "tt0108160": MovieFacts(1993, ("drama", "romantic", "comedy")),
+}
+"""The twelve films as Table 3 (000, Appendix 7.1) lists them; the annotations name them by id alone."""
+
+
+@dataclass(frozen=True)
 class SplitFile:
     """A released split file: the column its folds go to, and which levels each of its labels means."""
 
@@ -56,6 +81,9 @@ SPLIT_FILES: tuple[SplitFile, ...] = (
 
 def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Imported:
     """Read ObyGaze12's annotations, and its split files if `source` is the folder that holds them.
+
+    Each clip has the year and the genres of its film, from the paper's Table 3, in the columns `year` and
+    `genres`.
 
     Parameters
     ----------
@@ -120,8 +148,14 @@ def _clip(row: Row, problems: Problems, codebook: Codebook, root: Path, videos: 
         video=stored_path(videos / video, root) if videos and video else video,
         level=level,
         concepts=concepts or (),
-        extras={ours: cells[theirs] for ours, theirs in EXTRAS.items()},
+        extras={**{ours: cells[theirs] for ours, theirs in EXTRAS.items()}, **_facts(cells["movie"])},
     )
+
+
+def _facts(movie: str) -> dict[str, str]:
+    """Return the columns of a film's year and genres, empty for a film that Table 3 does not list."""
+    facts = MOVIES.get(movie)
+    return {"year": str(facts.year) if facts else "", "genres": ";".join(facts.genres) if facts else ""}
 
 
 def _with_folds(clips: list[Clip], codebook: Codebook, folder: Path) -> tuple[list[Clip], list[str]]:

@@ -3,6 +3,7 @@
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from obygaze_models.film.page import charts
@@ -21,6 +22,7 @@ Parts = Sequence[tuple[str, float]]
 def cards(
     segments: pd.DataFrame,
     rows: pd.DataFrame,
+    frames: pd.DataFrame,
     whole_s: float,
     words: Words,
     *,
@@ -35,6 +37,8 @@ def cards(
         As `Timeline.segments` gives them.
     rows : DataFrame
         The rows of their model.
+    frames : DataFrame
+        What it says of frames (`Timeline.frames`).
     whole_s : float
         Length of the film in seconds.
     words : Words
@@ -65,6 +69,7 @@ def cards(
                 "reaches": bool(row["reaches"]),
                 "spark": _spark(rows, start, end, whole_s),
                 "sentence": sentence(found, words),
+                "traces": _traces(frames, [name for name, _ in found], start, end, words),
                 "parts": [
                     {**_bar(name, value, largest, words), "doubt": name in unfound} for name, value in found
                 ],
@@ -127,6 +132,34 @@ def _spark(rows: pd.DataFrame, start: float, end: float, whole_s: float) -> dict
         "w": charts.tenths(end - start),
         "path": charts.line(shown, left),
     }
+
+
+def _traces(
+    frames: pd.DataFrame, concepts: Sequence[str], start: float, end: float, words: Words
+) -> list[dict[str, Any]]:
+    """Draw attention's weight and the concepts inside a segment, with the time at which each is highest."""
+    shown = frames[(frames["end_s"] > start) & (frames["start_s"] < end)]
+    columns = {name: f"{name}_p" for name in concepts}
+    if frames["weight"].notna().any():
+        columns = {words["weight"]: "weight", **columns}
+    rows = []
+    for name, column in columns.items():
+        if column not in shown or not shown[column].notna().any():
+            continue
+        values = shown[column].to_numpy(dtype=np.float64)
+        # Weights add up to 1 over a clip: the largest of the film has the darkest colour.
+        height = values / float(frames[column].max()) if column == "weight" else values
+        edges = shown[["start_s", "end_s"]].to_numpy(dtype=np.float64).clip(start, end) - start
+        best = float(np.clip(shown["start_s"].to_numpy()[np.nanargmax(values)], start, end))
+        rows.append(
+            {
+                "name": name,
+                "width": charts.tenths(end - start),
+                "paths": charts.strip(edges[:, 0], edges[:, 1], height),
+                "best": clock(best),
+            }
+        )
+    return rows
 
 
 def _bar(name: str, value: float, largest: float, words: Words) -> dict[str, Any]:

@@ -91,7 +91,15 @@ class FilmView:
         hatched = self._hatched()
         doubtful = {one.name for one, _ in self.concepts if not one.is_found}
         kinds = {one["kind"] for one in hatched}
-        listed = cards(self.segments, self.rows, self.whole_s, words, unfound=doubtful, stills=self.stills)
+        listed = cards(
+            self.segments,
+            self.rows,
+            self.film.frames[self.film.frames["model"] == self.model.key],
+            self.whole_s,
+            words,
+            unfound=doubtful,
+            stills=self.stills,
+        )
         return {
             "id": self.anchor,
             "heading": self.heading,

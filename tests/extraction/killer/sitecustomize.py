@@ -1,33 +1,45 @@
-"""Kill worker processes in a chosen state: Python imports this first wherever this folder is on its path.
+"""Kill decode workers in a chosen state: Python imports this first wherever this folder is on its path.
 
 KILL_STATE is idle, starting, decoding or sending; KILL_FOLDER collects a file a kill, KILL_MOST of them at
-most. A clip is killed twice at most: the third time would be its own fault.
+most; KILL_ENGINE says whose workers they are. Whether a worker is killed depends on what it does, never on
+how long it takes: every run with enough clips has exactly KILL_MOST kills. A clip is killed twice at most:
+the third time would be its own fault.
 """
 
+import itertools
 import os
 import random
 import re
 import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
-
-def is_worker() -> bool:
-    return any("spawn_main" in word for word in sys.orig_argv)
+CALLS = 400  # of functions while a clip is decoded, within which its worker is killed
 
 
-def kill(whom: str) -> None:
-    """End this process, unless enough were ended already."""
+def is_decode_worker() -> bool:
+    if not any("spawn_main" in word for word in sys.orig_argv):
+        return False
+    parent = Path(f"/proc/{os.getppid()}/cmdline").read_bytes() if os.environ["KILL_ENGINE"] == "ray" else b""
+    return parent.startswith(b"ray::") or os.environ["KILL_ENGINE"] == "local"
+
+
+def kill(clip: str = "") -> None:
+    """End this process, unless enough were ended already, or the clip was hit twice."""
     folder = Path(os.environ["KILL_FOLDER"])
-    for number in range(2 if whom else 1000):
-        if len(list(folder.iterdir())) >= int(os.environ["KILL_MOST"]):
-            return
-        try:
-            (folder / f"{whom}.{number}").touch(exist_ok=False)
-        except FileExistsError:
-            continue
+    if clip and not any(claim(folder.with_name(f"{clip}.{number}")) for number in range(2)):
+        return
+    if any(claim(folder / str(number)) for number in range(int(os.environ["KILL_MOST"]))):
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def claim(path: Path) -> bool:
+    with suppress(FileExistsError):
+        path.touch(exist_ok=False)
+        return True
+    return False
 
 
 def arm(state: str) -> None:
@@ -35,41 +47,54 @@ def arm(state: str) -> None:
 
     Channel = connection.Connection
     receive, send = Channel._recv, Channel._send
-    task = {"clip": ""}
-
-    def is_decoding() -> bool:
-        frame = sys._current_frames()[threading.main_thread().ident]
-        while frame is not None and frame.f_code.co_name != "decode_clips":
-            frame = frame.f_back
-        return frame is not None
-
-    def kill_if_decoding() -> None:
-        if is_decoding():
-            kill(task["clip"])
+    clip = ""
+    # Half of the idle workers die before their first task, the others after it.
+    tasks_before = random.randrange(2)
 
     def receiving(self, size, *words):
-        if state == "idle" and size == 4 and not self.poll():
-            kill("")
+        nonlocal clip, tasks_before
+        if state == "idle" and size == 4 and not tasks_before and not clip:
+            kill()
         buffer = receive(self, size, *words)
-        found = re.findall(rb"tt\d+-\d{3}", buffer.getvalue())
-        if found:
-            task["clip"] = found[0].decode()
+        if found := re.findall(rb"tt\d+-\d{3}", buffer.getvalue()):
+            clip = found[0].decode()
+            tasks_before -= 1
             if state == "decoding":
-                threading.Timer(random.uniform(0.0, 0.02), kill_if_decoding).start()
+                sys.setprofile(calls_until_killed(clip))
         return buffer
 
     def sending(self, buffer, *words):
-        if state == "sending" and b"Parcel" in bytes(buffer):
-            send(self, bytes(buffer)[: len(buffer) // 2])
-            kill(task["clip"])
-            buffer = bytes(buffer)[len(buffer) // 2 :]
-        return send(self, buffer, *words)
+        nonlocal clip
+        content = bytes(buffer)
+        if state == "starting":
+            kill()
+        if b"done" in content:
+            clip = ""
+        if state == "sending" and b"Parcel" in content:
+            send(self, content[: len(content) // 2])
+            kill(clip)
+            content = content[len(content) // 2 :]
+        return send(self, content, *words)
 
     Channel._recv, Channel._send = receiving, sending
 
 
-if is_worker() and "KILL_STATE" in os.environ:
+def calls_until_killed(clip: str):
+    """Return a profile function that ends the process at a call below `decode_clips`, or as that returns."""
+    left = itertools.count(random.randrange(CALLS), -1)
+
+    def profile(frame, event, _argument) -> None:
+        leaves = event == "return" and frame.f_code.co_name == "decode_clips"
+        while frame is not None and frame.f_code.co_name != "decode_clips":
+            frame = frame.f_back
+        if frame is not None and (leaves or next(left) <= 0):
+            sys.setprofile(None)
+            kill(clip)
+
+    return profile
+
+
+if "KILL_STATE" in os.environ and is_decode_worker():
+    arm(os.environ["KILL_STATE"])
     if os.environ["KILL_STATE"] == "starting":
-        threading.Timer(random.uniform(0.0, 0.2), kill, [""]).start()
-    else:
-        arm(os.environ["KILL_STATE"])
+        threading.Timer(random.uniform(0.0, 0.2), kill).start()

@@ -16,6 +16,7 @@ from obygaze_models.film.record import (
     WindowsRecord,
 )
 from obygaze_models.film.timeline import Timeline
+from obygaze_models.film.traces import NO_TRACES
 
 CONCEPTS = (
     ("Type of shot", 0.31, 0.24),
@@ -51,6 +52,7 @@ def invented_film(
     concepts=CONCEPTS,
     codebook="obygaze12",
     levels=(("HN",), ("S",)),
+    traced=False,
 ) -> Timeline:
     """Make a film whose level rises in `PLANTED` and whose concepts follow it in part."""
     rng = np.random.default_rng(seed)
@@ -184,4 +186,16 @@ def invented_film(
         versions={"obygaze": "0.1.0"},
     )
     shots = pd.DataFrame({"movie": movie, "start_s": start, "end_s": end, "detector": "own", "flags": ""})
-    return Timeline(record, table, shots)
+    return Timeline(record, table, shots, _traces(movie, duration_s, concepts) if traced else NO_TRACES)
+
+
+def _traces(movie, duration_s, concepts):
+    """Make values of frames for every second."""
+    rng = np.random.default_rng(0)
+    starts = np.arange(0.0, duration_s)
+    frames = pd.DataFrame({"movie": movie, "model": "pcbm_lr", "start_s": starts, "end_s": starts + 1})
+    frames["n_frames"] = pd.array([2] * len(frames), dtype="Int64")
+    frames["weight"], frames["contribution"] = rng.random((2, len(frames))) / 32
+    for name, *_ in concepts:
+        frames[f"{name}_p"] = rng.random(len(frames))
+    return frames

@@ -23,7 +23,7 @@ NASTY = '</script><script>document.title="broken"</script> =1+1 "quoted" \'a\' &
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "film.html"
-    write_film_page([invented_film()], path)
+    write_film_page([invented_film(traced=True)], path)
     return path
 
 
@@ -286,7 +286,7 @@ def test_it_prints(visit, page, tmp_path):
 
 def test_three_hours_of_three_thousand_windows_are_small_and_quick(visit, tmp_path):
     path = tmp_path / "long.html"
-    write_film_page([invented_film(duration_s=10_800.0, n_rows=3000)], path)
+    write_film_page([invented_film(duration_s=10_800.0, n_rows=3000, traced=True)], path)
     assert path.stat().st_size < 1_000_000
     seen = visit(path).page
     session = seen.context.new_cdp_session(seen)

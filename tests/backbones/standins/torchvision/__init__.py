@@ -1,4 +1,4 @@
-"""As much of torchvision as the package grad-cam imports: names, and nothing behind them."""
+"""As much of torchvision as grad-cam and open_clip import: names, and nothing behind them."""
 
 from torchvision import ops as ops
 from torchvision import transforms as transforms

@@ -29,30 +29,30 @@ OBYGAZE12 = (
 )
 """Titles of ObyGaze12's films."""
 
-_CLIP_ID = re.compile(r"(?:\d+_)?(?P<film>.+?)(?:_\d\d\.\d\d\.\d\d\.\d{3}-\d\d\.\d\d\.\d\d\.\d{3})?")
+_CLIP_ID = re.compile(r"(?:\d+_)?(?P<movie>.+?)(?:_\d\d\.\d\d\.\d\d\.\d{3}-\d\d\.\d\d\.\d\d\.\d{3})?")
 _ARTICLE = re.compile(r"(the|an|a) (.+)")
 
 
-def film_of(clip_id: str) -> str:
+def movie_of(clip_id: str) -> str:
     """Extract the film's name from a clip id, as spelt between the number and the time stamps.
 
     Examples
     --------
-    >>> film_of("1004_Juno_00.01.02.345-00.01.05.678")
+    >>> movie_of("1004_Juno_00.01.02.345-00.01.05.678")
     'Juno'
     """
     found = _CLIP_ID.fullmatch(clip_id)
-    return found["film"] if found else clip_id
+    return found["movie"] if found else clip_id
 
 
-def film_key(title: str) -> str:
+def movie_key(title: str) -> str:
     """Normalise a title: lower case, words only, `&` as and, no leading article.
 
     Examples
     --------
-    >>> film_key("Crazy, Stupid, Love.") == film_key("Crazy_Stupid_Love")
+    >>> movie_key("Crazy, Stupid, Love.") == movie_key("Crazy_Stupid_Love")
     True
-    >>> film_key("UGLY_TRUTH") == film_key("The Ugly Truth")
+    >>> movie_key("UGLY_TRUTH") == movie_key("The Ugly Truth")
     True
     """
     words = re.sub(r"[\W_]+", " ", title.casefold().replace("&", " and ").replace("'", "")).strip()
@@ -60,10 +60,10 @@ def film_key(title: str) -> str:
     return article[2] if article else words
 
 
-def count_films(captions: Iterable[Caption], titles: Iterable[str]) -> dict[str, int]:
+def count_movies(captions: Iterable[Caption], titles: Iterable[str]) -> dict[str, int]:
     """Count the sentences per title; titles without sentences are omitted."""
-    found = Counter(film_key(film_of(caption.clip_id)) for caption in captions)
-    return {title: found[film_key(title)] for title in titles if found[film_key(title)]}
+    found = Counter(movie_key(movie_of(caption.clip_id)) for caption in captions)
+    return {title: found[movie_key(title)] for title in titles if found[movie_key(title)]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def read_titles(path: Path) -> tuple[str, ...]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         raise TrainError(
-            f"{path}: there is no such file; --exclude-films names a file with one title per line"
+            f"{path}: there is no such file; --exclude-movies names a file with one title per line"
         ) from None
     except UnicodeDecodeError:
         raise TrainError(f"{path}: not UTF-8") from None
@@ -114,10 +114,10 @@ def exclude(
     captions: Mapping[str, Sequence[Caption]], titles: Sequence[str]
 ) -> tuple[dict[str, tuple[Caption, ...]], Exclusion]:
     """Leave films out of training and validation; the test set is kept, since nothing is selected on it."""
-    keys = {film_key(title) for title in titles}
+    keys = {movie_key(title) for title in titles}
     splits = [split for split in captions if split != "test"]
     left = {split: tuple(of) for split, of in captions.items()}
     for split in splits:
-        left[split] = tuple(c for c in captions[split] if film_key(film_of(c.clip_id)) not in keys)
-    counts = {split: count_films(captions[split], titles) for split in splits}
+        left[split] = tuple(c for c in captions[split] if movie_key(movie_of(c.clip_id)) not in keys)
+    counts = {split: count_movies(captions[split], titles) for split in splits}
     return left, Exclusion(tuple(titles), counts)

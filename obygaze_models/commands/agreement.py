@@ -9,7 +9,10 @@ import click
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
-    from obygaze_features.manifest import Gamma
+    from collections.abc import Sequence
+
+    from obygaze_features.manifest import Gamma, PairAgreement
+    from obygaze_models.evaluation.unitising import PairUnits, UnitGamma
 
 
 @click.command()
@@ -28,18 +31,40 @@ if TYPE_CHECKING:
     help="Minimum share of a window that an annotation must cover to count.",
 )
 @click.option(
+    "--alpha",
+    type=click.FloatRange(0),
+    default=0,
+    show_default=True,
+    help="Weight of position (eq. 1). Above 0 free segments are aligned as they are, without projection.",
+)
+@click.option(
+    "--beta",
+    type=click.FloatRange(0),
+    default=1,
+    show_default=True,
+    help="Weight of the level where --alpha is above 0.",
+)
+@click.option(
     "--shuffles",
     type=click.IntRange(2),
     default=62,
     show_default=True,
-    help="Number of random orders for the paper's estimate, reported beside the closed form.",
+    help="Number of chance annotations: random orders, reported beside the closed form; "
+    "with --alpha, annotations moved along the film.",
 )
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random orders."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def agreement(
-    manifest: Path, window: float | None, threshold: float, shuffles: int, seed: int, as_json: bool
+    manifest: Path,
+    window: float | None,
+    threshold: float,
+    alpha: float,
+    beta: float,
+    shuffles: int,
+    seed: int,
+    as_json: bool,
 ) -> None:
     """Measure the agreement gamma of every two annotators of a film (Tores et al., CVPR 2024, App. 7.3).
 
@@ -49,23 +74,41 @@ def agreement(
     as NS, "without NS" compares only the clips that neither annotator left at one. The 0.42 and 0.69 that the
     paper prints are of the separate annotations of ObyGaze12, which are not public.
 
+    With --alpha above 0 annotators also disagree by what they mark and where it begins and ends: segments
+    above the lowest level are aligned one with one or with none (Mathet et al. 2015).
+
     \b
     Examples:
       obygaze manifest agreement segments.csv
+      obygaze manifest agreement segments.csv --alpha 1
       obygaze manifest agreement segments.csv --window 60 --json
     """
     from obygaze_features.manifest import agreement as compared
     from obygaze_features.manifest import project as projected
     from obygaze_features.manifest import read_manifest, windows
     from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S, is_aligned, mean_defined
+    from obygaze_models.evaluation.unitising import unitised_agreement
 
     labels = read_manifest(manifest)
-    if window is None and not is_aligned(labels):
-        window = DEFAULT_WINDOW_S
-    if window is not None:
-        click.echo(f"projected onto windows of {window:g} s, threshold {threshold:g}", err=True)
-        labels = projected(labels, windows(labels, window), threshold, per_annotator=True).manifest
-    pairs = compared(labels, shuffles=shuffles, seed=seed)
+    pairs: Sequence[PairAgreement | PairUnits]
+    if alpha > 0:
+        if window is not None:
+            raise click.UsageError("--window projects segments, which --alpha compares as they are")
+        pairs = unitised_agreement(labels, alpha=alpha, beta=beta, samples=shuffles, seed=seed)
+        how: dict[str, Any] = {"alpha": alpha, "beta": beta, "samples": shuffles, "seed": seed}
+    else:
+        if window is None and not is_aligned(labels):
+            window = DEFAULT_WINDOW_S
+        if window is not None:
+            click.echo(f"projected onto windows of {window:g} s, threshold {threshold:g}", err=True)
+            labels = projected(labels, windows(labels, window), threshold, per_annotator=True).manifest
+        pairs = compared(labels, shuffles=shuffles, seed=seed)
+        how = {
+            "window_s": window,
+            "threshold": None if window is None else threshold,
+            "shuffles": shuffles,
+            "seed": seed,
+        }
     codebook = labels.codebook
     aside = [level for level in codebook.level_names if level not in codebook.labels]
     parts = ["all_levels", *(["labels_only"] if aside else [])]
@@ -74,10 +117,7 @@ def agreement(
         document = {
             "manifest": str(manifest),
             "codebook": codebook.name,
-            "window_s": window,
-            "threshold": None if window is None else threshold,
-            "shuffles": shuffles,
-            "seed": seed,
+            **how,
             "pairs": [
                 {
                     "movie": pair.movie,
@@ -94,21 +134,31 @@ def agreement(
         (
             pair.movie,
             " / ".join(pair.annotators),
-            *(cell for part in parts for cell in _gamma_cells(getattr(pair, part))),
+            *(cell for part in parts for cell in _cells(getattr(pair, part))),
         )
         for pair in pairs
     ]
-    mean_row = ["mean", "", *(cell for part in parts for cell in ("", _number(means[part]), ""))]
-    compared_on = ["clips", "gamma", "shuffled"]
+    compared_on = ["segments", "aligned", "gamma"] if alpha > 0 else ["clips", "gamma", "shuffled"]
+    place = compared_on.index("gamma")
+    blank = [""] * len(compared_on)
+    mean_row = [
+        "mean",
+        "",
+        *(cell for part in parts for cell in (*blank[:place], _number(means[part]), *blank[place + 1 :])),
+    ]
     without = [f"{name}\nwithout {', '.join(aside)}" for name in compared_on if aside]
     headers = ["movie", "annotators", *compared_on, *without]
     click.echo(table([*rows, mean_row], headers))
     undefined = sum(any(getattr(pair, part).value is None for part in parts) for pair in pairs)
     if undefined:
+        why = (
+            "they marked nothing"
+            if alpha > 0
+            else "both annotators used one and the same level throughout, or share no clip, "
+            "so that chance has no disorder"
+        )
         click.echo(
-            f"undefined for {undefined} of {len(pairs)} pairs, which the means leave out: both annotators "
-            "used one and the same level throughout, or share no clip, so that chance has no disorder",
-            err=True,
+            f"undefined for {undefined} of {len(pairs)} pairs, which the means leave out: {why}", err=True
         )
 
 
@@ -116,13 +166,21 @@ def _number(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.3f}"
 
 
-def _gamma_cells(gamma: "Gamma") -> tuple[str, str, str]:
-    if gamma.shuffled is None or gamma.standard_error is None:
-        return str(gamma.n_clips), _number(gamma.value), ""
-    return str(gamma.n_clips), _number(gamma.value), f"{gamma.shuffled:.3f} ± {gamma.standard_error:.3f}"
+def _cells(gamma: "Gamma | UnitGamma") -> tuple[str, str, str]:
+    from obygaze_features.manifest import Gamma
+
+    error = "" if gamma.standard_error is None else f" ± {gamma.standard_error:.3f}"
+    if isinstance(gamma, Gamma):
+        shuffled = "" if gamma.shuffled is None else f"{gamma.shuffled:.3f}{error}"
+        return str(gamma.n_clips), _number(gamma.value), shuffled
+    return (
+        " / ".join(map(str, gamma.n_units)),
+        str(gamma.n_aligned),
+        f"{_number(gamma.value)}{error}",
+    )
 
 
-def _gamma_record(gamma: "Gamma") -> "dict[str, Any]":
+def _gamma_record(gamma: "Gamma | UnitGamma") -> "dict[str, Any]":
     from dataclasses import asdict
 
     return {("gamma" if name == "value" else name): value for name, value in asdict(gamma).items()}

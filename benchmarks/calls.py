@@ -1,0 +1,52 @@
+"""Fail every call of the system in every kind of work on stores, models, manifests and runs.
+
+Each call of write, fsync, close, rename, open or mkdir, unlink below the work's folder fails once with EIO,
+and from some call on all writes and new files with ENOSPC. Work must end with one line and exit code 1, with
+nothing or the whole at its destination, and the next run must give the bytes of undisturbed work. tests/disk
+tries a part. Needs Linux and a C compiler.
+
+    python benchmarks/calls.py [WORK...] [--stride 1] [--error EIO] [--error ENOSPC]
+"""
+
+import argparse
+import importlib
+import sys
+import tempfile
+import types
+from pathlib import Path
+
+DISK = Path(__file__).parents[1] / "tests" / "disk"
+
+
+def main() -> None:
+    """Try every call, or every so many-th; print what went wrong, and counts."""
+    package = types.ModuleType("disk")
+    package.__path__ = [str(DISK)]
+    sys.modules["disk"] = package
+    harness, failed = importlib.import_module("disk.harness"), importlib.import_module("disk.failed_calls")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("works", nargs="*", choices=[[], *harness.WORKS])
+    parser.add_argument("--stride", type=int, default=1)
+    parser.add_argument("--error", action="append", choices=[*harness.ERRORS])
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place).resolve()
+        runner, inputs = harness.Runner(harness.compiled(folder)), folder / "inputs"
+        inputs.mkdir()
+        runner.ask(inputs, call="make_inputs")
+        for name in asked.works or harness.WORKS:
+            trials = failed.Trials(runner, harness.WORKS[name], inputs, folder / name)
+            number = wrong = 0
+            for case in trials.cases(asked.stride, tuple(asked.error or harness.ERRORS)):
+                problems = trials.problems(case)
+                number, wrong = number + 1, wrong + bool(problems)
+                for problem in problems:
+                    print(f"{name}: WRONG, {problem}", flush=True)
+            print(f"{name}: {number} calls failed, {wrong} wrong", flush=True)
+        runner.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""What else fuzz.py feeds: videos, stills, tables and documents, read as the commands read them."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import av
+import numpy as np
+from PIL import Image
+
+from obygaze_features.errors import ObygazeError
+from obygaze_features.video import find_shots, read_frames, read_windows, uniform
+
+Target = Callable[[bytes], None]
+SIZE = (48, 64)
+
+LEVELS = (
+    'name = "violence"\nversion = "1"\n[[levels]]\nname = "calm"\n[[levels]]\nname = "violent"\n'
+    '[[concepts]]\nname = "Gun"\nvisual = true\nsynonyms = ["gun", "pistol"]\n'
+    '[tasks.calm_violent]\nnegative = ["calm"]\npositive = ["violent"]\n'
+)
+MARK = (
+    '<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a{0}" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2">'
+    "<ANNOTATION_VALUE>{1}</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>"
+)
+EAF = (
+    '<ANNOTATION_DOCUMENT AUTHOR="" DATE="2026-01-01T00:00:00+00:00" FORMAT="3.0" VERSION="3.0">'
+    '<HEADER TIME_UNITS="milliseconds"/><TIME_ORDER><TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="0"/>'
+    '<TIME_SLOT TIME_SLOT_ID="ts2" TIME_VALUE="500"/></TIME_ORDER>'
+    f'<TIER TIER_ID="human: level@Ann" LINGUISTIC_TYPE_REF="level">{MARK.format(1, "sure")}</TIER>'
+    f'<TIER TIER_ID="human: concepts@Ann" LINGUISTIC_TYPE_REF="level">{MARK.format(2, "body")}</TIER>'
+    "</ANNOTATION_DOCUMENT>"
+)
+PREDICTIONS = "model,task,fold,seed,clip_id,movie,label,score,threshold,store\n" + "".join(
+    f"linear,a > b,{fold},0,c{fold},m{fold},{fold % 2},0.{fold}5,0.5,{'f' * 64}\n" for fold in range(4)
+)
+EAT = '[{"name": "t", "X": {"level": "S"}, "Y": ["b", "c"], "A": ["a man", "a boy"], "B": "women"}]'
+
+
+def video(codec: str, container: str) -> bytes:
+    """Encode two dozen frames that change at once in the middle."""
+    rng = np.random.default_rng(0)
+    data = io.BytesIO()
+    with av.open(data, "w", format=container) as output:
+        stream = output.add_stream(codec, rate=12)
+        stream.width, stream.height, stream.pix_fmt = SIZE[1], SIZE[0], "yuv420p"
+        stream.codec_context.gop_size = 8
+        scenes = [rng.integers(0, 255, (*SIZE, 3), np.uint8) // 8 * 8 for _ in range(2)]
+        for number in range(24):
+            picture = np.roll(scenes[number // 12], number, axis=1)
+            output.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        output.mux(stream.encode(None))
+    return data.getvalue()
+
+
+def still(kind: str) -> bytes:
+    """Write a picture."""
+    data = io.BytesIO()
+    Image.fromarray(np.arange(48 * 64 * 3, dtype=np.uint8).reshape(*SIZE, 3)).save(data, kind)
+    return data.getvalue()
+
+
+def watch(path: Path) -> None:
+    """Read a video as an extraction does: whole, a span, windows; and look for shots."""
+    read_frames(path, uniform(4))
+    for read in (
+        lambda: read_frames(path, uniform(3), start_s=0.5, end_s=1.5, strict=True),
+        lambda: list(read_windows(path, [(0.0, 1.0), (0.5, 1.5)], [(uniform(2), np.shape)])),
+        lambda: find_shots(path),
+    ):
+        try:
+            read()
+        except ObygazeError:
+            continue
+
+
+def read_table(path: Path) -> None:
+    """Read a table of features whole."""
+    from obygaze_features.exchange.import_tables import table_pieces
+
+    with table_pieces(path, None) as (found, _):
+        for piece in found.values():
+            piece.load()
+
+
+def media() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
+    """Give name -> (suffix, a good file, what reads it) of videos and stills."""
+    videos = {
+        "mp4": video("libx264", "mp4"),
+        "mkv": video("libx264", "matroska"),
+        "webm": video("libvpx-vp9", "webm"),
+        "avi": video("mpeg4", "avi"),
+        "ts": video("mpeg2video", "mpegts"),
+    }
+    stills = {"png": still("PNG"), "jpg": still("JPEG"), "webp": still("WEBP")}
+    return {
+        **{name: (name, data, watch) for name, data in videos.items()},
+        **{name: (name, data, lambda path: read_frames(path, uniform(1))) for name, data in stills.items()},
+    }
+
+
+def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
+    """Give name -> (suffix, a good file, what reads it) of tables and documents."""
+    import torch
+    from safetensors.torch import save
+
+    from obygaze_features.backbones.checkpoint import load_state_dict
+    from obygaze_features.commands.store_sources import read_pth
+    from obygaze_features.exchange.import_tables import read_ids
+    from obygaze_features.manifest import load_codebook
+    from obygaze_features.manifest.importers.eaf import import_eaf
+    from obygaze_features.manifest.importers.judgements import import_judgements
+    from obygaze_features.manifest.importers.parts import read_parts
+    from obygaze_models.audits.alpha import read_ratings
+    from obygaze_models.audits.captions import read_captions
+    from obygaze_models.audits.eat_tests import read_tests
+    from obygaze_models.audits.regions import read_regions
+    from obygaze_models.evaluation.predictions import Predictions
+
+    def read_state(path: Path) -> None:
+        load_state_dict(SimpleNamespace(files=(path,)))  # type: ignore[arg-type]  # all that is looked at
+
+    arrays, tensor, state = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    torch.save({"a": torch.ones(2), "b": torch.ones(2, 2)}, state)
+    np.savez(arrays, clip_id=np.array(["a", "b", "c"]), features=np.ones((3, 4), np.float32))
+    torch.save(torch.ones(4), tensor)
+    judged = (
+        "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\n"
+        "a-1,a,,0.0,1.5,S,Body,Ann,0\na-2,a,,1.5,3.0,EN,,Ann,1\n"
+    )
+    texts: dict[str, tuple[str, str, Callable[[Path], object]]] = {
+        "codebook": ("toml", LEVELS, load_codebook),
+        "eaf": ("eaf", EAF, lambda path: import_eaf([path], path.parent, movie="m")),
+        "judgements": ("csv", judged, lambda path: import_judgements([path], path.parent)),
+        "parts": ("csv", "movie,start_s,end_s,flags\nm,0,1.5,\nm,1.5,00:00:03.5,\n", read_parts),
+        "predictions": ("csv", PREDICTIONS, Predictions.read),
+        "ids": ("csv", "clip_id,note\na,x\nb,\n", read_ids),
+        "table": ("csv", "clip_id,f0,f1\na,0.5,1\nb,2,1e-3\n", read_table),
+        "captions": ("csv", 'image_id,caption\na,"a man, a plan"\nb,a woman\n', read_captions),
+        "ratings": ("csv", "item_id,ann,bob\na,1,2\nb,,3\n", read_ratings),
+        "regions": ("csv", "image_id,roi,y0,x0,y1,x1\na,face,0,0,20,30\n", read_regions),
+        "association tests": ("json", EAT, read_tests),
+    }
+    return {
+        **{name: (suffix, text.encode(), read) for name, (suffix, text, read) in texts.items()},
+        "npz": ("npz", arrays.getvalue(), read_table),
+        "pth": ("pth", tensor.getvalue(), read_pth),
+        "checkpoint": ("bin", state.getvalue(), read_state),
+        "safetensors": ("safetensors", save({"a": torch.ones(2)}), read_state),
+    }
+
+
+def reader_targets(folder: Path) -> dict[str, tuple[bytes, Target]]:
+    """Give name -> (a good file, what reads it)."""
+
+    def target(path: Path, read: Callable[[Path], object]) -> Target:
+        def run(data: bytes) -> None:
+            path.write_bytes(data)
+            try:
+                read(path)
+            except ObygazeError:
+                pass
+            finally:
+                path.unlink()
+
+        return run
+
+    return {
+        name: (data, target(folder / f"fed.{suffix}", read))
+        for name, (suffix, data, read) in {**media(), **documents()}.items()
+    }

@@ -1,0 +1,312 @@
+"""Change single expressions of the code, and see whether the tests notice: a sampled mutation run.
+
+One place of a function is changed at a time: a comparison, an operator, a constant, a condition, a call left
+out, a result. For each change those tests run that call the function, the quickest first; the run ends with
+the first that fails. What survives is printed with its place, to be killed by a test or explained.
+
+pytest collects all tests once. Every change is then made in a fork of that process, in the function's code
+alone, so that a change costs what its tests cost. Constants of modules and defaults are not changed.
+
+    python benchmarks/mutate.py --calls calls.json --trace     first: which test calls what
+    python benchmarks/mutate.py --calls calls.json [--number 120] [--seed 0] [--only MODULE:LINE:COLUMN]
+"""
+
+import argparse
+import ast
+import copy
+import importlib
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = {
+    "obygaze_features/store": ["tests/store"],
+    "obygaze_features/exchange": ["tests/exchange"],
+    "obygaze_models/models": ["tests/models"],
+    "obygaze_models/evaluation": ["tests/evaluation"],
+}
+"""Packages that are changed, and their tests."""
+PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not long"]
+CPU_S, WALL_S, MOST = 60, 600, 240
+"""Of the tests of a change: seconds of CPU and in all, and how many they are at most."""
+
+COMPARISONS = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+OPERATORS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+    ast.BitOr: ast.BitAnd,
+    ast.BitAnd: ast.BitOr,
+    ast.LShift: ast.RShift,
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change: module, place, what it is; first line of the function, and of the outermost around it."""
+
+    module: str
+    line: int
+    column: int
+    what: str
+    function: int
+    outer: int
+
+    @property
+    def place(self) -> str:
+        """Where it is, as `--only` takes it."""
+        return f"{self.module}:{self.line}:{self.column}"
+
+
+def changed(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Yield what a node may be changed to, and say it."""
+    match node:
+        case ast.Compare(left=left, ops=[op], comparators=right) if type(op) in COMPARISONS:
+            other = COMPARISONS[type(op)]
+            yield (
+                f"{type(op).__name__} -> {other.__name__}",
+                ast.Compare(left, [other()], right),
+            )
+        case ast.BinOp(op=op) if type(op) in OPERATORS and not _is_text(node):
+            other = OPERATORS[type(op)]
+            yield f"{type(op).__name__} -> {other.__name__}", ast.BinOp(node.left, other(), node.right)
+        case ast.BoolOp(op=op):
+            other = ast.Or if isinstance(op, ast.And) else ast.And
+            yield f"{type(op).__name__} -> {other.__name__}", ast.BoolOp(other(), node.values)
+        case ast.UnaryOp(op=ast.Not()):
+            yield "not left out", node.operand
+        case ast.Constant(value=bool(value)):
+            yield f"{value} -> {not value}", ast.Constant(not value)
+        case ast.Constant(value=int(value) | float(value)):
+            yield f"{value} -> {value + 1}", ast.Constant(value + 1)
+        case ast.Expr(value=ast.Call() | ast.Yield()) if isinstance(node.value, ast.Call):
+            yield "call left out", ast.Pass()
+        case ast.Return(value=ast.expr()):
+            yield "None returned", ast.Return(ast.Constant(None))
+
+
+def _is_text(node: ast.BinOp) -> bool:
+    return any(
+        isinstance(side, ast.JoinedStr) or isinstance(getattr(side, "value", 0), str)
+        for side in (node.left, node.right)
+    )
+
+
+def mutants(module: str) -> list[Mutant]:
+    """List every change of a module's functions, except in annotations, decorators, defaults and messages."""
+    found: list[Mutant] = []
+
+    def visit(node: ast.AST, function: int, outer: int) -> None:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function = (node.decorator_list[0] if node.decorator_list else node).lineno
+            outer = outer or function
+        left_out = isinstance(node, ast.Raise | ast.JoinedStr | ast.AnnAssign)
+        if function and not left_out:
+            for what, _ in changed(node):
+                found.append(Mutant(module, node.lineno, node.col_offset, what, function, outer))
+        for name, value in ast.iter_fields(node):
+            skipped = isinstance(node, ast.Raise | ast.JoinedStr)
+            skipped |= name in ("annotation", "returns", "decorator_list", "args") and not isinstance(
+                node, ast.Call
+            )
+            for below in () if skipped else value if isinstance(value, list) else [value]:
+                if isinstance(below, ast.AST):
+                    visit(below, function, outer)
+
+    visit(ast.parse((ROOT / module).read_text(encoding="utf-8")), 0, 0)
+    return found
+
+
+def mutated(mutant: Mutant) -> CodeType:
+    """Compile the changed function."""
+
+    class Change(ast.NodeTransformer):
+        done = False
+
+        def visit(self, node: ast.AST) -> ast.AST:
+            at = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+            if not self.done and at == (mutant.line, mutant.column):
+                for what, other in changed(node):
+                    if what == mutant.what:
+                        self.done = True
+                        return ast.copy_location(copy.deepcopy(other), node)
+            return self.generic_visit(node)
+
+    path, change = ROOT / mutant.module, Change()
+    tree = ast.fix_missing_locations(change.visit(ast.parse(path.read_text(encoding="utf-8"))))
+    assert change.done, mutant
+    waiting = [compile(tree, str(path), "exec")]
+    for code in waiting:
+        if code.co_firstlineno == mutant.outer and code.co_name not in ("<module>", "<lambda>"):
+            return code
+        waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
+    raise AssertionError(mutant)
+
+
+def put(mutant: Mutant) -> None:
+    """Change the function where it lives, in this process."""
+    code = mutated(mutant)
+    module = importlib.import_module(
+        mutant.module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    )
+    spaces: list[Any] = [module, *(each for each in vars(module).values() if isinstance(each, type))]
+    for space in spaces:
+        for value in list(vars(space).values()):
+            for function in _functions(value):
+                known = function.__code__
+                if (known.co_filename, known.co_firstlineno) == (code.co_filename, code.co_firstlineno):
+                    function.__code__ = code
+                    return
+    raise AssertionError(f"{mutant}: its function was not found")
+
+
+def _functions(value: object) -> Iterator[FunctionType]:
+    """Yield the functions that a value is made of: of methods, properties, what is decorated."""
+    if isinstance(value, FunctionType):
+        yield value
+    for name in ("__wrapped__", "__func__", "func", "fget"):
+        below = getattr(value, name, None) if not isinstance(value, type) else None
+        if below is not None:
+            yield from _functions(below)
+
+
+class Calls:
+    """A plugin of pytest that notes which functions each test calls, and how long it takes."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._codes = f"{root}/obygaze", set[CodeType]()
+        self.of: dict[str, list[list[str | int]]] = {}
+        self.seconds: dict[str, float] = {}
+
+    def _see(self, frame: FrameType, _event: str, _argument: object) -> None:
+        code = frame.f_code
+        if code.co_filename.startswith(self._root):
+            self._codes.add(code)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Note a test's calls."""
+        self._codes = set()
+        begin = time.process_time()
+        threading.settrace(self._see)
+        sys.settrace(self._see)
+        yield
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]  # as documented
+        self.seconds[item.nodeid] = time.process_time() - begin
+        self.of[item.nodeid] = [
+            [code.co_filename.removeprefix(f"{self._root[: -len('obygaze')]}"), code.co_firstlineno]
+            for code in self._codes
+        ]
+
+
+class Trials:
+    """A plugin of pytest that runs the tests of every change in a fork, in place of all tests once."""
+
+    def __init__(self, chosen: Sequence[Mutant], calls: Path) -> None:
+        self._chosen = chosen
+        self._of, self._seconds = json.loads(calls.read_text(encoding="utf-8"))
+        self._out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Try every change."""
+        items = {item.nodeid: item for item in session.items}
+        counts = {"killed": 0, "survived": 0, "in no test": 0}
+        for mutant in self._chosen:
+            tests = [items[test] for test in self._covering(mutant) if test in items][:MOST]
+            result = "killed" if self._fails(mutant, tests) else "survived" if tests else "in no test"
+            counts[result] += 1
+            line = (ROOT / mutant.module).read_text(encoding="utf-8").splitlines()[mutant.line - 1].strip()
+            self._out.write(f"{result}: {mutant.place} {mutant.what}: {line} ({len(tests)} tests)\n")
+        self._out.write(f"{counts}\n")
+        return True
+
+    def _covering(self, mutant: Mutant) -> list[str]:
+        """List the tests that call the changed function."""
+        at = [mutant.module, mutant.function]
+        found = [test for test, calls in self._of.items() if at in calls]
+        return sorted(found, key=lambda test: float(self._seconds[test]))
+
+    @staticmethod
+    def _fails(mutant: Mutant, tests: Sequence[pytest.Item]) -> bool:
+        child = os.fork()
+        if not child:
+            code = 2
+            try:
+                for stream in (1, 2):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+                resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+                signal.alarm(WALL_S)
+                put(mutant)
+                following = [*tests[1:], None]
+                code = 0
+                for item, then in zip(tests, following, strict=True):
+                    reports = runtestprotocol(item, nextitem=then, log=False)
+                    if any(report.failed for report in reports):
+                        code = 1
+                        break
+            finally:
+                os._exit(code)  # with all that this process has open
+        _, status = os.waitpid(child, 0)
+        if os.waitstatus_to_exitcode(status) == 2:
+            raise AssertionError(mutant)
+        return status != 0
+
+
+def main() -> None:
+    """Sample changes, try them, print what survives."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--calls", type=Path, required=True, help="which test calls what")
+    parser.add_argument("--trace", action="store_true", help="find that out, and write it")
+    parser.add_argument("--number", type=int, default=120)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", action="append", help="places, as they are printed")
+    asked = parser.parse_args()
+    os.chdir(ROOT)
+    words = [*PYTEST, *(folder for some in TESTS.values() for folder in some)]
+    if asked.trace:
+        calls = Calls(ROOT)
+        pytest.main(words, [calls])
+        asked.calls.write_text(json.dumps([calls.of, calls.seconds]), encoding="utf-8")
+        return
+    modules = [str(path.relative_to(ROOT)) for at in TESTS for path in sorted((ROOT / at).rglob("*.py"))]
+    every = [mutant for module in modules for mutant in mutants(module)]
+    chosen = random.Random(asked.seed).sample(every, min(asked.number, len(every)))
+    if asked.only:
+        chosen = [mutant for mutant in every if mutant.place in asked.only]
+    print(f"{len(every)} changes possible")
+    pytest.main(words, [Trials(chosen, asked.calls.absolute())])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""`openclip`: image networks of OpenCLIP (Ilharco et al. 2021), frame by frame.
+
+transformers has no CLIP with a ResNet (Radford et al. 2021, section 2.4): this backbone has.
+"""
+
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from obygaze_features.backbones.backbone import Backbone
+from obygaze_features.backbones.checkpoint import check_keys, frozen, load_state_dict, untrained
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.network import network_backbone
+from obygaze_features.backbones.presets import PRESETS, choose_preset
+from obygaze_features.backbones.weights import HUB, OPEN_CLIP, OPENCLIP, Weights, find_weights, space_of
+from obygaze_features.errors import BackboneError
+
+CITATION = (
+    "Ilharco et al., OpenCLIP, 2021, doi:10.5281/zenodo.5143773; architectures and OpenAI's weights: "
+    "Radford et al., Learning transferable visual models from natural language supervision, ICML 2021"
+)
+LIBRARIES = ("torch", "open_clip_torch")
+FOREIGN = {
+    "vision_cfg": ("timm_model_name",),
+    "text_cfg": ("hf_model_name", "hf_tokenizer_name", "tokenizer_kwargs"),
+    "multimodal_cfg": (),
+    "custom_text": (),
+}
+"""Parts of a configuration that ask for networks or tokenizers of other packages."""
+PREPROCESSING = {
+    "clip": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711), "shortest"),
+    "siglip": ((0.5,) * 3, (0.5,) * 3, "squash"),
+}
+"""Preset -> the mean, deviation and resizing that a configuration states for it."""
+
+
+def openclip(
+    n_frames: int | None = None,
+    *,
+    weights: str = HUB["openclip"],
+    preset: str | None = None,
+    compute: Compute | None = None,
+) -> Backbone:
+    """Build the image half of a CLIP of OpenCLIP.
+
+    Parameters
+    ----------
+    n_frames
+        Frames per clip, any number; None is 32.
+    weights
+        One of the nine models of Wolfe et al. by its name there (`CLIP RN50`), a repository of OpenCLIP's
+        format, or a folder with `open_clip_config.json` and the weights.
+    preset
+        Preprocessing; None is the one that the configuration states.
+    """
+    found = find_openclip(weights)
+    config = configuration(found)
+    model = load_openclip(found, config)
+    frames, width = n_frames or 32, int(config["embed_dim"])
+    backbone = network_backbone(
+        "openclip",
+        OpenClipFrames(model.visual),
+        n_frames=frames,
+        shapes={"frames": (frames, width), "pooled": (width,)},
+        meanings={
+            "frames": "image embedding of each frame, not normalised",
+            "pooled": "its mean over the frames",
+        },
+        weights=found,
+        preset=choose_preset(preset or stated_preset(found), tuple(PREPROCESSING), size=image_size(config)),
+        compute=compute or Compute(),
+        head="attention pooling" if is_resnet(config) else "visual projection",
+        layer="image embedding",
+        architecture={"type": "openclip", **config},
+        citation=CITATION,
+        libraries=LIBRARIES,
+    )
+    return replace(backbone, provenance={**backbone.provenance, "space": space_of("openclip", found)})
+
+
+class OpenClipFrames(nn.Module):
+    """An image network of OpenCLIP applied to every frame of a clip."""
+
+    def __init__(self, visual: Any) -> None:
+        super().__init__()
+        self.visual = visual
+
+    def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Encode clips, `[B, F, 3, h, w]`."""
+        frames = self.visual(pixels.flatten(0, 1)).view(*pixels.shape[:2], -1)
+        return {"frames": frames, "pooled": frames.float().mean(dim=1)}
+
+
+def find_openclip(source: str) -> Weights:
+    """Find weights of OpenCLIP's format by a name of `OPENCLIP`, or as `find_weights` does.
+
+    Raises
+    ------
+    BackboneError
+        If there is nothing of that name, or it cannot be fetched.
+    """
+    if source in OPENCLIP:
+        return find_weights(OPENCLIP[source].repository, OPEN_CLIP)
+    if "/" not in source and ":" not in source and not Path(source).expanduser().exists():
+        near = get_close_matches(source, OPENCLIP, n=1)
+        known = f"did you mean '{near[0]}'?" if near else f"there is {', '.join(OPENCLIP)}"
+        raise BackboneError(f"weights '{source}': no folder, and no model of this name; {known}")
+    return find_weights(source, OPEN_CLIP)
+
+
+def configuration(weights: Weights) -> dict[str, Any]:
+    """Return a network's configuration: OpenCLIP's own of a named model, else the file beside the weights.
+
+    Raises
+    ------
+    BackboneError
+        If there is none, or the network is made of parts of other packages.
+    """
+    import open_clip  # noqa: PLC0415 - an extra, and slow
+
+    known = {one.repository: one.architecture for one in OPENCLIP.values()}
+    architecture = known.get(weights.repository or "")
+    if weights.seed is not None:
+        architecture = OPENCLIP[HUB["openclip"]].architecture
+    if architecture is not None:
+        found: dict[str, Any] = open_clip.get_model_config(architecture)
+        return found
+    config = weights.config(OPEN_CLIP.config).get("model_cfg")
+    parts = ("embed_dim", "vision_cfg", "text_cfg")
+    if not isinstance(config, dict) or any(part not in config for part in parts):
+        raise BackboneError(
+            f"{weights.name}: {OPEN_CLIP.config} has no model_cfg with {', '.join(parts)}: "
+            "not the configuration of a CLIP of OpenCLIP"
+        )
+    for part, names in FOREIGN.items():
+        inside = config.get(part)
+        asked = [f"{part}.{name}" for name in names if inside.get(name)] if isinstance(inside, dict) else []
+        if asked or (not names and inside):
+            raise BackboneError(
+                f"{weights.name}: its configuration asks for {(asked or [part])[0]}; "
+                "only CLIPs made of OpenCLIP's own layers are read (try --backbone clip)"
+            )
+    return config
+
+
+def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
+    """Build a CLIP of OpenCLIP and load all its weights; or make an untrained one.
+
+    Raises
+    ------
+    BackboneError
+        If the configuration cannot be built, or a tensor is missing, unexpected or of another shape.
+    """
+    import open_clip  # noqa: PLC0415 - an extra, and slow
+
+    try:
+        network = untrained(lambda: open_clip.CLIP(**config), weights.seed or 0)
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        raise BackboneError(f"{weights.name}: OpenCLIP cannot build its configuration: {error}") from None
+    if weights.seed is not None:
+        return network
+    if len(weights.files) != 1:
+        raise BackboneError(f"{weights.name}: its weights are in {len(weights.files)} files, and one is read")
+    tensors, wanted = load_state_dict(weights), network.state_dict()
+    check_keys(
+        weights.name,
+        # Old files lack the counters of training batches.
+        missing=sorted(
+            name for name in wanted.keys() - tensors.keys() if not name.endswith("num_batches_tracked")
+        ),
+        unexpected=sorted(tensors.keys() - wanted.keys()),
+        mismatched=[
+            f"{name} {list(tensors[name].shape)}, not {list(wanted[name].shape)}"
+            for name in sorted(tensors.keys() & wanted.keys())
+            if tensors[name].shape != wanted[name].shape
+        ],
+    )
+    network.load_state_dict(tensors, strict=False)
+    return frozen(network)
+
+
+def is_resnet(config: dict[str, Any]) -> bool:
+    """Return whether the image network is a ResNet, whose blocks are counted by stage."""
+    return isinstance(config["vision_cfg"].get("layers"), list)
+
+
+def image_size(config: dict[str, Any]) -> int:
+    """Return the side of the square that the network sees, in pixels."""
+    size = config["vision_cfg"].get("image_size", 224)
+    if not isinstance(size, int):
+        raise BackboneError(f"image_size {size}: only networks of square pictures are read")
+    return size
+
+
+def stated_preset(weights: Weights) -> str:
+    """Return the preset that a configuration states; `clip` where it states nothing.
+
+    Raises
+    ------
+    BackboneError
+        If it states preprocessing that no preset has.
+    """
+    if weights.folder is None or weights.repository in {one.repository for one in OPENCLIP.values()}:
+        return "clip"
+    stated = weights.config(OPEN_CLIP.config).get("preprocess_cfg") or {}
+    for name, (mean, deviation, resizing) in PREPROCESSING.items():
+        default = PREPROCESSING["clip"]
+        if (
+            tuple(stated.get("mean", default[0])) == mean
+            and tuple(stated.get("std", default[1])) == deviation
+            and stated.get("resize_mode", default[2]) == resizing
+            and stated.get("interpolation", "bicubic") == "bicubic"
+        ):
+            return name
+    raise BackboneError(
+        f"{weights.name}: its preprocess_cfg is that of no preset; choose one with --preset "
+        f"({', '.join(name for name in PRESETS if name in PREPROCESSING)})"
+    )

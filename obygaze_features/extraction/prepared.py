@@ -1,0 +1,248 @@
+"""Run a prepared extraction: estimate it, extract what is missing into its stage, seal the stage."""
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from shlex import quote
+
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction.estimate import Estimate
+from obygaze_features.extraction.job import Job
+from obygaze_features.extraction.recording import OnCommit
+from obygaze_features.extraction.report import RunReport
+from obygaze_features.extraction.texts import TextEstimate, TextJob
+from obygaze_features.io import NO_LICENCE
+from obygaze_features.store import ClipResult, Stage, open_store, read_stage, seal, staging_path
+from obygaze_features.store.format import STATUSES
+from obygaze_features.store.growth import Growth, plan_growth
+from obygaze_features.store.journal import JournalEntry
+from obygaze_features.store.records import StoredClip
+from obygaze_features.store.room import free_at, room_of
+from obygaze_features.store.sealing import versioned
+from obygaze_features.store.sights import HoleGuard, absent_files, is_lost
+
+Note = Callable[[str], object]
+Watch = Callable[[int, str], AbstractContextManager[OnCommit]]
+
+
+@contextmanager
+def unwatched(_n_rows: int, _unit: str) -> Iterator[OnCommit]:
+    """Watch nothing."""
+    yield lambda *_: None
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """A prepared extraction: inputs, settings and destination; nothing is written before `run`.
+
+    Attributes
+    ----------
+    job
+        Settings that determine the features.
+    out, version
+        The sealed store is the folder `OUT-VERSION`; the stage is `OUT.staging`.
+    shard
+        (i, n): process only rows with row % n == i. With several shards the store is not sealed.
+    limit
+        Most rows to process now; None is all.
+    append
+        Folder of a sealed store to which missing clips are added; None creates a separate store.
+    consume
+        Whether sealing frees the stage progressively and removes it.
+    note
+        Called with each message that is not an error.
+    watch
+        Called with the number of rows to do and the unit. Returns a context manager that yields a callback,
+        which receives the report so far and the rows just written.
+    """
+
+    job: Job | TextJob
+    out: Path
+    engine: Callable[..., RunReport]
+    costs: Callable[[Sequence[str]], Estimate | TextEstimate]
+    version: str = "1.0.0"
+    licence: str = NO_LICENCE
+    citation: str = ""
+    shard: tuple[int, int] = (0, 1)
+    limit: int | None = None
+    retry_failed: bool = False
+    sealing: bool = True
+    append: Path | None = None
+    consume: bool = False
+    note: Note = warnings.warn
+    watch: Watch = unwatched
+
+    @property
+    def unit(self) -> str:
+        """Unit of a row: clip or text."""
+        return "text" if isinstance(self.job, TextJob) else "clip"
+
+    @property
+    def stage_path(self) -> Path:
+        """Folder of the stage."""
+        return staging_path(self.out)
+
+    @property
+    def sealed_path(self) -> Path:
+        """Folder of the sealed store."""
+        return versioned(self.out, self.version)
+
+    @property
+    def seals(self) -> bool:
+        """Whether the store is sealed when every row is done."""
+        return self.sealing and self.shard[1] == 1
+
+    def estimate(self) -> Estimate | TextEstimate:
+        """Estimate the remaining work from a few trial rows; nothing is written."""
+        if obstacle := what_forbids_writing(self.stage_path):
+            self.note(obstacle)
+        growth = self._growth()
+        if self.stage_path.exists():
+            missing = self._missing(read_stage(self.stage_path))
+        else:
+            first, step = self.shard
+            clips = self.job.planned_clips() if growth is None else growth.clips
+            done = {clip.clip_id for clip in self._parent_clips() if clip.status != STATUSES[0]}
+            missing = [clip.clip_id for clip in clips[first::step] if clip.clip_id not in done]
+        found = self.costs(missing[: self.limit])
+        if isinstance(found, TextEstimate):
+            return found
+        clips = self.job.planned_clips() if growth is None else growth.clips
+        room = room_of(clips, self.job.groups(), consume=self.consume)
+        found = replace(found, room=room, free=free_at(self.stage_path))
+        if obstacle := found.obstacle():
+            self.note(obstacle)
+        return found
+
+    def _missing(self, stage: Stage, again: Callable[[JournalEntry], bool] = lambda _: False) -> list[str]:
+        """List the clips to do now; if a store grows, only clips of the manifest."""
+        missing = stage.missing(self.shard, retry_failed=self.retry_failed, again=again)
+        if self.append is not None:
+            asked = {clip.clip_id for clip in self.job.planned_clips()}
+            missing = [clip for clip in missing if clip in asked]
+        return missing
+
+    def _parent_clips(self) -> Sequence[StoredClip]:
+        return () if self.append is None else open_store(self.append).clips
+
+    def _growth(self) -> Growth | None:
+        if self.append is None:
+            return None
+        parts = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
+        return plan_growth(open_store(self.append), self.version, *parts)
+
+    def _open_stage(self) -> Stage:
+        growth = self._growth()
+        if growth is None or self.append is None:
+            parts = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
+            return Stage.open(self.stage_path, *parts)
+        parent = open_store(self.append).path
+        return Stage.open(self.stage_path, growth.clips, growth.groups, growth.corpus, parent=parent)
+
+    def run(self, *, stopped: Callable[[], bool] = lambda: False) -> tuple[Stage, RunReport]:
+        """Extract the missing rows into the stage; create the stage or resume it.
+
+        Parameters
+        ----------
+        stopped
+            Polled often; once true, the current rows are finished and the run ends.
+
+        Raises
+        ------
+        ExtractError
+            The stage cannot be written, or clips are missing and the store is sealed already.
+        StoreError
+            The stage was created with other settings.
+        """
+        place, sealed = self.stage_path, self.sealed_path
+        if sealed.exists() and not place.exists():
+            raise ExtractError(
+                f"{sealed} is sealed, and its staging folder is gone: nothing can be added to it. "
+                f"For more clips make its next version: --append {quote(str(sealed))} --store-version 1.1.0"
+            )
+        if obstacle := what_forbids_writing(place):
+            raise ExtractError(obstacle)
+        stage = self._open_stage()
+        for damage in stage.damage():
+            self.note(damage)
+        videos = self._videos()
+        missing = self._to_do(stage, videos)[: self.limit]
+        guard = HoleGuard(stage, videos, working=bool(missing))
+        if missing and self.shard[1] == 1 and (others := stage.n_writers()):
+            self.note(
+                f"{others} other process(es) are writing to {place} and may process the same {self.unit}s: "
+                "this is safe but repeats work; --shard divides it"
+            )
+        if missing and sealed.exists() and self.seals:
+            raise ExtractError(
+                f"{sealed} is already sealed; {len(missing)} more {self.unit}s need a new version, "
+                "such as --store-version 1.1.0"
+            )
+        with self.watch(len(missing), self.unit) as on_commit:
+
+            def committed(report: RunReport, results: list[ClipResult]) -> None:
+                guard.check(results)
+                on_commit(report, results)
+
+            report = self.engine(
+                self.job, stage, missing, stopped=lambda: stopped() or guard.tripped, on_commit=committed
+            )
+        guard.refuse()
+        return stage, report
+
+    def _to_do(self, stage: Stage, videos: Mapping[str, Path | None]) -> list[str]:
+        """List the clips to do, in planned order; retry those that failed while their video was absent."""
+        missing = self._missing(stage)
+        if self.sealed_path.exists() or not videos:
+            return missing
+        tried = self._missing(stage, again=is_lost)
+        lost = {clip: videos[clip] for clip in set(tried) - set(missing)}
+        gone = absent_files(path for path in lost.values() if path is not None)
+        return [clip for clip in tried if lost.get(clip) not in gone]
+
+    def _videos(self) -> dict[str, Path | None]:
+        """Map every clip to its video; empty for texts."""
+        if isinstance(self.job, TextJob):
+            return {}
+        manifest = self.job.manifest
+        return {clip.clip_id: manifest.video_path(clip) for clip in manifest}
+
+    def seal(self, stage: Stage) -> Path | None:
+        """Seal the stage if every row is done and this extraction seals; return the store's folder."""
+        if not self.seals or stage.missing():
+            return None
+        if self.sealed_path.exists():
+            return self.sealed_path
+        licence, citation = self.licence, self.citation
+        if self.append is not None:  # fields not given are taken from the parent store
+            said = open_store(self.append).attributes
+            licence = said["licence"] if licence == NO_LICENCE else licence
+            citation = citation or said["citation"]
+        if licence == NO_LICENCE:
+            self.note(
+                f"no --licence given: the store is sealed as {NO_LICENCE}. Before you share it: "
+                f"obygaze store seal {quote(str(self.out))} --licence SPDX --store-version 1.0.1"
+            )
+        return seal(
+            stage.path,
+            self.out,
+            version=self.version,
+            licence=licence,
+            citation=citation,
+            consume=self.consume,
+        )
+
+
+def what_forbids_writing(place: Path) -> str | None:
+    """Explain why a folder cannot be created or written; None if it can."""
+    nearest = place.absolute()
+    while not os.path.lexists(nearest):
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        return f"{nearest} is a file, so {place} cannot be a folder; choose another STORE"
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        return f"{nearest}: no permission to write there, where {place} is to be; choose another STORE"
+    return None

@@ -1,0 +1,323 @@
+"""Rank a store's clips by their similarity to a text."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.backbones import load_text_backbone
+from obygaze_features.errors import BackboneError, SearchError, StoreError
+from obygaze_features.store import Group, Store, open_store
+from obygaze_features.store.labelled import html_table
+from obygaze_features.store.provenance import clipped, space
+from obygaze_features.store.records import StoredClip
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEXT_HALF = {
+    "clip": "clip-text",
+    "openclip": "openclip-text",
+    "xclip": "xclip-text",
+    "xclip-lsmdc": "xclip-lsmdc-text",
+}
+"""Backbone of clips -> the backbone that maps texts to its space."""
+COLUMNS = ("rank", "clip_id", "movie", "start_s", "end_s", "score")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A clip that was found.
+
+    Attributes
+    ----------
+    rank : int
+        From 1; clips of equal scores are in the order of the store.
+    clip_id, movie : str
+    start_s, end_s : float or None
+        Times in the video; None where the clip is a whole file.
+    score : float
+        Cosine of the clip's pooled vector with the text's vector.
+    """
+
+    rank: int
+    clip_id: str
+    movie: str
+    start_s: float | None
+    end_s: float | None
+    score: float
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The clips nearest to a text, best first.
+
+    Attributes
+    ----------
+    query : str
+    hits : tuple of Hit
+    backbone : str
+        Group of the store that was searched.
+    space : str
+        Network and weights that both sides come from.
+    fingerprint : str
+        Of the store.
+    n_clips : int
+        Clips that were ranked.
+    n_without : int
+        Clips without features, which were not.
+    notes : tuple of str
+        What limits the result, such as a query that was cut.
+    """
+
+    query: str
+    hits: tuple[Hit, ...]
+    backbone: str
+    space: str
+    fingerprint: str
+    n_clips: int
+    n_without: int
+    notes: tuple[str, ...] = field(default=())
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return the hits as rows of `COLUMNS`."""
+        return [tuple(getattr(hit, name) for name in COLUMNS) for hit in self.hits]
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the hits as a table."""
+        import pandas as pd  # noqa: PLC0415 - slow, and needed here alone
+
+        return pd.DataFrame(self.rows(), columns=list(COLUMNS))
+
+    def _repr_html_(self) -> str:
+        return html_table(self.query, COLUMNS, self.rows(), self.notes)
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A text as a vector [D] of a space."""
+
+    text: str
+    vector: NDArray[np.float64]
+    space: str
+    where: str
+    notes: tuple[str, ...] = ()
+
+
+def search(
+    store: Store | Path | str,
+    query: str,
+    *,
+    text_store: Store | Path | str | None = None,
+    backbone: str | None = None,
+    weights: str | None = None,
+    top: int = 10,
+    device: str = "auto",
+) -> Ranking:
+    """Rank the clips of a store by the cosine of their pooled vectors with a text's vector.
+
+    Parameters
+    ----------
+    store
+        An open store, its path or its URL.
+    query
+        The text to look for; with `text_store`, a text of that store or its id.
+    text_store
+        Store that holds the query's vector, so that no network runs.
+    backbone
+        Group of the store; needed if several can be searched.
+    weights
+        Weights of the text half; None are those that the store's provenance names on the hub.
+    top
+        Number of clips to return.
+    device
+        What the text half runs on.
+
+    Raises
+    ------
+    SearchError
+        The store has no group to search, or texts and clips come from different weights.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> try:
+    ...     of.search("stores/films", "a woman seen from behind")
+    ... except of.ObygazeError as error:
+    ...     print(error)
+    stores/films-1.0.0: no group can be searched by text (toy); clip, openclip, xclip, xclip-lsmdc can
+    """
+    if not query.strip():
+        raise SearchError("the query is empty")
+    if top < 1:
+        raise SearchError(f"top {top}: expected 1 or more")
+    opened = store if isinstance(store, Store) else open_store(store)
+    group = choose_group(opened, backbone)
+    where = f"{opened.where}, group {group.name}"
+    wanted = space(group.provenance)
+    if wanted is None:
+        raise SearchError(f"{where}: its provenance names no weights, so nothing says which texts compare")
+    asked = (
+        encode_query(group, query, weights, device)
+        if text_store is None
+        else stored_query(text_store, query, wanted)
+    )
+    if asked.space != wanted:
+        raise SearchError(
+            f"texts and clips of different weights do not compare: {asked.where} is of {asked.space!r}, "
+            f"{where} of {wanted!r}"
+        )
+    scores = cosines(group, asked)
+    ranked = np.flatnonzero(group.usable)
+    best = ranked[np.argsort(-scores[ranked], kind="stable")[:top]]
+    rows = [opened.clips[row] for row in best]
+    return Ranking(
+        query=asked.text,
+        hits=tuple(
+            Hit(place, clip.clip_id, clip.movie, *_span(clip), float(scores[row]))
+            for place, (row, clip) in enumerate(zip(best, rows, strict=True), start=1)
+        ),
+        backbone=group.name,
+        space=wanted,
+        fingerprint=opened.fingerprint,
+        n_clips=len(ranked),
+        n_without=len(scores) - len(ranked),
+        notes=asked.notes,
+    )
+
+
+def choose_group(store: Store, backbone: str | None) -> Group:
+    """Open the group asked for, or the only one that texts compare with.
+
+    Raises
+    ------
+    SearchError
+        There is none, or there are several, or the one asked for has no pooled vectors.
+    """
+    if backbone is None:
+        able = [name for name in store.names if _kind(store[name]) in TEXT_HALF and not store[name].text]
+        if not able:
+            raise SearchError(
+                f"{store.where}: no group can be searched by text ({', '.join(store.names)}); "
+                f"{', '.join(TEXT_HALF)} can"
+            )
+        if len(able) > 1:
+            raise SearchError(
+                f"{store.where} has the groups {', '.join(able)}: choose one with --backbone (backbone=)"
+            )
+        backbone = able[0]
+    group = store[backbone]
+    if "pooled" not in group.arrays:
+        raise SearchError(f"{store.where}, group {backbone}: has no pooled vectors")
+    return group
+
+
+def encode_query(group: Group, text: str, weights: str | None, device: str) -> Query:
+    """Encode a text with the text half of a group's network.
+
+    Raises
+    ------
+    SearchError
+        The network has no text half, or nothing says where its weights are.
+    """
+    from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
+
+    kind = _kind(group)
+    if kind not in TEXT_HALF:
+        raise SearchError(f"group {group.name}: no backbone maps texts to the space of {kind!r}")
+    source = weights or _on_hub(group)
+    if source is None:
+        raise SearchError(
+            f"group {group.name} was made with weights that are not on the hub: name them with --weights "
+            "(weights=), or a text store with --text-store (text_store=)"
+        )
+    half = load_text_backbone(TEXT_HALF[kind], weights=source, compute=Compute(device))
+    (tokens,) = half.tokenize([text])
+    if not tokens.ids:
+        raise BackboneError(f"{half.name} has no token for the query {text!r}")
+    notes = (f"the query was cut at {tokens.limit} of {tokens.found} tokens",) if tokens.is_cut else ()
+    vector = half.encode(np.array([tokens.ids], np.int64))[0].astype(np.float64)
+    where = f"the query ({half.name}, weights {source})"
+    return Query(text, vector, str(half.provenance["space"]), where, notes)
+
+
+def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
+    """Find a query's vector in a store of texts, in the group of the space that is wanted.
+
+    Parameters
+    ----------
+    query
+        A text, exactly as it is stored, or its id.
+
+    Raises
+    ------
+    SearchError
+        There is no such text, or two rows have it.
+    """
+    opened = store if isinstance(store, Store) else open_store(store)
+    names = [name for name in opened.names if space(opened[name].provenance) == wanted]
+    group = opened[names[0] if names else opened.names[0]]
+    where = f"{opened.where}, group {group.name}"
+    if group.text is None:
+        raise SearchError(f"{where}: holds clips, not texts; a text store is expected")
+    found = space(group.provenance)
+    if found is None:
+        raise SearchError(f"{where}: its provenance names no space, so nothing says which clips compare")
+    rows = [row for row, text in enumerate(group.text) if text == query]
+    rows = rows or [row for row, name in enumerate(group.clip_ids) if name == query]
+    if len(rows) != 1:
+        what = "has no text or id" if not rows else f"has {len(rows)} rows of the text"
+        raise SearchError(f"{where}: {what} {clipped(query)!r}")
+    name = group.clip_ids[rows[0]]
+    return Query(group.text[rows[0]], group.read(name, "pooled").astype(np.float64), found, where)
+
+
+def cosines(group: Group, query: Query) -> NDArray[np.float64]:
+    """Compute the cosine of every clip's pooled vector with a query, [N]; NaN where there are no features.
+
+    Raises
+    ------
+    SearchError
+        The query has another length, or no direction.
+    """
+    width = group.shape("pooled")[1]
+    if len(query.vector) != width:
+        raise SearchError(f"the query has {len(query.vector)} values, the clips have {width}")
+    length = float(np.linalg.norm(query.vector))
+    if not (np.isfinite(length) and length):
+        raise SearchError(f"{query.where}: the vector of the text is zero or not finite")
+    scores = np.full(len(group.clip_ids), np.nan)
+    for start, rows in group.blocks("pooled"):
+        vectors = rows.astype(np.float64)
+        lengths = np.linalg.norm(vectors, axis=1)
+        products = vectors @ (query.vector / length)
+        scores[start : start + len(rows)] = products / np.where(lengths > 0, lengths, 1.0)
+    usable = scores[group.usable]
+    if not np.isfinite(usable).all():
+        raise StoreError(f"group {group.name}: a pooled vector has a value that is not finite")
+    return scores
+
+
+def _kind(group: Group) -> str:
+    return str(group.provenance.get("name"))
+
+
+def _on_hub(group: Group) -> str | None:
+    hub = group.provenance.get("hub")
+    return f"{hub['repository']}@{hub['revision']}" if isinstance(hub, dict) else None
+
+
+def _span(clip: StoredClip) -> tuple[float | None, float | None]:
+    if clip.start_s is not None or clip.end_s is not None:
+        return clip.start_s, clip.end_s
+    duration = clip.source.get("duration_s")
+    return (0.0, float(duration)) if isinstance(duration, int | float) else (None, None)

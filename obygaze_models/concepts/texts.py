@@ -1,0 +1,199 @@
+"""Read the texts of concepts as vectors, and score clips by them without any label (zero-shot)."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from obygaze_features.manifest import concept_texts
+from obygaze_features.store import Store
+from obygaze_features.store.provenance import clipped, space
+from obygaze_models.blas import one_blas_thread
+from obygaze_models.dataset import Dataset
+from obygaze_models.errors import ConceptError
+from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.spec import ModelSpec
+from obygaze_models.protocol.targets import Target, find_target
+
+TextKind = Literal["definition", "instances"]
+KINDS: tuple[TextKind, ...] = ("definition", "instances")
+TITLES = {"definition": "Zero-shot, definition", "instances": "Zero-shot, instances"}
+
+
+@dataclass(frozen=True, eq=False)
+class TextVectors:
+    """Texts as unit vectors.
+
+    Attributes
+    ----------
+    texts : tuple of str, length M
+    vectors : ndarray of float64, shape [M, D]
+    """
+
+    texts: tuple[str, ...]
+    vectors: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        """Name the number of texts and the digest of their vectors, for records."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.vectors).tobytes()).hexdigest()
+        return f"{len(self.texts)} texts, vectors sha256:{digest[:16]}"
+
+
+class TextSimilarity(ClassifierMixin, BaseEstimator):
+    """Score clips by the cosine with the nearest of some texts; labels teach it nothing.
+
+    A clip shows a concept if it shows one of its instances, hence the nearest text and not their mean.
+
+    Parameters
+    ----------
+    texts : TextVectors
+        In the space of the features.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+        The negative and the positive label.
+    n_features_in_ : int
+        D.
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {}
+
+    def __init__(self, texts: TextVectors) -> None:
+        self.texts = texts
+
+    def __sklearn_tags__(self) -> Tags:
+        """Two classes only."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Take note of the two labels of y [N]; of X [N, D] only the width matters.
+
+        Raises
+        ------
+        ConceptError
+            The texts have another width.
+        """
+        features, labels = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        self.classes_, _ = encode_labels(labels, type(self).__name__)
+        width = self.texts.vectors.shape[1]
+        if features.shape[1] != width:
+            raise ConceptError(f"the texts have {width} values, the clips {features.shape[1]}")
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute for each clip of X [N, D] the largest cosine with a text [N]."""
+        check_is_fitted(self)
+        features = validate_data(self, X, dtype=np.float64, reset=False)
+        with one_blas_thread():
+            found: NDArray[np.float64] = (unit(features) @ self.texts.vectors.T).max(axis=1)
+        return found
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the positive label where the cosine is above 0; thresholds are chosen around this."""
+        labels: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(np.intp)]
+        return labels
+
+
+def unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale each row to length 1; rows of zeros stay."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: NDArray[np.float64] = rows / np.where(lengths > 0, lengths, 1.0)
+    return scaled
+
+
+def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKind], TextVectors]:
+    """Find the texts of the codebook's visual concepts in a store of texts of the clips' space.
+
+    Returns
+    -------
+    mapping
+        (concept, kind) -> its texts; a concept without instances has no such entry.
+
+    Raises
+    ------
+    ConceptError
+        The clips' vectors are not those that texts compare with, the store has no group of their space, or it
+        lacks a text.
+    """
+    group, wanted = data.group, None if data.group is None else space(data.group.provenance)
+    if group is None or wanted is None:
+        raise ConceptError(f"the features {data.backbone} name no space, so nothing says which texts compare")
+    if data.features != "pooled":
+        raise ConceptError(f"texts compare with pooled vectors, and these features are {data.features}")
+    spaces = {name: space(texts[name].provenance) for name in texts.names}
+    name = next((name for name, found in spaces.items() if found == wanted), None)
+    if name is None:
+        shown = ", ".join(f"{name} {found!r}" for name, found in spaces.items())
+        raise ConceptError(
+            f"texts and clips of different weights do not compare: {texts.where} has {shown}, "
+            f"the clips are of {wanted!r}"
+        )
+    stored = texts[name]
+    if stored.text is None:
+        raise ConceptError(f"{texts.where}, group {name}: holds clips, not texts")
+    usable = np.flatnonzero(stored.usable)
+    row_of = {stored.text[row]: row for row in usable[::-1]}
+    pooled = unit(stored.pooled().astype(np.float64))
+    chosen: dict[tuple[str, TextKind], list[str]] = {}
+    for one in concept_texts(data.codebook):
+        if one.text not in row_of:
+            raise ConceptError(
+                f"{texts.where}, group {name}: has no text {clipped(one.text)!r} ({one.text_id}); "
+                "write the list with `obygaze codebook texts` and extract it"
+            )
+        chosen.setdefault((one.concept, one.kind), []).append(one.text)
+    return {
+        key: TextVectors(tuple(said), pooled[[row_of[text] for text in said]]) for key, said in chosen.items()
+    }
+
+
+def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[ModelSpec]:
+    """Make the models that score clips by the texts of a codebook, for `evaluate`.
+
+    For a concept its own texts; for levels those of all visual concepts, so that a clip scores high that
+    shows any of them. Only the threshold is chosen by labels, on movies left out, as for every model.
+
+    Parameters
+    ----------
+    data : Dataset
+        Of pooled vectors.
+    texts : Store
+        With the texts that `obygaze codebook texts` lists.
+    task : str or Target
+
+    Returns
+    -------
+    list of ModelSpec
+        ``zero_shot_definition`` and, where there are any, ``zero_shot_instances``.
+
+    Raises
+    ------
+    ConceptError
+        Texts and clips do not compare, or a text is missing.
+    """
+    target = find_target(task, data.codebook) if isinstance(task, str) else task
+    found = read_concept_texts(texts, data)
+    specs = []
+    for kind in KINDS:
+        mine = [
+            one for (concept, what), one in found.items() if what == kind and target.concept in {"", concept}
+        ]
+        if mine:
+            both = TextVectors(
+                tuple(text for one in mine for text in one.texts), np.vstack([one.vectors for one in mine])
+            )
+            specs.append(_spec(kind, both))
+    return specs
+
+
+def _spec(kind: TextKind, texts: TextVectors) -> ModelSpec:
+    return ModelSpec(f"zero_shot_{kind}", TITLES[kind], lambda _: TextSimilarity(texts))

@@ -1,0 +1,244 @@
+"""Compute gamma of freely delimited segments: eq. 1 of App. 7.3 with alpha > 0 (Mathet et al. 2015).
+
+The paper puts segments onto clips first, so that only their levels can differ. Here annotators may differ in
+which segments they mark, where these begin and end, and which level they have. Segments of the two annotators
+are aligned, one with one or with none, such that the disorder is least; the disorder of an alignment is the
+mean over it, and gamma = 1 - observed / expected disorder. The expected disorder is that of annotations moved
+along the film, as Mathet et al. (section 5.2) draw them.
+
+The lowest level is no unit: it is what annotators leave unmarked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.manifest.agreement import distances
+
+Floats = NDArray[np.float64]
+
+EMPTY = 1.0
+"""Dissimilarity of a segment that is aligned with none (Mathet et al. 2015, delta of the empty unit)."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Units:
+    """The segments of one annotator: spans [N, 2] in seconds and ranks of their levels [N]."""
+
+    spans: Floats
+    ranks: NDArray[np.int64]
+
+    def moved(self, seconds: float, start: float, end: float) -> "Units":
+        """Move all segments along the film; one that would begin after its end goes to its beginning."""
+        spans = self.spans + seconds
+        return Units(spans - (end - start) * (spans[:, :1] > end), self.ranks)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Alignment:
+    """The alignment of two annotators' segments with the least disorder.
+
+    Attributes
+    ----------
+    pairs : ndarray of int, shape [K, 2]
+        Rows of the first and of the second that are aligned; all others are aligned with none.
+    disorder : float
+        Sum of the dissimilarities over the alignment, over the mean number of segments of an annotator.
+    """
+
+    pairs: NDArray[np.int64]
+    disorder: float
+
+
+@dataclass(frozen=True, slots=True)
+class UnitGamma:
+    """Agreement of two annotators on the segments that they marked.
+
+    Attributes
+    ----------
+    n_units : tuple of int
+        Segments of each.
+    n_aligned : int
+        Pairs in the best alignment.
+    observed, expected : float or None
+        Disorder as annotated, and its mean over the samples; None without a segment.
+    value : float or None
+        gamma; None without a segment, or where chance has no disorder.
+    standard_error : float or None
+        The error that the finite number of samples leaves in gamma.
+    """
+
+    n_units: tuple[int, int]
+    n_aligned: int
+    observed: float | None
+    expected: float | None
+    value: float | None
+    standard_error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairUnits:
+    """Two annotators of one movie: gamma on all marked segments, and on those with a level in tasks."""
+
+    movie: str
+    annotators: tuple[str, str]
+    all_levels: UnitGamma
+    labels_only: UnitGamma
+
+
+def dissimilarity(first: Units, second: Units, apart: Floats, *, alpha: float, beta: float) -> Floats:
+    """Measure how unlike the segments of two annotators are, [N, M]: alpha d_a + beta d_c (eq. 1).
+
+    d_a is the sum of the distances between beginnings and between ends, over the sum of the two durations,
+    squared: below 1 for segments that overlap wholly, above it for segments apart (Mathet et al. 2015,
+    eq. 3). d_c is the distance of their levels.
+
+    Parameters
+    ----------
+    first, second
+        N and M segments.
+    apart
+        Distances of the levels, [n_levels, n_levels].
+    alpha, beta
+        Weights of position and level.
+    """
+    ends = np.abs(first.spans[:, None] - second.spans[None, :]).sum(axis=2)
+    durations = (first.spans[:, 1] - first.spans[:, 0])[:, None] + (second.spans[:, 1] - second.spans[:, 0])
+    unlike: Floats = alpha * (ends / durations) ** 2 * EMPTY + beta * apart[np.ix_(first.ranks, second.ranks)]
+    return unlike
+
+
+def best_alignment(
+    first: Units, second: Units, apart: Floats, *, alpha: float = 1.0, beta: float = 1.0
+) -> Alignment:
+    """Align the segments of two annotators such that the disorder is least (an assignment problem).
+
+    Parameters as those of `dissimilarity`; at least one segment is needed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = Units(np.array([[0.0, 10.0], [50.0, 60.0]]), np.array([0, 0]))
+    >>> other = Units(np.array([[0.0, 10.0]]), np.array([0]))
+    >>> found = best_alignment(one, other, np.zeros((1, 1)))
+    >>> found.pairs.tolist(), round(found.disorder, 3)
+    ([[0, 0]], 0.667)
+    """
+    n, m = len(first.ranks), len(second.ranks)
+    # Two segments are aligned with each other only if that is better than aligning both with none.
+    gain = np.minimum(dissimilarity(first, second, apart, alpha=alpha, beta=beta) - 2 * EMPTY, 0.0)
+    rows, columns = linear_sum_assignment(gain)
+    used = gain[rows, columns] < 0
+    disorder = (EMPTY * (n + m) + float(gain[rows, columns].sum())) / ((n + m) / 2)
+    return Alignment(np.stack([rows[used], columns[used]], axis=1), disorder)
+
+
+def unitised_gamma(
+    first: Units,
+    second: Units,
+    apart: Floats,
+    film: tuple[float, float],
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    samples: int = 62,
+    seed: int | Sequence[int] = 0,
+) -> UnitGamma:
+    """Measure the agreement of two annotators on freely delimited segments.
+
+    Parameters
+    ----------
+    first, second, apart, alpha, beta
+        As those of `dissimilarity`.
+    film
+        Beginning and end of what was annotated, in seconds.
+    samples
+        Chance annotations to draw, at least 2: of either annotator, moved along the film, two at a time and
+        at least half a mean segment apart.
+    seed
+        Of these draws.
+    """
+    n, m = len(first.ranks), len(second.ranks)
+    if not n + m:
+        return UnitGamma((n, m), 0, None, None, None, None)
+    found = best_alignment(first, second, apart, alpha=alpha, beta=beta)
+    rng = np.random.default_rng(seed)
+    start, end = film
+    spans = np.concatenate([first.spans, second.spans])
+    least = min(float((spans[:, 1] - spans[:, 0]).mean()) / 2, (end - start) / 2)
+    chance: list[float] = []
+    while len(chance) < samples:
+        pair = [(first, second)[one] for one in rng.integers(0, 2, size=2)]
+        if not any(len(one.ranks) for one in pair):
+            continue  # an annotator who marked nothing, drawn twice
+        offset = rng.uniform(0, end - start)
+        other = offset + rng.uniform(least, end - start - least)
+        one, two = (
+            side.moved(by % (end - start), start, end) for side, by in zip(pair, (offset, other), strict=True)
+        )
+        chance.append(best_alignment(one, two, apart, alpha=alpha, beta=beta).disorder)
+    expected = float(np.mean(chance))
+    if expected == 0:
+        return UnitGamma((n, m), len(found.pairs), found.disorder, expected, None, None)
+    # gamma = 1 - o/e, so an error of e is one of o/e^2 in gamma.
+    error = found.disorder / expected**2 * float(np.std(chance, ddof=1)) / len(chance) ** 0.5
+    return UnitGamma((n, m), len(found.pairs), found.disorder, expected, 1 - found.disorder / expected, error)
+
+
+def unitised_agreement(
+    manifest: Manifest, *, alpha: float = 1.0, beta: float = 1.0, samples: int = 62, seed: int = 0
+) -> tuple[PairUnits, ...]:
+    """Compare every pair of annotators of every movie on the segments that they marked.
+
+    Raises
+    ------
+    ManifestError
+        A labelled segment has no times, or no movie has two annotators.
+    """
+    codebook = manifest.codebook
+    apart, lowest = distances(codebook), codebook.level_names[0]
+    marks: dict[str, dict[str, list[Clip]]] = {}
+    for clip in manifest:
+        if clip.level is not None and clip.annotator:
+            if clip.start_s is None:
+                raise ManifestError(
+                    f"clip {clip.clip_id!r} has no start_s and end_s: "
+                    "the alignment term compares segments in time",
+                    "start_s",
+                )
+            marks.setdefault(clip.movie, {}).setdefault(clip.annotator, []).append(clip)
+
+    def units(clips: Sequence[Clip], levels: Sequence[str]) -> Units:
+        kept = [clip for clip in clips if clip.level in levels and clip.level != lowest]
+        spans = np.array([(clip.start_s, clip.end_s) for clip in kept], dtype=np.float64).reshape(-1, 2)
+        ranks = [codebook.rank(clip.level) for clip in kept if clip.level is not None]
+        return Units(spans, np.array(ranks, dtype=np.int64))
+
+    pairs: list[PairUnits] = []
+    for movie, annotated in marks.items():
+        for one, other in combinations(sorted(annotated), 2):
+            ends = np.array([(clip.start_s, clip.end_s) for name in (one, other) for clip in annotated[name]])
+            film = float(ends.min()), float(ends.max())
+            gammas = [
+                unitised_gamma(
+                    units(annotated[one], levels),
+                    units(annotated[other], levels),
+                    apart,
+                    film,
+                    alpha=alpha,
+                    beta=beta,
+                    samples=samples,
+                    seed=(seed, len(pairs), place),
+                )
+                for place, levels in enumerate((codebook.level_names, codebook.labels))
+            ]
+            pairs.append(PairUnits(movie, (one, other), *gammas))
+    if not pairs:
+        raise ManifestError("no movie has two annotators, so there is nothing to compare")
+    return tuple(pairs)

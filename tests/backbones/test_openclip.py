@@ -1,0 +1,244 @@
+"""OpenCLIP's networks give here what they give there, images and texts, and RN50's maps are autograd's."""
+
+import json
+import shutil
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from huggingface_hub import constants
+from PIL import Image
+from torch.nn.functional import normalize
+
+from obygaze.cli import main
+from obygaze_features.backbones import BackboneError, load_backbone, load_text_backbone, openclip, weights
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.gradcam import live_map, similarity
+from obygaze_features.backbones.gradcam_networks import openclip_to_map
+from obygaze_features.backbones.presets import choose_preset
+from obygaze_features.backbones.testing import tiny_openclip
+from obygaze_features.backbones.weights import OPENCLIP
+from obygaze_features.store import open_store
+from obygaze_features.store.saliency_maps import read_maps
+from obygaze_features.text_search import search
+from obygaze_models.audits.published import EFFECTS
+
+pytestmark = pytest.mark.usefixtures("open_clip")
+
+CPU = Compute("cpu")
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+TEXTS = ["a man", "a photo of a happy person", "an angry woman's face"]
+LONG = "a sad man " * 9
+KINDS = ("resnet", "vit")
+
+
+@pytest.fixture(scope="module")
+def folders(open_clip, tmp_path_factory):
+    assert open_clip
+    folder = tmp_path_factory.mktemp("openclip")
+    return {kind: tiny_openclip(kind, folder / kind) for kind in KINDS}
+
+
+@pytest.fixture(scope="module")
+def originals(open_clip, folders):
+    """The same networks, loaded by OpenCLIP itself."""
+    return {kind: open_clip.create_model(f"local-dir:{folder}").eval() for kind, folder in folders.items()}
+
+
+@pytest.fixture(scope="module")
+def frames():
+    return np.random.default_rng(0).integers(0, 256, (2, 3, 64, 64, 3), dtype=np.uint8)
+
+
+def pixels(frames):
+    affine = choose_preset("clip", ("clip",)).require_affine()
+    scale, shift = (torch.tensor(value)[:, None, None] for value in (affine.scale, affine.shift))
+    return torch.tensor(frames).movedim(-1, -3) * scale + shift
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_images_are_openclips_own(folders, originals, frames, kind):
+    backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=CPU)
+    found = backbone.encode(frames)
+    with torch.inference_mode():
+        wanted = originals[kind].encode_image(pixels(frames).flatten(0, 1)).view(2, 3, -1).numpy()
+    assert np.abs(wanted).max() > 0.1
+    np.testing.assert_allclose(found["frames"], wanted, atol=1e-6)
+    np.testing.assert_allclose(found["pooled"], wanted.mean(axis=1), atol=1e-6)
+    assert backbone.provenance["head"] == {"resnet": "attention pooling", "vit": "visual projection"}[kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_are_openclips_own(open_clip, folders, originals, kind):
+    backbone = load_text_backbone("openclip-text", weights=str(folders[kind]), compute=CPU)
+    ids = np.array([one.ids for one in backbone.tokenize([*TEXTS, LONG])])
+    wanted = open_clip.get_tokenizer(f"local-dir:{folders[kind]}")([*TEXTS, LONG])
+    assert np.array_equal(ids, wanted)
+    with torch.inference_mode():
+        np.testing.assert_allclose(backbone.encode(ids), originals[kind].encode_text(wanted), atol=1e-6)
+    cut = backbone.tokenize([LONG])[0]
+    assert (cut.is_cut, cut.found, cut.limit) == (True, 29, 16)
+    assert backbone.tokenize([]) == []
+
+
+def test_the_two_halves_have_one_space_which_is_not_transformers(folders):
+    texts = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=CPU)
+    images = load_backbone("openclip", 1, weights=str(folders["vit"]), compute=CPU)
+    assert texts.provenance["space"] == images.provenance["space"]
+    assert images.provenance["space"].startswith("openclip sha256:")
+    assert texts.provenance["tokenizer"]["sha256"].keys() == {"bpe_simple_vocab_16e6.txt.gz"}
+
+
+def test_the_nine_models_of_the_tables_are_those_that_openclip_has_under_these_tags(open_clip):
+    assert OPENCLIP.keys() == EFFECTS.keys()
+    for name, one in OPENCLIP.items():
+        tag = "laion400m_e32" if name.startswith("OpenCLIP") else "openai"
+        known = open_clip.get_pretrained_cfg(one.architecture, tag)
+        assert known["hf_hub"].rstrip("/") == one.repository
+        assert known["quick_gelu"]
+        config = open_clip.get_model_config(one.architecture)
+        assert config["quick_gelu"]
+        assert config["text_cfg"]["vocab_size"] == 49408
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_named_model_is_built_as_openclip_says_whatever_its_repository_states(
+    open_clip, folders, tmp_path, monkeypatch, stated
+):
+    """Configurations of the same weights may leave out the approximation of GELU, or be missing."""
+    config = json.loads((folders["vit"] / "open_clip_config.json").read_text())["model_cfg"]
+    (tmp_path / "tiny-quickgelu.json").write_text(json.dumps(config))
+    open_clip.add_model_config(tmp_path / "tiny-quickgelu.json")
+    for module in (openclip, weights):
+        monkeypatch.setattr(module, "OPENCLIP", {"tiny": weights.OpenClip("lab/net", "tiny-quickgelu")})
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    snapshot = shutil.copytree(folders["vit"], tmp_path / "models--lab--net" / "snapshots" / COMMIT)
+    (tmp_path / "models--lab--net" / "refs").mkdir()
+    (tmp_path / "models--lab--net" / "refs" / "main").write_text(COMMIT)
+    if stated:
+        del config["quick_gelu"]
+        (snapshot / "open_clip_config.json").write_text(json.dumps({"model_cfg": config}))
+    else:
+        (snapshot / "open_clip_config.json").unlink()
+    for source in ("tiny", f"lab/net@{COMMIT}"):
+        backbone = load_backbone("openclip", weights=source, compute=CPU)
+        assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": COMMIT}
+        assert backbone.provenance["architecture"]["quick_gelu"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: c.pop("model_cfg"), "has no model_cfg with embed_dim, vision_cfg, text_cfg"),
+        (
+            lambda c: c["model_cfg"]["vision_cfg"].update(timm_model_name="x"),
+            r"asks for vision_cfg\.timm_model_name; only CLIPs made of OpenCLIP's own layers",
+        ),
+        (lambda c: c["model_cfg"].update(custom_text=True), "asks for custom_text"),
+        (lambda c: c["model_cfg"].update(new=1), "OpenCLIP cannot build its configuration: .*'new'"),
+        (lambda c: c["model_cfg"].update(embed_dim=16), r"of another shape: .*proj"),
+        (lambda c: c["model_cfg"]["vision_cfg"].update(layers=1), "has no place for: visual"),
+        (
+            lambda c: c["preprocess_cfg"].update(mean=[0, 0, 0]),
+            "is that of no preset; choose one with --preset",
+        ),
+    ],
+)
+def test_a_configuration_that_cannot_be_built_as_it_says_is_refused(folders, tmp_path, change, words):
+    folder = shutil.copytree(folders["vit"], tmp_path / "vit")
+    config = json.loads((folder / "open_clip_config.json").read_text())
+    change(config)
+    (folder / "open_clip_config.json").write_text(json.dumps(config))
+    with pytest.raises(BackboneError, match=words):
+        load_backbone("openclip", weights=str(folder), compute=CPU)
+
+
+def test_names_and_vocabularies_that_are_unknown_are_refused(folders, tmp_path):
+    with pytest.raises(BackboneError, match=r"no model of this name; did you mean 'CLIP RN50x4'\?"):
+        load_backbone("openclip", weights="CLIP RN50x3")
+    folder = shutil.copytree(folders["vit"], tmp_path / "vit")
+    config = json.loads((folder / "open_clip_config.json").read_text())
+    config["model_cfg"]["text_cfg"]["vocab_size"] = 99
+    (folder / "open_clip_config.json").write_text(json.dumps(config))
+    with pytest.raises(BackboneError, match="the network has 99 tokens, and OpenCLIP's tokenizer 49408"):
+        load_text_backbone("openclip-text", weights=str(folder))
+
+
+@pytest.mark.usefixtures("grad_cam")
+@pytest.mark.parametrize("score", ["cosine", "dot"])
+def test_the_map_of_a_resnet_is_autograds_through_its_attention_pooling(folders, originals, frames, score):
+    mapped, embed = openclip_to_map(str(folders["resnet"]), CPU)
+    assert mapped.about["layer"] == "visual.layer4"
+    mapped.network.double()
+    visual = deepcopy(originals["resnet"].visual).double()
+    picture = mapped.pixels(frames[0, 0])
+    acts = visual.layer3(visual.layer2(visual.layer1(visual.stem(picture))))
+    acts = visual.layer4(acts).detach().requires_grad_()
+    assert acts.shape[1:] == (256, 2, 2)
+    light = 0.0
+    for sign in (1, -1):  # what one takes from the map the other adds
+        text = sign * embed(TEXTS[1]).double()
+        found = live_map(mapped, picture, similarity(text, score))
+        image = visual.attnpool(acts)[0]
+        value = image @ text
+        value = value / (image.norm() * text.norm()) if score == "cosine" else value
+        (gradient,) = torch.autograd.grad(value, acts)
+        summed = (gradient.mean(dim=(2, 3), keepdim=True) * acts).sum(dim=1)[0].detach().numpy()
+        assert found.score == pytest.approx(value.item(), rel=1e-9)
+        np.testing.assert_allclose(found.cam, np.maximum(summed, 0), atol=1e-9 * np.abs(summed).max())
+        light += found.cam.sum()
+    assert light > 0
+
+
+@pytest.mark.usefixtures("grad_cam")
+def test_the_map_of_a_vision_transformer_is_autograds(folders, originals, frames):
+    mapped, embed = openclip_to_map(str(folders["vit"]), CPU)
+    text = embed(TEXTS[0])
+    found = live_map(mapped, mapped.pixels(frames[0, 0]), similarity(text, "cosine"))
+    visual, kept = originals["vit"].visual, []
+    handle = visual.transformer.resblocks[-1].ln_1.register_forward_hook(lambda *given: kept.append(given[2]))
+    picture = pixels(frames[0, :1]).requires_grad_()
+    value = normalize(visual(picture), dim=-1)[0] @ normalize(text, dim=0)
+    handle.remove()
+    (gradient,) = torch.autograd.grad(value, kept[0])
+    tokens, slopes = kept[0][0, 1:], gradient[0, 1:]
+    cam = (tokens @ slopes.mean(dim=0)).relu().reshape(4, 4).detach().numpy()
+    np.testing.assert_allclose(found.cam, cam, atol=1e-6 * np.abs(cam).max() + 1e-9)
+
+
+@pytest.mark.usefixtures("grad_cam")
+def test_pictures_become_a_store_that_can_be_searched_and_maps(folders, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "stills").mkdir()
+    rng = np.random.default_rng(1)
+    for name in ("one", "two"):
+        Image.fromarray(rng.integers(0, 256, (80, 70, 3), dtype=np.uint8)).save(f"stills/{name}.png")
+    (tmp_path / "prompts.txt").write_text("a man\na woman\n")
+    given = ("--weights", str(folders["resnet"]), "--device", "cpu")
+    for command in (
+        ("manifest", "import", "images", "stills", "--out", "stills.csv"),
+        ("extract", "stills.csv", "s", "--backbone", "openclip", "--workers", "1", *given),
+        ("extract", "prompts.txt", "t", "--backbone", "openclip-text", *given),
+        ("search", "s", "a woman", *given),
+        (
+            "gradcam",
+            "stills.csv",
+            "--prompts",
+            "prompts.txt",
+            "--backbone",
+            "openclip",
+            *given,
+            "--out",
+            "m.zarr",
+        ),
+    ):
+        with pytest.raises(SystemExit) as left:
+            main(list(command))
+        assert left.value.code == 0, capsys.readouterr().err
+    assert search("s", "a woman", text_store="t").hits == search("s", "a woman", weights=given[1]).hits
+    maps = read_maps(tmp_path / "m.zarr")
+    assert maps.raw.shape == (4, 224, 224)
+    assert maps.about["space"] == open_store("s")["openclip"].provenance["space"]
+    assert maps.about["software"].keys() == {"grad-cam", "torch", "open_clip_torch"}

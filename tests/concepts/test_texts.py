@@ -1,0 +1,190 @@
+"""Zero-shot rows and text directions: a planted space is read by its texts, noise is not, nothing leaks."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from obygaze.cli import main
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook, concept_texts, write_manifest
+from obygaze_features.store import open_store
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.audits.text_directions import audit_text_directions
+from obygaze_models.concepts.texts import TextSimilarity, TextVectors, read_concept_texts, zero_shot_models
+from obygaze_models.dataset import load_dataset
+from obygaze_models.errors import ConceptError
+from obygaze_models.evaluation.evaluate import evaluate
+
+SPACE = "xclip sha256:0123"
+D, MOVIES, CLIPS = 24, 6, 40
+CONCEPTS = builtin_codebook("obygaze12").visual_concepts
+PLANTED = ("Body", "Clothing", "Look")
+"""Concepts that move a clip along their text's direction; the others are marked at random."""
+
+
+def read_csv(path):
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
+def direction(concept, rng_of=np.random.default_rng):
+    vector = rng_of([*concept.encode()]).normal(size=D)
+    return vector / np.linalg.norm(vector)
+
+
+def text_vectors(rng):
+    """Each text near its concept's direction, with a common part as real text embeddings have."""
+    common = direction("what all texts share") * 3
+    return np.array(
+        [
+            2 * direction(one.concept) + common + 0.1 * rng.normal(size=D)
+            for one in concept_texts(builtin_codebook("obygaze12"))
+        ],
+        np.float32,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    rng = np.random.default_rng(0)
+    clips, rows = [], []
+    for movie in range(MOVIES):
+        own = rng.normal(size=D)
+        for place in range(CLIPS):
+            there = [concept for concept in CONCEPTS if rng.random() < 0.3]
+            level = "S" if "Body" in there else "EN"
+            clips.append(Clip(f"f{movie}-{place:02}", f"f{movie}", level=level, concepts=tuple(there)))
+            signal = sum((2 * direction(concept) for concept in there if concept in PLANTED), np.zeros(D))
+            rows.append(signal + own + 0.6 * rng.normal(size=D))
+    write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
+    movie_of = {clip.clip_id: clip.movie for clip in clips}
+    seal_arrays(folder / "films", movie_of, {"xclip": {"pooled": np.array(rows, np.float32)}}, space=SPACE)
+    texts = {f"t{place}": one.text for place, one in enumerate(concept_texts(builtin_codebook("obygaze12")))}
+    vectors = text_vectors(rng)
+    for name, said in (("thesaurus", texts), ("partly", dict(list(texts.items())[:5]))):
+        arrays = {"xclip-text": {"pooled": vectors[: len(said)]}}
+        seal_arrays(folder / name, dict.fromkeys(said, ""), arrays, texts=said, space=SPACE)
+    noise = {"xclip-text": {"pooled": rng.normal(size=vectors.shape).astype(np.float32)}}
+    seal_arrays(folder / "noise", dict.fromkeys(texts, ""), noise, texts=texts, space=SPACE)
+    arrays = {"xclip-text": {"pooled": vectors}}
+    seal_arrays(folder / "other", dict.fromkeys(texts, ""), arrays, texts=texts, space="xclip sha256:9")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(folder):
+    from obygaze_features.manifest import read_manifest
+
+    return load_dataset(open_store(folder / "films"), read_manifest(folder / "films.csv"))
+
+
+def test_the_thesaurus_is_a_list_of_the_papers_table(capsys, tmp_path):
+    with pytest.raises(SystemExit) as left:
+        main(["codebook", "texts", "obygaze12", "--out", str(tmp_path / "t.csv")])
+    assert left.value.code == 0
+    rows = read_csv(tmp_path / "t.csv")
+    assert "8 concepts" in capsys.readouterr().out
+    assert len({row["text_id"] for row in rows}) == len(rows)
+    assert {row["concept"] for row in rows} == set(CONCEPTS)
+    body = [(row["kind"], row["text"]) for row in rows if row["concept"] == "Body"]
+    assert body[:2] == [("definition", "Body"), ("instances", "Suggested nudity")]
+    assert ("instances", "silhouette behind shower curtain") in body
+    named = sum(len(concept.instances) for concept in builtin_codebook("obygaze12").concepts)
+    assert named == 22, "Table 1 has 22 instances"
+
+
+def test_a_clip_is_as_near_as_its_nearest_text():
+    texts = TextVectors(("a", "b"), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    model = TextSimilarity(texts).fit(np.eye(2), [0, 1])
+    scores = model.decision_function([[3.0, 0.0], [0.0, -2.0], [1.0, 1.0], [0.0, 0.0]])
+    np.testing.assert_allclose(scores, [1, 0, np.sqrt(0.5), 0], atol=1e-12)
+    other = TextSimilarity(texts).fit(np.eye(2), [1, 0])
+    np.testing.assert_array_equal(other.decision_function(np.eye(2)), model.decision_function(np.eye(2)))
+    with pytest.raises(ConceptError, match="the texts have 2 values, the clips 3"):
+        TextSimilarity(texts).fit(np.eye(3)[:2], [0, 1])
+
+
+def test_zero_shot_rows_stand_beside_labelled_cavs_under_the_same_folds(folder, data):
+    texts = open_store(folder / "thesaurus")
+    models = [*zero_shot_models(data, texts, "concept:Body"), "cav"]
+    run = evaluate(data, models, "concept:Body")
+    pooled = run.metrics.query("metric == 'auc'").set_index("model")["pooled"]
+    assert pooled["zero_shot_instances"] > 0.8
+    assert pooled["zero_shot_definition"] > 0.8
+    assert pooled["cav"] > 0.8
+    table = run.predictions.table
+    clips = table.groupby("model")["clip_id"].apply(lambda ids: tuple(sorted(ids)))
+    assert len(set(clips)) == 1, "the same clips are tested for every row"
+    assert table.groupby("model")["fold"].nunique().eq(MOVIES).all()
+
+
+def test_labels_of_the_test_movie_and_even_all_labels_do_not_change_a_zero_shot_score(folder, data):
+    (spec, _) = zero_shot_models(data, open_store(folder / "thesaurus"), "concept:Look")
+    y = data.present["Look"].to_numpy().astype(int)
+    scores = [spec.make(0).fit(data.X, labels).decision_function(data.X) for labels in (y, 1 - y)]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_texts_of_noise_find_nothing_and_levels_are_scored_by_all_concepts(folder, data):
+    noise = zero_shot_models(data, open_store(folder / "noise"), "concept:Body")
+    auc = evaluate(data, noise, "concept:Body").metrics.query("metric == 'auc'").set_index("model")["pooled"]
+    assert abs(auc["zero_shot_instances"] - 0.5) < 0.15
+    whole = zero_shot_models(data, open_store(folder / "thesaurus"), "en_s")
+    said = [one.make(0).texts.texts for one in whole]
+    assert said[0] == CONCEPTS
+    assert len(said[1]) > 22
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("other", "do not compare: .*xclip-text 'xclip sha256:9', the clips are of 'xclip sha256:0123'"),
+        ("partly", r"has no text .* \(.*/.*\); write the list with `obygaze codebook texts`"),
+        ("films", "group xclip: holds clips, not texts"),
+    ],
+)
+def test_texts_that_do_not_fit_are_refused(folder, data, name, words):
+    with pytest.raises(ConceptError, match=words):
+        read_concept_texts(open_store(folder / name), data)
+
+
+def test_text_directions_agree_with_the_cavs_of_planted_concepts_alone(folder, data):
+    report = audit_text_directions(data, open_store(folder / "thesaurus"), n_permutations=200)
+    rows = report.data.set_index(["kind", "concept"])
+    for kind in ("definition", "instances"):
+        for concept in CONCEPTS:
+            row = rows.loc[kind, concept]
+            if concept in PLANTED:
+                assert row["cosine"] > 0.6
+                assert (row["rank"], row["p"]) == (1, 1 / 201)
+                assert row["cosine"] > row["null_high"]
+            else:
+                assert row["cosine"] < 0.5
+                assert row["p"] > 0.005
+    assert len(report.blocks) == 3
+    assert len(rows) == 2 * len(CONCEPTS)
+    noise = audit_text_directions(data, open_store(folder / "noise"), n_permutations=200).data
+    assert noise["p_holm"].min() > 0.05
+
+
+def test_the_commands_print_the_rows_and_the_report(folder, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(folder)
+
+    def run(*words):
+        with pytest.raises(SystemExit) as left:
+            main([*map(str, words)])
+        return left.value.code
+
+    asked = ("evaluate", "films.csv", "films", "--task", "concept:Body", "--model", "cav")
+    assert run(*asked, "--texts", "thesaurus", "--out", tmp_path / "run", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    models = {row["model"] for row in found["metrics"]}
+    assert {"cav", "zero_shot_definition", "zero_shot_instances", "movie_prior"} <= models
+    assert run("evaluate", "films.csv", "films", "--task", "levels", "--texts", "thesaurus") == 2
+    assert "ordered levels" in capsys.readouterr().err
+    out = tmp_path / "agreement.csv"
+    audit = ("audit", "text-directions", "films.csv", "films", "--texts", "thesaurus", "--out", out)
+    assert run(*audit, "--shifts", 100) == 0
+    assert "Text directions and labelled CAVs" in capsys.readouterr().out
+    assert len(read_csv(out)) == 16

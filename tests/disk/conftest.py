@@ -1,0 +1,27 @@
+"""One runner and one set of inputs for all tests of this folder."""
+
+import shutil
+import sys
+
+import pytest
+
+from .harness import Runner, compiled
+
+
+@pytest.fixture(scope="session")
+def runner(tmp_path_factory):
+    """The process that does the work; it costs a second to start."""
+    if not sys.platform.startswith("linux") or shutil.which("cc") is None:
+        pytest.skip("the disk can't be made to fail here: that needs Linux and a C compiler")
+    started = Runner(compiled(tmp_path_factory.mktemp("library")))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
+def inputs(runner, tmp_path_factory):
+    """Stores, a stage, a zip, a partial copy, files to import."""
+    folder = tmp_path_factory.mktemp("inputs").resolve()
+    answer = runner.ask(folder, call="make_inputs")
+    assert answer["code"] == 0, answer["said"]
+    return folder

@@ -1,0 +1,111 @@
+"""Fail the n-th call of a kind in one kind of work, and judge what is left."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from .harness import ERRORS, Runner, Tree, Work, begin, grown, tree
+
+KINDS = ("write", "fsync", "close", "rename", "open", "unlink")
+MUST_BE_TOLD = ("write", "fsync", "rename")
+"""Where such a call fails on something that is written, no work may end as done."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What undisturbed work ends with: the result, the names beside it, and its number of calls."""
+
+    result: Tree
+    beside: set[str]
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Case:
+    """The call that fails, alone or with all of its kind after it."""
+
+    kind: str
+    n: int
+    error: str
+    lasting: bool = False
+
+
+class Trials:
+    """Trials of one kind of work."""
+
+    def __init__(self, runner: Runner, work: Work, inputs: Path, folder: Path) -> None:
+        self._runner, self._work, self._inputs, self._folder = runner, work, inputs, folder
+        folder.mkdir(exist_ok=True)
+        self._trial = folder / "trial"
+        answer = self._begin()
+        assert answer["code"] == 0, answer["said"]
+        result = tree(self._trial / work.result)
+        assert result
+        self.truth = Truth(result, self._names(), answer["counts"])
+        self.old = None
+        if work.old or work.result in work.copied.values():
+            self._clear()
+            begin(work, inputs, self._trial)
+            self.old = tree(self._trial / work.result)
+        self._clear()
+
+    def cases(self, stride: int = 1, errors: tuple[str, ...] = ("EIO",)) -> Iterator[Case]:
+        """List every `stride`-th call of each kind, first and last among them."""
+        for error in errors:
+            for kind in KINDS if error == "EIO" else ("write", "open"):
+                n = self.truth.counts[kind]
+                for number in sorted({*range(1, n + 1, stride), *([n] if n else [])}):
+                    yield Case(kind, number, error, lasting=error == "ENOSPC")
+
+    def problems(self, case: Case) -> list[str]:
+        """Run a case, then the same undisturbed; say what is not as it should be."""
+        answer = self._begin(kind=case.kind, n=case.n, error=ERRORS[case.error], lasting=case.lasting)
+        said = list(self._wrong(case, answer))
+        whole = tree(self._trial / self._work.result) == self.truth.result
+        again = self._runner.ask(self._trial, **self._asked())
+        after = tree(self._trial / self._work.result)
+        if after != self.truth.result:
+            said.append(f"the next run (exit code {again['code']}) leaves another result: {again['said']}")
+        elif again["code"] and not (whole and again["code"] == 1):
+            said.append(f"the next run ends with {again['code']}: {again['said']}")
+        elif more := self._names() - self.truth.beside:
+            said.append(f"litter: {sorted(more)}")
+        self._clear()
+        return [f"{case}, {'; '.join(answer['hits'][:2])}: {one}" for one in said]
+
+    def _wrong(self, case: Case, answer: dict[str, Any]) -> Iterator[str]:
+        found = tree(self._trial / self._work.result)
+        whole = found == self.truth.result
+        if not whole and found not in (None, self.old) and not grown(found, self.old, self.truth.result):
+            yield "the result is torn"
+        lines = answer["said"].splitlines()
+        if answer["code"] == 0:
+            if not whole:
+                yield "done, it says, and the result is not there"
+            elif case.kind in MUST_BE_TOLD and any(hit[0] == "w" for hit in answer["hits"]):
+                yield "done, it says, and a call failed"
+        elif answer["code"] != 1:
+            yield f"exit code {answer['code']}: {answer['said'][-1500:]}"
+        elif len(lines) != 1 or not lines[0].startswith("obygaze: error: "):
+            yield f"not one line: {answer['said'][-1500:]}"
+        elif str(self._folder.parent) not in lines[0] and any(hit[0] == "w" for hit in answer["hits"]):
+            yield f"no file is named: {lines[0]}"
+
+    def _asked(self) -> dict[str, Any]:
+        return {**self._work.asked(self._inputs, self._trial), "exits": self._work.exits}
+
+    def _begin(self, **fault: Any) -> dict[str, Any]:
+        begin(self._work, self._inputs, self._trial)
+        return self._runner.ask(self._trial, **self._asked(), **fault)
+
+    def _names(self) -> set[str]:
+        return {
+            path.relative_to(self._trial).as_posix()
+            for folder in (self._trial, (self._trial / self._work.result).parent)
+            for path in folder.iterdir()
+        }
+
+    def _clear(self) -> None:
+        rmtree(self._trial)

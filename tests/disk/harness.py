@@ -1,0 +1,146 @@
+"""Start runner.py under interpose.c, ask it to do work, and compare what is then on the disk."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+Tree = dict[str, bytes]
+
+
+def compiled(folder: Path) -> Path:
+    """Compile interpose.c."""
+    library = folder / "interpose.so"
+    words = ["cc", "-O1", "-shared", "-fPIC", "-Wall", "-o", library, HERE / "interpose.c", "-lpthread"]
+    subprocess.run(list(map(str, words)), check=True)
+    return library
+
+
+class Runner:
+    """The process that does work in forks of itself."""
+
+    def __init__(self, library: Path) -> None:
+        environment = {**os.environ, "LD_PRELOAD": str(library), "PYTHONWARNINGS": "ignore"}
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / "runner.py")],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, root: Path, **asked: Any) -> dict[str, Any]:
+        """Have work done below a folder."""
+        self._process.stdin.write(json.dumps({"root": str(root), **asked}) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, "the runner is gone"
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """End it."""
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+@dataclass(frozen=True)
+class Work:
+    """Something that writes to the disk.
+
+    Attributes
+    ----------
+    asked
+        What the runner gets, for a folder of inputs and the folder of a trial.
+    result
+        The file or folder that is to be there in the end.
+    copied
+        Inputs that it changes: name there -> name in the folder of a trial.
+    old
+        Files that it replaces: path -> bytes.
+    exits
+        Whether the end of the process is part of the work.
+    """
+
+    asked: Callable[[Path, Path], dict[str, Any]]
+    result: str
+    copied: Mapping[str, str] = field(default_factory=dict)
+    old: Mapping[str, bytes] = field(default_factory=dict)
+    exits: bool = False
+
+
+def _store(*words: str, **more: Any) -> Callable[[Path, Path], dict[str, Any]]:
+    """Make a command of `obygaze store`; {at} are the inputs, {out} is the folder of the trial."""
+    return lambda at, out: {"words": ["store", *(word.format(at=at, out=out) for word in words)], **more}
+
+
+def _call(name: str) -> Callable[[Path, Path], dict[str, Any]]:
+    return lambda *_: {"call": name}
+
+
+IMPORT = ("import", "{at}/clips.csv", "{at}/npy", "{out}/out", "--from", "npy", "--backbone", "toy")
+LICENCE = ("--licence", "CC0-1.0")
+STAGED = {"toy.staging": "toy.staging"}
+WORKS = {
+    "stage": Work(_call("stage"), "new/toy-1.0.0"),
+    "seal": Work(_store("seal", "{out}/toy", *LICENCE), "toy-1.0.0", STAGED),
+    "consume": Work(_store("seal", "{out}/toy", *LICENCE, "--consume"), "toy-1.0.0", STAGED),
+    "pack": Work(_store("pack", "{at}/toy-1.0.0", "--out", "{out}/out.zip"), "out.zip"),
+    "unpack": Work(_store("unpack", "{at}/toy-1.0.0.zip", "--out", "{out}/out-1.0.0"), "out-1.0.0"),
+    "pull": Work(_store("pull", "{at}/toy-1.0.0", "{out}/out-1.0.0"), "out-1.0.0"),
+    "pull-more": Work(
+        _store("pull", "{at}/toy-1.0.0", "{out}/out-1.0.0"), "out-1.0.0", {"part-1.0.0": "out-1.0.0"}
+    ),
+    "merge": Work(_store("merge", "{at}/a", "{at}/b", "--out", "{out}/out"), "out-1.0.0"),
+    "import": Work(_store(*IMPORT, *LICENCE), "out-1.0.0"),
+    "hdf5": Work(_store("export", "{at}/toy-1.0.0", "{out}/o.h5", "--to", "hdf5"), "o.h5", exits=True),
+    "anndata": Work(_store("export", "{at}/toy-1.0.0", "{out}/o.h5ad", "--to", "h5ad"), "o.h5ad", exits=True),
+    "manifest": Work(_call("manifest"), "films.csv", old={"films.csv": b"old"}),
+    "model": Work(_call("model"), "a.model", old={"a.model": b"old"}),
+    "run": Work(_call("run"), "run", old={"run/run.json": b"old"}),
+    "report": Work(_call("report"), "report", old={}),
+    "predictions": Work(_call("predictions"), "predictions.csv", old={"predictions.csv": b"old"}),
+}
+"""Every kind of work, and what must come out of it."""
+
+
+def tree(place: Path) -> Tree | None:
+    """Read a file or a folder: path -> bytes; None if there is nothing."""
+    if place.is_file():
+        return {"": place.read_bytes()}
+    if not place.is_dir():
+        return None
+    return {
+        path.relative_to(place).as_posix(): path.read_bytes()
+        for path in sorted(place.rglob("*"))
+        if path.is_file()
+    }
+
+
+def grown(found: Tree | None, old: Tree | None, truth: Tree) -> bool:
+    """Whether a partial copy lost nothing, and has nothing that is wrong."""
+    if found is None or old is None or "fetch.txt" not in old:
+        return False
+    return old.keys() <= found.keys() | {"fetch.txt"} and all(
+        data == truth.get(name, old.get(name)) for name, data in found.items()
+    )
+
+
+def begin(work: Work, inputs: Path, trial: Path) -> None:
+    """Put into a trial's folder what the work finds there."""
+    trial.mkdir()
+    for there, here in work.copied.items():
+        shutil.copytree(inputs / there, trial / here)
+    for name, data in work.old.items():
+        (trial / name).parent.mkdir(exist_ok=True)
+        (trial / name).write_bytes(data)
+
+
+ERRORS = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC}

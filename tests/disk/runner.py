@@ -1,0 +1,294 @@
+"""Runs commands under interpose.c: every one in a fork of this process, which has imported all it needs.
+
+Reads requests from stdin, one JSON object a line, and answers each with one line: the exit code (or minus the
+signal), what was said on stderr, how many calls of each kind there were, and those that were made to fail.
+"""
+
+import atexit
+import ctypes
+import importlib
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import h5py  # noqa: F401 - so that forks need not import it
+import numpy as np
+
+from obygaze import cli
+from obygaze_features.manifest import Clip, Manifest, load_codebook, write_manifest
+from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage, seal
+from obygaze_features.store.testing import seal_arrays, toy_provenance
+
+for name in ("store", "store_combine", "store_exchange", "store_transfer"):
+    importlib.import_module(f"obygaze_features.commands.{name}")
+for name in ("export", "import_features", "import_tables", "merge", "publish", "transfer"):
+    importlib.import_module(f"obygaze_features.exchange.{name}")
+for name in ("encodings.cp437", "encodings.utf_8_sig", "html", "importlib.readers", "mmap", "numpy.random"):
+    importlib.import_module(name)
+
+KINDS = ("write", "fsync", "close", "rename", "open", "unlink")
+SHIM = ctypes.PyDLL(None)
+SHIM.disk_hits.restype = ctypes.c_char_p
+SHIM.disk_count.restype = ctypes.c_long
+SHIM.disk_arm.argtypes = [
+    *(ctypes.c_char_p, ctypes.c_int, ctypes.c_long, ctypes.c_int, ctypes.c_int),
+    ctypes.c_char_p,
+]
+CONTENTS = cli.table_of_contents
+N_CLIPS = 6
+IDS = [f"clip {i}" for i in range(N_CLIPS)]
+SHAPES = {"pooled": ((4,), "float32"), "frames": ((2, 4), "float16"), "tokens": ((3, 2), "float16")}
+
+
+def planted() -> dict[str, np.ndarray]:
+    """The features of all clips."""
+    rng = np.random.default_rng(0)
+    return {
+        name: rng.standard_normal((N_CLIPS, *shape)).astype(dtype) for name, (shape, dtype) in SHAPES.items()
+    }
+
+
+def make_inputs(folder: Path) -> None:
+    """Make a stage, its store, the store's halves and zip, a partial copy, and files to import."""
+    arrays = planted()
+    for name, rows in {"toy": slice(None), "a": slice(0, 3), "b": slice(3, None)}.items():
+        some = {array: values[rows] for array, values in arrays.items()}
+        failed = {clip: "no such file" for clip in IDS[rows] if clip == "clip 1"}
+        seal_arrays(folder / name, dict.fromkeys(IDS[rows], "m"), {"toy": some}, failed=failed)
+    for words in (
+        ("pack", folder / "toy-1.0.0"),
+        ("pull", folder / "toy-1.0.0", folder / "part-1.0.0", "--arrays", "pooled"),
+    ):
+        CONTENTS().main(["store", *map(str, words)], standalone_mode=False)
+    (folder / "npy").mkdir()
+    for clip, row in zip(IDS, arrays["pooled"], strict=True):
+        np.save(folder / "npy" / f"{clip}.npy", row)
+    table = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator"]
+    table += [f"{clip},m,{clip}.mp4,,,,," for clip in IDS]
+    (folder / "clips.csv").write_text("\n".join(table) + "\n", encoding="utf-8")
+
+
+# --- work that is no command of its own
+# ---------------------------------------------------------------------------
+def stage(folder: Path) -> None:
+    """Commit what a stage misses, two clips at a time, and say what is promised; then seal it."""
+    kind = GroupSpec(
+        "toy",
+        tuple(ArraySpec(name, shape, dtype) for name, (shape, dtype) in SHAPES.items()),
+        2,
+        toy_provenance("toy"),
+    )
+    planned = [PlannedClip(clip, "m", None, None) for clip in IDS]
+    opened = Stage.open(folder / "new" / "toy.staging", planned, [kind], {"name": "toy"})
+    mark("made")
+    moments, arrays = (np.arange(2.0), np.arange(2)), planted()
+    with opened.writer() as writer:
+        todo = opened.missing()
+        sys.stderr.write("".join(f"had {clip}\n" for clip in IDS if clip not in todo))
+        for start in range(0, len(todo), 2):
+            some = todo[start : start + 2]
+            writer.commit(
+                [
+                    ClipResult(clip, "failed", "no such file")
+                    if clip == "clip 1"
+                    else ClipResult(
+                        clip,
+                        "ok",
+                        groups={
+                            "toy": ClipFeatures(
+                                *moments, {name: rows[IDS.index(clip)] for name, rows in arrays.items()}
+                            )
+                        },
+                    )
+                    for clip in some
+                ]
+            )
+            for clip in some:
+                mark(f"had {clip}")
+    seal(None, folder / "new" / "toy", licence="CC0-1.0")
+
+
+def mark(text: str) -> None:
+    """Note in the log what a user may rely on from here on."""
+    SHIM.disk_mark(text.encode())
+
+
+def manifest(folder: Path) -> None:
+    """Write a manifest with a codebook of its own."""
+    text = (
+        'name = "violence"\nversion = "1"\n[[levels]]\nname = "calm"\n[[levels]]\nname = "violent"\n'
+        '[tasks.calm_violent]\nnegative = ["calm"]\npositive = ["violent"]\n'
+    )
+    place = Path(tempfile.gettempdir(), f"obygaze-{os.getpid()}.codebook.toml")
+    place.write_text(text, encoding="utf-8")
+    codebook = load_codebook(place)
+    place.unlink()
+    clips = tuple(Clip(clip, "m", level="calm") for clip in IDS)
+    write_manifest(Manifest(clips, folder, codebook), folder / "films.csv")
+
+
+def zoo() -> None:
+    """Evaluate a model, for the work below."""
+    if "run" in MADE:
+        return
+    import obygaze_models as om
+    from obygaze_features.manifest import builtin_codebook
+    from obygaze_models.dataset import Dataset
+    from obygaze_models.evaluation import run_folder  # noqa: F401 - for forks
+    from obygaze_models.protocol import Labels
+
+    rng = np.random.default_rng(0)
+    levels = np.array(["EN", "S"] * 24)
+    known = builtin_codebook("obygaze12")
+    X = (rng.normal(size=(48, 4)) + (levels == "S")[:, None]).astype(np.float32)
+    labels = Labels(
+        clip_ids=np.array([f"c{i:02}" for i in range(48)]),
+        movies=np.repeat(["a", "b", "c", "d"], 12),
+        levels=levels,
+        present=np.zeros((48, len(known.visual_concepts)), bool),
+        concepts=known.visual_concepts,
+        scales={},
+    )
+    data = Dataset(
+        X=X,
+        labels=labels,
+        codebook=known,
+        backbone="planted",
+        features="pooled",
+        pool="as stored",
+        store="f" * 64,
+        label="planted",
+    )
+    run = om.evaluate(data, {"linear": om.linear_probe()}, task="en_s")
+    MADE.update(run=run, report=om.run_report(run))
+
+
+def fit() -> None:
+    """Fit a model to keep."""
+    if "model" in MADE:
+        return
+    from obygaze_models.persistence.estimators import take_apart
+
+    sys.path.append(str(Path(__file__).parents[1] / "persistence"))
+    import model_files
+
+    probe = model_files.PROBE
+    MADE["model"] = model_files.card_of(probe), take_apart(probe).arrays, model_files.about_of(probe)
+
+
+MADE: dict[str, object] = {}
+
+
+def model(folder: Path) -> None:
+    """Write a model over an older one."""
+    from obygaze_models.persistence.model_file import write_model
+
+    write_model(folder / "a.model", *MADE["model"])
+
+
+def run(folder: Path) -> None:
+    """Write a run over an older one."""
+    from obygaze_models.evaluation.run_folder import write_run
+
+    write_run(MADE["run"], folder / "run", force=True)
+
+
+def report(folder: Path) -> None:
+    """Write a report's folder over an older one."""
+    from obygaze_models.report import new_folder
+    from obygaze_models.report.write import write_report
+
+    with new_folder(folder / "report", force=True) as partial:
+        write_report(MADE["report"], partial)
+
+
+def predictions(folder: Path) -> None:
+    """Write a table of predictions."""
+    MADE["run"].predictions.write(folder / "predictions.csv")
+
+
+CALLS = {call.__name__: call for call in (make_inputs, stage, manifest, model, run, report, predictions)}
+BEFORE = {"model": fit, "run": zoo, "report": zoo, "predictions": zoo}
+
+
+class Call:
+    """Stands in for the table of contents, so that what is called meets the command line's own errors."""
+
+    def __init__(self, call: str, folder: Path) -> None:
+        self.call, self.folder = call, folder
+
+    def main(self, **_: object) -> None:
+        """Call it."""
+        CALLS[self.call](self.folder)
+
+
+def child(asked: dict[str, object], said: int) -> None:
+    """Do what is asked, and end as a process ends."""
+    os.dup2(said, 2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if "call" in asked:
+        cli.table_of_contents = lambda: Call(asked["call"], Path(asked["root"]))
+    log = asked.get("log")
+    SHIM.disk_arm(
+        asked["root"].encode(),
+        KINDS.index(asked["kind"]) if "kind" in asked else -1,
+        asked.get("n", 0),
+        asked.get("error", 0),
+        asked.get("lasting", False),
+        log.encode() if log else None,
+    )
+    code = 0
+    before = set(sys.modules)
+    try:
+        cli.main(asked.get("words", []))
+    except SystemExit as left:
+        code = left.code
+    except BaseException:  # noqa: BLE001 - a traceback, which is what is looked for
+        sys.excepthook(*sys.exc_info())
+        code = 99
+    if asked.get("exits"):  # HDF5 has work to do then
+        atexit._run_exitfuncs()
+    SHIM.disk_mark(f"exit {code}".encode())
+    facts = {
+        "new": sorted(set(sys.modules) - before),
+        "counts": {kind: SHIM.disk_count(place) for place, kind in enumerate(KINDS)},
+        "hits": SHIM.disk_hits().decode().splitlines(),
+    }
+    os.write(asked["pipe"], json.dumps(facts).encode())
+    sys.stderr.flush()
+    if asked.get("exits"):
+        SHIM.exit(code)
+    os._exit(code)
+
+
+def serve() -> None:
+    """Answer requests until stdin ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    for line in sys.stdin:
+        asked = json.loads(line)
+        BEFORE.get(str(asked.get("call")), lambda: None)()
+        with tempfile.TemporaryFile() as said:
+            ours, asked["pipe"] = os.pipe()
+            process = os.fork()
+            if not process:
+                child(asked, said.fileno())
+            os.close(asked["pipe"])
+            with os.fdopen(ours, "rb") as pipe:
+                facts = pipe.read()
+            _, status = os.waitpid(process, 0)
+            said.seek(0)
+            answer = {
+                "code": os.waitstatus_to_exitcode(status),
+                "said": said.read().decode("utf-8", "replace"),
+                **json.loads(facts or '{"counts": {}, "hits": []}'),
+            }
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve()

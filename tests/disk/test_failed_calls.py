@@ -1,0 +1,42 @@
+"""Whatever call of the system fails, work ends with one line, nothing torn, and can be done again.
+
+`benchmarks/calls.py` tries every call; here a fixed part of them is tried.
+"""
+
+import pytest
+
+from .failed_calls import Trials
+from .harness import WORKS
+
+STRIDES = {
+    "unpack": 7,
+    "pull": 7,
+    "pull-more": 7,
+    "stage": 29,
+    "seal": 17,
+    "consume": 29,
+    "merge": 29,
+    "import": 23,
+    "hdf5": 7,
+    "anndata": 17,
+}
+"""Of the works with hundreds of calls every so many-th is tried, of the others every third."""
+
+
+@pytest.mark.parametrize("name", ["seal", "pack", "manifest"])
+def test_work_survives_the_first_and_the_last_call_of_each_kind_failing(name, runner, inputs, tmp_path):
+    trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)
+    ends = [case for case in trials.cases() if case.n in (1, trials.truth.counts[case.kind])]
+    assert [problem for case in ends for problem in trials.problems(case)] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", WORKS)
+def test_work_survives_failed_calls(name, runner, inputs, tmp_path):
+    trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)
+    stride = STRIDES.get(name, 3)
+    problems = [problem for case in trials.cases(stride) for problem in trials.problems(case)]
+    problems += [
+        problem for case in trials.cases(4 * stride, ("ENOSPC",)) for problem in trials.problems(case)
+    ]
+    assert problems == []

@@ -1,0 +1,49 @@
+"""Whenever the power is cut, what was said to be done is there, and nothing is ever half there.
+
+The log of what a work writes, renames and forces is replayed: the disk is rebuilt as a power cut after every
+moment may leave it (`replay.py`).
+"""
+
+import random
+
+import pytest
+
+from .harness import WORKS
+from .power_cuts import Cuts
+
+AGAIN = 2
+MORE = 20
+EVALUATED = ("run", "report", "predictions")
+"""Works for which a model must be evaluated before."""
+
+
+@pytest.fixture(scope="module")
+def cuts_of(runner, inputs, tmp_path_factory):
+    """Log every kind of work once."""
+    known = {}
+
+    def cuts(name):
+        if name not in known:
+            known[name] = Cuts(runner, WORKS[name], inputs, tmp_path_factory.mktemp(name).resolve())
+        return known[name]
+
+    return cuts
+
+
+@pytest.mark.parametrize("name", [name for name in WORKS if name not in EVALUATED])
+def test_a_power_cut_leaves_nothing_or_the_whole_and_work_goes_on(name, cuts_of):
+    cuts = cuts_of(name)
+    tried = list(cuts.cuts())
+    assert {f"{cut.moment}, {cut.which}: {torn}" for cut in tried if (torn := cuts.torn(cut))} == set()
+    for cut in random.Random(name).sample(tried, AGAIN):
+        assert cuts.unlike(cut) == "", (cut.moment, cut.which)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", WORKS)
+def test_after_any_power_cut_the_next_run_ends_in_the_same_bytes(name, cuts_of):
+    cuts = cuts_of(name)
+    tried = list(cuts.cuts(seed=1))
+    assert [cut.moment for cut in tried if cuts.torn(cut)] == []
+    for cut in random.Random(name).sample(tried, min(MORE, len(tried))):
+        assert cuts.unlike(cut) == "", (cut.moment, cut.which)

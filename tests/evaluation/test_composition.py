@@ -1,0 +1,136 @@
+"""How concepts combine: the tests are exact within films, and ObyGaze12 is compositional."""
+
+from itertools import combinations, permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import fisher_exact
+
+from obygaze_features.manifest import (
+    Clip,
+    LabelPolicy,
+    Manifest,
+    apply_policy,
+    import_mobygaze,
+    import_obygaze12,
+)
+from obygaze_features.manifest.projection import project, windows
+from obygaze_features.manifest.statistics import grouped
+from obygaze_models.evaluation.composition import (
+    alone_or_combined,
+    concept_pairs,
+    concept_sets,
+    concept_trend,
+    exact_common,
+)
+
+small = st.integers(0, 4)
+
+
+def clips_of(*rows):
+    return Manifest(
+        tuple(
+            Clip(str(place), movie, level=level, concepts=concepts)
+            for place, (movie, level, concepts) in enumerate(rows)
+        ),
+        Path(),
+    )
+
+
+@given(small, small, small, small)
+def test_with_one_film_it_is_fishers_exact_test(both, first, second, neither):
+    table = [[both, first], [second, neither]]
+    if sum(map(sum, table)) == 0:
+        return
+    ours = exact_common([both], [both + first], [both + second], [sum(map(sum, table))])
+    assert ours.p == pytest.approx(fisher_exact(table).pvalue, abs=1e-9)
+
+
+def test_with_two_films_it_counts_every_exchange_within_films():
+    first, second = [1, 1, 0, 0, 1, 1, 0], [1, 1, 0, 0, 1, 0, 0]  # four clips of one film, three of another
+    sums = [
+        sum(a * b for a, b in zip(one, first[:4], strict=True))
+        + sum(a * b for a, b in zip(other, first[4:], strict=True))
+        for one in permutations(second[:4])
+        for other in permutations(second[4:])
+    ]
+    ours = exact_common([2, 1], [2, 2], [2, 1], [4, 3])
+    chance = {value: sums.count(value) / len(sums) for value in set(sums)}
+    assert ours.expected == pytest.approx(np.mean(sums))
+    assert ours.p == pytest.approx(sum(p for p in chance.values() if p <= chance[3] * (1 + 1e-9)))
+
+
+def test_what_only_films_explain_is_nothing():
+    """Film a has both properties in every clip and film b none: pooled they go together, within films not."""
+    assert exact_common([20, 0], [20, 0], [20, 0], [20, 20]).p == 1
+
+
+def test_a_planted_trend_rises_and_a_flat_one_does_not():
+    ladder = {"EN": (), "HN": ("Body",), "NS": ("Body", "Look"), "S": ("Body", "Look", "Posture")}
+    rising = [(f"m{film}", level, marked) for film in range(6) for level, marked in ladder.items()]
+    found = concept_trend(clips_of(*rising))
+    assert found.means == {"HN": 1, "NS": 2, "S": 3}
+    assert (found.rises, found.difference, found.test.p, found.test.n_pairs) == (True, 2, 2 / 64, 6)
+    flat = concept_trend(clips_of(("m", "HN", ("Body",)), ("m", "S", ("Look",))))
+    assert (flat.rises, flat.difference, flat.test.p) == (False, 0, 1)
+    assert concept_trend(clips_of(("m", "S", ("Look",)))).rises is None
+
+
+@pytest.fixture(scope="module")
+def obygaze12(shared_data):
+    return apply_policy(import_obygaze12(shared_data / "obygaze12", Path()).manifest, LabelPolicy.PAPER)
+
+
+@pytest.fixture(scope="module")
+def mobygaze(shared_data):
+    return apply_policy(import_mobygaze(shared_data / "mobygaze", Path()).manifest, LabelPolicy.PAPER)
+
+
+def test_in_obygaze12_concepts_rise_with_the_level_in_print_and_here(obygaze12):
+    """Printed in section 3.4: 1.26, 1.71, 2.6; the test over films is ours. One film has no S clip."""
+    found = concept_trend(obygaze12)
+    assert {level: f"{mean:.2f}" for level, mean in found.means.items()} == {
+        "HN": "1.26",
+        "NS": "1.71",
+        "S": "2.60",
+    }
+    assert found.rises
+    assert (found.test.n_pairs, found.test.p) == (11, pytest.approx(2 / 2**11))
+
+
+@pytest.mark.parametrize("projected", [False, True])
+def test_the_trend_is_observable_for_every_single_annotator(mobygaze, projected):
+    """Printed without numbers (section 3.4); of MObyGaze's two annotators, as marked and on clips."""
+    clips = mobygaze
+    if projected:
+        clips = project(mobygaze, windows(mobygaze, 46), per_annotator=True).manifest
+    trends = {name: concept_trend(one) for name, one in grouped(clips, "annotator").items()}
+    assert set(trends) == {"annotator1", "annotator2"}
+    assert all(one.rises and one.test.p < 1e-5 and one.test.n_pairs == 20 for one in trends.values())
+
+
+def test_in_obygaze12_no_single_concept_makes_a_clip_s(obygaze12):
+    """Section 3.4: a single element, such as clothing on its own, is not sufficient."""
+    found = {one.concept: one for one in alone_or_combined(obygaze12)}
+    assert found["Clothing"].alone == (30, 7)
+    assert found["Clothing"].combined == (31, 122)
+    for one in found.values():
+        assert one.alone[1] / sum(one.alone) < one.combined[1] / sum(one.combined)
+    assert sum(one.p_holm < 0.05 for one in found.values()) == 7  # Appearance is alone in 6 clips only
+
+
+def test_sets_and_pairs_add_up(obygaze12):
+    sets = concept_sets(obygaze12)
+    assert sum(counts.total() for counts in sets.values()) == 1914
+    assert sets[()] == {"EN": 1003}
+    pairs = {(one.level, one.concepts): one for one in concept_pairs(obygaze12)}
+    for (level, concepts), one in pairs.items():
+        together = sum(counts[level] for marked, counts in sets.items() if set(concepts) <= set(marked))
+        assert one.test.observed == together
+    assert len(pairs) == 3 * len(list(combinations(obygaze12.codebook.visual_concepts, 2)))
+    body = pairs["S", ("Body", "Clothing")]
+    assert (body.test.observed, round(body.test.expected, 1)) == (87, 68.2)
+    assert body.p_holm < 1e-4

@@ -1,0 +1,82 @@
+"""What models say of frames is kept step by step, written, read back and shown inside the segments."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from obygaze_models.film import traces
+from obygaze_models.film.page import film_page
+from obygaze_models.film.timeline import Timeline
+from tests.film.page.invented import invented_film
+
+SMALL = {"duration_s": 600.0, "n_rows": 120, "unlike": ()}
+
+
+@pytest.fixture
+def traced():
+    """An invented film with a value every second, largest ten seconds after each segment's start."""
+    film = invented_film(**SMALL)
+    starts = np.arange(0.0, 600.0)
+    frames = pd.DataFrame({"movie": film.movie, "model": "pcbm_lr", "start_s": starts, "end_s": starts + 1})
+    frames["n_frames"] = pd.array([2] * len(frames), dtype="Int64")
+    frames["weight"] = frames["contribution"] = np.nan
+    best = (film.segments()["start_s"].to_numpy()[:, None] + 10 - starts) // 1 == 0
+    for concept in ("Body", "Type of shot"):
+        frames[f"{concept}_p"] = np.where(best.any(axis=0), 0.95, 0.2)
+    return replace(film, frames=frames)
+
+
+def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
+    clips = {"film-0001": np.arange(8) / 2, "film-0002": 2 + np.arange(8) / 2}
+    table = pd.concat(
+        [
+            pd.DataFrame({"clip_id": name, "time_s": times, "weight": value, "contribution": value})
+            for value, (name, times) in enumerate(clips.items())
+        ]
+    )
+
+    group = SimpleNamespace(clip_ids=(*clips, "other-0001"), usable=np.ones(3, bool))
+    model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=())
+    monkeypatch.setattr(traces, "reads_frames", lambda _model, _store: True)
+    monkeypatch.setattr(traces, "frames_of", lambda _model, _store, rows: table if len(rows) == 2 else None)
+    found = traces.traces_of(model, "attention", {"toy": group}, "film", list(clips))
+    assert found["start_s"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert found["n_frames"].tolist() == [2, 2, 4, 4, 2, 2]
+    assert found["weight"].tolist() == [0, 0, 0.5, 0.5, 1, 1]
+
+
+def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
+    traced.write(tmp_path)
+    again = Timeline.read(tmp_path)
+    pd.testing.assert_frame_equal(again.frames, traced.frames, check_dtype=False)
+    assert again.files() == traced.files()
+    replace(traced, frames=traces.NO_TRACES).write(tmp_path)
+    assert not (tmp_path / "frames.csv").exists()
+
+
+def test_a_model_that_says_nothing_of_frames_has_no_traces(monkeypatch):
+    monkeypatch.setattr(traces, "reads_frames", lambda _model, _store: False)
+    assert traces.traces_of(None, "linear", None, "film", []).empty
+
+
+def test_the_page_shows_them_inside_each_segment_in_the_same_bytes(traced):
+    page = film_page([traced])
+    assert page == film_page([traced])
+    shown = page.count("Inside the segment, frame by frame; time of the highest value</caption>")
+    assert shown == len(traced.segments())
+    assert "Inside the segment" not in film_page([invented_film(**SMALL)])
+    start = traced.segments()["start_s"].iloc[0] + 10
+    assert f'<td class="n">0:{int(start // 60):02}:{int(start % 60):02}</td>' in page
+
+
+def test_attention_weights_are_drawn_against_the_largest_of_the_film(traced):
+    frames = traced.frames.assign(weight=np.where(traced.frames["start_s"] == 3.0, 0.5, 0.01))
+    assert "Attention weight</th>" in film_page([replace(traced, frames=frames)])
+
+
+def test_a_film_of_three_hours_with_traces_stays_below_a_megabyte():
+    film = invented_film(duration_s=10_800.0, n_rows=3000, traced=True)
+    assert len(film_page([film]).encode()) < 1_000_000

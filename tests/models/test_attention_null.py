@@ -1,0 +1,82 @@
+"""Where nothing is planted the tables say that nothing is found, in at least 93 of 100 corpora."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from obygaze_features.manifest import builtin_codebook
+from obygaze_models.dataset import Dataset
+from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.evaluation.localise import localise
+from obygaze_models.models.attention import AttentionPooling
+from obygaze_models.models.registry import BUILTIN
+from obygaze_models.protocol.targets import Labels
+from tests.planted_frames import planted_frames
+
+N_MOVIES, N_FRAMES = 6, 16
+
+
+class Framed(Dataset):
+    """Clips with frames in memory."""
+
+    def read(self, what):
+        return self.frames if what == "frames" else self.X
+
+
+def corpus(seed, *, event, n_per_movie):
+    """Make 6 movies of clips, and where the event would be."""
+    X, y, movies, where = planted_frames(
+        N_MOVIES, n_per_movie, N_FRAMES, 6, n_event=2, size=8.0, seed=seed, event=event
+    )
+    names = np.array([f"film{movie}" for movie in movies])
+    ids = np.array([f"{name}-c{clip:03}" for clip, name in enumerate(names)])
+    levels = np.where(y == 1, "S", "HN")
+    labels = Labels(ids, names, levels, np.zeros((len(y), 0), dtype=np.bool_), (), {})
+    data = Framed(
+        X.mean(axis=1), labels, builtin_codebook("obygaze12"), "toy", "pooled", "as stored", "0" * 64
+    )
+    object.__setattr__(data, "frames", X)
+    return data, X, y, where
+
+
+def found(seed, *, event, n_per_movie=16):
+    """Say whether a table of metrics, and one of localisation, has an interval above chance.
+
+    The statements are "average precision by movie" of attention on movies left out, and "pointing" of the
+    weights of two models, each trained on half of the movies, in the other half.
+    """
+    data, X, y, where = corpus(seed, event=event, n_per_movie=n_per_movie)
+    run = evaluate(data, [replace(BUILTIN["attention"], beside=())], "hn_s", seed=seed)
+    row = run.metrics.set_index(["model", "metric"]).loc[("attention", "average_precision")]
+    half = np.isin(data.movies, ["film0", "film1", "film2"])
+    weights = np.empty(X.shape[:2])
+    for train in (half, ~half):
+        model = AttentionPooling(max_epochs=40, random_state=seed).fit(X[train], y[train])
+        weights[~train] = model.weights(X[~train])
+    times = 60.0 * np.arange(len(y))[:, None] + np.arange(N_FRAMES)
+    frames = pd.DataFrame(
+        {
+            "clip_id": np.repeat(data.clip_ids, N_FRAMES),
+            "movie": np.repeat(data.movies, N_FRAMES),
+            "time_s": times.ravel(),
+            "weight": weights.ravel(),
+        }
+    )
+    segments = {}
+    for clip in np.flatnonzero(y == 1):
+        places = np.flatnonzero(where[clip])
+        span = (60.0 * clip + places[0], 60.0 * clip + places[-1] + 1)
+        segments.setdefault(str(data.movies[clip]), []).append(span)
+    pointing = localise(frames, segments).pooled.set_index("measure").loc["pointing"]
+    return row["movie_low"] > row["movie_chance"], pointing["low"] > pointing["chance"]
+
+
+@pytest.mark.long
+def test_of_100_corpora_without_an_event_the_tables_say_so():
+    said = np.array([found(seed, event=False) for seed in range(100)])
+    assert said[:, 0].sum() <= 7
+    assert said[:, 1].sum() <= 7
+    # The same tables find an event that is there.
+    assert all(found(0, event=True, n_per_movie=100))

@@ -1,0 +1,72 @@
+"""Reports of annotations: by column, by threshold, by sets, with what the paper prints beside."""
+
+from pathlib import Path
+
+import pytest
+
+from obygaze_features.manifest import Clip, LabelPolicy, Manifest, import_mobygaze, import_obygaze12, windows
+from obygaze_features.manifest.projection import sweep
+from obygaze_models.report import plain
+from obygaze_models.report.corpus import composition_report, group_report, sweep_report
+
+PAPER, RAW = LabelPolicy.PAPER, LabelPolicy.RAW
+
+
+@pytest.fixture(scope="module")
+def obygaze12(shared_data):
+    return import_obygaze12(shared_data / "obygaze12", Path()).manifest
+
+
+@pytest.fixture(scope="module")
+def segments(shared_data):
+    return import_mobygaze(shared_data / "mobygaze", Path()).manifest
+
+
+def rows_of(report, key):
+    return report.data.set_index(key).to_dict(orient="index")
+
+
+def test_obygaze12_by_genre_and_year_is_table_3_counted(obygaze12):
+    genres = rows_of(group_report(obygaze12, "genres", PAPER), "genres")
+    films = {name: row["movies"] for name, row in genres.items()}
+    assert films == {
+        "all": 12, "comedy": 8, "drama": 10, "family": 1, "mystery": 2, "romantic": 7, "thriller": 1,
+    }  # fmt: skip
+    assert genres["all"]["clips"] == 1914
+    years = rows_of(group_report(obygaze12, "year", PAPER), "year")
+    assert sum(row["clips"] for year, row in years.items() if year != "all") == 1914
+    assert (years["2009"]["movies"], years["2000"]["S"]) == (2, 0)
+
+
+def test_the_report_by_annotator_tests_the_trend_in_each(segments, obygaze12):
+    report = group_report(segments, "annotator", PAPER)
+    assert "the mean rises from level to level in 2 of 2 groups" in report.blocks[1].notes
+    assert not any("printed" in note for note in report.blocks[1].notes)
+    assert "printed for all clips (section 3.4): HN 1.26, NS 1.71, S 2.60" in plain(
+        group_report(obygaze12, "movie", PAPER), 200
+    )
+
+
+def test_the_sweep_of_mobygaze_moves_as_app_7_2_says_but_for_hn(segments):
+    """Printed of ObyGaze12's own clips: EN +76, HN +68, NS -42, S -103; here onto windows of 46 s."""
+    projected = sweep(segments, windows(segments, 46), (0.1, 0.2, 0.3, 0.4))
+    report = sweep_report(projected, "windows of 46 s", RAW)
+    clips = report.data.pivot_table(index="threshold", columns="level", values="clips")
+    assert clips["EN"].tolist() == [1061, 1204, 1374, 1552]
+    assert clips["HN"].tolist() == [852, 850, 838, 792]
+    assert clips["NS"].tolist() == [207, 204, 187, 182]
+    assert clips["S"].tolist() == [1225, 1087, 946, 819]
+    assert report.blocks[0].rows[-1] == ("0.1 to 0.4", "+491", "-60", "-25", "-406", "")
+    assert any("[+76, +68, -42, -103]" in note for note in report.notes)
+
+
+def test_a_corpus_that_is_not_the_papers_has_nothing_printed_beside():
+    clips = Manifest((Clip("a", "m", level="S", concepts=("Body",)), Clip("b", "m", level="EN")), Path())
+    for report in (composition_report(clips, PAPER), group_report(clips, "movie", PAPER)):
+        assert "printed" not in plain(report)
+
+
+def test_the_sets_of_obygaze12_say_how_many_there_are(obygaze12):
+    text = plain(composition_report(obygaze12, PAPER), 120)
+    assert "the 15 most frequent of 104 sets" in text
+    assert "92.1%" in text  # 35 of 38 clips with four concepts are S

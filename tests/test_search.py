@@ -1,0 +1,156 @@
+"""Search ranks a planted space as it was planted, from a folder or a URL, and only within one space."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from obygaze.cli import main
+from obygaze_features import search
+from obygaze_features.backbones import load_text_backbone
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.text_testing import tiny_text_checkpoint
+from obygaze_features.backbones.weights import find_weights
+from obygaze_features.errors import SearchError
+from obygaze_features.store import open_store
+from obygaze_features.store.testing import seal_arrays
+
+from .store.serving import serving
+
+QUERY = "a man"
+CLIPS = [f"c{place}" for place in range(6)]
+PLANTED = ("c4", "c0", "c3", "c1", "c2")
+"""From the nearest to the farthest; c5 has failed."""
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    return tiny_text_checkpoint("xclip", tmp_path_factory.mktemp("weights") / "xclip")
+
+
+@pytest.fixture(scope="module")
+def vector(weights):
+    backbone = load_text_backbone("xclip-text", weights=str(weights), compute=Compute("cpu"))
+    (tokens,) = backbone.tokenize([QUERY])
+    return backbone.encode(np.array([tokens.ids]))[0].astype(np.float64)
+
+
+def plant(vector):
+    """Clips at rising angles from a vector, of different lengths; the nearest first in PLANTED."""
+    rng = np.random.default_rng(0)
+    along = vector / np.linalg.norm(vector)
+    rows = {}
+    for place, name in enumerate((*PLANTED, "c5")):
+        across = rng.normal(size=len(vector))
+        across -= (across @ along) * along
+        angle = 0.3 + 0.4 * place
+        direction = np.cos(angle) * along + np.sin(angle) * across / np.linalg.norm(across)
+        rows[name] = rng.uniform(0.5, 20) * direction
+    return np.array([rows[name] for name in CLIPS], np.float32)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, weights, vector):
+    """A store of X-CLIP vectors, one more group beside it, and a store of texts in their space."""
+    folder = tmp_path_factory.mktemp("stores")
+    seal_arrays(
+        folder / "films",
+        dict.fromkeys(CLIPS[:3], "film0") | dict.fromkeys(CLIPS[3:], "film1"),
+        {"xclip": {"pooled": plant(vector)}, "toy": {"pooled": np.ones((6, 3), np.float32)}},
+        failed={"c5": "the file is empty"},
+        spans={name: (4.0 * place, 4.0 * place + 4) for place, name in enumerate(CLIPS[:5])},
+        weights_sha256=find_weights(weights).sha256,
+    )
+    texts = {"t1": "a dog", "t2": QUERY}
+    rows = np.stack([-vector, vector]).astype(np.float32)
+    space = f"xclip sha256:{find_weights(weights).sha256}"
+    for name, changes in (("texts", {"space": space}), ("others", {"space": "xclip sha256:0"})):
+        seal_arrays(
+            folder / name, dict.fromkeys(texts, ""), {"xclip-text": {"pooled": rows}}, texts=texts, **changes
+        )
+    return folder
+
+
+def test_a_planted_space_is_ranked_as_it_was_planted(folder, weights):
+    found = search(folder / "films", QUERY, weights=str(weights), device="cpu")
+    assert tuple(hit.clip_id for hit in found) == PLANTED
+    np.testing.assert_allclose([hit.score for hit in found], np.cos(0.3 + 0.4 * np.arange(5)), atol=1e-6)
+    first = found.hits[0]
+    assert (first.rank, first.movie, first.start_s, first.end_s) == (1, "film1", 16.0, 20.0)
+    assert (found.backbone, found.n_clips, found.n_without) == ("xclip", 5, 1)
+    assert found.to_frame()["clip_id"].tolist() == list(PLANTED)
+    assert "c4" in found._repr_html_()
+    assert len(search(folder / "films", QUERY, weights=str(weights), device="cpu", top=2)) == 2
+
+
+def test_a_store_of_texts_gives_the_same_without_a_network(folder, weights):
+    encoded = search(folder / "films", QUERY, weights=str(weights), device="cpu")
+    for query in (QUERY, "t2"):
+        stored = search(folder / "films", query, text_store=folder / "texts")
+        assert stored == encoded
+    turned = search(open_store(folder / "films"), "a dog", text_store=folder / "texts")
+    assert tuple(hit.clip_id for hit in turned) == PLANTED[::-1]
+
+
+def test_a_url_gives_the_same_and_reads_the_pooled_vectors_alone(folder):
+    pytest.importorskip("obstore")
+    here = search(folder / "films", QUERY, text_store=folder / "texts")
+    with serving(folder) as site:
+        there = search(f"{site.url}/films-1.0.0", QUERY, text_store=f"{site.url}/texts-1.0.0")
+    assert there == here
+
+
+@pytest.mark.parametrize(
+    ("query", "how", "words"),
+    [
+        (
+            QUERY,
+            {"text_store": "others"},
+            "others.* is of 'xclip sha256:0', .*films-1.0.0, group xclip of 'xclip sha256:",
+        ),
+        ("a cat", {"text_store": "texts"}, "group xclip-text: has no text or id 'a cat'"),
+        (QUERY, {"text_store": "films"}, "holds clips, not texts"),
+        (QUERY, {}, "made with weights that are not on the hub: name them with --weights"),
+        (QUERY, {"backbone": "toy"}, "group toy: its provenance names no weights"),
+        (" ", {}, "the query is empty"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_line(folder, query, how, words, monkeypatch):
+    monkeypatch.chdir(folder)
+    with pytest.raises(SearchError, match=words) as refused:
+        search("films", query, **how)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_network_with_other_weights_than_the_store_is_refused(folder, tmp_path):
+    other = tiny_text_checkpoint("xclip", tmp_path / "other", seed=1)
+    with pytest.raises(SearchError, match=r"the query .xclip-text, weights .*other. is of 'xclip sha256:"):
+        search(folder / "films", QUERY, weights=str(other), device="cpu")
+
+
+def run(*words):
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    return left.value.code
+
+
+def test_the_command_prints_a_table_or_json(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert run("search", "films", QUERY, "--text-store", "texts", "--top", 2) == 0
+    shown = capsys.readouterr()
+    lines = [line.split() for line in shown.out.splitlines()]
+    assert lines[0] == ["rank", "clip_id", "movie", "start_s", "end_s", "score"]
+    assert lines[2] == ["1", "c4", "film1", "0:00:16.0", "0:00:20.0", "0.9553"]
+    assert "5 clips ranked by xclip; 1 more have no features" in shown.err
+    assert run("search", "films", QUERY, "--text-store", "texts", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [hit["clip_id"] for hit in found["hits"]] == list(PLANTED)
+    assert found["space"].startswith("xclip sha256:")
+    assert run("search", "films", QUERY, "--text-store", "texts", "--weights", "x") == 2
+
+
+def test_the_function_is_public_whatever_was_imported_first():
+    code = "import obygaze_features.commands.search, obygaze_features as of; assert callable(of.search)"
+    subprocess.run([sys.executable, "-c", code], check=True)
