@@ -112,7 +112,7 @@ def import_mobygaze(
         )
     if misread:
         notices.append(
-            f"subtitles of {counted(misread, 'segment')} have characters of Windows-1252 as control characters: "
+            f"subtitles of {counted(misread, 'segment')} have letters of Windows-1252 as control characters: "
             "read as those"
         )
     if videos:
