@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -435,8 +436,10 @@ def _square_norms(patches: NDArray[np.float16]) -> NDArray[np.float32]:
     return norms
 
 
+@lru_cache(maxsize=1)  # every clip of a pass takes the same
 def _projection(width: int, size: int, seed: int) -> NDArray[np.float32]:
     """Draw the matrix [D, D'] of a projection that keeps lengths on average."""
     drawn = np.random.default_rng(seed).standard_normal((width, size), dtype=np.float32)
     drawn /= np.float32(np.sqrt(size))
+    drawn.flags.writeable = False
     return drawn
