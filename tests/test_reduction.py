@@ -227,6 +227,7 @@ def test_a_token_that_is_not_finite_is_named_by_its_clip(rule):
     assert not np.isfinite(vectors).all()
 
 
+@pytest.mark.long
 # --- attention reads it
 # ---------------------------------------------------------------------------
 def test_attention_on_reduced_tokens_is_evaluated_kept_and_applied(tmp_path):

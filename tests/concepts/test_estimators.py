@@ -91,6 +91,7 @@ def test_the_decision_is_the_signed_distance_and_norm_gives_the_raw_value():
     assert np.abs(cav.decision_function(X) * cav.norm_ - raw).max() < 1e-6
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.01, 0.1, 1.0, 10.0]), st.booleans())
 def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C, balanced):
@@ -224,6 +225,7 @@ def test_a_cav_has_the_originals_decision_values(shared_data, synthetic, concept
         assert np.array_equal(cav.predict(X[seen]), oracle[f"{concept}/{side}/pred_predict"])
 
 
+@pytest.mark.long
 def test_f1_of_every_split_election_and_projections_are_the_originals(shared_data, synthetic):
     X, row_of, manifest = synthetic
     results = json.loads((shared_data / "oracles" / "original_results.json").read_text(encoding="utf-8"))

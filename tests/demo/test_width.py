@@ -16,6 +16,8 @@ from obygaze.cli import table_of_contents
 from obygaze.terminal import Shown
 from obygaze_features.screen import table
 
+pytestmark = pytest.mark.long
+
 COLUMNS = 80
 COMMANDS = (
     "--help",

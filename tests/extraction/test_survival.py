@@ -51,7 +51,8 @@ def undisturbed(films, tmp_path_factory, tree) -> dict[str, str]:
 def runs():
     """List the state in which workers are killed, how often and of which engine."""
     for state in STATES:
-        yield pytest.param(state, 2, "local", marks=() if state in ("idle", "decoding") else pytest.mark.long)
+        if state == "idle":
+            yield pytest.param(state, 2, "local")
         yield pytest.param(state, 20, "local", marks=pytest.mark.long)
         for kills in (3, 20):
             yield pytest.param(state, kills, "ray", marks=pytest.mark.long)

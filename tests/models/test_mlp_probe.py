@@ -151,6 +151,7 @@ print(hashlib.sha256(probe.parameters_.tobytes() + scores.tobytes()).hexdigest()
 """
 
 
+@pytest.mark.long
 def test_results_do_not_depend_on_the_number_of_threads():
     prints = {
         subprocess.run(

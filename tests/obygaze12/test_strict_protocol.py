@@ -110,6 +110,7 @@ def test_of_a_planted_direction_the_report_says_that_the_perceptron_knows_more(l
         assert f"| {model} " in text
 
 
+@pytest.mark.long
 def test_table_2s_numbers_are_those_of_evaluate(learnt):
     report = table2_strict.strict_report([learnt])
     alone = evaluate(learnt.source, ["linear"], "hn_s", "enhn_s").metrics
