@@ -94,16 +94,18 @@ class Lesson:
         return [found["tie_safe"][direction]["mean"]["R@1"] for direction in found["tie_safe"]]
 
 
-def test_a_planted_corpus_is_learnt_and_found_in_new_renderings(clip):
-    lesson = Lesson(clip)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_planted_corpus_is_learnt_and_found_in_new_renderings(clip, seed):
+    lesson = Lesson(clip, seed)
     assert max(lesson.recall(lesson.unseen)) <= 25
     losses = lesson.learn(100, rate=3e-4, scale=1.0)
     assert losses[-1] < 0.1
     assert lesson.recall(lesson.unseen) == [100, 100]
 
 
-def test_captions_dealt_anew_in_every_step_teach_nothing(clip):
-    lesson = Lesson(clip)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_captions_dealt_anew_in_every_step_teach_nothing(clip, seed):
+    lesson = Lesson(clip, seed)
     losses = lesson.learn(30, rate=3e-4, scale=1.0, deal=True)
     assert losses[-1] == pytest.approx(math.log(PATTERNS), abs=0.1)
     assert max(lesson.recall(lesson.unseen)) <= 25
