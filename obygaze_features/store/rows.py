@@ -99,7 +99,10 @@ def read_at(path: Path, places: Sequence[tuple[int, memoryview]]) -> list[bool]:
 
 
 def _fill(descriptor: int, offset: int, buffer: memoryview) -> bool:
-    filled = os.preadv(descriptor, [buffer], offset)
+    try:
+        filled = os.preadv(descriptor, [buffer], offset)
+    except OverflowError:  # an offset that no file reaches
+        return False
     while 0 < filled < len(buffer):
         n = os.preadv(descriptor, [buffer[filled:]], offset + filled)
         if n == 0:

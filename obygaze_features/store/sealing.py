@@ -180,6 +180,8 @@ def seal(
         done = PartsFile(building / PARTS)
         try:
             _seal_parts(root, settled, done, progress or (lambda *_: None), workers, consume=consume)
+        except MemoryError as error:
+            raise StoreError(f"{stage.path}: its rows need more memory than there is ({error})") from error
         finally:
             done.close()
         files = {part.file: part.sha256 for part in done.known.values() if (root / part.file).is_file()}

@@ -15,6 +15,8 @@ from obygaze_features.exchange.transfer import download
 from obygaze_features.store import StoreError, open_store, read_stage, verify
 from obygaze_features.store.arrays import _zstd_size
 from obygaze_features.store.files_zip import open_zip
+from obygaze_features.store.rows import read_at
+from obygaze_features.store.sealing import seal
 from obygaze_features.store.store_files import (
     FolderFiles,
     digests_bytes,
@@ -240,3 +242,17 @@ def test_a_stage_that_asks_for_terabytes_a_clip_is_refused(tmp_path):
         with pytest.raises(StoreError, match=r"stage.json: damaged|numbers of one clip|frame to"):
             read_stage(stage)
         about.write_text(good, encoding="utf-8")
+
+
+def test_a_row_beyond_every_file_and_rows_beyond_memory_are_said_at_sealing(tmp_path, monkeypatch):
+    assert read_at(tmp_path / "rows", [(1 << 80, memoryview(bytearray(4)))]) == [False]
+    (tmp_path / "rows").write_bytes(b"1234")
+    assert read_at(tmp_path / "rows", [(1 << 80, memoryview(bytearray(4)))]) == [False]
+    stage = staged(tmp_path)
+
+    def no_memory(*_, **__):
+        raise MemoryError("Unable to allocate 512 MiB")
+
+    monkeypatch.setattr("obygaze_features.store.sealing._seal_parts", no_memory)
+    with pytest.raises(StoreError, match=r"need more memory than there is \(Unable to allocate 512 MiB\)"):
+        seal(stage.path, tmp_path / "memory", licence="CC0-1.0")
