@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -175,8 +176,11 @@ def csv_line(cells: Sequence[str]) -> str:
     >>> csv_line(["tt0108160-003", 'a "quoted", word'])
     'tt0108160-003,"a ""quoted"", word"\n'
     """
-    quoted = ('"' + cell.replace('"', '""') + '"' if set(cell) & set(',"\r\n') else cell for cell in cells)
+    quoted = ('"' + cell.replace('"', '""') + '"' if _QUOTED(cell) else cell for cell in cells)
     return ",".join(quoted) + "\n"
+
+
+_QUOTED = re.compile(r'[,"\r\n]').search
 
 
 def sheet_line(cells: Sequence[str]) -> str:
