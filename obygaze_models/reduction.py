@@ -19,7 +19,8 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BytesCodec, Crc32cCodec
 
-from obygaze_features.io import alone_in, empty, sha256_of, sync, sync_tree
+from obygaze_features.io import empty, sha256_of, sync, sync_tree
+from obygaze_features.locks import alone_in
 from obygaze_features.screen import ShowProgress
 from obygaze_features.store import Group, Store
 from obygaze_models.blas import one_blas_thread
