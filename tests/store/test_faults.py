@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,47 +16,61 @@ from obygaze_features.store import Stage, StoreError, metadata, seal, staging_pa
 from .toy_stores import CORPUS, group, plan, result, sealed, staged, status_of, tree
 
 TOY = group()
+WITH = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
 
 COMMITTING = """
-import importlib.util, os, sys
-os.fsync = lambda _descriptor: None  # a kill is not a power cut
+import importlib.util, itertools, os, signal, sys
 spec = importlib.util.spec_from_file_location("toy_stores", sys.argv[1])
 toy = importlib.util.module_from_spec(spec); spec.loader.exec_module(toy)
 from obygaze_features.store import Stage
-print("up", flush=True)
-stage = Stage.open(sys.argv[2], toy.plan(60), [toy.group()], toy.CORPUS)
+
+path, last, steps = sys.argv[2], int(sys.argv[3]), itertools.count(1)
+
+def step():
+    if next(steps) == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def hook(event, given):
+    if event in ("open", "os.rename", "os.remove", "os.mkdir") and str(given[0]).startswith(path):
+        step()
+
+os.fsync = lambda _descriptor: step()  # a kill is not a power cut
+sys.addaudithook(hook)
+stage = Stage.open(path, toy.plan(60), [toy.group()], toy.CORPUS)
 with stage.writer() as writer:
     todo = stage.missing()
     for start in range(0, len(todo), 3):
         writer.commit([toy.result(clip, stage.groups, toy.status_of(clip)) for clip in todo[start:start + 3]])
+print(next(steps))
 """
 
 
 def test_ten_kills_of_a_committing_process_change_no_byte_of_the_sealed_store(tmp_path):
-    rng = random.Random(7)
-    path = staging_path(tmp_path / "killed" / "toy")
     helper = str(Path(__file__).with_name("toy_stores.py"))
-    kills = 0
-    for _ in range(200):
-        child = subprocess.Popen(
-            [sys.executable, "-c", COMMITTING, helper, str(path)], stdout=subprocess.PIPE
-        )
-        child.stdout.readline()
-        if kills < 10:
-            time.sleep(rng.random() * 0.06)
-            child.send_signal(signal.SIGKILL)
-        code = child.wait()
-        child.stdout.close()
-        kills += code == -signal.SIGKILL
-        if code == 0:
-            if kills >= 10:
-                break
-            # It ended before the signal came: begin again from nothing.
-            subprocess.run(["rm", "-r", str(path)], check=True)
-    assert kills >= 10
-    one = seal(path, tmp_path / "killed" / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
-    two = sealed(tmp_path / "undisturbed", 60)
-    assert tree(one) == tree(two)
+
+    def commit(name, last):
+        command = [
+            sys.executable,
+            "-c",
+            COMMITTING,
+            helper,
+            str(staging_path(tmp_path / name / "toy")),
+            str(last),
+        ]
+        return subprocess.run(command, capture_output=True, check=False)
+
+    steps = int(commit("undisturbed", 0).stdout)
+    good = tree(seal(None, tmp_path / "undisturbed" / "toy", **WITH))
+    rng = random.Random(7)
+    kills = stores = 0
+    while kills < 10:
+        stores += 1
+        child = commit(str(stores), rng.randrange(1, steps))
+        while child.returncode == -signal.SIGKILL:
+            kills += 1
+            child = commit(str(stores), rng.randrange(1, steps) if kills < 10 else 0)
+        assert child.returncode == 0, child.stderr.decode()
+        assert tree(seal(None, tmp_path / str(stores) / "toy", **WITH)) == good
 
 
 SHARD = """
