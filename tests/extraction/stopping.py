@@ -1,8 +1,8 @@
 """Stop a run at what it has done, never after a time: the outcome is the same on every machine.
 
-`arm` is called in the process that writes the stage. Once STOP_AT clips stand in its journal and it has another
-to write, it sends itself the signal STOP_BY. Where STOP_FOLDER is given instead, it leaves a file there, named by
-its pid, and writes no more until the file `go` is there or a signal has come.
+`arm` is called in the process that writes the stage. Once STOP_AT clips stand in its journal and it has
+another to write, it sends itself the signal STOP_BY. Where STOP_FOLDER is given instead, it leaves a file
+there, named by its pid, and writes no more until the file `go` is there or a signal has come.
 """
 
 import os

@@ -116,9 +116,7 @@ def test_a_wish_to_stop_leaves_a_stage_that_goes_on(undisturbed, corpus, tmp_pat
     assert tree(sealed) == tree(undisturbed[2])
 
 
-def test_a_killed_extraction_goes_on_to_the_same_bytes(
-    undisturbed, corpus, tmp_path, tree, obygaze, stop_by
-):
+def test_a_killed_extraction_goes_on_to_the_same_bytes(undisturbed, corpus, tmp_path, tree, obygaze, stop_by):
     command = ["extract", corpus.root / "films.csv", "films", "--n", N, "--licence", "CC0-1.0"]
     command += ["--workers", 1, "--batch-size", 1]
     for lines in (1, 5):  # once at the beginning and once in the middle

@@ -41,7 +41,8 @@ def commit():
     with stage.writer() as writer:
         todo = stage.missing()
         for start in range(0, len(todo), 3):
-            writer.commit([toy.result(clip, stage.groups, toy.status_of(clip)) for clip in todo[start:start + 3]])
+            some = todo[start:start + 3]
+            writer.commit([toy.result(clip, stage.groups, toy.status_of(clip)) for clip in some])
 
 write = os.write
 os.write = counted(write, lambda descriptor, data: write(descriptor, data[: len(data) // 2]))
@@ -56,7 +57,7 @@ for calls in map(int, sys.argv[3:]):
 
 
 def test_twenty_kills_of_a_committing_process_change_no_byte_of_the_sealed_store(tmp_path):
-    """Each process ends itself at one of its writes or fsyncs, so that the speed of the machine is no matter."""
+    """Each process ends itself at one of its writes or fsyncs: the speed of the machine does not matter."""
     rng = random.Random(7)
     path = staging_path(tmp_path / "killed" / "toy")
     helper = str(Path(__file__).with_name("toy_stores.py"))
