@@ -10,7 +10,7 @@ import xarray
 import zarr
 from hypothesis import HealthCheck, given, settings
 
-from obygaze_features.io import locked
+from obygaze_features.locks import locked
 from obygaze_features.store import (
     ArraySpec,
     GroupSpec,
