@@ -102,7 +102,7 @@ def run(  # noqa: PLR0917 - click passes options by name
       obygaze film run film.mkv --model run/pcbm_lr.model --out scored
       obygaze film run films/*.mkv --model pcbm_lr.model --window 8 --hop 4 \\
           --out scored
-    """
+    """  # noqa: D301 - click's mark
     if title is not None and len(films) > 1:
         raise click.UsageError(f"--title is for one film; there are {len(films)}")
     settings = {

@@ -33,7 +33,8 @@ SomeText = Annotated[str, Meta(pattern=r"\S", description="text, not empty")]
 Name = Annotated[
     str,
     Meta(
-        pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}{END}",  # it names a folder, too: systems allow 255 signs
+        # It names a folder, too: systems allow 255 signs.
+        pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}{END}",
         description="at most 100 letters, digits, '.', '_' or '-', no other sign",
     ),
 ]
