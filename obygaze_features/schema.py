@@ -33,8 +33,7 @@ SomeText = Annotated[str, Meta(pattern=r"\S", description="text, not empty")]
 Name = Annotated[
     str,
     Meta(
-        # It names a folder, too: systems allow 255 signs.
-        pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}{END}",
+        pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}{END}",  # a folder has its name: systems allow 255
         description="at most 100 letters, digits, '.', '_' or '-', no other sign",
     ),
 ]

@@ -13,7 +13,8 @@ from obygaze_features.exchange.publish import folder_of
 from obygaze_features.exchange.transfer import FileProgress, download, in_threads
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.locks import locked, require_locks
-from obygaze_features.store.files_remote import as_url, asking, asking_hub, connect, naming_extra, place_of
+from obygaze_features.store.files_hub import asking_hub, naming_extra, place_of
+from obygaze_features.store.files_remote import as_url, asking, connect
 from obygaze_features.store.format import DIGESTS, TAG_DIGESTS
 from obygaze_features.store.store import Place, check_version
 from obygaze_features.store.store_files import FolderFiles, absent_files, digest_of, listed

@@ -130,9 +130,11 @@ def all_finite(values: NDArray[Any]) -> bool:
     bits = np.ascontiguousarray(values).reshape(-1).view(np.uint16)
     if values.dtype.byteorder == ">":
         bits = bits.byteswap()
-    return all(
-        int((bits[first : first + _PIECE] & 0x7FFF).max()) < 0x7C00 for first in range(0, len(bits), _PIECE)
-    )
+    for first in range(0, len(bits), _PIECE):
+        piece = bits[first : first + _PIECE]  # the two largest of each sign's bits: nothing is copied
+        if int(piece.max()) >= 0xFC00 or int(piece.view(np.int16).max()) >= 0x7C00:
+            return False
+    return True
 
 
 # --- reading plain chunks into place

@@ -1,7 +1,7 @@
 """Convert decoded frames to upright RGB pixels at full size."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -85,6 +85,10 @@ class Picture:
     hdr: str
     bits: int
     bars: tuple[int, int, int, int] | None
+
+    def without_pixels(self) -> "Picture":
+        """Return a copy whose `rgb` has the same height and width and no channel."""
+        return replace(self, rgb=np.empty((*self.rgb.shape[:2], 0), np.uint8))
 
 
 class Converter:

@@ -85,7 +85,11 @@ def test_a_stopped_sealing_goes_on_and_writes_no_part_twice(tmp_path, monkeypatc
     stops=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=3),
     workers=st.integers(1, 3),
 )
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_any_number_of_workers_and_of_stops_gives_the_same_bytes(
     tmp_path_factory, reference, consume, stops, workers
 ):
