@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -182,8 +183,11 @@ def csv_line(cells: Sequence[str]) -> str:
     >>> csv_line(["tt0108160-003", 'a "quoted", word'])
     'tt0108160-003,"a ""quoted"", word"\n'
     """
-    quoted = ('"' + cell.replace('"', '""') + '"' if set(cell) & set(',"\r\n') else cell for cell in cells)
+    quoted = ('"' + cell.replace('"', '""') + '"' if _QUOTED(cell) else cell for cell in cells)
     return ",".join(quoted) + "\n"
+
+
+_QUOTED = re.compile(r'[,"\r\n]').search
 
 
 def sheet_line(cells: Sequence[str]) -> str:

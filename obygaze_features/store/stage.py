@@ -162,7 +162,8 @@ class Stage:
                     f"{self.path}: clip {clip.clip_id} is planned "
                     "here but was not asked for; a plan only grows"
                 )
-            if told := _told(asdict(clip), asdict(asked[clip.clip_id])):
+            if clip != asked[clip.clip_id]:
+                told = _told(asdict(clip), asdict(asked[clip.clip_id]))
                 raise StoreError(
                     f"{self.path}: clip {clip.clip_id} was planned otherwise: {told}; choose another name"
                 )

@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
+from msgspec import structs
 from numpy.typing import NDArray
 
 from obygaze_features.checked_lines import encode_line
@@ -124,7 +125,7 @@ class StageWriter:
             if rows:
                 for name in self._names:
                     waiting[name].append(rows[name].data)
-                entry = replace(
+                entry = structs.replace(
                     entry,
                     writer=self.name,
                     slot=slot,
