@@ -1,8 +1,8 @@
 """What `obygaze extract --dry-run` estimates, against the run itself: processor time, duration, peak disk.
 
 Three cases, through the backbone `descriptors`: 200 spans of films, windows of a film that share passes,
-and the real videos ten times. Both are whole commands, each dry run directly followed by its run, so that what else
-the machine does hits both alike. Processor seconds are of all processes of a command, imports included.
+and the real videos ten times. Both are whole commands, each dry run directly followed by its run, so that
+what else the machine does hits both alike. Processor seconds are of all processes of a command, imports included.
 
 The films are the packets of real videos, over and over, so that nothing is encoded. The duration says little
 on a machine that others use: the load changes between a dry run and its run.
@@ -28,7 +28,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from decode import repeat
+from decode_clips import repeat
 from scale_seals import room
 from tabulate import tabulate
 

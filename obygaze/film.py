@@ -16,6 +16,12 @@ import click
 RECORD = "film-run.json"
 """What the folder was made with: a run that was stopped resumes only with the same."""
 
+SECOND_PASS = {
+    "scenedetect": "PySceneDetect needs all frames in order, from the first on",
+    "transnet": "TransNet needs all frames in order, from the first on",
+}
+"""Detectors of shots that see the film before its windows are decoded, and why."""
+
 CODES = "exit-codes.json"
 """Exit code of each step that is done: a resumed run ends with the worst of all."""
 
@@ -55,7 +61,7 @@ LINE = 76  # and a backslash behind it
     default="own",
     show_default=True,
     metavar="own|transnet|scenedetect|none|FILE.csv",
-    help="How shots are found.",
+    help="How shots are found. With own, and with none or a table, each frame is decoded once.",
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
 @click.option("--title", help="Title of the film, if there is one only.")
@@ -87,10 +93,10 @@ def run(  # noqa: PLR0917 - click passes options by name
     dry_run: bool,
     force: bool,
 ) -> None:
-    r"""Score whole films with saved models, from the video files to a page: report.html.
+    """Score whole films with saved models, from the video files to a page: report.html.
 
-    Commands, printed before they run: cut films into windows and find their shots, extract the features that
-    the models read, score, take pictures if asked for, and write the page. A run that was stopped resumes
+    Commands, printed before they run: cut films into windows, extract the features that the models read and
+    find the shots, score, take pictures if asked for, and write the page. A run that was stopped resumes
     where it was.
 
     \b
@@ -100,7 +106,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     \b
     Examples:
       obygaze film run film.mkv --model run/pcbm_lr.model --out scored
-      obygaze film run films/*.mkv --model pcbm_lr.model --window 8 --hop 4 \
+      obygaze film run films/*.mkv --model pcbm_lr.model --window 8 --hop 4 \\
           --out scored
     """
     if title is not None and len(films) > 1:
@@ -118,12 +124,16 @@ def run(  # noqa: PLR0917 - click passes options by name
     windows, store = out / "windows.csv", out / "features"
     sealed, scored, page = out / "features-1.0.0", out / "scored", out / "report.html"
     length = ["--window", "train", "--model", models[0]] if window == "train" else ["--window", window]
-    cut = ["manifest", "import", "film", *films, *length, "--hop", hop, "--shots", shots, "--out", windows]
+    # Shots of our own are found while the windows are decoded; other detectors see the film before.
+    first = "none" if shots == "own" else shots
+    cut = ["manifest", "import", "film", *films, *length, "--hop", hop, "--shots", first, "--out", windows]
     beside = [] if shots == "none" else ["--shots", out / "windows.shots.csv"]
+    found = beside if shots == "own" else []
+    parallel = ["--workers", workers] if workers else []
     named = [] if title is None else ["--title", title]
     steps: list[tuple[Sequence[object], Path]] = [
         (cut, windows),
-        (["extract", windows, store, *features, *(["--workers", workers] if workers else [])], sealed),
+        (["extract", windows, store, *features, *found, *parallel], sealed),
         (["film", "score", *models, sealed, *beside, *named, "--out", scored], scored),
     ]
     pictures = out / "pictures"
@@ -131,6 +141,8 @@ def run(  # noqa: PLR0917 - click passes options by name
         steps.append((["film", "thumbnails", *films, "--scored", scored, "--out", pictures], pictures))
     stills = ["--thumbnails", pictures] if thumbnails else []
     steps.append((["film", "report", scored, *stills, "--out", page, "--language", language], page))
+    if shots in SECOND_PASS:
+        click.echo(f"--shots {shots}: every film is decoded twice, because {SECOND_PASS[shots]}")
     if dry_run:
         for words, _ in steps:
             click.echo(_typed(words))

@@ -18,6 +18,7 @@ from obygaze_features.commands.extract_output import (
 )
 from obygaze_features.commands.store_output import LOCAL
 from obygaze_features.io import NO_LICENCE
+from obygaze_features.screen import json_option
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe
@@ -52,6 +53,7 @@ OF_FRAMES = {
     "decoder": "--decoder",
     "strict": "--strict",
     "hash_sources": "--hash-sources",
+    "shots": "--shots",
 }
 """Options that mean nothing where no video is decoded, by the names of the command's parameters."""
 
@@ -205,11 +207,18 @@ class Numbers(click.ParamType[tuple[int, ...]]):
     is_flag=True,
     help="Free the staging folder while sealing, and remove it: the disk holds the features once.",
 )
+@click.option(
+    "--shots",
+    type=click.Path(path_type=Path),
+    metavar="FILE.csv",
+    help="Also find the shots of films whose windows are in MANIFEST, and write their table. Each frame is "
+    "decoded once for both.",
+)
 @click.option("--no-seal", is_flag=True, help="Do not seal; run 'obygaze store seal' later.")
 @click.option(
     "--dry-run", is_flag=True, help="Print the work to be done and its estimated duration, then stop."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.pass_context
 def extract(
     ctx: click.Context,
@@ -254,6 +263,7 @@ def extract(
       obygaze extract more.csv stores/films --append stores/films-1.0.0 \\
           --store-version 1.1.0
       obygaze extract films.csv stores/films --backbone xclip --gpus 0,1
+      obygaze extract windows.csv stores/film --shots windows.shots.csv
       obygaze extract films.csv stores/films --shard 3/8         one of eight jobs
       obygaze extract stills.csv stores/stills --backbone clip        still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts

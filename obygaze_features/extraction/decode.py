@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -11,7 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store import ClipFeatures
-from obygaze_features.video import Frames, Sampling, VideoError, file_digest, probe, read_windows
+from obygaze_features.video import (
+    Frames,
+    Known,
+    Rest,
+    Sampling,
+    VideoError,
+    file_digest,
+    probe,
+    read_stretch,
+    read_windows,
+)
 
 Pixels = NDArray[np.uint8]
 Prepare = Callable[[Pixels], Pixels]
@@ -191,7 +202,45 @@ def _encoded(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
     return replace(clip, frames=frames, encoded=encoded) if encoded else clip
 
 
-def decode_with_av(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
+def decode_stretch(
+    tasks: Sequence[DecodeTask],
+    *,
+    path: Path,
+    stretch: tuple[float, float],
+    others: Sequence[DecodeTask],
+    rests: list[Rest[Pixels]],
+) -> Iterator[tuple[int, DecodedClip]]:
+    """Decode a stretch of a film whole with PyAV, and measure its frames for the detection of shots.
+
+    Parameters
+    ----------
+    tasks
+        Windows of the film; those that leave the stretch, or cannot be read, are not yielded.
+    path
+        The film.
+    stretch
+        Start and end in seconds.
+    others
+        Windows that are yielded elsewhere and may need frames of the stretch.
+    rests
+        Receives what the stretch gives beside the windows, unless it cannot be decoded without errors.
+    """
+    first = next(iter((*tasks, *others)), None)
+    wishes = list(first.wishes().values()) if first else []
+    windows, near = ([(task.start_s, task.end_s) for task in some] for some in (tasks, others))
+    strict = first is not None and first.strict
+    with suppress(VideoError, OSError):  # the windows are read again, and tell why they cannot be
+        source = _source(path, hashed=first is not None and first.hash_source)
+        for given in read_stretch(path, stretch, windows, near, wishes, strict=strict):
+            if isinstance(given, Rest):
+                rests.append(given)
+            else:
+                yield given[0], _clip(tasks[given[0]], given[1], source)
+
+
+def decode_with_av(
+    tasks: Sequence[DecodeTask], known: Mapping[int, Known[Pixels]] | None = None
+) -> Iterator[tuple[int, DecodedClip]]:
     """Decode clips of one file in one pass with PyAV; the result is the same as for each clip alone.
 
     This is the built-in decoder. Decoders of the entry-point group `obygaze.decoders` take the same arguments
@@ -201,6 +250,8 @@ def decode_with_av(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedCl
     ----------
     tasks
         Spans of one file, with the same requests; or a single task.
+    known
+        Frames of the file that `decode_stretch` decoded for the same requests. Custom decoders get none.
 
     Yields
     ------
@@ -219,7 +270,7 @@ def decode_with_av(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedCl
         source = _source(path, hashed=first.hash_source)
         spans = [(task.start_s, task.end_s) for task in tasks]
         wishes = list(first.wishes().values())
-        for number, result in read_windows(path, spans, wishes, strict=first.strict):
+        for number, result in read_windows(path, spans, wishes, strict=first.strict, known=known):
             left.discard(number)
             yield number, _clip(tasks[number], result, source)
     except VideoError as error:

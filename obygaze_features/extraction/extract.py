@@ -11,6 +11,7 @@ from shlex import quote
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
+from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError, ManifestError
 from obygaze_features.extraction.decoders import PYAV, load_decoder
 from obygaze_features.extraction.distributed import run_ray
@@ -22,7 +23,7 @@ from obygaze_features.extraction.local import run_local
 from obygaze_features.extraction.prepared import Extraction, Note, Watch, unwatched
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
-from obygaze_features.io import NO_LICENCE, usable_cores
+from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.provenance import validate_licence
@@ -59,6 +60,7 @@ def prepare(
     shard: tuple[int, int] = (0, 1),
     limit: int | None = None,
     sealing: bool = True,
+    shots: Path | str | None = None,
     note: Note = warnings.warn,
     watch: Watch = unwatched,
 ) -> Extraction:
@@ -80,6 +82,16 @@ def prepare(
     """
     validate_licence(licence)
     versioned(Path(out), version)
+    others = {
+        "--engine ray": engine == "ray",
+        "--gpus": bool(gpus),
+        "--shard": shard[1] > 1,
+        "--limit": limit is not None,
+        "--append": append is not None,
+        "--decoder": decoder != PYAV,
+        "backbones that read texts": reads_texts(backbones),
+    }
+    table = _table_of_shots(shots, [name for name, given in others.items() if given])
     corpus = corpus or (Path(manifest).stem if isinstance(manifest, str | Path) else Path(out).name)
     finish = partial(
         Extraction,
@@ -93,6 +105,7 @@ def prepare(
         sealing=sealing,
         append=None if append is None else open_store(append).path,
         consume=consume,
+        shots=table,
         note=note,
         watch=watch,
     )
@@ -154,6 +167,18 @@ def prepare(
         engine=partial(run_gpus if gpus else run, **how),
         costs=partial(estimate_clips, job, workers=workers or usable_cores()),
     )
+
+
+def _table_of_shots(shots: Path | str | None, others: Sequence[str]) -> Path | None:
+    """Return where the table of shots goes; refuse settings under which shots cannot be found."""
+    if shots is None:
+        return None
+    if others:
+        raise ExtractError(
+            f"--shots cannot be combined with {', '.join(others)}: shots are found while one machine decodes "
+            "whole films; use 'obygaze manifest import film --shots own' instead"
+        )
+    return Path(shots)
 
 
 P = ParamSpec("P")
@@ -229,6 +254,9 @@ def extract(work: Extraction) -> Store:
         For `prepare` alone: rows with row % n == i of shard (i, n), and whether to seal when all is done.
     limit
         Most rows to process now; None is all.
+    shots
+        CSV file to write: the shots of the films whose windows the manifest holds, found on the frames that
+        are decoded for the windows, each frame once.
     note
         Called with each message that is not an error.
     watch

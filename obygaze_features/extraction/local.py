@@ -4,13 +4,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from obygaze_features.cores import usable_cores
 from obygaze_features.extraction.decode import DecodedClip
 from obygaze_features.extraction.encode import Encoder, gpu_busy_s, gpu_record, warm_up
+from obygaze_features.extraction.films import Films
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.extraction.recording import OnCommit, Recording
 from obygaze_features.extraction.report import RunReport
-from obygaze_features.io import usable_cores
 from obygaze_features.store import ClipResult, Stage
 
 
@@ -24,6 +25,7 @@ def run_local(
     timeout_s: float,
     stopped: Callable[[], bool] = lambda: False,
     on_commit: OnCommit = lambda *_: None,
+    films: Films | None = None,
 ) -> RunReport:
     """Extract some clips into a stage; clips are encoded in the order in which they are decoded.
 
@@ -42,6 +44,8 @@ def run_local(
         Polled often; once true, the current clips are finished and the run ends.
     on_commit
         Called with the report so far and the clips that were just written.
+    films
+        Measure the stretches of these films that are not measured yet.
     """
     workers = workers or usable_cores()
     report = RunReport(engine="local")
@@ -52,13 +56,16 @@ def run_local(
         Recording(stage, report, on_commit) as recording,
         DecodePool(workers, timeout_s, job.decoder) as pool,
     ):
-        decoded = pool.decode(job.tasks(clip_ids), 2 * workers + batch_size, stopped)
+        decoded = pool.decode(job.tasks(clip_ids), 2 * workers + batch_size, stopped, films)
         batches = _batches(_timed(decoded, report), batch_size)
         for results in _encoded(Encoder(job.backbones), batches, report):
             if busy_before is not None:
                 report.gpu_busy_s = (gpu_busy_s(job.backbones) or 0.0) - busy_before
             recording.commit(results)
         report.gpus = gpu_record(job.backbones)
+        if films is not None:
+            report.n_decoded += films.n_decoded
+            report.decode_cpu_s += films.cpu_s
     return report
 
 

@@ -1,20 +1,31 @@
 """Decode clips in worker processes that can be killed, with back-pressure; yield clips as they finish."""
 
 import tempfile
+import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_clips, pieces
+from obygaze_features.extraction.decode import (
+    PIECE_CLIPS,
+    DecodedClip,
+    DecodeTask,
+    Pixels,
+    decode_clips,
+    decode_stretch,
+    decode_with_av,
+)
 from obygaze_features.extraction.decoders import PYAV, load_decoder
-from obygaze_features.extraction.slots import Slot, Slots, pack
-from obygaze_features.video import share_in
+from obygaze_features.extraction.films import Films, Piece, Stretch, WorkQueue
+from obygaze_features.extraction.slots import Held, Parcel, Slot, Slots, pack, read_parcel
+from obygaze_features.video import Known, Rest, share_in
 from obygaze_features.workers import Event, WorkerPool
 
+REST = -1  # number of the item that a stretch gives beside its windows
 ATTEMPTS = 3  # a machine may also kill a worker: a file fails after three deaths
 POLL_S = 0.2  # delay before a stop request is noticed while a long clip is decoded
 
@@ -60,7 +71,11 @@ class DecodePool:
         self._learnt.cleanup()
 
     def decode(
-        self, tasks: Sequence[DecodeTask], ahead: int, stopped: Callable[[], bool] = lambda: False
+        self,
+        tasks: Sequence[DecodeTask],
+        ahead: int,
+        stopped: Callable[[], bool] = lambda: False,
+        films: Films | None = None,
     ) -> Iterator[DecodedClip]:
         """Decode clips, and yield them in the order in which they finish.
 
@@ -73,17 +88,25 @@ class DecodePool:
             piece of the work in any case.
         stopped
             Polled regularly; once true, nothing more is yielded. The workers are stopped with the pool.
+        films
+            Measures these films too; with the decoder PyAV.
         """
-        queue = iter(pieces(tasks, self.workers))
+        queue = WorkQueue(tasks, self.workers, films)
         while not stopped():
             while (len(self._out) < self.workers or self._n_out() < ahead) and (
-                piece := next(queue, None)
+                piece := queue.next()
             ) is not None:
                 self._put(piece)
             if not self._out:
                 return
             event = self._pool.get(POLL_S)
-            if event is not None:
+            if event is None:
+                continue
+            if event.kind == "item" and event.value[0] == REST and films is not None:
+                self._take_rest(event, films)
+            elif event.kind != "item" and self._out[event.key].piece.stretch is not None:
+                self._end_stretch(event, queue)
+            else:
                 yield from self._take(event)
 
     def pids(self) -> list[int]:
@@ -91,18 +114,52 @@ class DecodePool:
         return self._pool.pids()
 
     def _n_out(self) -> int:
-        return sum(len(attempt.left) for attempt in self._out.values())
+        return sum(max(len(attempt.left), 1) for attempt in self._out.values())
 
-    def _put(self, tasks: Sequence[DecodeTask], number: int = 1) -> None:
+    def _put(self, piece: Piece, number: int = 1) -> None:
         key = next(self._keys)
-        slots = [self._slots.take() for _ in tasks]
-        self._out[key] = _Attempt(dict(enumerate(tasks)), slots, number)
+        slots = [self._slots.take() for _ in piece.tasks]
+        rest = self._slots.take() if piece.stretch else None
+        self._out[key] = _Attempt(dict(enumerate(piece.tasks)), slots, piece, rest, number)
+        work = _Work(
+            tuple(piece.tasks),
+            [slot.number for slot in slots],
+            piece.stretch,
+            tuple(piece.others),
+            rest.number if rest else REST,
+            [(held.slot.number, held.parcel) for held in piece.known],
+        )
+        opened = [*slots, *([rest] if rest else []), *(held.slot for held in piece.known)]
         self._pool.put(
             key,
-            (tuple(tasks), [slot.number for slot in slots]),
-            self.timeout_s * len(tasks),
-            {slot.number: slot.descriptor for slot in slots},
+            work,
+            self.timeout_s * (PIECE_CLIPS if piece.stretch else len(piece.tasks)),
+            {slot.number: slot.descriptor for slot in opened},
         )
+
+    def _take_rest(self, event: Event, films: Films) -> None:
+        """Keep what a stretch gave beside its windows."""
+        attempt = self._out[event.key]
+        _, parcel, measured, n_decoded, cpu_s = event.value
+        if attempt.piece.stretch is not None and attempt.rest is not None:
+            attempt.known, attempt.rest = Held(self._slots, attempt.rest, parcel), None
+            films.keep(attempt.piece.stretch, measured, n_decoded, cpu_s)
+
+    def _end_stretch(self, event: Event, queue: WorkQueue) -> None:
+        """Queue the windows that a stretch has left, or the stretch again if its worker died."""
+        attempt = self._out.pop(event.key)
+        self._free(attempt)
+        left = list(attempt.left.values())
+        if event.kind == "died" and attempt.known is None and attempt.number < ATTEMPTS:
+            self._put(replace(attempt.piece, tasks=left), attempt.number + 1)
+        elif attempt.piece.stretch is not None:
+            queue.done(attempt.piece.stretch, left, attempt.known)
+
+    def _free(self, attempt: "_Attempt") -> None:
+        for number in attempt.left:
+            self._slots.free(attempt.slots[number])
+        if attempt.rest is not None:
+            self._slots.free(attempt.rest)
 
     def _take(self, event: Event) -> list[DecodedClip]:
         """Return the clips of an event; retry the clips of a worker that died."""
@@ -112,8 +169,7 @@ class DecodePool:
             del attempt.left[number]
             return [self._slots.unpack(attempt.slots[number], parcel)]
         del self._out[event.key]
-        for number in attempt.left:
-            self._slots.free(attempt.slots[number])
+        self._free(attempt)
         left = list(attempt.left.values())
         if not left:  # every clip was yielded, even if the worker died after the last
             return []
@@ -121,12 +177,12 @@ class DecodePool:
             reason = f"the decoder '{self.decoder}' gave nothing for this clip"
         elif len(attempt.slots) > 1:
             for task in left:
-                self._put([task])
+                self._put(Piece([task]))
             return []
         elif event.kind == "late":
             reason = f"decoding took longer than the limit of {self.timeout_s:g} s"
         elif attempt.number < ATTEMPTS:
-            self._put(left, attempt.number + 1)
+            self._put(Piece(left), attempt.number + 1)
             return []
         else:
             reason = f"the decoder crashed on this file {ATTEMPTS} times ({event.value})"
@@ -135,17 +191,44 @@ class DecodePool:
 
 @dataclass(slots=True)
 class _Attempt:
-    """Clips in the `number`-th attempt at decoding, each with its slot."""
+    """Clips left in the `number`-th attempt at a piece, each with its slot; slot of a stretch's rest."""
 
     left: dict[int, DecodeTask]
     slots: list[Slot]
+    piece: Piece
+    rest: Slot | None
     number: int = 1
+    known: Held | None = None
 
 
-def _decode(
-    work: tuple[Sequence[DecodeTask], Sequence[int]], files: Mapping[int, int], *, decoder: str
-) -> Iterator[tuple[int, Any]]:
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a worker gets: clips, with the numbers of their slots."""
+
+    tasks: Sequence[DecodeTask]
+    slots: Sequence[int]
+    stretch: Stretch | None
+    others: Sequence[DecodeTask]
+    rest: int
+    known: Sequence[tuple[int, Parcel]]
+
+
+def _decode(work: _Work, files: Mapping[int, int], *, decoder: str) -> Iterator[tuple[Any, ...]]:
     """Decode clips in a worker, and write each into its slot."""
-    tasks, slots = work
-    for number, clip in decode_clips(tasks, load_decoder(decoder)):
-        yield number, pack(clip, files[slots[number]])
+    started, spent_s = time.process_time(), 0.0
+    known: dict[int, Known[Pixels]] = {}
+    for number, parcel in work.known:
+        known |= read_parcel(parcel, files[number])
+    rests: list[Rest[Pixels]] = []
+    decode = load_decoder(decoder)
+    if work.stretch is not None:
+        place, ends = work.stretch.path, (work.stretch.start_s, work.stretch.end_s)
+        decode = partial(decode_stretch, path=place, stretch=ends, others=work.others, rests=rests)
+    elif known:
+        decode = partial(decode_with_av, known=known)
+    for number, clip in decode_clips(work.tasks, decode):
+        spent_s += clip.cpu_s
+        yield number, pack(clip, files[work.slots[number]])
+    for rest in rests:
+        parcel = pack(rest.known, files[work.rest])
+        yield REST, parcel, rest.measured.to_bytes(), rest.decoded, time.process_time() - started - spent_s

@@ -10,6 +10,7 @@ from shlex import quote
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.estimate import Estimate
+from obygaze_features.extraction.films import MEASURED, Films
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.recording import OnCommit
 from obygaze_features.extraction.report import RunReport
@@ -52,6 +53,8 @@ class Extraction:
         Folder of a sealed store to which missing clips are added; None creates a separate store.
     consume
         Whether sealing frees the stage progressively and removes it.
+    shots
+        Table of shots to write when every clip is done; None finds no shots.
     note
         Called with each message that is not an error.
     watch
@@ -72,6 +75,7 @@ class Extraction:
     sealing: bool = True
     append: Path | None = None
     consume: bool = False
+    shots: Path | None = None
     note: Note = warnings.warn
     watch: Watch = unwatched
 
@@ -115,7 +119,15 @@ class Extraction:
         found = replace(found, room=room, free=free_at(self.stage_path))
         if obstacle := found.obstacle():
             self.note(obstacle)
+        if films := self._films():
+            for path, reason in films.obstacles().items():
+                self.note(f"{path.name} is decoded a second time for its shots: {reason}")
         return found
+
+    def _films(self) -> Films | None:
+        if self.shots is None or isinstance(self.job, TextJob):
+            return None
+        return Films(self.job.manifest, self.stage_path / MEASURED)
 
     def _missing(self, stage: Stage, again: Callable[[JournalEntry], bool] = lambda _: False) -> list[str]:
         """List the clips to do now; if a store grows, only clips of the manifest."""
@@ -165,6 +177,7 @@ class Extraction:
             )
         if obstacle := what_forbids_writing(place):
             raise ExtractError(obstacle)
+        films = self._films()
         stage = self._open_stage()
         for damage in stage.damage():
             self.note(damage)
@@ -188,9 +201,16 @@ class Extraction:
                 on_commit(report, results)
 
             report = self.engine(
-                self.job, stage, missing, stopped=lambda: stopped() or guard.tripped, on_commit=committed
+                self.job,
+                stage,
+                missing,
+                stopped=lambda: stopped() or guard.tripped,
+                on_commit=committed,
+                **({} if films is None else {"films": films}),
             )
         guard.refuse()
+        if films is not None and self.shots is not None and not stopped():
+            films.write(self.shots, self.note)
         return stage, report
 
     def _to_do(self, stage: Stage, videos: Mapping[str, Path | None]) -> list[str]:

@@ -96,6 +96,16 @@ class Slots:
         self._all, self._free = [], []
 
 
+class Held:
+    """A packed object that other workers will read; its slot is freed when this is collected."""
+
+    def __init__(self, slots: Slots, slot: Slot, parcel: Parcel) -> None:
+        self._slots, self.slot, self.parcel = slots, slot, parcel
+
+    def __del__(self) -> None:
+        self._slots.free(self.slot)
+
+
 class _Lease:
     """Owner of the memory of one object's arrays; frees the slot when the last array is collected."""
 
@@ -106,6 +116,16 @@ class _Lease:
 
     def __del__(self) -> None:
         self._slots.free(self._slot)
+
+
+def read_parcel(parcel: Parcel, descriptor: int) -> Any:
+    """Rebuild, in a worker, an object that another worker packed."""
+    buffers: list[NDArray[np.uint8]] = []
+    if parcel.spans:
+        offset, size = parcel.spans[-1]
+        whole = np.frombuffer(mmap.mmap(descriptor, offset + size), np.uint8)
+        buffers = [whole[offset : offset + size] for offset, size in parcel.spans]
+    return pickle.loads(parcel.pickled, buffers=buffers)  # noqa: S301 - from our own process
 
 
 def pack(thing: object, descriptor: int) -> Parcel:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from obygaze_features.io import checked_entry
+from obygaze_features.checked_lines import checked_entry
 from obygaze_features.store.format import DONE
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)

@@ -17,15 +17,8 @@ import msgspec
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
 
-from obygaze_features.io import (
-    PARTIAL_SUFFIX,
-    checked_entry,
-    encode_line,
-    naming,
-    sha256_of,
-    sync,
-    write_all,
-)
+from obygaze_features.checked_lines import checked_entry, encode_line
+from obygaze_features.io import PARTIAL_SUFFIX, naming, sha256_of, sync, write_all
 from obygaze_features.store.format import ARRAYS, FEATURES, block_rows
 from obygaze_features.store.journal import SHA256_HEX, UNREADABLE, JournalEntry
 from obygaze_features.store.records import GroupSpec, StoredClip

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import locked
+from obygaze_features.locks import locked
 from obygaze_features.store.format import CONSUMED, JOURNALS, PLAN, STAGING_SUFFIX
 from obygaze_features.store.journal import JournalEntry, Journals, is_done, settle
 from obygaze_features.store.provenance import clipped, contrasts, validate_corpus

@@ -15,8 +15,10 @@ from fastcrc.crc32 import iscsi as crc32c
 from msgspec import structs
 from numpy.typing import NDArray
 
+from obygaze_features.checked_lines import encode_line
 from obygaze_features.errors import StoreError
-from obygaze_features.io import encode_line, hold, naming, require_locks, sync, write_all
+from obygaze_features.io import naming, sync, write_all
+from obygaze_features.locks import hold, require_locks
 from obygaze_features.store.arrays import all_finite, row_view
 from obygaze_features.store.format import COMMIT_GROUP, JOURNALS, ROWS
 from obygaze_features.store.journal import JournalEntry, is_done

@@ -7,6 +7,7 @@ detector; `TransNetDetector` is TransNet V2 (Souček and Lokoč 2020, arXiv:2008
 import hashlib
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -59,6 +60,25 @@ class Detector(Protocol):
         """Return the numbers of the frames that begin a shot, counted over the frames added, without 0."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Differences:
+    """What `OwnDetector` keeps of consecutive frames, enough to go on with the frames that follow them.
+
+    Parameters
+    ----------
+    step, over
+        Shape [T], grey levels: difference of each frame to the one before, and across a possible flash. Those
+        of the pictures in `head` are not final, because they depend on the frames before.
+    head, tail
+        The first `FLASH + 1` and the last `FLASH + 2` pictures, float32 [at most that many, H, W].
+    """
+
+    step: NDArray[np.float64]
+    over: NDArray[np.float64]
+    head: NDArray[np.float32]
+    tail: NDArray[np.float32]
+
+
 class OwnDetector:
     """Detect frames that differ from the previous frame far more than their neighbours do.
 
@@ -72,6 +92,7 @@ class OwnDetector:
     name = "own"
 
     def __init__(self) -> None:
+        self._first: list[NDArray[np.float32]] = []
         self._last: deque[NDArray[np.float32]] = deque(maxlen=FLASH + 2)
         self._step: list[float] = []
         self._over: list[float] = []
@@ -80,13 +101,35 @@ class OwnDetector:
         """Take the next frame."""
         fine = small.astype(np.float32)
         summed = fine[::2, ::2] + fine[::2, 1::2] + fine[1::2, ::2] + fine[1::2, 1::2]
-        own = np.asarray(summed / 4, np.float32)
+        self._take(np.asarray(summed / 4, np.float32))
+
+    def _take(self, own: NDArray[np.float32]) -> None:
         pictures = self._last
+        if len(self._first) <= FLASH:
+            self._first.append(own)
         self._step.append(change(pictures[-1], own) if pictures else 0.0)
         pictures.append(own)
         # Difference across a possible flash, computed only around candidate cuts.
         is_asked = max(self._step[-1], self._step[-FLASH - 1 :][0]) >= LEAST_CHANGE
         self._over.append(change(pictures[0], own) if is_asked else 0.0)
+
+    def differences(self) -> Differences:
+        """Return what was measured on the frames so far."""
+        pictures = [
+            np.array(found, np.float32).reshape(-1, SMALL[1] // 2, SMALL[0] // 2)
+            for found in (self._first, list(self._last))
+        ]
+        return Differences(np.array(self._step), np.array(self._over), *pictures)
+
+    def join(self, later: Differences) -> None:
+        """Add the frames of another detector, as if they had been added to this one."""
+        for own in later.head:
+            self._take(own)
+        n = len(later.head)
+        self._step += later.step[n:].tolist()
+        self._over += later.over[n:].tolist()
+        if len(later.step) > n:
+            self._last.extend(later.tail)
 
     def cuts(self) -> list[int]:
         """Return the numbers of the frames that begin a shot."""

@@ -5,7 +5,7 @@ the windows that the previous one could not complete: sparse decoding; sequentia
 missing, sequential decoding with frames chosen from those that exist.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -19,6 +19,7 @@ from obygaze_features.video.errors import UNREADABLE
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.heads import Packet
 from obygaze_features.video.index import index_packets
+from obygaze_features.video.picture import Picture
 from obygaze_features.video.sampling import Sampling, Span, Timeline, choose
 from obygaze_features.video.sequential import decode_sequential, survey
 from obygaze_features.video.source import Tally, opened
@@ -58,8 +59,17 @@ class Window(Generic[T]):
         self.taken = Taken()
 
 
+@dataclass(frozen=True, slots=True)
+class Known(Generic[T]):
+    """A frame that was decoded elsewhere: its picture without pixels, and the results of some wishes."""
+
+    picture: Picture
+    results: dict[int, T]
+
+
 Given = tuple[int, tuple[Frames[T], ...] | VideoError]
 Left = list[Window[T]]
+Keep = Callable[[int, Picture, Sequence[Callable[[], T]]], object]
 
 
 class Pass(Generic[T]):
@@ -84,22 +94,25 @@ class Pass(Generic[T]):
         self.path = path
         self.wishes = wishes
         self.strict = strict
-        self._kept: list[Packet] = []
-        self.table = index_packets(path, self._kept)
+        self.kept: list[Packet] = []
+        self.table = index_packets(path, self.kept)
         if self.table.unsafe:
-            self._kept.clear()
+            self.kept.clear()
         self.timeline = self.table.timeline
         self.tally = Tally()
         self._reported = 0
 
-    def read(self, spans: Sequence[Span]) -> Iterator[Given[T]]:
+    def read(self, spans: Sequence[Span], known: Mapping[int, Known[T]] | None = None) -> Iterator[Given[T]]:
         """Yield the number of each span with its frames, one result per wish, or the error.
 
         A window is yielded as soon as its last frame is decoded; frames that no other window needs are freed.
+        A window all of whose frames are known (frame number -> `Known`) is not decoded.
         """
         if self.timeline.key is None and any(sampling.policy == "keyframes" for sampling, _ in self.wishes):
             self.timeline = self._surveyed()
         left = yield from self._chosen([Window(number, span) for number, span in enumerate(spans)])
+        if known:
+            left = yield from self._from_known(left, known)
         why = dict.fromkeys((window.number for window in left), self.table.unsafe)
         if not self.table.unsafe:
             left = yield from self._sparsely(left, why)
@@ -123,17 +136,33 @@ class Pass(Generic[T]):
                 yield window.number, VideoError(error.reason, self.path)
         return chosen
 
+    def _from_known(
+        self, windows: Left[T], known: Mapping[int, Known[T]]
+    ) -> Generator[Given[T], None, Left[T]]:
+        """Yield the windows all of whose frames are known; return the others."""
+        left = []
+        for window in windows:
+            wanted = [(wish, number) for wish, every in enumerate(window.wanted) for number in every.tolist()]
+            if not all(number in known and wish in known[number].results for wish, number in wanted):
+                left.append(window)
+                continue
+            for number in sorted(window.missing):
+                window.taken.note(number, known[number].picture)
+                window.taken.images[number] = known[number].results
+            yield window.number, self._finished(window, "")
+        return left
+
     def _sparsely(self, windows: Left[T], why: dict[int, str]) -> Generator[Given[T], None, Left[T]]:
         """Decode sparsely; return the windows that may not be exact, with the reasons in `why`."""
         unsafe: Left[T] = []
         seeks = True
         while windows:
             try:
-                targets = _union(windows)
+                targets = union(windows)
                 with opened(self.path, strict=self.strict) as source:
-                    kept, self._kept = self._kept, []
+                    kept, self.kept = self.kept, []
                     found = decode_sparse(source, self.table, targets, self.tally, seeks=seeks, kept=kept)
-                    yield from self._served(found, windows, why)
+                    yield from self.served(found, windows, why)
                 unsafe += windows  # empty unless the decoder returned too few frames
                 windows = []
             except Astray:
@@ -172,21 +201,23 @@ class Pass(Generic[T]):
         for window in windows:
             window.begin()
         with opened(self.path, strict=self.strict) as source:
-            found = decode_sequential(source, self.table, _union(windows), self.tally)
-            yield from self._served(found, windows, why, None if last or self.table.labelled else shifted)
+            found = decode_sequential(source, self.table, union(windows), self.tally)
+            yield from self.served(found, windows, why, None if last or self.table.labelled else shifted)
         return sorted([*windows, *shifted], key=lambda window: window.number)
 
-    def _served(
+    def served(
         self,
         found: Iterable[tuple[int, VideoFrame]],
         windows: Left[T],
         why: dict[int, str],
         shifted: Left[T] | None = None,
+        keep: Keep[T] | None = None,
     ) -> Iterator[Given[T]]:
         """Pass decoded frames to the windows that need them; yield and drop each completed window.
 
         The last window is yielded when the decoder has finished. Windows completed after an error are added
-        to `shifted`, if given.
+        to `shifted`, if given. `keep` gets each frame's number, its picture, and what gives each wish's
+        result.
         """
         waiting: dict[int, list[Window[T]]] = {}
         for window in windows:
@@ -195,6 +226,8 @@ class Pass(Generic[T]):
         complete: list[tuple[Window[T], Given[T]]] = []
         for number, picture in pictures(found, self.path):
             results = [once(each, picture) for _, each in self.wishes]
+            if keep is not None:
+                keep(number, picture, results)
             for window in waiting.pop(number, ()):
                 window.taken.note(number, picture)
                 window.taken.images[number] = {
@@ -226,7 +259,7 @@ class Pass(Generic[T]):
             return VideoError("; ".join(losses), self.path)
         overhang = window.span.overhang(timeline)
         losses += [overhang] if overhang else []
-        decoded, self._reported = self.tally.decoded - self._reported, self.tally.decoded
+        decoded = self.unreported()
         return tuple(
             Frames(
                 images=[taken.images[number][wish] for number in numbers.tolist()],
@@ -249,6 +282,11 @@ class Pass(Generic[T]):
             )
             for wish, ((sampling, _), numbers) in enumerate(zip(self.wishes, window.wanted, strict=True))
         )
+
+    def unreported(self) -> int:
+        """Return the number of frames decoded since this was last asked."""
+        decoded, self._reported = self.tally.decoded - self._reported, self.tally.decoded
+        return decoded
 
     def _losses(self, taken: Taken[dict[int, T]]) -> list[str]:
         """Describe the missing or damaged data that was detected."""
@@ -276,7 +314,7 @@ class Pass(Generic[T]):
         return timeline
 
 
-def _union(windows: Iterable[Window[T]]) -> list[int]:
+def union(windows: Iterable[Window[T]]) -> list[int]:
     """Return the numbers that at least one window still needs, without duplicates."""
     return sorted(set[int]().union(*(window.missing for window in windows)))
 

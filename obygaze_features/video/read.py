@@ -1,7 +1,7 @@
 """Read the frames that sampling rules select from video files and still images."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, overload
 
@@ -11,7 +11,7 @@ import PIL
 from obygaze_features.errors import VideoError
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.passes import Given, Pass, Pixels, Wishes
+from obygaze_features.video.passes import Given, Known, Pass, Pixels, Wishes
 from obygaze_features.video.sampling import Sampling, Span
 from obygaze_features.video.source import check_file
 from obygaze_features.video.stills import is_still, read_still
@@ -125,6 +125,7 @@ def read_windows(
     wishes: Sequence[tuple[Sampling, Callable[[Pixels], T]]],
     *,
     strict: bool = False,
+    known: Mapping[int, Known[T]] | None = None,
 ) -> Iterator[tuple[int, tuple[Frames[T], ...] | VideoError]]:
     """Read many windows of one file in one pass that decodes shared frames once.
 
@@ -139,6 +140,8 @@ def read_windows(
         Sampling rules, each with the function applied to its frames; all rules are applied to every window.
     strict
         Refuse windows with detected damage, and enable the decoder's stricter error detection.
+    known
+        Frames that `read_stretch` decoded for the same wishes; windows that need no others are not decoded.
 
     Yields
     ------
@@ -160,7 +163,7 @@ def read_windows(
     >>> for number, result in read_windows("film.mkv", windows, [(uniform(32), shrink)]):  # doctest: +SKIP
     ...     print(windows[number], result)
     """
-    return _windows(Path(path), [Span(*window) for window in windows], wishes, strict=strict)
+    return _windows(Path(path), [Span(*window) for window in windows], wishes, strict=strict, known=known)
 
 
 def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None = None) -> Probe:
@@ -200,9 +203,16 @@ def _alone(path: str | Path, span: Span, wishes: Wishes[T], *, strict: bool) -> 
     raise AssertionError("a pass gives every window")
 
 
-def _windows(path: Path, spans: Sequence[Span], wishes: Wishes[T], *, strict: bool) -> Iterator[Given[T]]:
+def _windows(
+    path: Path,
+    spans: Sequence[Span],
+    wishes: Wishes[T],
+    *,
+    strict: bool,
+    known: Mapping[int, Known[T]] | None = None,
+) -> Iterator[Given[T]]:
     if not is_still(path):
-        yield from Pass(path, wishes, strict=strict).read(spans)
+        yield from Pass(path, wishes, strict=strict).read(spans, known)
         return
     for number, span in enumerate(spans):
         try:

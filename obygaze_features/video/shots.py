@@ -1,9 +1,10 @@
 """Find the shots of a film, and flag black shots, credits and black bars."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 from av.video.frame import VideoFrame
@@ -11,11 +12,12 @@ from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.cuts import DETECTORS, SMALL, Detector, Grey
+from obygaze_features.video.cuts import DETECTORS, SMALL, Detector, Differences, OwnDetector
 from obygaze_features.video.errors import guarded
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.sequential import decode_sequential
 from obygaze_features.video.source import Tally, opened
+from obygaze_features.video.table import PacketTable
 
 Show: TypeAlias = Callable[[int, int], None]
 
@@ -56,28 +58,124 @@ class Shot:
     flags: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Seen:
-    """Measurements of each frame."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Measurements of consecutive frames of a film; a film's shots follow from those of all its frames.
 
-    time_s: list[float] = field(default_factory=list)
-    black: list[bool] = field(default_factory=list)
-    text: list[bool] = field(default_factory=list)
-    bars: list[tuple[int, int, int, int]] = field(default_factory=list)
+    Parameters
+    ----------
+    first
+        Number of the first frame.
+    n_frames, end_s
+        Frames of the film, and the end of the last in seconds of the player's clock.
+    time_s
+        Shape [T].
+    black, text
+        Shape [T]: whether the picture is black, and whether it is light text on black.
+    bars
+        Shape [T, 4]: black rows above and below, black columns left and right, in pictures of `SMALL` size.
+    differences
+        What the detector of cuts measured.
+    """
 
-    def add(self, time_s: float, small: Grey) -> None:
+    first: int
+    n_frames: int
+    end_s: float
+    time_s: NDArray[np.float64]
+    black: NDArray[np.bool_]
+    text: NDArray[np.bool_]
+    bars: NDArray[np.int64]
+    differences: Differences
+
+    def to_bytes(self) -> bytes:
+        """Serialise to the bytes of an NPZ file, without pickled objects."""
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "differences"}
+        cuts = {each.name: getattr(self.differences, each.name) for each in fields(Differences)}
+        file = io.BytesIO()
+        np.savez(file, **own, **cuts)
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what `to_bytes` wrote.
+
+        Raises
+        ------
+        ValueError, KeyError, OSError, zipfile.BadZipFile
+            The bytes are others.
+        """
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            values = {name: stored[name] for name in stored.files}
+        cuts = Differences(**{each.name: values.pop(each.name) for each in fields(Differences)})
+        first, n_frames, end_s = (
+            int(values.pop("first")),
+            int(values.pop("n_frames")),
+            float(values.pop("end_s")),
+        )
+        return cls(first, n_frames, end_s, differences=cuts, **values)
+
+
+class Meter:
+    """Measure the frames of a film one after the other.
+
+    Parameters
+    ----------
+    table
+        The film's packets.
+    finder
+        Detector of cuts, which gets the same frames.
+
+    Raises
+    ------
+    VideoError
+        The film has no presentation times.
+    """
+
+    def __init__(self, table: PacketTable, finder: Detector) -> None:
+        if not np.isfinite(table.time_s).all():
+            raise VideoError("the file does not say when its frames are shown")
+        self.n_frames = len(table.time_s)
+        self.end_s = float(table.time_s[-1]) + table.timeline.step_s
+        self.finder = finder
+        self._times = table.time_s
+        self._reformatter = VideoReformatter()
+        self._seen: list[int] = []
+        self._black: list[bool] = []
+        self._text: list[bool] = []
+        self._bars: list[tuple[int, int, int, int]] = []
+
+    def add(self, number: int, frame: VideoFrame) -> None:
+        """Measure the next frame."""
+        width, height = SMALL
+        reformatted = self._reformatter.reformat(
+            frame, width=width, height=height, format="gray", interpolation="AREA", threads=1
+        )
+        small = np.asarray(reformatted.to_ndarray(), np.uint8)
+        self.finder.add(frame, small)
         dark = small <= BLACK
-        self.time_s.append(time_s)
-        self.black.append(bool(dark.mean() >= FULL))
         bright = float((small >= BRIGHT_LEVEL).mean())
         least, most = CREDITS_BRIGHT
-        self.text.append(bool(least <= bright <= most and (small <= DARK_LEVEL).mean() >= CREDITS_DARK))
         rows, columns = np.flatnonzero(~dark.all(axis=1)), np.flatnonzero(~dark.all(axis=0))
-        height, width = small.shape
-        self.bars.append(
+        self._seen.append(number)
+        self._black.append(bool(dark.mean() >= FULL))
+        self._text.append(bool(least <= bright <= most and (small <= DARK_LEVEL).mean() >= CREDITS_DARK))
+        self._bars.append(
             (int(rows[0]), height - 1 - int(rows[-1]), int(columns[0]), width - 1 - int(columns[-1]))
             if len(rows)
             else (0, 0, 0, 0)
+        )
+
+    def measured(self, differences: Differences) -> Measured:
+        """Return the measurements so far."""
+        return Measured(
+            self._seen[0] if self._seen else 0,
+            self.n_frames,
+            self.end_s,
+            self._times[self._seen],
+            np.array(self._black, np.bool_),
+            np.array(self._text, np.bool_),
+            np.array(self._bars, np.int64).reshape(-1, 4),
+            differences,
         )
 
 
@@ -115,48 +213,62 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     >>> [shot.start_s for shot in find_shots(Path("videos/clip.mp4"))]
     [0.0]
     """
-    seen, finder = _Seen(), DETECTORS[detector]()
-    table = index_packets(path)
-    times = table.timeline.time_s
-    if not np.isfinite(times).all():
-        raise VideoError("the file does not say when its frames are shown", path)
-    for number, frame, small in _frames(path):
-        finder.add(frame, small)
-        seen.add(float(times[number]), small)
-        if show is not None:
-            show(number + 1, len(times))
-    if not seen.time_s:
-        raise VideoError("the file is damaged: not one picture can be decoded", path)
-    return _shots(seen, finder, float(times[-1]) + table.timeline.step_s)
-
-
-def _frames(path: Path) -> Iterator[tuple[int, VideoFrame, Grey]]:
-    """Yield every frame that can be decoded with its number and its small grey picture."""
-    table = index_packets(path)
-    reformatter, (width, height) = VideoReformatter(), SMALL
+    table, finder = index_packets(path), DETECTORS[detector]()
+    try:
+        meter = Meter(table, finder)
+    except VideoError as error:
+        raise VideoError(error.reason, path) from None
     with opened(path) as source:
-        numbers = range(len(table.shown))
-        for number, frame in guarded(decode_sequential(source, table, numbers, Tally()), path):
-            small = reformatter.reformat(
-                frame, width=width, height=height, format="gray", interpolation="AREA", threads=1
-            )
-            yield number, frame, np.asarray(small.to_ndarray(), np.uint8)
+        for number, frame in guarded(decode_sequential(source, table, range(meter.n_frames), Tally()), path):
+            meter.add(number, frame)
+            if show is not None:
+                show(number + 1, meter.n_frames)
+    film = meter.measured(OwnDetector().differences())
+    if not len(film.time_s):
+        raise VideoError("the file is damaged: not one picture can be decoded", path)
+    return _shots(film, finder.cuts())
 
 
-def _shots(seen: _Seen, finder: Detector, end_s: float) -> list[Shot]:
+def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
+    """Find the shots of a film whose frames were measured in parts; equal to those of `find_shots`.
+
+    Parameters
+    ----------
+    parts
+        Measured by `OwnDetector`, in order.
+
+    Returns
+    -------
+    list of Shot or None
+        None if the parts are not those of one film without gaps.
+    """
+    finder, n_seen = OwnDetector(), 0
+    for part in parts:
+        if len(part.time_s) and part.first != n_seen:
+            return None
+        n_seen += len(part.time_s)
+        finder.join(part.differences)
+    if not n_seen or {(part.n_frames, part.end_s) for part in parts} != {(n_seen, parts[0].end_s)}:
+        return None
+    arrays = zip(*((part.time_s, part.black, part.text, part.bars) for part in parts), strict=True)
+    time_s, black, text, bars = map(np.concatenate, arrays)
+    return _shots(replace(parts[0], time_s=time_s, black=black, text=text, bars=bars), finder.cuts())
+
+
+def _shots(film: Measured, cuts: Sequence[int]) -> list[Shot]:
     """Cut a film at the detector's cuts, and around black and credits."""
-    times = np.array(seen.time_s)
+    times, end_s = film.time_s, film.end_s
     ends = np.append(times[1:], end_s)
-    black = _runs(np.array(seen.black), times, ends, LEAST_BLACK_S)
+    black = _runs(film.black, times, ends, LEAST_BLACK_S)
     outer = (times < CREDITS_PART * end_s) | (times >= (1 - CREDITS_PART) * end_s)
-    credits_ = _runs(np.array(seen.text), times, ends, LEAST_CREDITS_S, outer)
+    credits_ = _runs(film.text, times, ends, LEAST_CREDITS_S, outer)
     edges = np.flatnonzero(np.diff(black.astype(int) + 2 * credits_)) + 1
-    firsts = sorted({0, *finder.cuts(), *edges.tolist()})
+    firsts = sorted({0, *cuts, *edges.tolist()})
     shots = []
     for first, after in zip(firsts, [*firsts[1:], len(times)], strict=True):
         part = slice(first, after)
         marks = {"black": bool(black[part].all()), "credits": bool(credits_[part].all())}
-        marks["bars"] = not any(marks.values()) and _has_bars(seen, range(first, after))
+        marks["bars"] = not any(marks.values()) and _has_bars(film.bars[part][~film.black[part]])
         start_s = float(times[first]) if first else min(float(times[0]), 0.0)
         shot_end_s = float(times[after]) if after < len(times) else end_s
         shots.append(Shot(start_s, shot_end_s, tuple(name for name, applies in marks.items() if applies)))
@@ -179,11 +291,10 @@ def _runs(
     return kept
 
 
-def _has_bars(seen: _Seen, numbers: range) -> bool:
-    """Return whether all pictures that are not black have bars above and below, or at both sides."""
-    bars = [seen.bars[number] for number in numbers if not seen.black[number]]
-    if not bars:
+def _has_bars(bars: NDArray[np.int64]) -> bool:
+    """Return whether all pictures that are not black, [T, 4], have bars above and below, or at both sides."""
+    if not len(bars):
         return False
-    above, below, left, right = np.array(bars).min(axis=0).tolist()
+    above, below, left, right = bars.min(axis=0).tolist()
     width, height = SMALL
     return bool(min(above, below) >= LEAST_BAR * height or min(left, right) >= LEAST_BAR * width)

@@ -1,0 +1,203 @@
+"""Shots are found on the frames decoded for a film's windows: each once, and nothing else changes."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from obygaze_features.backbones import load_backbone
+from obygaze_features.extraction import ExtractError, extract, prepare
+from obygaze_features.extraction.films import MEASURED
+from obygaze_features.manifest import Clip, Manifest, Part, shots_bytes, write_manifest
+from obygaze_features.video import find_shots
+
+RATE, SECONDS, WINDOW_S, HOP_S = 24, 60, 6, 1
+N_FRAMES = RATE * SECONDS
+
+NAMED = {"corpus": "windows", "licence": "CC0-1.0"}
+
+KILLED = """
+import os, signal, sys
+from contextlib import contextmanager
+from obygaze_features.extraction import prepare
+
+@contextmanager
+def watch(n, unit):
+    left = [int(sys.argv[2])]
+    def committed(report, results):
+        left[0] -= len(results)
+        if left[0] <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+    yield committed
+
+if __name__ == "__main__":
+    folder = sys.argv[1]
+    prepare(folder + "/windows.csv", folder + "/features", n_frames=4, workers=2, batch_size=2,
+            shots=folder + "/shots.csv", watch=watch, note=print).run()
+"""
+
+
+def write_film(path: Path) -> Path:
+    """Shots of 1 to 4 s of moving texture; a key frame every second."""
+    rng = np.random.default_rng(4)
+    with av.open(str(path), "w") as output:
+        options = {"preset": "ultrafast", "g": str(RATE), "bf": "2", "sc_threshold": "0"}
+        stream = output.add_stream("libx264", rate=RATE, options=options)
+        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        stream.codec_context.thread_count = 1
+        left = 0
+        for number in range(N_FRAMES):
+            if not left:
+                left, wide = int(rng.integers(RATE, 4 * RATE)), rng.integers(0, 256, (8, 40, 3), np.uint8)
+                wide = wide.repeat(8, axis=0).repeat(8, axis=1)
+            left -= 1
+            frame = av.VideoFrame.from_ndarray(
+                np.ascontiguousarray(wide[:, left : left + 96]), format="rgb24"
+            )
+            frame.pts, frame.time_base = number, Fraction(1, RATE)
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
+    return path
+
+
+def windows(film: Path) -> Manifest:
+    starts = range(0, SECONDS - WINDOW_S + 1, HOP_S)
+    clips = [Clip(f"film-{start:04d}", "film", film.name, start, start + WINDOW_S) for start in starts]
+    return Manifest(tuple(clips), film.parent)
+
+
+def shots_of(film: Path) -> bytes:
+    """The table as `manifest import film` writes it."""
+    return shots_bytes({"film": [Part(one.start_s, one.end_s, one.flags) for one in find_shots(film)]}, "own")
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory) -> Path:
+    return write_film(tmp_path_factory.mktemp("film") / "film.mp4")
+
+
+@pytest.fixture(scope="module")
+def plain(film, tmp_path_factory) -> dict[str, bytes]:
+    """The store of the film's windows, extracted without shots."""
+    out = tmp_path_factory.mktemp("plain") / "features"
+    return content(extract(windows(film), out, n_frames=4, workers=1, **NAMED).path)
+
+
+def test_each_frame_is_decoded_once_for_windows_and_shots(film, plain, tmp_path):
+    work = prepare(
+        windows(film), tmp_path / "features", n_frames=4, workers=2, **NAMED, shots=tmp_path / "s.csv"
+    )
+    stage, report = work.run()
+    assert report.n_decoded <= 1.02 * N_FRAMES
+    assert content(work.seal(stage)) == plain
+    assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
+    assert (tmp_path / "s.csv").read_bytes().count(b"\n") > 15
+    # Again: nothing is left to decode, and the same table may be there.
+    _, report = work.run()
+    assert report.n_decoded == 0
+
+
+def test_killed_and_resumed_it_is_the_same_and_measured_stretches_are_kept(film, plain, tmp_path):
+    (tmp_path / "film.mp4").symlink_to(film)
+    write_manifest(Manifest(windows(film).clips, tmp_path), tmp_path / "windows.csv")
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED, encoding="utf-8")
+    n_measured = 0
+    for clips in (20, 10):
+        done = subprocess.run(
+            [sys.executable, script, tmp_path, str(clips)], check=False, capture_output=True
+        )
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert not (tmp_path / "shots.csv").exists()
+        before, n_measured = n_measured, len(list((tmp_path / "features.staging" / MEASURED).iterdir()))
+        assert n_measured >= before
+    assert n_measured
+    made = tmp_path / "windows.csv", tmp_path / "features"
+    store = extract(*made, n_frames=4, workers=1, **NAMED, shots=tmp_path / "shots.csv")
+    assert content(store.path) == plain
+    assert (tmp_path / "shots.csv").read_bytes() == shots_of(film)
+
+
+def test_a_measurement_that_was_cut_off_is_made_again_by_a_second_pass(film, tmp_path):
+    notes: list[str] = []
+    work = prepare(
+        windows(film), tmp_path / "f", n_frames=1, workers=1, shots=tmp_path / "s.csv", note=notes.append
+    )
+    work.run()
+    (tmp_path / "s.csv").unlink()
+    first = next((tmp_path / "f.staging" / MEASURED).iterdir())
+    first.write_bytes(first.read_bytes()[:1000])
+    work.run()
+    assert "film.mp4 is decoded a second time for its shots: it could not be decoded without errors" in notes
+    assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
+
+
+def test_a_damaged_film_is_decoded_a_second_time_and_says_so(film, tmp_path):
+    data = bytearray(film.read_bytes())
+    with av.open(str(film)) as container:
+        victim = [packet for packet in container.demux(video=0) if packet.size][700]
+    start = data.index(bytes(victim))
+    data[start : start + victim.size] = b"\xff" * victim.size
+    damaged = tmp_path / "film.mp4"
+    damaged.write_bytes(data)
+    notes: list[str] = []
+    settings = {"n_frames": 4, "workers": 2, **NAMED, "note": notes.append}
+    with_shots = extract(windows(damaged), tmp_path / "with", shots=tmp_path / "s.csv", **settings)
+    assert any("decoded a second time" in note for note in notes)
+    without = extract(windows(damaged), tmp_path / "without", **settings)
+    assert content(with_shots.path) == content(without.path)
+    assert (tmp_path / "s.csv").read_bytes() == shots_of(damaged)
+
+
+def test_a_worker_that_dies_in_a_stretch_is_replaced(film, plain, tmp_path):
+    died = tmp_path / "died"
+    backbone = load_backbone("descriptors", 4)
+    dying = replace(backbone, prepare=Dying(backbone.prepare, died))
+    out = tmp_path / "features"
+    store = extract(windows(film), out, [dying], workers=2, shots=tmp_path / "s.csv", **NAMED)
+    assert died.exists()
+    assert content(store.path) == plain
+    assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
+
+
+class Dying:
+    """Prepare frames; the first process that prepares its 10th dies."""
+
+    def __init__(self, prepare, mark: Path) -> None:
+        self.prepare, self.mark, self.calls = prepare, mark, 0
+
+    def __call__(self, frame):
+        self.calls += 1
+        if self.calls == 10 and not self.mark.exists():
+            self.mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.prepare(frame)
+
+
+def test_what_shots_cannot_be_combined_with_is_refused_before_any_work(film, tmp_path):
+    for settings, name in (
+        ({"shard": (0, 2)}, "--shard"),
+        ({"limit": 3}, "--limit"),
+        ({"gpus": (0,)}, "--gpus"),
+        ({"engine": "ray"}, "--engine ray"),
+    ):
+        with pytest.raises(ExtractError, match=name):
+            prepare(windows(film), tmp_path / "f", shots=tmp_path / "s.csv", **settings)
+    whole = Manifest((Clip("a", "film", film.name),), film.parent)
+    with pytest.raises(ExtractError, match="clip a is no window of a film"):
+        prepare(whole, tmp_path / "f", shots=tmp_path / "s.csv").run()
+    halves = Manifest((Clip("a", "m", "a.mp4", 0, 1), Clip("b", "m", "b.mp4", 0, 1)), film.parent)
+    with pytest.raises(ExtractError, match="movie m lies in"):
+        prepare(halves, tmp_path / "f", shots=tmp_path / "s.csv").run()
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,134 @@
+"""Stretches of a film: each frame is decoded once; windows and shots are what they are without them."""
+
+from itertools import pairwise
+
+import av
+import numpy as np
+import pytest
+
+from obygaze_features.video import (
+    Rest,
+    VideoError,
+    find_shots,
+    joined_shots,
+    keyframes,
+    read_stretch,
+    read_windows,
+    uniform,
+    why_not_in_stretches,
+)
+from obygaze_features.video.cuts import OwnDetector
+from obygaze_features.video.shots import Measured
+from tests.video.test_shots import film, planted, written  # noqa: F401 - a fixture
+from tests.video.test_windows import facts
+
+FILMS = [
+    "pyramid.mp4",
+    "open_gop.mp4",
+    "b2.mkv",
+    "closed.ts",
+    "hevc_cra.mp4",
+    "vp9.webm",
+    "av1.mkv",
+    "mpeg2.mkv",
+]
+WINDOWS = [(0.0, 1.6), (0.8, 2.4), (1.6, 3.2), (2.0, 3.2), (2.4, 4.0)]
+EDGES = (-np.inf, 0.8, 1.7, 3.0, np.inf)
+WISHES = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.copy())]
+
+
+def in_stretches(path, windows, wishes=WISHES, edges=EDGES):
+    """Read a film stretch by stretch; return each window's frames, what was measured, and frames decoded."""
+    found, known, measured, decoded = {}, {}, [], 0
+    for stretch in pairwise(edges):
+        mine = [number for number, (start, _) in enumerate(windows) if stretch[0] <= start < stretch[1]]
+        others = [window for number, window in enumerate(windows) if number not in mine]
+        asked = [windows[number] for number in mine]
+        for given in read_stretch(path, stretch, asked, others, wishes):
+            if isinstance(given, Rest):
+                assert not known.keys() & given.known.keys()
+                known |= given.known
+                measured.append(Measured.from_bytes(given.measured.to_bytes()))
+                decoded += given.decoded
+            else:
+                found[mine[given[0]]] = given[1]
+                decoded += given[1][0].decoded
+    left = [number for number in range(len(windows)) if number not in found]
+    for number, frames in read_windows(path, [windows[number] for number in left], wishes, known=known):
+        found[left[number]] = frames
+        if not isinstance(frames, VideoError):
+            decoded += frames[0].decoded
+    return found, measured, decoded
+
+
+@pytest.mark.parametrize("name", FILMS)
+def test_windows_and_shots_are_the_same_and_each_frame_is_decoded_once(films, name):
+    path = films[name]
+    found, measured, decoded = in_stretches(path, WINDOWS)
+    for number, alone in read_windows(path, WINDOWS, WISHES):
+        for mine, its in zip(found[number], alone, strict=True):
+            assert np.array_equal(mine.images, its.images)
+            assert np.array_equal(mine.index, its.index)
+            assert np.array_equal(mine.time_s, its.time_s)
+            assert facts(mine) == facts(its)
+    assert joined_shots(measured) == find_shots(path)
+    with av.open(str(path)) as container:
+        n_frames = sum(1 for _ in container.decode(video=0))
+    assert sum(len(part.time_s) for part in measured) == n_frames
+    # A frame at which decoding starts again may be decoded for those shown before it, too.
+    assert n_frames <= decoded <= n_frames + 3
+
+
+def test_shots_of_parts_are_those_of_the_whole(film):  # noqa: F811 - the fixture
+    path, cuts = film
+    edges = (-np.inf, *np.arange(1.0, 60.0, 2.3), np.inf)
+    _, measured, _ = in_stretches(path, [], edges=edges)
+    assert joined_shots(measured) == find_shots(path)
+    assert len(cuts) == len(find_shots(path)) - 1
+    assert joined_shots(measured[:-1]) is None
+    full = [part for part in measured if len(part.time_s)]
+    assert joined_shots([full[0], *full[2:]]) is None
+
+
+def test_parts_of_any_length_join_to_the_same_cuts():
+    rng = np.random.default_rng(3)
+    pictures = [rng.integers(0, 256, (54, 96), dtype=np.uint8) for _ in range(4)]
+    frames = [pictures[shot] for shot in (0, 1, 1, 0, 2, 3, 2) for _ in range(int(rng.integers(2, 20)))]
+    whole = OwnDetector()
+    for small in frames:
+        whole.add(None, small)
+    for _ in range(20):
+        edges = sorted({0, len(frames), *rng.integers(0, len(frames), int(rng.integers(1, 12))).tolist()})
+        joined = OwnDetector()
+        for first, after in pairwise(edges):
+            part = OwnDetector()
+            for small in frames[first:after]:
+                part.add(None, small)
+            joined.join(part.differences())
+        assert joined.differences().step.tolist() == whole.differences().step.tolist()
+        assert joined.differences().over.tolist() == whole.differences().over.tolist()
+        assert joined.cuts() == whole.cuts()
+
+
+@pytest.mark.parametrize(("name", "reason"), [("raw.h264", "time"), ("no_b.mp4", "")])
+def test_what_cannot_be_decoded_in_stretches_says_so_and_gives_its_windows_all_the_same(films, name, reason):
+    assert reason in why_not_in_stretches(films[name])
+    assert bool(reason) == bool(why_not_in_stretches(films[name]))
+    if reason:
+        assert list(read_stretch(films[name], (-np.inf, np.inf), [(None, None)], [], WISHES[:1])) == []
+
+
+def test_damage_ends_a_stretch_and_costs_no_window(films, tmp_path):
+    data = bytearray(films["no_b.mp4"].read_bytes())
+    with av.open(str(films["no_b.mp4"])) as container:
+        victim = [packet for packet in container.demux(video=0) if packet.size][40]
+    start = data.index(bytes(victim))
+    data[start : start + victim.size] = b"\xff" * victim.size
+    path = tmp_path / "damaged.mp4"
+    path.write_bytes(data)
+    found, measured, _ = in_stretches(path, WINDOWS)
+    assert joined_shots(measured) is None
+    for number, alone in read_windows(path, WINDOWS, WISHES):
+        for mine, its in zip(found[number], alone, strict=True):
+            assert np.array_equal(mine.images, its.images)
+            assert facts(mine) == facts(its)
