@@ -2,7 +2,7 @@
 
 Three cases, through the backbone `descriptors`: 200 spans of films, windows of a film that share passes,
 and the real videos ten times. Both are whole commands, each dry run directly followed by its run, so that
-what else the machine does hits both alike. Processor seconds are of all processes of a command, imports included.
+what else the machine does hits both alike. Processor seconds are of all processes of a command, with imports.
 
 The films are the packets of real videos, over and over, so that nothing is encoded. The duration says little
 on a machine that others use: the load changes between a dry run and its run.
