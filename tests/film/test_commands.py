@@ -225,10 +225,11 @@ def test_a_run_prints_and_runs_four_commands_with_the_models_own_features(film, 
     fake, out = Fake(CARD), tmp_path / "out"
     assert pipeline(fake, film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out) == 0
     cut, extract, score, report = fake.asked[1:]
-    assert cut == ["manifest", "import", "film", str(film), "--window", "8", "--hop", "4", "--shots", "own",
+    assert cut == ["manifest", "import", "film", str(film), "--window", "8", "--hop", "4", "--shots", "none",
                    "--out", str(out / "windows.csv")]  # fmt: skip
     assert extract == ["extract", str(out / "windows.csv"), str(out / "features"), "--backbone", "xclip",
-                       "--weights", "xclip=microsoft/xclip@abc", "--n", "32"]  # fmt: skip
+                       "--weights", "xclip=microsoft/xclip@abc", "--n", "32",
+                       "--shots", str(out / "windows.shots.csv")]  # fmt: skip
     assert score == ["film", "score", "m.model", str(out / "features-1.0.0"), "--shots",
                      str(out / "windows.shots.csv"), "--out", str(out / "scored")]  # fmt: skip
     assert report[:3] == ["film", "report", str(out / "scored")]
