@@ -89,7 +89,7 @@ class Nodes:
         self.wait(len(self.running))
 
     def wait(self, nodes: int) -> None:
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + 1800
         host, _, port = self.address.rpartition(":")
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError):
@@ -104,7 +104,7 @@ class Nodes:
                 if done.stdout.strip() == str(nodes):
                     return
             time.sleep(0.5)
-        pytest.skip(f"{nodes} Ray nodes did not come up on this machine within five minutes")
+        pytest.skip(f"{nodes} Ray nodes did not come up on this machine within half an hour")
 
     def kill(self, name: str) -> None:
         """Kill a node as a power cut would: its agents, its raylet and all workers at once."""
@@ -283,6 +283,7 @@ def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, local, no
 
 
 def test_a_node_killed_in_the_middle_costs_nothing(films, local, nodes, tmp_path, tree, hold):
+    nodes.wait(3)
     with started(films, tmp_path, nodes.environment | hold.at(3)) as running:
         hold.wait(1, running.poll)
         nodes.kill("third")
