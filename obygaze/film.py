@@ -93,7 +93,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     dry_run: bool,
     force: bool,
 ) -> None:
-    r"""Score whole films with saved models, from the video files to a page: report.html.
+    """Score whole films with saved models, from the video files to a page: report.html.
 
     Commands, printed before they run: cut films into windows, extract the features that the models read and
     find the shots, score, take pictures if asked for, and write the page. A run that was stopped resumes
@@ -106,7 +106,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     \b
     Examples:
       obygaze film run film.mkv --model run/pcbm_lr.model --out scored
-      obygaze film run films/*.mkv --model pcbm_lr.model --window 8 --hop 4 \
+      obygaze film run films/*.mkv --model pcbm_lr.model --window 8 --hop 4 \\
           --out scored
     """
     if title is not None and len(films) > 1:

@@ -1,18 +1,17 @@
-"""Write files so that they survive a kill, a full disk and a power cut; locks, digests, checked lines."""
+"""Write files so that they survive a kill, a full disk and a power cut; CSV, JSON and digests."""
 
-import errno
 import hashlib
 import json
 import os
+import re
 import shutil
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from obygaze_features.errors import OutputError, StoreError
+from obygaze_features.errors import OutputError
 from obygaze_features.text import not_a_formula
 
 PARTIAL_SUFFIX: Final = ".partial"
@@ -152,6 +151,15 @@ def remove_tree(folder: Path, *, ignore_errors: bool = False) -> None:
         raise
 
 
+def empty(folder: Path) -> None:
+    """Remove everything in a folder, such as the remains of a killed process."""
+    for node in folder.iterdir():
+        if node.is_dir():
+            remove_tree(node)
+        else:
+            node.unlink()
+
+
 def refuse_existing(*paths: Path | None, force: bool = False) -> None:
     """Refuse to overwrite files or folders unless forced; None is no file.
 
@@ -175,8 +183,11 @@ def csv_line(cells: Sequence[str]) -> str:
     >>> csv_line(["tt0108160-003", 'a "quoted", word'])
     'tt0108160-003,"a ""quoted"", word"\n'
     """
-    quoted = ('"' + cell.replace('"', '""') + '"' if set(cell) & set(',"\r\n') else cell for cell in cells)
+    quoted = ('"' + cell.replace('"', '""') + '"' if _QUOTED(cell) else cell for cell in cells)
     return ",".join(quoted) + "\n"
+
+
+_QUOTED = re.compile(r'[,"\r\n]').search
 
 
 def sheet_line(cells: Sequence[str]) -> str:
@@ -289,170 +300,3 @@ def sync_tree(root: Path) -> None:
         files += [Path(folder, name) for name in names]
     sync_all(files)
     sync_all(folders)
-
-
-NODE_GPUS = Path("/proc/driver/nvidia/gpus")  # of NVIDIA's driver: a folder each, whoever may use them
-
-
-def usable_cores(shards: int = 1) -> int:
-    """Count the cores that this process may use; of a Slurm task no more than were asked for.
-
-    Slurm binds tasks to their cores only where its site has set that up.
-
-    Parameters
-    ----------
-    shards
-        Into how many the work is divided. One of several that is given some of the node's GPUs
-        (CUDA_VISIBLE_DEVICES) takes the same share of its cores, unless a scheduler gave it cores: the others
-        are taken to run beside it.
-    """
-    there = os.cpu_count() or 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
-    asked = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
-    if asked.isdecimal():
-        return min(cores, int(asked))
-    gpus = len(list(NODE_GPUS.iterdir())) if NODE_GPUS.is_dir() else 0
-    given = len([each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()])
-    if shards == 1 or cores < there or not 0 < given < gpus:
-        return cores
-    return max(cores * given // gpus, cores // shards, 1)
-
-
-# --- locks
-# ---------------------------------------------------------------------------
-NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
-
-
-def hold(descriptor: int, path: Path, *, wait: bool = True, shared: bool = False) -> bool:
-    """Lock an open file or folder until it is closed or the process ends; return whether the lock was got.
-
-    Raises
-    ------
-    StoreError
-        Naming `path`, if its file system has no locks.
-    """
-    import fcntl  # noqa: PLC0415 - not on Windows, where stores can be read but not written
-
-    how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-    try:
-        fcntl.flock(descriptor, how if wait else how | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in NO_LOCKS:
-            raise StoreError(
-                f"{path}: this file system has no file locks ({os.strerror(error.errno)}): have it mounted "
-                "with them (Lustre: -o flock), or choose a place on another file system"
-            ) from None
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            raise
-        return False
-    return True
-
-
-def require_locks(place: Path) -> None:
-    """Refuse a place that is not there yet on a file system without locks, before anything is made.
-
-    Raises
-    ------
-    StoreError
-        Naming the folder that the place would be in.
-    """
-    if place.exists():
-        return
-    folder = place.absolute().parent
-    while not folder.exists():
-        folder = folder.parent
-    with naming(folder):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            hold(descriptor, folder, wait=False, shared=True)
-        finally:
-            os.close(descriptor)
-
-
-@contextmanager
-def locked(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold an exclusive lock on a file or folder; yield whether it was got.
-
-    The lock dies with its process, so none is ever left behind. Without `wait`, False is yielded when another
-    process holds it, or when what is at `path` was swapped for something else meanwhile.
-    """
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        try:
-            got = hold(descriptor, path, wait=wait)
-        except StoreError:
-            if path.is_dir():
-                with suppress(OSError):  # made for this lock; what is not empty stays
-                    path.rmdir()
-            raise
-        yield got and path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def alone_in(folder: Path, work: str) -> Iterator[None]:
-    """Lock a folder for unfinished work; it is created if missing and kept.
-
-    Raises
-    ------
-    StoreError
-        If another process has it, or its file system has no locks.
-    """
-    require_locks(folder)
-    with naming(folder):
-        make_folder(folder)
-        with locked(folder, wait=False) as ours:
-            if not ours:
-                raise StoreError(f"{folder}: another process is {work}; wait for it")
-            yield
-
-
-def empty(folder: Path) -> None:
-    """Remove everything in a folder, such as the remains of a killed process."""
-    for node in folder.iterdir():
-        if node.is_dir():
-            remove_tree(node)
-        else:
-            node.unlink()
-
-
-# --- JSON lines with a checksum
-# ---------------------------------------------------------------------------
-_HEAD, _MIDDLE, _TAIL = b'{"crc32":"', b'","entry":', b"}"
-
-
-def encode_line(entry: Mapping[str, object]) -> bytes:
-    """Write one entry as one line: `{"crc32":"<8 hex digits>","entry":{...}}`."""
-    text = json.dumps(
-        entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
-    return b"%b%08x%b%b%b\n" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL)
-
-
-def checked_entry(line: bytes) -> bytes | None:
-    """Return the JSON of an entry, of a line without its line break; None if a single bit of it is wrong."""
-    start = len(_HEAD) + 8
-    text = line[start + len(_MIDDLE) : -len(_TAIL)]
-    return text if line == b"%b%08x%b%b%b" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL) else None
-
-
-def decode_line(line: bytes) -> dict[str, object] | None:
-    """Read one line without its line break; None if a single bit of it is wrong."""
-    text = checked_entry(line)
-    if text is None:
-        return None
-    try:
-        entry = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) else None
-
-
-def read_lines(path: Path) -> Iterator[tuple[int, dict[str, object] | None]]:
-    """Yield (line number from 1, entry or None if damaged); a torn last line is taken as never written."""
-    *lines, last = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        yield number, decode_line(line)
-    if last and (entry := decode_line(last)) is not None:
-        yield len(lines) + 1, entry

@@ -33,8 +33,8 @@ SomeText = Annotated[str, Meta(pattern=r"\S", description="text, not empty")]
 Name = Annotated[
     str,
     Meta(
-        pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]*{END}",
-        description="letters, digits, '.', '_' or '-', no other sign",
+        pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}{END}",  # a folder has its name: systems allow 255
+        description="at most 100 letters, digits, '.', '_' or '-', no other sign",
     ),
 ]
 Hex40 = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{40}}{END}", description="40 lower-case hexadecimal digits")]

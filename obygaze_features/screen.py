@@ -1,4 +1,4 @@
-"""Lay out tables that fit the terminal, and show progress."""
+"""Lay out tables that fit the terminal, and show progress; the option for JSON in place of both."""
 
 import shutil
 import sys
@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Final, Protocol
 
+import click
+
 from obygaze_features.text import unescaped, visible
 
 QUIET_S: Final = 60.0
@@ -16,6 +18,9 @@ QUIET_S: Final = 60.0
 GAP = "  "
 NARROWEST = 8
 """Columns are wrapped to no fewer characters than this."""
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 def terminal_width() -> int:

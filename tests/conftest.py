@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from obygaze_features.manifest import Codebook, builtin_codebook
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import Dataset
 from obygaze_models.protocol import Labels
 
-settings.register_profile("obygaze", deadline=None)  # no test depends on how busy the machine is
+# No test depends on how busy the machine is.
+settings.register_profile("obygaze", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("obygaze")
 
 SHARED_DATA = Path(os.environ.get("OBYGAZE_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))

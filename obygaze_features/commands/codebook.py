@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.screen import table
+from obygaze_features.screen import json_option, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("what", required=False, metavar="[NAME|FILE|MANIFEST]")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def show(what: str | None, as_json: bool) -> None:
     """Show a codebook: levels, concepts with their instances, tasks, scales and label policies.
 

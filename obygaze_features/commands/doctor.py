@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from obygaze_features.screen import json_option
 from obygaze_features.text import unescaped
 
 STYLES: dict[str, dict[str, Any]] = {
@@ -19,7 +20,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.pass_context
 def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
     """Examine this machine and, at PATH, the place of a store, before a long extraction.

@@ -18,6 +18,7 @@ from obygaze_features.commands.extract_output import (
 )
 from obygaze_features.commands.store_output import LOCAL
 from obygaze_features.io import NO_LICENCE
+from obygaze_features.screen import json_option
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe
@@ -217,7 +218,7 @@ class Numbers(click.ParamType[tuple[int, ...]]):
 @click.option(
     "--dry-run", is_flag=True, help="Print the work to be done and its estimated duration, then stop."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.pass_context
 def extract(
     ctx: click.Context,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features.io import refuse_existing, whole_file, write_whole
-from obygaze_features.screen import table
+from obygaze_features.screen import json_option, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     help="Save a contact sheet (.png): thumbnails with their index and time.",
 )
 @click.option("--strict", is_flag=True, help="Refuse videos with visible damage.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.option("--force", is_flag=True, help="Replace existing files.")
 def frames(
     video: Path,

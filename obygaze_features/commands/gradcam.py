@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from obygaze_features.screen import table
+from obygaze_features.screen import json_option, table
 
 if TYPE_CHECKING:
     from obygaze_features.store.saliency_maps import Maps
@@ -48,7 +48,7 @@ SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a =
     "--device", default="auto", show_default=True, metavar="auto|cpu|cuda[:N]", help="Device to run on."
 )
 @click.option("--force", is_flag=True, help="Replace existing maps.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def gradcam(
     manifest: Path,
     pairs: Path | None,

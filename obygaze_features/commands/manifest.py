@@ -13,7 +13,7 @@ from obygaze_features.commands.manifest_output import (
     refuse_to_replace,
     write,
 )
-from obygaze_features.screen import table
+from obygaze_features.screen import json_option, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from obygaze_features.manifest import Manifest
 
 SHOWN_ROWS = 5
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.command()

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from obygaze_features.commands.manifest_output import PATH
-from obygaze_features.screen import table
+from obygaze_features.screen import json_option, table
 
 
 @click.command()
@@ -34,7 +34,7 @@ from obygaze_features.screen import table
     "--n", type=click.IntRange(min=1), default=24, show_default=True, help="Number of clips per sheet."
 )
 @click.option("--force", is_flag=True, help="Replace earlier sheets.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def sheets(
     manifest: Path,
     out: Path,

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import click
 
-from obygaze_features.screen import table
+from obygaze_features.screen import json_option, table
 
 
 @click.command()
@@ -29,7 +29,7 @@ from obygaze_features.screen import table
 @click.option(
     "--device", default="auto", show_default=True, metavar="auto|cpu|cuda[:N]", help="Device to run on."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def search(
     store: str,
     query: str,

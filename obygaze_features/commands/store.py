@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from obygaze_features.commands.store_output import LOCAL, say_sealed
-from obygaze_features.screen import progress_bar, table
+from obygaze_features.screen import json_option, progress_bar, table
 from obygaze_features.text import visible
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ LONGEST_LIST = 8
 
 @click.command()
 @click.argument("folder", default="stores", type=LOCAL)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def ls(folder: Path, as_json: bool) -> None:
     """List the stores, packed stores and stages in a folder (default: stores).
 
@@ -79,7 +79,7 @@ def _may_be_sealed(path: Path) -> bool:
 
 @click.command()
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def inspect(store: Path, as_json: bool) -> None:
     """Show a store's content and provenance.
 
@@ -229,7 +229,7 @@ def seal(
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option("--quick", is_flag=True, help="Check only sizes and counts (milliseconds).")
 @click.option("--full", is_flag=True, help="Also check every row: schema, ids, statuses, finiteness.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.pass_context
 def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json: bool) -> None:
     """Check every file of a store against its digests; exit with 3 if a check fails.

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from obygaze_features.commands.store_output import LOCAL
+from obygaze_features.screen import json_option
 
 
 class Share(click.ParamType[float]):
@@ -97,7 +98,7 @@ class Share(click.ParamType[float]):
 @click.option(
     "--dry-run", is_flag=True, help="Check all inputs except the videos' content and print the plan."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def xclip_lsmdc(dry_run: bool, as_json: bool, **options: Any) -> None:
     """Train X-CLIP on LSMDC (Ma et al., ACM MM 2022), starting from CLIP.
 

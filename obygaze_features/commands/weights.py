@@ -8,11 +8,13 @@ from typing import Any
 
 import click
 
+from obygaze_features.screen import json_option
+
 
 @click.command()
 @click.argument("name")
 @click.option("--revision", help="Branch, tag or commit.  [default: main]")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def fetch(name: str, revision: str | None, as_json: bool) -> None:
     """Download the weights and tokenizer of NAME to the hub's cache.
 
@@ -56,7 +58,7 @@ def fetch(name: str, revision: str | None, as_json: bool) -> None:
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--sha256", required=True, help="Expected digest, 64 hexadecimal digits.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.pass_context
 def verify(ctx: click.Context, path: Path, sha256: str, as_json: bool) -> None:
     """Verify the digest of a weight file, or of a folder with config.json and weights.

@@ -12,16 +12,8 @@ import h5py
 import numpy as np
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import (
-    PARTIAL_SUFFIX,
-    alone_in,
-    empty,
-    naming,
-    remove_tree,
-    sync,
-    sync_name,
-    write_all,
-)
+from obygaze_features.io import PARTIAL_SUFFIX, empty, naming, remove_tree, sync, sync_name, write_all
+from obygaze_features.locks import alone_in
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
 from obygaze_features.store.provenance import FILLED_IN

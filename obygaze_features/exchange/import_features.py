@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_sources import Arrays, Piece
-from obygaze_features.io import alone_in, empty, remove_tree
+from obygaze_features.io import empty, remove_tree
+from obygaze_features.locks import alone_in
 from obygaze_features.store.format import (
     ARRAYS,
     COMMIT_GROUP,

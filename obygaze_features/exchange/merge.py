@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import cast
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import alone_in, remove_tree, sha256_of
+from obygaze_features.io import remove_tree, sha256_of
+from obygaze_features.locks import alone_in
 from obygaze_features.store.arrays import row_bytes
 from obygaze_features.store.format import (
     COMMIT_GROUP,

@@ -9,14 +9,8 @@ from pathlib import Path
 from shlex import quote
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import (
-    NO_LICENCE,
-    PARTIAL_SUFFIX,
-    hold,
-    naming,
-    require_locks,
-    sync_name,
-)
+from obygaze_features.io import NO_LICENCE, PARTIAL_SUFFIX, naming, sync_name
+from obygaze_features.locks import hold, require_locks
 from obygaze_features.store.dataset_card import Facts, croissant, describe, readme
 from obygaze_features.store.files_zip import MODE, ROOT, TIME, ZipFiles
 from obygaze_features.store.format import (

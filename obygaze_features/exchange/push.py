@@ -7,11 +7,14 @@ from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
 
+from obygaze_features.checked_lines import encode_line, read_lines
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.publish import folder_of
 from obygaze_features.exchange.transfer import FileProgress, download, in_threads
-from obygaze_features.io import NO_LICENCE, encode_line, locked, read_lines, require_locks
-from obygaze_features.store.files_remote import as_url, asking, asking_hub, connect, naming_extra, place_of
+from obygaze_features.io import NO_LICENCE
+from obygaze_features.locks import locked, require_locks
+from obygaze_features.store.files_hub import asking_hub, naming_extra, place_of
+from obygaze_features.store.files_remote import as_url, asking, connect
 from obygaze_features.store.format import DIGESTS, TAG_DIGESTS
 from obygaze_features.store.store import Place, check_version
 from obygaze_features.store.store_files import FolderFiles, absent_files, digest_of, listed

@@ -10,16 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
-from obygaze_features.io import (
-    PARTIAL_SUFFIX,
-    alone_in,
-    file_sha256,
-    naming,
-    remove_tree,
-    sync,
-    sync_all,
-    write_whole,
-)
+from obygaze_features.io import PARTIAL_SUFFIX, file_sha256, naming, remove_tree, sync, sync_all, write_whole
+from obygaze_features.locks import alone_in
 from obygaze_features.store.format import (
     ARRAYS,
     BAG_INFO,

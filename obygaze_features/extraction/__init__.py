@@ -1,5 +1,6 @@
 """Extract features of videos and texts into stores: `extract`, its steps and its engines."""
 
+from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.estimate import Estimate, estimate_clips
 from obygaze_features.extraction.extract import estimate, extract, prepare
@@ -8,7 +9,6 @@ from obygaze_features.extraction.local import run_local
 from obygaze_features.extraction.prepared import Extraction
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.stop import Stop, stop_on_signals
-from obygaze_features.io import usable_cores
 
 __all__ = [
     "Estimate",

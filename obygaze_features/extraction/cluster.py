@@ -18,8 +18,8 @@ os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # the C++ part then pri
 import ray
 import ray.data
 
+from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError
-from obygaze_features.io import usable_cores
 
 # Holds hundreds of prepared clips. Ray's default, 30 % of the machine, is too much for a job that shares it.
 OBJECT_STORE_BYTES = 2_000_000_000

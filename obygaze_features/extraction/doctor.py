@@ -10,10 +10,10 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
+from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.job import array_shard
 from obygaze_features.extraction.place import GB, Finding, Level, examine_place
-from obygaze_features.io import usable_cores
 from obygaze_features.store.sights import host_name
 
 LEAST_GPU_BYTES = 2 * GB  # free memory for the smallest network with one clip

@@ -11,6 +11,7 @@ from shlex import quote
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
+from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError, ManifestError
 from obygaze_features.extraction.decoders import PYAV, load_decoder
 from obygaze_features.extraction.distributed import run_ray
@@ -22,7 +23,7 @@ from obygaze_features.extraction.local import run_local
 from obygaze_features.extraction.prepared import Extraction, Note, Watch, unwatched
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
-from obygaze_features.io import NO_LICENCE, usable_cores
+from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.provenance import validate_licence

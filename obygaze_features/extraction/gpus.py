@@ -13,13 +13,13 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from obygaze_features.backbones import backbone_options
+from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError, ObygazeError
 from obygaze_features.extraction.job import Job, Recipe
 from obygaze_features.extraction.local import run_local
 from obygaze_features.extraction.pool import POLL_S
 from obygaze_features.extraction.recording import OnCommit
 from obygaze_features.extraction.report import RunReport
-from obygaze_features.io import usable_cores
 from obygaze_features.store import ClipResult, Stage, read_stage
 from obygaze_features.store.journal import is_done
 from obygaze_features.store.provenance import differences

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from obygaze_features.cores import usable_cores
 from obygaze_features.extraction.decode import DecodedClip
 from obygaze_features.extraction.encode import Encoder, gpu_busy_s, gpu_record, warm_up
 from obygaze_features.extraction.films import Films
@@ -11,7 +12,6 @@ from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.extraction.recording import OnCommit, Recording
 from obygaze_features.extraction.report import RunReport
-from obygaze_features.io import usable_cores
 from obygaze_features.store import ClipResult, Stage
 
 

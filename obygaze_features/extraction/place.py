@@ -1,7 +1,6 @@
 """Check the file system of a future store: writing, fsync, locks, space and inodes."""
 
 import contextlib
-import errno
 import fcntl
 import os
 import re
@@ -14,12 +13,12 @@ from pathlib import Path
 from typing import Literal
 
 from obygaze_features.io import sync
+from obygaze_features.locks import NO_LOCKS
 
 GB = 1e9
 LEAST_BYTES, LEAST_FILES = 1 * GB, 1_000  # less is too little even for a small corpus
 FEW_BYTES, FEW_FILES = 20 * GB, 100_000
 SLOW_SYNC_S = 0.05
-NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 LOCAL_LOCKS = re.compile(r"(?:^|,)(localflock|nolock|local_lock=(?:all|flock))(?:,|$)")
 
 Level = Literal["ok", "note", "fault"]

@@ -1,5 +1,6 @@
 """Lay out and read the arrays of a sealed store, in whole chunks and shards; take and check their bytes."""
 
+import atexit
 import math
 import os
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from fastcrc.crc32 import iscsi as crc32c
 from numcodecs.zstd import Zstd
 from numpy.typing import NDArray
 from zarr.codecs import BytesCodec, Crc32cCodec, VLenUTF8Codec, ZstdCodec
+from zarr.core import sync
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store.format import ARRAYS, TABLE, block_rows
@@ -20,6 +22,15 @@ from obygaze_features.store.store_files import PIECE, FolderFiles, StoreFiles, g
 _BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 _CRC32C = {"name": "crc32c"}
 _ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
+
+
+@atexit.register
+def _stop_zarr() -> None:
+    """Wait for zarr's thread: zarr gives it 0.2 s, and on a busy machine ends a program with a traceback."""
+    loop, thread = sync.loop[0], sync.iothread[0]
+    if loop is not None and thread is not None:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
 
 
 def create_array(
@@ -119,9 +130,11 @@ def all_finite(values: NDArray[Any]) -> bool:
     bits = np.ascontiguousarray(values).reshape(-1).view(np.uint16)
     if values.dtype.byteorder == ">":
         bits = bits.byteswap()
-    return all(
-        int((bits[first : first + _PIECE] & 0x7FFF).max()) < 0x7C00 for first in range(0, len(bits), _PIECE)
-    )
+    for first in range(0, len(bits), _PIECE):
+        piece = bits[first : first + _PIECE]  # the two largest of each sign's bits: nothing is copied
+        if int(piece.max()) >= 0xFC00 or int(piece.view(np.int16).max()) >= 0x7C00:
+            return False
+    return True
 
 
 # --- reading plain chunks into place

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -12,20 +11,9 @@ import zarr
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.arrays import (
-    array_layout,
-    codec_names,
-    plain_chunk,
-    read_chunks,
-    read_shards,
-    read_strings,
-    shard_rows,
-)
 from obygaze_features.store.format import (
-    ARRAYS,
     DONE,
     FEATURE_ARRAYS,
-    FEATURES,
     PROVENANCE,
     STATUSES,
     TABLE,
@@ -33,19 +21,15 @@ from obygaze_features.store.format import (
     block_rows,
     dimensions,
 )
+from obygaze_features.store.group_arrays import GroupArrays
 from obygaze_features.store.labelled import Labels, LazyArray, dataset_of, frame_of, html_table
-from obygaze_features.store.records import COLUMNS, StoredClip, parse_clips_csv
-from obygaze_features.store.store_files import FolderFiles, StoreFiles, gone, guarded, whole
+from obygaze_features.store.records import StoredClip, parse_clips_csv
+from obygaze_features.store.store_files import StoreFiles, whole
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-HARMLESS = 2**26
-"""Bytes that a chunk may claim without being asked whether they are there: a question costs a round trip."""
-WARM = 2**22
-"""Bytes of a block of tokens: memory that is given back and taken again; larger pieces are new pages, and
-those cost more than reading [16 clips of 4.8 MB at once: 1.6 ms a clip, one by one 1.0]."""
 _DONE_CODES = tuple(STATUSES.index(status) for status in DONE)
 
 
@@ -84,20 +68,14 @@ class Group:
 
     def __init__(self, files: StoreFiles, node: zarr.Group) -> None:
         self._files = files
-        self._node = node
         self.name = node.basename
         self.provenance: dict[str, Any] = dict(node.metadata.attributes[PROVENANCE])
-        self._arrays = {name: array for name, array in node.arrays() if name in ARRAYS}
-        self._chunks: dict[str, tuple[int, ...] | None] = {}
-        self._shards: dict[str, int | None] = {}
-        self.arrays = tuple(name for name in FEATURE_ARRAYS if name in self._arrays)
-        self._check_rows_exist()
-        for name, array in self._arrays.items():
-            self._check_layout(name, array)
+        self._stored = GroupArrays(files, node)
+        self.arrays = self._stored.features
         self.clip_ids = tuple(self.raw("clip").tolist())
         self.status: NDArray[np.uint8] = self.raw("status")
         self.usable: NDArray[np.bool_] = np.isin(self.status, _DONE_CODES)
-        self.n_frames: int = self._array("time_s").shape[1]
+        self.n_frames: int = self.shape("time_s")[1]
 
     def __repr__(self) -> str:
         usable = int(self.usable.sum())
@@ -198,7 +176,7 @@ class Group:
     @cached_property
     def text(self) -> tuple[str, ...] | None:
         """The text of every row, whatever its status; None in a store of clips."""
-        return tuple(str(text) for text in self.raw("text")) if "text" in self._arrays else None
+        return tuple(str(text) for text in self.raw("text")) if "text" in self._stored else None
 
     @cached_property
     def time_s(self) -> NDArray[np.float64]:
@@ -212,12 +190,12 @@ class Group:
 
     def shape(self, array: str) -> tuple[int, ...]:
         """Return the shape of an array without reading it."""
-        shape: tuple[int, ...] = self._array(array).shape
+        shape: tuple[int, ...] = self._stored[array].shape
         return shape
 
     def dtype(self, array: str) -> np.dtype[Any]:
         """Return the data type of an array without reading it."""
-        return np.dtype(self._array(array).dtype)
+        return np.dtype(self._stored[array].dtype)
 
     def read(self, clip_id: str, array: str) -> NDArray[Any]:
         """Read one clip's row of one array.
@@ -252,14 +230,11 @@ class Group:
 
     def pieces(self, array: str, rows: range) -> Iterator[slice]:
         """Cut rows of one stored object into pieces that are cheap to read one after another."""
-        size = len(rows)
-        if isinstance(self._files, FolderFiles) and self._shard_rows(array) is not None:
-            size = min(size, max(1, WARM // self._row_bytes(array)))
-        for start in range(rows.start, rows.stop, size):
-            yield slice(start, min(start + size, rows.stop))
+        return self._stored.pieces(array, rows)
 
-    def _row_bytes(self, name: str) -> int:
-        return math.prod(self.shape(name)[1:]) * self.dtype(name).itemsize
+    def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
+        """Read rows as they are stored, whatever their status."""
+        return self._stored.read(name, rows)
 
     @property
     def _where(self) -> str:
@@ -276,102 +251,11 @@ class Group:
     def _dims(self, name: str) -> tuple[str, ...]:
         return dimensions(name, self.shape(name), self.n_frames)
 
-    def _array(self, name: str) -> zarr.Array[Any]:
-        if name not in self._arrays:
-            raise StoreError(f"{self._where}: group {self.name} has no {name}, but {', '.join(self.arrays)}")
-        return self._arrays[name]
-
-    def _check_rows_exist(self) -> None:
-        """Refuse metadata that claim more clips than are stored, before memory is asked for them."""
-        n_clips = self._array("status").shape[0]
-        if n_clips > HARMLESS // 64 and n_clips > self._files.size(TABLE) // len(COLUMNS):
-            raise StoreError(
-                f"{self._where}, group {self.name}: the metadata ask for {n_clips} clips, "
-                f"more than {TABLE} has"
-            )
-        last = max(n_clips - 1, 0) // block_rows("status", n_clips)
-        name = f"{FEATURES}/{self.name}/status/c/{last}"
-        try:
-            self._files.size(name)
-        except FileNotFoundError:
-            raise gone(self._files, name) from None
-
-    def _check_layout(self, name: str, array: zarr.Array[Any]) -> None:
-        """Refuse metadata that no sealed store has before a chunk is read: codecs make much of few bytes."""
-        where, dtype = f"{self._where}, array {self.name}/{name}", _dtype_name(array)
-        if (
-            array.shape[:1] != self._array("status").shape[:1]
-            or array.ndim != len(ARRAYS[name].dims)
-            or array.chunks[1:] != array.shape[1:]
-            or dtype not in ARRAYS[name].dtypes
-        ):
-            raise StoreError(f"{where}: {array.dtype} {list(array.shape)} does not fit the format")
-        expected = array_layout(name, array.shape, dtype, ())
-        if codec_names(array.metadata.to_dict()) != codec_names(expected):
-            raise StoreError(f"{where}: codecs: not as the format demands, so it is not read")
-        if dtype == "string" and array.chunks[0] != block_rows(name, array.shape[0]):
-            raise StoreError(f"{where}: chunks of {array.chunks[0]} clips do not fit the format")
-
-    def _check_chunk(self, name: str, array: zarr.Array[Any], row: int) -> None:
-        """Refuse metadata whose chunk is larger than the stored object."""
-        block = (array.shards or array.chunks)[0]
-        place = "/".join(["c", str(row // block), *["0"] * (array.ndim - 1)])
-        needed = math.prod(array.chunks) * np.dtype(array.dtype).itemsize
-        if needed <= HARMLESS:
-            return
-        try:
-            size = self._files.size(f"{FEATURES}/{self.name}/{name}/{place}")
-        except FileNotFoundError:
-            return  # reading it says so in better words
-        if needed > size:
-            raise StoreError(
-                f"{self._where}, array {self.name}/{name}: the metadata ask for chunks of {needed} bytes, "
-                f"{place} has {size}; run: obygaze store verify {self._where}"
-            )
-
-    def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
-        """Read rows as they are stored, whatever their status."""
-        values: NDArray[Any] = guarded(
-            f"{self._where}, array {self.name}/{name}", lambda: self._rows_of(name, rows), store=self._where
-        )
-        return values
-
-    def _rows_of(self, name: str, rows: slice) -> NDArray[Any]:
-        array = self._array(name)
-        start, stop, _ = rows.indices(array.shape[0])
-        folder = f"{FEATURES}/{self.name}/{name}"
-        if array.dtype.kind == "T":
-            return read_strings(self._files, folder, array.chunks[0], range(start, stop))
-        if start < stop:
-            self._check_chunk(name, array, start)
-        folder = f"{FEATURES}/{self.name}/{name}"
-        if isinstance(self._files, FolderFiles) and (block := self._shard_rows(name)) and start < stop:
-            return read_shards(self._files, folder, array, block, range(start, stop))
-        chunk = self._plain_chunk(name)
-        if chunk is None or not self._in_place(name, start, stop - start):
-            return np.asarray(array[rows])
-        return read_chunks(self._files, folder, chunk, np.dtype(array.dtype), range(start, stop))
-
-    def _in_place(self, name: str, start: int, n_rows: int) -> bool:
-        """Return whether rows are read chunk by chunk into place, not by zarr."""
-        chunk = self._plain_chunk(name)
-        return chunk is not None and start % chunk[0] == 0 and n_rows != 1
-
-    def _plain_chunk(self, name: str) -> tuple[int, ...] | None:
-        if name not in self._chunks:
-            self._chunks[name] = plain_chunk(self._arrays[name].metadata.to_dict())
-        return self._chunks[name]
-
-    def _shard_rows(self, name: str) -> int | None:
-        if name not in self._shards:
-            self._shards[name] = shard_rows(self._arrays[name].metadata.to_dict())
-        return self._shards[name]
-
     def _features(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
         """Read rows; to zarr a chunk that is gone is NaN, which a row that should hold features betrays."""
         values = self.raw(name, rows)
         start = rows.start or 0
-        if self._in_place(name, start, len(values)):
+        if self._stored.in_place(name, start, len(values)):
             return values  # where a chunk is gone, or is not what was sealed, that was an error already
         first = values.reshape(len(values), -1)[:, 0]
         holes = (first != first) & self.usable[start : start + len(values)]  # noqa: PLR0124 - NaN is not itself
@@ -383,10 +267,6 @@ class Group:
                 f"the first is {clip}; run: obygaze store verify --full {self._where}"
             )
         return values
-
-
-def _dtype_name(array: zarr.Array[Any]) -> str:
-    return "string" if array.dtype.kind == "T" else str(array.dtype.name)
 
 
 def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[Any]]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from obygaze_features.io import checked_entry
+from obygaze_features.checked_lines import checked_entry
 from obygaze_features.store.format import DONE
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -21,7 +21,8 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 SHA256_HEX, CRC32C_HEX = 64, 8
 
 
-class _Line(msgspec.Struct):
+# gc=False: the garbage collector would visit all lines of a large stage again and again.
+class _Line(msgspec.Struct, gc=False):
     row: int
     id: str
     status: Literal["ok", "partial", "failed", "missing"]
@@ -36,8 +37,7 @@ class _Line(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Line)
 
 
-@dataclass(frozen=True, slots=True)
-class JournalEntry:
+class JournalEntry(msgspec.Struct, frozen=True, gc=False):
     """Line of a journal.
 
     Attributes
@@ -61,7 +61,7 @@ class JournalEntry:
     status: str
     reason: str = ""
     attempt: int = 1
-    source: Mapping[str, object] = field(default_factory=dict)
+    source: Mapping[str, object] = msgspec.field(default_factory=dict)
     writer: str = ""
     slot: int = -1
     names: tuple[str, ...] = ()

@@ -17,15 +17,8 @@ import msgspec
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
 
-from obygaze_features.io import (
-    PARTIAL_SUFFIX,
-    checked_entry,
-    encode_line,
-    naming,
-    sha256_of,
-    sync,
-    write_all,
-)
+from obygaze_features.checked_lines import checked_entry, encode_line
+from obygaze_features.io import PARTIAL_SUFFIX, naming, sha256_of, sync, write_all
 from obygaze_features.store.format import ARRAYS, FEATURES, block_rows
 from obygaze_features.store.journal import SHA256_HEX, UNREADABLE, JournalEntry
 from obygaze_features.store.records import GroupSpec, StoredClip
@@ -246,6 +239,7 @@ class PartWriter:
     def __init__(self, root: Path, stage: Path, done: PartsFile, inheritance: Inheritance | None) -> None:
         self._root, self._stage, self._done, self._inheritance = root, stage, done, inheritance
         self._room = local()
+        self._rows_files: dict[tuple[str, str], str] = {}  # a path a row would be a third of sealing
 
     def write(self, part: Part, lines: Sequence[JournalEntry | None]) -> list[int]:
         """Write a part and record it; return the indices of rows whose bytes differ from their journal line.
@@ -337,18 +331,19 @@ class PartWriter:
     ) -> list[int]:
         """Read rows into a buffer, in a shard with their checksums; return the indices of bad rows."""
         array, stride = part.array, part.array.offset(1)
-        wanted: dict[Path, list[tuple[int, int, bool, memoryview]]] = {}
+        wanted: dict[str, list[tuple[int, int, bool, memoryview]]] = {}
+        before = self._done.known.get(part.file)
         for index, line in enumerate(lines, start=first):
             row = room[(index - first) * stride :][: array.row_bytes]
             if line is None:
                 row[:] = array.fill
             else:
-                path, offset, staged = self._place(part, index, line)
+                path, offset, staged = self._place(part, index, line, before)
                 wanted.setdefault(path, []).append((index, offset, staged, row))
         bad = []
         checksums: dict[int, int] = {}
         for path, rows in wanted.items():
-            whole = read_at(path, [(offset, row) for _, offset, _, row in rows])
+            whole = read_at(Path(path), [(offset, row) for _, offset, _, row in rows])
             for (index, _, staged, row), good in zip(rows, whole, strict=True):
                 line = lines[index - first]
                 checksums[index] = crc32c(row)
@@ -367,14 +362,20 @@ class PartWriter:
                 room[end : end + CRC_BYTES] = checksum.to_bytes(CRC_BYTES, "little")
         return sorted(bad)
 
-    def _place(self, part: Part, index: int, line: JournalEntry) -> tuple[Path, int, bool]:
+    def _place(
+        self, part: Part, index: int, line: JournalEntry, before: Sealed | None
+    ) -> tuple[str, int, bool]:
         """Return the file and the offset of a row, and whether the file belongs to the stage."""
-        array, before = part.array, self._done.known.get(part.file)
+        array = part.array
         if before is not None and _may_be(before.rows, index, line.sha256_of(array.position)):
-            return self._root / part.file, array.offset(index), False
+            return str(self._root / part.file), array.offset(index), False
         if line.writer or self._inheritance is None:
-            return rows_path(self._stage, line.writer, array.name), line.slot * array.row_bytes, True
-        return *self._inheritance.place(array, line.slot), False
+            key = line.writer, array.name
+            if key not in self._rows_files:
+                self._rows_files[key] = str(rows_path(self._stage, *key))
+            return self._rows_files[key], line.slot * array.row_bytes, True
+        path, offset = self._inheritance.place(array, line.slot)
+        return str(path), offset, False
 
     def _buffer(self, size: int) -> memoryview:
         """Return this thread's reusable buffer: allocating new memory costs more than the work on it."""

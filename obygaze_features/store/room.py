@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from obygaze_features.checked_lines import encode_line
+from obygaze_features.cores import usable_cores
 from obygaze_features.errors import StoreError
-from obygaze_features.io import encode_line, json_bytes, usable_cores
+from obygaze_features.io import json_bytes
 from obygaze_features.store.format import ARRAYS, TEXTS
 from obygaze_features.store.journal import CRC32C_HEX, SHA256_HEX, JournalEntry
 from obygaze_features.store.parts import SHORT, stored_arrays, workers_at_once

@@ -43,13 +43,14 @@ class RowFiles:
         self.folder = folder
         self.n_rows = 0
         self._files: dict[str, int] = {}
+        self._paths: dict[str, Path] = {}
 
     def append(self, rows: Mapping[str, Sequence[Row]]) -> None:
         """Append rows of some clips (`group/array` -> rows) to the arrays' files, and fsync these."""
         if not self._files:
             self._create(rows)
         for name, some in rows.items():
-            with naming(self._path(name)):
+            with naming(self._paths[name]):
                 if len(some[0]) < JOINED:
                     write_all(self._files[name], b"".join(some))
                 else:
@@ -71,17 +72,14 @@ class RowFiles:
         with naming(self.folder):
             self.folder.mkdir(parents=True)
             for name in names:
-                with naming(self._path(name)):
-                    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-                    self._files[name] = os.open(self._path(name), flags, 0o644)
+                self._paths[name] = path = rows_path(self.folder.parent.parent, self.folder.name, name)
+                with naming(path):
+                    self._files[name] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         sync(self.folder)
         sync(self.folder.parent)
 
-    def _path(self, name: str) -> Path:
-        return rows_path(self.folder.parent.parent, self.folder.name, name)
-
     def _force(self, file: tuple[str, int]) -> None:
-        with naming(self._path(file[0])):
+        with naming(self._paths[file[0]]):
             os.fsync(file[1])
 
 
@@ -154,7 +152,7 @@ class Consumption:
                 for slot in slots:
                     needed[slot] = 0
                 path = rows_path(self._stage, writer, name)
-                if not any(needed):
+                if 1 not in needed:
                     path.unlink(missing_ok=True)
                     continue
                 for first, last in _runs(needed, slots):

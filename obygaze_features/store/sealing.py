@@ -10,16 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 
+from obygaze_features.cores import usable_cores
 from obygaze_features.errors import StoreError
-from obygaze_features.io import (
-    alone_in,
-    locked,
-    remove_tree,
-    sync,
-    sync_tree,
-    usable_cores,
-    write_whole,
-)
+from obygaze_features.io import remove_tree, sync, sync_tree, write_whole
+from obygaze_features.locks import alone_in, locked
 from obygaze_features.schema import Hex64, expected, fits
 from obygaze_features.store.format import (
     ATTRIBUTE,

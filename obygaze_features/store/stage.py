@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import locked
+from obygaze_features.locks import locked
 from obygaze_features.store.format import CONSUMED, JOURNALS, PLAN, STAGING_SUFFIX
 from obygaze_features.store.journal import JournalEntry, Journals, is_done, settle
 from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
@@ -162,7 +162,8 @@ class Stage:
                     f"{self.path}: clip {clip.clip_id} is planned "
                     "here but was not asked for; a plan only grows"
                 )
-            if told := _told(asdict(clip), asdict(asked[clip.clip_id])):
+            if clip != asked[clip.clip_id]:
+                told = _told(asdict(clip), asdict(asked[clip.clip_id]))
                 raise StoreError(
                     f"{self.path}: clip {clip.clip_id} was planned otherwise: {told}; choose another name"
                 )

@@ -7,20 +7,18 @@ from typing import Any
 
 import msgspec
 
+from obygaze_features.checked_lines import checked_entry, encode_line
 from obygaze_features.errors import StoreError
 from obygaze_features.io import (
     PARTIAL_SUFFIX,
-    checked_entry,
-    encode_line,
     json_bytes,
-    locked,
     make_folder,
     remove_tree,
-    require_locks,
     sha256_of,
     sync,
     write_whole,
 )
+from obygaze_features.locks import locked, require_locks
 from obygaze_features.store.format import DIGESTS, JOURNALS, LAYOUT, PLAN, ROWS, STAGE, TABLE
 from obygaze_features.store.journal import UNREADABLE
 from obygaze_features.store.provenance import validate_corpus

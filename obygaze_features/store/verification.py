@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
+from obygaze_features.cores import usable_cores
 from obygaze_features.errors import StoreError
-from obygaze_features.io import usable_cores
 from obygaze_features.store.files_zip import ZipFiles
 from obygaze_features.store.format import (
     BAG_INFO,

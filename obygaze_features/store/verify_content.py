@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.io import sha256_of, usable_cores
+from obygaze_features.cores import usable_cores
+from obygaze_features.io import sha256_of
 from obygaze_features.schema import Hex64, Licence, expected, fits
 from obygaze_features.store.arrays import all_finite, array_layout, row_view
 from obygaze_features.store.format import (

@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -12,10 +12,13 @@ from typing import Any, Self
 
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
+from msgspec import structs
 from numpy.typing import NDArray
 
+from obygaze_features.checked_lines import encode_line
 from obygaze_features.errors import StoreError
-from obygaze_features.io import encode_line, hold, naming, require_locks, sync, write_all
+from obygaze_features.io import naming, sync, write_all
+from obygaze_features.locks import hold, require_locks
 from obygaze_features.store.arrays import all_finite, row_view
 from obygaze_features.store.format import COMMIT_GROUP, JOURNALS, ROWS
 from obygaze_features.store.journal import JournalEntry, is_done
@@ -122,7 +125,7 @@ class StageWriter:
             if rows:
                 for name in self._names:
                     waiting[name].append(rows[name].data)
-                entry = replace(
+                entry = structs.replace(
                     entry,
                     writer=self.name,
                     slot=slot,

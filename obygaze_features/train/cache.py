@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from obygaze_features.backbones.presets import Preset
 from obygaze_features.errors import TrainError
-from obygaze_features.io import locked, write_whole
+from obygaze_features.io import write_whole
+from obygaze_features.locks import locked
 from obygaze_features.train.frames import sample_frames
 from obygaze_features.video import VideoError, decoder_versions
 from obygaze_features.workers import WorkerPool

@@ -17,7 +17,6 @@ state is written last: work done after it is repeated, with the same bytes.
 | `state.safetensors` | weights, moments and position, to resume from |
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +31,8 @@ from safetensors.torch import save_file
 
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import RECORD_KEY
 from obygaze_features.errors import TrainError
-from obygaze_features.io import whole_file
+from obygaze_features.io import make_folder, whole_file, write_whole
+from obygaze_features.locks import locked
 from obygaze_features.train.optimiser import BertAdam
 
 LOG_COLUMNS = ("step", "epoch", "loss", "gradient_norm", "rate_factor", "logit_scale")
@@ -86,16 +86,11 @@ class RunFolder:
         TrainError
             If another training uses it.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise TrainError(f"{self.folder}: another training is writing here; wait for it") from None
+        make_folder(self.folder)
+        with locked(self.folder, wait=False) as ours:
+            if not ours:
+                raise TrainError(f"{self.folder}: another training is writing here; wait for it")
             yield
-        finally:
-            os.close(descriptor)
 
     def begin(
         self, record: dict[str, Any], left_out: str, tokenizer: Iterable[Path], *, resume: bool
@@ -135,12 +130,7 @@ class RunFolder:
 
     def write(self, name: str, content: str | bytes) -> None:
         """Write a file atomically; text as UTF-8."""
-        beside = self.folder / f".{name}.partial"
-        with beside.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self.folder / name)
+        write_whole(self.folder / name, content)
 
     def write_json(self, name: str, document: object) -> None:
         """Write a JSON file atomically."""

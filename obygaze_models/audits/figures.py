@@ -1,9 +1,10 @@
-"""Draw the audits' figures: bars by condition, effect sizes in rows, saliency maps.
+"""Draw the audits' figures: bars by condition, effect sizes in rows, saliency maps, sheets of examples.
 
 Made without a screen; the same numbers give the same bytes.
 """
 
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from PIL import Image, ImageOps
 
 from obygaze_features.store.saliency_maps import Maps
 from obygaze_models.audits.eat import critical_d
+from obygaze_models.audits.gender_objects import VALUES
+from obygaze_models.errors import AuditError
 from obygaze_models.report.figure import WIDTH, save
 
 OURS, GREY, PRINTED = "#4477aa", "#dddddd", "#ee6677"
@@ -24,6 +27,10 @@ OURS, GREY, PRINTED = "#4477aa", "#dddddd", "#ee6677"
 
 SERIES = ((OURS, ""), ("#ccbb44", "////"), ("#228833", "...."), ("#aa3377", "xxxx"), ("#66ccee", "||||"))
 """Colour and hatching of each condition, distinct in print without colours too."""
+
+
+SHEET_PIXELS = 640
+"""Longest side of a picture on a sheet of examples."""
 
 
 def draw(path: Path, size: tuple[float, float], fill: Callable[[Figure, Axes], None]) -> None:
@@ -216,19 +223,33 @@ def draw_mean_maps(titles: Sequence[str], maps: NDArray[np.float32], path: Path)
     draw(path, (1.2 + 2.4 * len(titles), 3), fill)
 
 
+def read_picture(path: Path) -> NDArray[np.uint8]:
+    """Read any file that Pillow reads, upright, as uint8 [H, W, 3].
+
+    Raises
+    ------
+    AuditError
+        It is no such file, or damaged.
+    """
+    try:
+        with Image.open(path) as image:
+            return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    except (OSError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
+        raise AuditError(f"{path}: not a picture that can be read ({error})") from None
+
+
 def draw_overlay(picture: Path, one: NDArray[np.float32], path: Path) -> None:
     """Lay a map over its picture, of which the networks see the square in the middle.
 
     Parameters
     ----------
     picture
-        Any file that Pillow reads, shown upright.
+        A file as for `read_picture`.
     one : float32 [H, W]
     path
         A .pdf, .png or .svg file.
     """
-    with Image.open(picture) as image:
-        pixels = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    pixels = read_picture(picture)
     side = min(pixels.shape[:2])
     y, x = ((length - side) // 2 for length in pixels.shape[:2])
     square = pixels[y : y + side, x : x + side]
@@ -247,3 +268,53 @@ def draw_overlays(maps: Maps, pictures: Mapping[str, Path], folder: Path) -> Non
     for place, (pair, one) in enumerate(zip(maps.pairs, maps.raw, strict=True)):
         name = pair["image_id"].replace("/", "_")
         draw_overlay(pictures[pair["image_id"]], one, folder / f"{place:04}-{name}.png")
+
+
+def draw_examples(rows: Sequence[Mapping[str, Any]], pictures: Mapping[str, Path], path: Path) -> None:
+    """Draw examples of captions under their pictures, a column each for those nearest to man, woman, neither.
+
+    Parameters
+    ----------
+    rows
+        As `examples` gives them.
+    pictures
+        Image id -> its file.
+    path
+        A .pdf, .png or .svg file.
+    """
+    columns: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        columns.setdefault(row["nearest_to"], []).append(row)
+    images = {name: _small(pictures[name]) for name in dict.fromkeys(row["image_id"] for row in rows)}
+
+    def fill(figure: Figure, axes: Axes) -> None:
+        axes.remove()
+        panels = figure.subplots(max(map(len, columns.values())), len(columns), squeeze=False)
+        for panel in panels.flat:
+            panel.set_axis_off()
+        for place, (kind, own) in enumerate(columns.items()):
+            for number, row in enumerate(own):
+                panel = panels[number, place]
+                panel.imshow(images[row["image_id"]])
+                panel.set_title(f"nearest to {kind}" if number == 0 else "", fontsize=9)
+                words = [*textwrap.wrap(row["caption"], 40), *textwrap.wrap(f"visual: {row['visual']}", 40)]
+                words += ["   ".join(f"{name.replace('_', ' ')} {row[name]:.2f}" for name in VALUES[:2])]
+                words += ["   ".join(f"{name.replace('gs_', 'GS ')} {row[name]:.2f}" for name in VALUES[2:])]
+                panel.text(
+                    0.5,
+                    -0.03,
+                    "\n".join(words).replace("$", r"\$"),
+                    transform=panel.transAxes,
+                    ha="center",
+                    va="top",
+                    fontsize=6,
+                )
+
+    draw(path, (WIDTH, 2.6 * max(map(len, columns.values()))), fill)
+
+
+def _small(path: Path) -> NDArray[np.uint8]:
+    """Read a picture at no more than the resolution of a sheet."""
+    pixels = Image.fromarray(read_picture(path))
+    pixels.thumbnail((SHEET_PIXELS, SHEET_PIXELS))
+    return np.asarray(pixels)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from obygaze_models.audits.gender_objects import Part, by_object, example_blocks, object_blocks
+from obygaze_models.audits.gender_objects import Part, by_object, example_blocks, examples, object_blocks
 from obygaze_models.audits.gender_score import Detected, Scorer, joined
 from obygaze_models.audits.genders import GENDERS, Gender, filled, has_mask, named, share
 from obygaze_models.audits.published import TOTALS
@@ -118,7 +118,8 @@ def audit_gender_score(
     ]
     of_objects = by_object(parts, names, model)
     estimated = mode is Mode.ESTIMATION
-    summary = _summary(rows, mode, model) | {"by_object": of_objects}
+    shown = examples(parts) if estimated else []
+    summary = _summary(rows, mode, model) | {"by_object": of_objects, "examples": shown}
     columns = ["caption_id", "gender"]
     columns += ["gs"] if mode is Mode.DIRECT else ["gs_man", "gs_woman", "to_man", "predicted"]
     return audit_report(
@@ -129,7 +130,7 @@ def audit_gender_score(
             table("Captions", rows, columns),
             *_summary_blocks(summary),
             *object_blocks(of_objects, model, estimated=estimated),
-            *(example_blocks(parts, model) if estimated else ()),
+            *example_blocks(shown, model),
         ],
         record,
         summary=summary,
@@ -212,7 +213,8 @@ def _parts(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode, la
         for one in chosen:
             found = scorer.revised(text, one)
             if not isinstance(found, str):
-                parts.append(Part(row["caption_id"], row["caption"], one.label, gender, gender_named, *found))
+                known = (row["caption_id"], row["image_id"], row["caption"])
+                parts.append(Part(*known, one.label, gender, gender_named, *found))
     return parts
 
 

@@ -25,7 +25,7 @@ class Part:
 
     Attributes
     ----------
-    caption_id, caption : str
+    caption_id, image_id, caption : str
     label : str
     gender : {"man", "woman"}
         That the scored text names.
@@ -38,6 +38,7 @@ class Part:
     """
 
     caption_id: str
+    image_id: str
     caption: str
     label: str
     gender: Gender
@@ -126,8 +127,14 @@ def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estim
     ]
 
 
-def example_blocks(parts: Sequence[Part], model: str | None) -> list[Block]:
-    """Show captions with both genders in: nearest to man, to woman, and to neither."""
+def examples(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """Choose captions with both genders in: nearest to man, to woman, and to neither.
+
+    Returns
+    -------
+    Rows in this order: nearest_to, visual (the object's label), caption, caption_id, image_id, and for each
+    gender distance and gs.
+    """
     pairs: dict[tuple[str, str], dict[Gender, Part]] = {}
     for part in parts:
         pairs.setdefault((part.caption_id, part.label), {})[part.gender] = part
@@ -145,33 +152,43 @@ def example_blocks(parts: Sequence[Part], model: str | None) -> list[Block]:
     for kind, keys in (("man", men), ("woman", women), ("neither", even)):
         free = [key for key in keys if key not in chosen]
         chosen |= dict.fromkeys(free[:N_EXAMPLES], kind)
-    headers = (
-        "nearest to",
-        "visual",
-        "caption",
-        "caption id",
-        "distance man",
-        "distance woman",
-        "GS man",
-        "GS woman",
-    )
-    cells = []
+    rows = []
     for key, kind in chosen.items():
-        man, woman = (found[key][1][gender] for gender in GENDERS)
-        values = (man.distance, woman.distance, man.score, woman.score)
-        cells.append((kind, man.label, man.caption, man.caption_id, *(f"{value:.2f}" for value in values)))
-    blocks = [Block("Examples", headers, tuple(cells))] if cells else []
-    if model and cells:
+        both = found[key][1]
+        one = both["man"]
+        rows.append(
+            {
+                "nearest_to": kind,
+                "visual": one.label,
+                "caption": one.caption,
+                "caption_id": one.caption_id,
+                "image_id": one.image_id,
+                **{f"distance_{gender}": both[gender].distance for gender in GENDERS},
+                **{f"gs_{gender}": both[gender].score for gender in GENDERS},
+            }
+        )
+    return rows
+
+
+VALUES = ("distance_man", "distance_woman", "gs_man", "gs_woman")
+"""Columns of an example's values."""
+
+
+def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list[Block]:
+    """Show examples as tables, beside the poster's if a captioner is named."""
+    if not rows:
+        return []
+    numbers = tuple(name.replace("_", " ").replace("gs", "GS") for name in VALUES)
+    texts = ("nearest_to", "visual", "caption", "caption_id")
+    cells = tuple((*(row[name] for name in texts), *(f"{row[name]:.2f}" for name in VALUES)) for row in rows)
+    headers = (*(name.replace("_", " ") for name in texts), *numbers)
+    blocks = [Block("Examples", headers, cells)]
+    if model:
         printed = tuple(
             (one.visual, one.caption, *(f"{value:.2f}" for value in one.values)) for one in EXAMPLES
         )
-        blocks.append(
-            Block(
-                "Examples of the poster, whose captioner it does not name",
-                (*headers[1:3], *headers[4:]),
-                printed,
-            )
-        )
+        title = "Examples of the poster, whose captioner it does not name"
+        blocks.append(Block(title, ("visual", "caption", *numbers), printed))
     return blocks
 
 

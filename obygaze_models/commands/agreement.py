@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.screen import table
+from obygaze_features.screen import json_option, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random orders."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def agreement(
     manifest: Path,
     window: float | None,

@@ -1,7 +1,7 @@
 """`obygaze audit gender-score`, `cooc`, `objects`: which gender captions go with which objects."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,7 @@ from obygaze_models.commands.audit_output import (
     check,
     csv_file,
     finish,
+    picture_file,
     tell_partial,
     write_rows,
 )
@@ -24,6 +25,7 @@ from obygaze_models.commands.inputs import HTML
 
 if TYPE_CHECKING:
     from obygaze_models.audits.gender_score import Similarity
+    from obygaze_models.report import Report
 
 PUBLISHED = click.option(
     "--published", help="Captioner of the published tables, such as Vilbert, to show its values beside."
@@ -63,6 +65,15 @@ PUBLISHED = click.option(
     type=FILE,
     help="Text file of objects to sum up by, one per line.  [default: every label of --objects]",
 )
+@click.option(
+    "--sheet",
+    type=PATH,
+    callback=picture_file,
+    help="With --mode ge and --pictures: sheet of the examples with their pictures (.pdf, .png or .svg).",
+)
+@click.option(
+    "--pictures", type=PATH, help="For --sheet: folder of images named by image_id, or their manifest."
+)
 @PUBLISHED
 @OUTPUT
 def gender_score(
@@ -77,6 +88,8 @@ def gender_score(
     labels: str,
     list_texts: Path | None,
     objects_list: Path | None,
+    sheet: Path | None,
+    pictures: Path | None,
     published: str | None,
     out: Path | None,
     figure: Path | None,
@@ -90,7 +103,7 @@ def gender_score(
     2023). The priors are an input: `obygaze lm` computes them for the texts that
     --list-texts writes. Captions without a prior, an object or an embedding are listed with the reason and
     never count as 0. Scores and distances are also summed up by object, and with --mode ge the captions
-    nearest to man, to woman and to neither are shown.
+    nearest to man, to woman and to neither are shown, with their pictures on a sheet if --sheet asks for it.
 
     \b
     Examples:
@@ -100,7 +113,8 @@ def gender_score(
       obygaze extract texts.csv stores/texts --backbone sentence
       obygaze audit gender-score --captions captions.csv --objects objects.csv \\
           --mode ge --lm lm.csv \\
-        --texts stores/texts --out ge.csv --figure ge.png
+        --texts stores/texts --out ge.csv --figure ge.png \\
+        --sheet examples.png --pictures coco/val2014
       obygaze audit gender-score --captions captions.csv --objects objects.csv \\
           --lm lm.csv --sims sims.csv \\
         --labels joined --out gs.csv
@@ -121,7 +135,12 @@ def gender_score(
         return
     if out is None or lm is None:
         raise click.UsageError(f"Missing option '--{'lm' if lm is None else 'out'}'.")
+    if (sheet is None) != (pictures is None):
+        raise click.UsageError("--sheet and --pictures go together.")
+    if sheet and mode != "ge":
+        raise click.UsageError("--sheet shows the examples of --mode ge: give it too.")
     check(out, figure, html, force=force)
+    check_sheet(sheet, figure, force=force)
     similarity, origin = _similarity(texts, texts_backbone, text_items, sims)
     report = audit_gender_score(
         rows,
@@ -133,10 +152,38 @@ def gender_score(
         model=published,
         names=read_objects_list(objects_list) if objects_list else None,
     )
+    if sheet and pictures:
+        draw_sheet(report, pictures, sheet)
     finish(report, out, figure, html, force=force, as_json=as_json)
     for caption, reason in report.data[["caption_id", "left_out"]].itertuples(index=False):
         if reason:
             click.echo(f"left out {caption}: {reason}", err=True)
+
+
+def check_sheet(sheet: Path | None, figure: Path | None, *, force: bool) -> None:
+    """Refuse to replace a sheet, or to draw it over the figure."""
+    from obygaze_features.io import refuse_existing
+
+    if sheet is None:
+        return
+    if figure is not None and sheet.resolve() == figure.resolve():
+        raise click.UsageError("--sheet and --figure name one file: choose two.")
+    refuse_existing(sheet, force=force)
+    import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
+
+
+def draw_sheet(report: "Report", source: Path, sheet: Path) -> None:
+    """Draw the examples of a report with their pictures, or raise where there are none."""
+    from obygaze_models.audits.figures import draw_examples
+    from obygaze_models.audits.saliency import find_pictures
+    from obygaze_models.errors import AuditError
+
+    summary: Any = report.record["summary"]
+    rows = summary["examples"]
+    if not rows:
+        raise AuditError("no caption was scored with both genders: there are no examples for --sheet")
+    draw_examples(rows, find_pictures([row["image_id"] for row in rows], source), sheet)
+    click.echo(f"examples with their pictures kept in {sheet}", err=True)
 
 
 def _similarity(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features.screen import json_option
 from obygaze_models.commands.inputs import HTML, write_page
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ model_option = click.option(
     "--model", "key", help="Model, as the tables name it.  [default: the first that decides]"
 )
 force_option = click.option("--force", is_flag=True, help="Replace an earlier --out.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.command()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.screen import table
+from obygaze_features.screen import json_option, table
 
 if TYPE_CHECKING:
     from obygaze_models.evaluation.localise import Localisation
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write the numbers of each movie as CSV.")
 @click.option("--force", is_flag=True, help="Replace an earlier --out.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def localise(
     frames: Path,
     manifest: Path,

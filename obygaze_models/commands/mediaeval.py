@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.screen import table
+from obygaze_features.screen import json_option, table
 from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_models.commands.inputs import HTML
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 PATH = click.Path(path_type=Path)  # a missing file is the reader's to report, in one line
 force_option = click.option("--force", is_flag=True, help="Replace existing files.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 truth_option = click.option(
     "--truth",
     type=PATH,

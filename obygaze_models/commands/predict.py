@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.screen import table
+from obygaze_features.screen import json_option, table
 
 if TYPE_CHECKING:
     from obygaze_models.prediction.model import Model
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     help="Write a CSV file with a row a frame: time, attention weight, concepts' values.",
 )
 @click.option("--force", is_flag=True, help="Replace an earlier --out or --frames.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def predict(
     model: str,
     stores: tuple[str, ...],
@@ -148,7 +148,7 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
     help="Set a concept's value to this quantile (0 to 1) "
     "of the training clips' values and show the change; repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def explain(
     model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[str, ...], as_json: bool
 ) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.screen import table
+from obygaze_features.screen import json_option, table
 from obygaze_models.commands.inputs import HTML
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 )
 @HTML
 @click.option("--force", is_flag=True, help="Replace earlier output.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def stats(
     manifest: Path,
     policy: str,

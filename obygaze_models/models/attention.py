@@ -1,21 +1,19 @@
-"""Models that read a clip's frames: attention pooling, its controls, mean and maximum over frames."""
+"""Attention pooling over a clip's frames, its controls, and the models that read frames."""
 
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.attention_network import AttentionNetwork, Pooled
+from obygaze_models.models.frame_pool import check_frames, make_frames_probe
 from obygaze_models.models.labels import encode_labels
-from obygaze_models.models.linear import CLIP, PENALTIES, ClippedScaler
+from obygaze_models.models.linear import CLIP, PENALTIES
 from obygaze_models.models.network import Floats
 from obygaze_models.models.selection import EarlyStopping
 from obygaze_models.models.spec import ModelSpec
@@ -160,7 +158,7 @@ class AttentionPooling(TrainedNetwork):
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together: give both or neither")
         self._validate_params()
-        frames = _check_frames(X)
+        frames = check_frames(X)
         check_consistent_length(frames, y)
         classes, labels = encode_labels(y, type(self).__name__)
         self.n_features_in_ = frames.shape[2]
@@ -208,7 +206,7 @@ class AttentionPooling(TrainedNetwork):
         return self._alike(X, self.mean_.dtype)
 
     def _alike(self, X: ArrayLike, dtype: Any) -> Floats:
-        frames = _check_frames(X).astype(dtype, copy=False)
+        frames = check_frames(X).astype(dtype, copy=False)
         if frames.shape[2] != self.n_features_in_:
             raise ValueError(
                 f"X has {frames.shape[2]} features a frame; {type(self).__name__} was fitted with "
@@ -237,69 +235,6 @@ class AttentionPooling(TrainedNetwork):
                 for place in range(frames.shape[1]):
                     dealt[rows, place] = frames[rng.permutation(rows), place]
         return dealt
-
-
-def _check_frames(X: ArrayLike) -> Floats:
-    """Take clips' frames [N, F, D] as floats of at least 32 bits.
-
-    Raises
-    ------
-    ValueError
-        They have another number of dimensions, are infinite, or a clip has no present frame.
-    """
-    frames = check_array(
-        X, dtype=(np.float32, np.float64), ensure_2d=False, allow_nd=True, ensure_all_finite="allow-nan"
-    )
-    if frames.ndim != 3 or 0 in frames.shape:
-        raise ValueError(f"expected clips' frames [N, F, D]; found an array of shape {list(frames.shape)}")
-    absent = np.isnan(frames)
-    whole = absent.all(axis=2)
-    if (absent.any(axis=2) & ~whole).any():
-        raise ValueError("a frame is absent (NaN) in all of its features or in none")
-    if whole.all(axis=1).any():
-        raise ValueError(f"clip {int(np.flatnonzero(whole.all(axis=1))[0])} has no frame that is present")
-    return frames  # type: ignore[no-any-return]  # check_array is untyped
-
-
-class FramePool(TransformerMixin, BaseEstimator):
-    """Reduce a clip's frames to one vector.
-
-    Parameters
-    ----------
-    pool : {"mean", "max"}
-        Over the frames that are present.
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"pool": [StrOptions({"mean", "max"})]}
-
-    def __init__(self, pool: Literal["mean", "max"] = "mean") -> None:
-        self.pool = pool
-
-    def __sklearn_tags__(self) -> Tags:
-        """Clips of several frames."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        return tags
-
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Look at the shape of X [N, F, D]; y is not used."""
-        del y
-        self._validate_params()
-        self.n_features_in_ = _check_frames(X).shape[2]
-        return self
-
-    def transform(self, X: ArrayLike) -> Floats:
-        """Reduce X [N, F, D] to [N, D]."""
-        frames = _check_frames(X)
-        reduce = np.nanmean if self.pool == "mean" else np.nanmax
-        pooled: Floats = reduce(frames, axis=1)
-        return pooled
-
-
-def make_frames_probe(pool: Literal["mean", "max"]) -> Pipeline:
-    """Make the linear probe on the mean or the maximum over frames, unfitted."""
-    head = LogisticRegression(C=0.01, tol=1e-6, max_iter=10_000)
-    return make_pipeline(FramePool(pool), ClippedScaler(), head)
 
 
 CONTROLS = ("mean_frames", "max_frames", "attention_uniform", "attention_exchanged")

@@ -15,8 +15,9 @@ from obygaze_models.concepts.cav import LinearCAV
 from obygaze_models.concepts.heads import node_counts
 from obygaze_models.concepts.hyperplane import Hyperplanes
 from obygaze_models.errors import ModelError
-from obygaze_models.models.attention import AttentionPooling, FramePool, make_frames_probe
+from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.attention_network import AttentionNetwork
+from obygaze_models.models.frame_pool import FramePool, make_frames_probe
 from obygaze_models.models.linear import ClippedScaler, linear_probe
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.models.network import n_parameters

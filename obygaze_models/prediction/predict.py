@@ -21,7 +21,8 @@ from obygaze_models.dataset import Features, Pool, read_array, read_features, un
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import Card
 from obygaze_models.prediction.model import Model
-from obygaze_models.reduction import TokenRule, reduce_tokens
+from obygaze_models.reduction import reduce_tokens
+from obygaze_models.token_rules import TokenRule
 
 COLUMNS = (
     "clip_id",

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 
 from obygaze_features.backbones import BackboneError, backbone_names, backbone_options, load_backbone
 from obygaze_features.backbones.compute import Compute
+from tests import lab_package
 
 PAGE = Path(__file__).parents[2] / "docs" / "backbones.md"
 
@@ -23,16 +24,10 @@ def block(language):
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Install a package as pip would: a module, and a dist-info with its entry points."""
+    """Install a module with entry points of backbones."""
 
     def installed(module, source, entry_points):
-        (tmp_path / f"{module}.py").write_text(source, encoding="utf-8")
-        info = tmp_path / f"{module}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[obygaze.backbones]\n{entry_points}\n")
-        monkeypatch.syspath_prepend(str(tmp_path))
-        monkeypatch.delitem(sys.modules, module, raising=False)
+        lab_package.install(tmp_path, monkeypatch, module, source, f"[obygaze.backbones]\n{entry_points}\n")
         return tmp_path
 
     yield installed

@@ -229,6 +229,33 @@ def test_overlays_are_drawn_only_when_asked_and_need_every_picture(audit, comman
     assert sorted(path.name for path in (tmp_path / "laid").iterdir()) == ["0000-i1.png", "0001-i2.png"]
 
 
+def test_examples_are_drawn_with_their_pictures_only_when_asked(audit, commands, tmp_path):
+    from matplotlib.image import imread, imsave
+
+    asked = [*commands["gender-score"], "--mode", "ge", "--out", "ge.csv", "--sheet", "sheet.png"]
+    code, _, err = audit(*asked)
+    assert (code, "--sheet and --pictures go together" in err) == (2, True)
+    asked += ["--pictures", "."]
+    code, _, err = audit(*asked)
+    assert (code, "no picture of i" in err, err.count("\n")) == (1, True, 1)
+    imsave(tmp_path / "i1.png", np.full((8, 6, 3), 1.0) * [1, 0, 0])
+    (tmp_path / "i2.jpg").write_bytes(b"no picture")
+    code, _, err = audit(*asked)
+    assert (code, "i2.jpg: not a picture that can be read" in err, err.count("\n")) == (1, True, 1)
+    assert not (tmp_path / "ge.csv").exists()
+    imsave(tmp_path / "i2.png", np.full((6, 8, 3), 1.0) * [0, 0, 1])
+    code, _, err = audit(*asked)
+    assert code == 0, err
+    drawn = imread(tmp_path / "sheet.png")[..., :3]
+    for colour in ([1, 0, 0], [0, 0, 1]):
+        assert (drawn == np.array(colour, np.float32)).all(axis=-1).mean() > 0.02
+    code, _, err = audit(*asked, "--force", "--mode", "gs")
+    assert (code, "--mode ge" in err) == (2, True)
+    code, _, err = audit(*asked)
+    assert code == 1, "nothing is replaced unasked"
+    assert "examples" in json.loads((tmp_path / "ge.json").read_text())["record"]["summary"]
+
+
 def test_objects_to_sum_up_by_are_a_list_and_clip_needs_its_stores(audit, commands, shelf, tmp_path):
     (tmp_path / "two.txt").write_text("motorcycle\nvase\n", encoding="utf-8")
     asked = ("--mode", "ge", "--objects-list", "two.txt", "--out", "ge.csv", "--json")

@@ -59,6 +59,7 @@ def test_every_command_in_the_contents_exists_and_shows_examples():
         for command in leaves:
             text = command.get_help(click.Context(command, parent=ctx, info_name=command.name))
             assert "Examples:" in text, command.name
+            assert "\\b" not in text, f"{command.name}: click's mark is shown"
 
 
 def test_the_help_names_every_command(capsys):

@@ -108,7 +108,7 @@ def test_a_name_that_no_group_can_have_is_the_options_fault(run):
         "--licence", "MIT",
     )  # fmt: skip
     assert code == 2
-    assert "Invalid value for --backbone: 'my net': expected letters" in err
+    assert "Invalid value for --backbone: 'my net': expected at most 100 letters" in err
 
 
 def test_a_server_that_is_not_there_is_named(run):

@@ -23,7 +23,6 @@ http {{
   server {{
     listen 127.0.0.1:{port};
     root "{root}";
-    location /slow/ {{ alias "{root}/"; limit_rate 300k; }}
     location /gzipped/ {{ alias "{root}/"; gzip on; gzip_types *; gzip_min_length 1; gzip_proxied any; }}
     location /private/ {{ deny all; }}
   }}
@@ -43,10 +42,12 @@ def nginx(root: Path, own: Path) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        for _ in range(200):
+        deadline = time.monotonic() + 120
+        while True:
             assert server.poll() is None, (own / "error.log").read_text(encoding="utf-8")
             with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                 break
+            assert time.monotonic() < deadline
             time.sleep(0.02)
         yield f"http://127.0.0.1:{port}"
     finally:

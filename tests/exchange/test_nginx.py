@@ -4,7 +4,6 @@ import hashlib
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -151,24 +150,28 @@ def test_a_wrong_byte_in_a_zip_never_arrives(proxy, tmp_path):
 
 
 PULL = """
-import sys
+import os, signal, sys
 from pathlib import Path
 from obygaze_features.store.store import locate
 from obygaze_features.exchange.transfer import download
-download(locate(sys.argv[1]), Path(sys.argv[2]))
+
+def kill(*_):
+    if os.path.exists(sys.argv[3]) and os.path.getsize(sys.argv[3]) >= 100_000:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+download(locate(sys.argv[1]), Path(sys.argv[2]), progress=kill)
 """
 
 
-def test_a_pull_killed_in_the_middle_of_a_file_goes_on_there(url, proxy, whole, tmp_path):
+def test_a_pull_killed_in_the_middle_of_a_file_goes_on_there(proxy, whole, tmp_path):
     partial = tmp_path / "copy.pulling" / f"{LARGE}.{hashlib.sha256(whole[LARGE]).hexdigest()}.partial"
-    child = subprocess.Popen([sys.executable, "-c", PULL, f"{url}/slow/toy-1.0.0", str(tmp_path / "copy")])
-    while not partial.exists() or partial.stat().st_size < 100_000:
-        assert child.poll() is None
-        time.sleep(0.01)
-    child.send_signal(signal.SIGKILL)
-    child.wait()
+    proxy.cuts = {LARGE: [300_000, 300_000]}  # so that the file cannot have come as a whole
+    words = [sys.executable, "-c", PULL, f"{proxy.url}/toy-1.0.0", str(tmp_path / "copy"), str(partial)]
+    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
     kept = partial.stat().st_size
-    assert kept < len(whole[LARGE])
+    assert 100_000 <= kept < len(whole[LARGE])
+    proxy.cuts.clear()
+    proxy.asked.clear()
     download(locate(f"{proxy.url}/toy-1.0.0"), tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
     assert [span for path, span in proxy.asked if path.endswith(LARGE)] == [f"{kept}-"]

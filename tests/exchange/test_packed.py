@@ -266,7 +266,11 @@ def test_a_zip_with_another_structure_is_refused(packed, tmp_path, how):
         open_store(path)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.data())
 def test_whatever_bytes_come_nothing_but_a_store_error_leaves(packed, tmp_path, data):
     sound = bytearray(packed.read_bytes())

@@ -187,7 +187,7 @@ def test_something_else_at_the_destination_is_never_touched(site, tmp_path):
 
 
 def test_two_pulls_to_one_place_do_not_mix(site, tmp_path):
-    from obygaze_features.io import locked
+    from obygaze_features.locks import locked
 
     (tmp_path / "copy.pulling").mkdir()
     with locked(tmp_path / "copy.pulling", wait=False), pytest.raises(StoreError, match="another process"):

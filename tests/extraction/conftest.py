@@ -49,29 +49,57 @@ def obygaze() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
-@pytest.fixture(scope="session")
-def wait_for_journal() -> Callable[[Path, int, subprocess.Popen[str]], None]:
-    """Wait until so many lines stand in the journals of a stage that somebody is writing."""
+STOPPED = "import sys, stopping; stopping.arm(); from obygaze.cli import main; main(sys.argv[1:])"
 
-    def wait(staging: Path, lines: int, running: subprocess.Popen[str]) -> None:
-        deadline = time.monotonic() + 300
-        while sum(path.read_bytes().count(b"\n") for path in (staging / "journal").glob("*")) < lines:
-            assert running.poll() is None, "it ended before it could be stopped"
+
+@pytest.fixture(scope="session")
+def stop_by() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command in a process that sends itself a signal once so many clips stand in its journal."""
+
+    def run(wish: signal.Signals, folder: Path, lines: int, *arguments: object) -> object:
+        paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        done = subprocess.run(
+            [sys.executable, "-c", STOPPED, *map(str, arguments)],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": paths, "STOP_AT": str(lines), "STOP_BY": wish.name},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        expected = 128 + wish if wish in (signal.SIGINT, signal.SIGTERM) else -wish
+        assert done.returncode == expected, done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def hold(tmp_path) -> "Hold":
+    return Hold(tmp_path / "held")
+
+
+class Hold:
+    """A folder in which runs wait, once so many clips stand in their journals, until they may go on.
+
+    The backbones `nap` and `brittle` do so, which see the variables that `at` gives.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+
+    def at(self, lines: int) -> dict[str, str]:
+        """Return the variables of a run that waits."""
+        return {"STOP_AT": str(lines), "STOP_FOLDER": str(self.folder)}
+
+    def wait(self, number: int, ended: Callable[[], object] = lambda: None) -> list[int]:
+        """Wait until so many processes wait, and return their ids; `ended` is true if they no longer can."""
+        deadline = time.monotonic() + 600
+        while len(found := list(self.folder.iterdir())) < number:
+            assert not ended(), "it ended before it could be held"
             assert time.monotonic() < deadline
-            time.sleep(0.005)
+            time.sleep(0.05)
+        return [int(path.name) for path in found]
 
-    return wait
-
-
-@pytest.fixture(scope="session")
-def kill_after(wait_for_journal) -> Callable[..., None]:
-    """Start the command, and kill -9 it once so many lines stand in the stage's journals."""
-
-    def run_and_kill(folder: Path, staging: str, lines: int, *arguments: object) -> None:
-        command = [sys.executable, "-m", "obygaze", *map(str, arguments)]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        with subprocess.Popen(command, cwd=folder, text=True, **quiet) as running:
-            wait_for_journal(folder / staging, lines, running)
-            os.kill(running.pid, signal.SIGKILL)
-
-    return run_and_kill
+    def release(self) -> None:
+        (self.folder / "go").touch()

@@ -4,10 +4,13 @@ import os
 import time
 from dataclasses import replace
 
+import stopping  # copied beside this file
+
 from obygaze_features.backbones.descriptors import descriptors
 
 
 def nap(n_frames: int = 4):
+    stopping.arm()
     return replace(descriptors(n_frames), name="nap", prepare=prepare)
 
 

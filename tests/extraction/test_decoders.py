@@ -1,7 +1,6 @@
 """A lab's own decoder plugs in by an entry point, and is named in the provenance."""
 
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from obygaze_features.extraction.decode import DecodeTask, Request, decode_clip
 from obygaze_features.extraction.decoders import decoder_names, load_decoder
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.video import uniform
+from tests import lab_package
 
 PAGE = Path(__file__).parents[2] / "docs" / "decoding.md"
 SILENT = "def decode(tasks):\n    return iter(())\n"
@@ -21,16 +21,10 @@ SILENT = "def decode(tasks):\n    return iter(())\n"
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Install a package as pip would: a module, and a dist-info with its entry points."""
+    """Install a module with entry points of decoders."""
 
     def installed(module, source, entry_points):
-        (tmp_path / f"{module}.py").write_text(source, encoding="utf-8")
-        info = tmp_path / f"{module}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[obygaze.decoders]\n{entry_points}\n")
-        monkeypatch.syspath_prepend(str(tmp_path))
-        monkeypatch.delitem(sys.modules, module, raising=False)
+        lab_package.install(tmp_path, monkeypatch, module, source, f"[obygaze.decoders]\n{entry_points}\n")
 
     return installed
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features import io
+from obygaze_features import cores
 from obygaze_features.extraction import usable_cores
 from obygaze_features.extraction.decode import DecodeTask
 from obygaze_features.extraction.pool import DecodePool
@@ -30,7 +30,7 @@ def test_shards_that_share_a_nodes_gpus_share_its_cores(
 ):
     for number in range(4):
         (tmp_path / f"0000:0{number}:00.0").mkdir()
-    monkeypatch.setattr(io, "NODE_GPUS", tmp_path)
+    monkeypatch.setattr(cores, "NODE_GPUS", tmp_path)
     monkeypatch.setattr(os, "cpu_count", lambda: 16)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(bound)), raising=False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

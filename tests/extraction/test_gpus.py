@@ -17,6 +17,8 @@ from obygaze_features.extraction.gpus import added, on_gpus, run_gpus
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, seal, staging_path
 
+from . import stopping
+
 CLIPS = 10
 
 
@@ -38,7 +40,23 @@ def begin(job: Job, place) -> Stage:
     return Stage.open(staging_path(place), job.planned_clips(), job.groups(), job.corpus_record())
 
 
-SETTINGS = {"workers": 2, "batch_size": 1, "timeout_s": 60.0}
+SETTINGS = {"workers": 2, "batch_size": 1, "timeout_s": 600.0}
+
+
+class HeldRecipe(Recipe):
+    """A recipe whose processes wait after their first clip, so that none has ended when it is killed."""
+
+    def build(self):
+        stopping.arm()
+        return super().build()
+
+
+@pytest.fixture
+def held_job(job, hold, monkeypatch) -> Job:
+    """The job in processes that wait until they are killed or let go."""
+    for name, value in hold.at(1).items():
+        monkeypatch.setenv(name, value)
+    return replace(job, recipes=(HeldRecipe("descriptors", 4),))
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +69,10 @@ def alone(job, tmp_path_factory):
 
 
 @pytest.mark.long
-def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(job, alone, tmp_path, tree):
-    stage = begin(job, tmp_path / "films")
+def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(
+    held_job, hold, alone, tmp_path, tree
+):
+    stage = begin(held_job, tmp_path / "films")
     killed, shown = [], []
 
     def kill_once(report, _) -> None:
@@ -60,8 +80,9 @@ def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(job,
         for child in [] if killed else multiprocessing.active_children():
             os.kill(child.pid, signal.SIGKILL)
             killed.append(child.pid)
+        hold.release()
 
-    report = run_gpus(job, stage, stage.missing(), gpus=(0, 1), on_commit=kill_once, **SETTINGS)
+    report = run_gpus(held_job, stage, stage.missing(), gpus=(0, 1), on_commit=kill_once, **SETTINGS)
     assert len(killed) == 2
     assert stage.missing() == []
     assert report.encoders == 2
@@ -70,9 +91,9 @@ def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(job,
 
 
 @pytest.mark.long
-def test_a_process_that_dies_again_and_again_ends_the_run_by_name(job, tmp_path, monkeypatch):
+def test_a_process_that_dies_again_and_again_ends_the_run_by_name(held_job, tmp_path, monkeypatch):
     monkeypatch.setattr(gpus, "ATTEMPTS", 1)
-    stage = begin(job, tmp_path / "films")
+    stage = begin(held_job, tmp_path / "films")
 
     def kill(*_: object) -> None:
         for child in multiprocessing.active_children():
@@ -81,7 +102,7 @@ def test_a_process_that_dies_again_and_again_ends_the_run_by_name(job, tmp_path,
     with pytest.raises(
         ExtractError, match=r"the process of GPU 3 died 1 times \(signal 9\); \d+ of its clips"
     ):
-        run_gpus(job, stage, stage.missing(), gpus=(3,), on_commit=kill, **SETTINGS)
+        run_gpus(held_job, stage, stage.missing(), gpus=(3,), on_commit=kill, **SETTINGS)
     assert multiprocessing.active_children() == []
 
 

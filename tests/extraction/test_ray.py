@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ with tempfile.TemporaryDirectory(prefix="oby", dir="/tmp", ignore_cleanup_errors
 """
 ENTRY_POINT = "[obygaze.backbones]\nbrittle = brittle:brittle\n"
 CLIPS = 12
+GATED = 7
 CRASHED, GARBAGE, DEADLY = "tt1-003", "tt2-001", "tt1-999"
 
 
@@ -44,7 +46,7 @@ def films(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("films")
     clips = []
     for i in range(CLIPS - 1):
-        width = 62 if i == 3 else 64
+        width = {3: 62, GATED: 66}.get(i, 64)
         frames = (np.full((48, width, 3), (7 * i + t) % 256, np.uint8) for t in range(20 + 3 * i))
         write_video(folder / f"clip-{i:02d}.mp4", frames, 24)
         clips.append(Clip(f"tt1-{i:03d}", "tt1", f"clip-{i:02d}.mp4"))
@@ -68,7 +70,8 @@ def environment(tmp_path_factory) -> dict[str, str]:
     (about / "entry_points.txt").write_text(ENTRY_POINT, encoding="utf-8")
     others = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "SLURM_"))}
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5e" * 32}
-    return others | token | {"PYTHONPATH": str(site), "BRITTLE_CRASHES": str(site / "crashes")}
+    files = {"BRITTLE_CRASHES": str(site / "crashes"), "BRITTLE_GATE": str(site / "gate")}
+    return others | token | files | {"PYTHONPATH": str(site)}
 
 
 @pytest.fixture(scope="module")
@@ -185,20 +188,26 @@ def test_the_report_lies_beside_the_stage_and_not_in_the_store(by_ray):
 
 
 def test_workers_killed_in_the_middle_leave_the_sealed_bytes_of_the_local_engine(
-    films, environment, holder, local, tmp_path, tree, wait_for_journal
+    films, environment, holder, local, tmp_path, tree
 ):
+    gate = Path(environment["BRITTLE_GATE"])
+    gate.touch()
     here = environment | {"RAY_ADDRESS": holder[1]}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     with subprocess.Popen(
         command(films / "films.csv", "ray"), cwd=tmp_path, env=here, text=True, **quiet
     ) as running:
-        wait_for_journal(tmp_path / "films.staging", 1, running)
+        journal = tmp_path / "films.staging" / "journal" / "0001.jsonl"
+        deadline = time.monotonic() + 600
+        while not (journal.exists() and journal.stat().st_size):
+            assert running.poll() is None, "it ended before its workers could be killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         victims = workers_of(holder[0])
-        assert len(victims) >= 2  # an encoder, and decoders unless they have run out of clips
+        assert len(victims) >= 2  # an encoder, and the decoder before the gate
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
-        journal = tmp_path / "films.staging" / "journal" / "0001.jsonl"
-        assert len(journal.read_bytes().splitlines()) < CLIPS
+        gate.unlink()
         _, said = running.communicate(timeout=600)
     assert running.returncode == 3, said
     assert tree(tmp_path / "films-1.0.0") == tree(local)

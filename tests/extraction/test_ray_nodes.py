@@ -111,7 +111,7 @@ class Nodes:
         """Let a node go as an administrator would, and wait until the head knows."""
         process = self.running.pop(name)
         process.terminate()
-        process.wait(timeout=300)
+        process.wait(timeout=1200)
         self.wait(len(self.running))
 
     def stop(self) -> None:
@@ -155,7 +155,8 @@ def films(tmp_path_factory) -> Path:
 def environment(tmp_path_factory) -> dict[str, str]:
     """An environment with the backbone `nap` installed."""
     site = tmp_path_factory.mktemp("site")
-    shutil.copy(Path(__file__).with_name("nap.py"), site)
+    for name in ("nap.py", "stopping.py"):
+        shutil.copy(Path(__file__).with_name(name), site)
     about = site / "nap-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: nap\nVersion: 1.0\n", encoding="utf-8")
@@ -236,7 +237,7 @@ def held(nodes: Nodes, spared: str = "") -> Iterator[None]:
         assert holder.stdout.readline() == "held\n"
         yield
         holder.stdin.close()
-        holder.wait(timeout=300)
+        holder.wait(timeout=1200)
 
 
 def said(folder: Path) -> str:
@@ -258,7 +259,7 @@ def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, local, no
     nodes.start("blind", 4, hidden=films)
     # The others find the videos but have no core free, so the blind node gets the first clips.
     with held(nodes, "127.0.0.4"), started(films, tmp_path, nodes.environment) as running:
-        code = running.wait(timeout=300)
+        code = running.wait(timeout=1200)
     nodes.leave("blind")
     nodes.start("third", 3)
     assert code == 1, said(tmp_path)
@@ -268,15 +269,16 @@ def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, local, no
     entries = read_stage(tmp_path / "films.staging").status().values()
     assert {entry.clip_id for entry in entries if "no such file" in entry.reason} == {"tt1-901"}
     with started(films, tmp_path, nodes.environment) as running:
-        assert running.wait(timeout=300) == 3, said(tmp_path)
+        assert running.wait(timeout=1200) == 3, said(tmp_path)
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 
-def test_a_node_killed_in_the_middle_costs_nothing(films, local, nodes, tmp_path, tree, wait_for_journal):
-    with started(films, tmp_path, nodes.environment) as running:
-        wait_for_journal(tmp_path / "films.staging", 3, running)
+def test_a_node_killed_in_the_middle_costs_nothing(films, local, nodes, tmp_path, tree, hold):
+    with started(films, tmp_path, nodes.environment | hold.at(3)) as running:
+        hold.wait(1, running.poll)
         nodes.kill("third")
-        assert running.wait(timeout=300) == 3, said(tmp_path)
+        hold.release()
+        assert running.wait(timeout=1200) == 3, said(tmp_path)
     assert "3 nodes with 3 cores, 3 decoders, 3 encoders" in said(tmp_path)
     nodes.wait(2)  # the head takes a while to notice
     assert tree(tmp_path / "films-1.0.0") == tree(local)
@@ -286,18 +288,19 @@ def test_a_cluster_whose_cores_are_held_by_others_is_said_and_the_wait_can_be_st
     with held(nodes), started(films, tmp_path, nodes.environment) as running:
         wait_for_words(tmp_path, "free in the Ray cluster: 0 of ", running)
         running.terminate()
-        assert running.wait(timeout=300) == 143, said(tmp_path)
+        assert running.wait(timeout=1200) == 143, said(tmp_path)
     assert "stopped; 25 clips are left" in said(tmp_path)
     assert "Traceback" not in said(tmp_path)
 
 
 def test_a_lost_head_is_said_and_the_run_can_be_finished_elsewhere(
-    films, local, nodes, environment, tmp_path, tree, wait_for_journal
+    films, local, nodes, environment, tmp_path, tree, hold
 ):
-    with started(films, tmp_path, nodes.environment) as running:
-        wait_for_journal(tmp_path / "films.staging", 3, running)
+    with started(films, tmp_path, nodes.environment | hold.at(3)) as running:
+        hold.wait(1, running.poll)
         nodes.kill("head")
-        assert running.wait(timeout=300) == 1, said(tmp_path)
+        hold.release()
+        assert running.wait(timeout=1200) == 1, said(tmp_path)
     assert re.search(r"error: the Ray cluster at \S+ was lost: .* \d+ clips are left", said(tmp_path))
     done = subprocess.run(
         command(films), cwd=tmp_path, env=environment | {"NAP_S": "0"}, capture_output=True, check=False
@@ -309,7 +312,7 @@ def test_a_lost_head_is_said_and_the_run_can_be_finished_elsewhere(
 def test_an_address_at_which_nobody_answers_is_refused_at_once(films, environment, tmp_path):
     for address, words in (("127.0.0.1:9", "nobody answers there"), ("ray://127.0.0.1:9", "clients outside")):
         with started(films, tmp_path, environment | {"RAY_ADDRESS": address}) as running:
-            assert running.wait(timeout=300) == 1
+            assert running.wait(timeout=1200) == 1
         assert re.search(f"error: RAY_ADDRESS={address}: .*{words}", said(tmp_path))
 
 
@@ -326,8 +329,8 @@ def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_s
         with started(films, folders[0], here) as patient, started(films, folders[1], here) as stopped:
             wait_for_journal_file(folders[1], stopped)
             stopped.terminate()
-            assert stopped.wait(timeout=300) == 143, said(folders[1])
-            assert patient.wait(timeout=300) == 1, said(folders[0])
+            assert stopped.wait(timeout=1200) == 143, said(folders[1])
+            assert patient.wait(timeout=1200) == 1, said(folders[0])
     assert "did not let this process in within" in said(folders[0])
     assert "obygaze: stopped" in said(folders[1])
     assert "Traceback" not in said(folders[0]) + said(folders[1])

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import signal
 
 import pytest
 
@@ -50,11 +51,11 @@ def test_strict_fails_what_is_damaged(videos, obygaze):
 
 @pytest.mark.long
 def test_killed_in_the_middle_and_run_again_gives_the_same_bytes(
-    videos, sealed, tmp_path, obygaze, kill_after, tree
+    videos, sealed, tmp_path, obygaze, stop_by, tree
 ):
     command = ("extract", videos / "videos.csv", *COMMAND[2:])
     for lines in (2, 5):
-        kill_after(tmp_path, "videos.staging", lines, *command)
+        stop_by(signal.SIGKILL, tmp_path, lines, *command)
     done = obygaze(tmp_path, *command)
     assert done.returncode == 0, done.stderr
     assert tree(tmp_path / sealed.name) == tree(sealed)

@@ -72,8 +72,11 @@ def stand_in(folder: Path, name: str, body: str) -> None:
     path.chmod(0o755)
 
 
-STOPS = "trap 'exit 143' TERM; touch ready; for i in {1..400}; do sleep 0.05; done"
-FINISHES = "trap 'exit 0' TERM; touch ready; for i in {1..400}; do sleep 0.05; done"
+LASTS = "for i in {1..6000}; do sleep 0.05; done"
+STOPS = f"trap 'exit 143' TERM; touch ready; {LASTS}"
+FINISHES = f"trap 'exit 0' TERM; touch ready; {LASTS}"
+# Bash loses one of two signals that come at once; Slurm's are minutes apart.
+STOPS_LATER = f"trap 'trap \"exit 143\" TERM; touch ready.2' TERM; touch ready; {LASTS}"
 
 
 class Site:
@@ -88,7 +91,7 @@ class Site:
         stand_in(folder, "squeue", f"echo {limit}")
 
     def run(self, *signals: signal.Signals, **variables: str) -> tuple[int, str]:
-        """Run the array's script and signal it once the command is ready; give its code and what it said."""
+        """Run the array's script and send it each signal once the command is ready; give code and words."""
         task = {"SLURM_JOB_ID": "11", "SLURM_ARRAY_JOB_ID": "9", "SLURM_ARRAY_TASK_ID": "2"}
         path = {"PATH": f"{self.folder}:{os.environ['PATH']}"}
         with subprocess.Popen(
@@ -99,13 +102,12 @@ class Site:
             stderr=subprocess.STDOUT,
             text=True,
         ) as running:
-            for each in signals:
+            for each, ready in zip(signals, ("ready", "ready.2"), strict=False):
                 deadline = time.monotonic() + 300
-                while not (self.folder / "ready").exists():
+                while not (self.folder / ready).exists():
                     assert time.monotonic() < deadline
                     time.sleep(0.01)
                 running.send_signal(each)
-                time.sleep(0.3)  # bash loses one of two that come at once; Slurm's are minutes apart
             said, _ = running.communicate(timeout=600)
         return running.returncode, said
 
@@ -127,7 +129,7 @@ class Site:
         (STOPS, [signal.SIGUSR1], 143, "requeue 9_2"),
         (FINISHES, [signal.SIGUSR1], 0, ""),
         (STOPS, [signal.SIGTERM], 143, ""),
-        (STOPS, [signal.SIGUSR1, signal.SIGTERM], 143, "requeue 9_2"),
+        (STOPS_LATER, [signal.SIGUSR1, signal.SIGTERM], 143, "requeue 9_2"),
     ],
     ids=[
         "done",

@@ -229,7 +229,8 @@ def films(tmp_path_factory) -> Path:
 def slurm(tmp_path_factory) -> Iterator[Slurm]:
     """A Slurm of three nodes, whose jobs find the backbone `nap`."""
     site = tmp_path_factory.mktemp("site")
-    shutil.copy(Path(__file__).with_name("nap.py"), site)
+    for name in ("nap.py", "stopping.py"):
+        shutil.copy(Path(__file__).with_name(name), site)
     about = site / "nap-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: nap\nVersion: 1.0\n", encoding="utf-8")
@@ -274,12 +275,8 @@ def logs(folder: Path) -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.log")))
 
 
-def wait_for_lines(folder: Path, lines: int) -> None:
-    """Wait until so many clips stand in the journals."""
-    deadline = time.monotonic() + 300
-    while len(journalled(folder)) < lines:
-        assert time.monotonic() < deadline, logs(folder)
-        time.sleep(0.1)
+def words_of(pid: int) -> str:
+    return (Path("/proc") / str(pid) / "cmdline").read_bytes().decode().replace("\0", " ")
 
 
 def journalled(folder: Path) -> list[JournalEntry]:
@@ -313,9 +310,10 @@ def test_an_array_whose_time_is_up_goes_on_in_another_turn_and_is_then_sealed(
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 
-def test_scancel_cancels_and_what_is_done_is_kept(slurm, films, tmp_path):
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=0-1"], NAP_S=0.5)
-    wait_for_lines(tmp_path, 2)
+def test_scancel_cancels_and_what_is_done_is_kept(slurm, films, tmp_path, hold):
+    both = ["--array=0-1"]
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=both, **hold.at(1))
+    hold.wait(2)
     slurm.ask("scancel", array)
     time.sleep(10)  # it came back after seconds
     ended = slurm.wait(array)
@@ -326,13 +324,12 @@ def test_scancel_cancels_and_what_is_done_is_kept(slurm, films, tmp_path):
     assert not (tmp_path / "films-1.0.0").exists()
 
 
-def test_one_task_is_run_again_by_its_number_and_never_seals(
-    slurm, films, local, tmp_path, tree, wait_for_pid
-):
-    array = slurm.submit(
-        tmp_path, "array.sbatch", *arguments(films), options=["--array=0-3"], NAP_S=0.3, TURNS=1
-    )
-    os.kill(wait_for_pid(f"extract.*--shard 3/{SHARDS}$", tmp_path), signal.SIGKILL)
+def test_one_task_is_run_again_by_its_number_and_never_seals(slurm, films, local, tmp_path, tree, hold):
+    every = ["--array=0-3"]
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=every, TURNS=1, **hold.at(1))
+    [last] = [pid for pid in hold.wait(SHARDS) if f"--shard 3/{SHARDS}" in words_of(pid)]
+    os.kill(last, signal.SIGKILL)
+    hold.release()
     ended = slurm.wait(array)
     assert {task: state for task, (state, _) in states(ended).items()} == {
         "0": "COMPLETED", "1": "COMPLETED", "2": "COMPLETED", "3": "FAILED"
@@ -347,29 +344,31 @@ def test_one_task_is_run_again_by_its_number_and_never_seals(
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 
-def test_a_failed_task_is_queued_again_by_scontrol_with_its_share(slurm, films, tmp_path, wait_for_pid):
-    array = slurm.submit(
-        tmp_path, "array.sbatch", *arguments(films), options=["--array=1"], NAP_S=0.3, TURNS=1
-    )
-    os.kill(wait_for_pid(f"extract.*--shard 1/{SHARDS}$", tmp_path), signal.SIGKILL)
+def test_a_failed_task_is_queued_again_by_scontrol_with_its_share(slurm, films, tmp_path, hold):
+    one = ["--array=1"]
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=one, TURNS=1, **hold.at(1))
+    os.kill(hold.wait(1)[0], signal.SIGKILL)
+    hold.release()
     assert states(slurm.wait(array))["1"][0] == "FAILED"
     assert slurm.ask("scontrol", "requeue", f"{array}_1") == ""
     slurm.wait(array)
     assert "share 1 of 4, turn 2" in logs(tmp_path)
 
 
-def test_a_task_that_dies_is_queued_again(slurm, films, tmp_path, wait_for_pid):
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=2"], NAP_S=0.6)
-    os.kill(wait_for_pid(f"extract.*--shard 2/{SHARDS}$", tmp_path), signal.SIGKILL)
+def test_a_task_that_dies_is_queued_again(slurm, films, tmp_path, hold):
+    one = ["--array=2"]
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=one, **hold.at(1))
+    os.kill(hold.wait(1)[0], signal.SIGKILL)
+    hold.release()
     ended = slurm.wait(array)
     assert states(ended) == {"2": ("COMPLETED", "0")}, logs(tmp_path)
     assert ended["2"]["Restarts"] == "1"
 
 
-def test_a_refused_requeue_is_a_failed_job(slurm, films, tmp_path):
+def test_a_refused_requeue_is_a_failed_job(slurm, films, tmp_path, hold):
     limits = ["--array=0", "--no-requeue"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=limits, NAP_S=0.5)
-    wait_for_lines(tmp_path, 1)
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=limits, **hold.at(1))
+    hold.wait(1)
     slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")
     assert states(slurm.wait(array)) == {"0": ("FAILED", "143")}, logs(tmp_path)
     assert "Slurm refused another turn" in logs(tmp_path)
@@ -389,12 +388,13 @@ def test_a_job_that_finds_no_obygaze_says_where_to_put_the_lines(slurm, films, t
     assert "marked place of this script" in logs(tmp_path)
 
 
-def test_a_node_killed_under_an_array_costs_its_tasks_a_turn(slurm, films, local, tmp_path, tree):
+def test_a_node_killed_under_an_array_costs_its_tasks_a_turn(slurm, films, local, tmp_path, tree, hold):
     spread = ["--array=0-3", "--cpus-per-task=2"]  # two tasks fill a node of four cores
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=spread, NAP_S=0.3)
-    wait_for_lines(tmp_path, 4)
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=spread, **hold.at(1))
+    hold.wait(SHARDS)
     victim = slurm.jobs(array)["0"]["NodeList"]
     slurm.kill_node(victim)
+    hold.release()
     ended = slurm.wait(array)
     slurm.start_node(victim)
     assert states(ended) == {str(task): ("COMPLETED", "0") for task in range(SHARDS)}, logs(tmp_path)
@@ -444,27 +444,6 @@ def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local, tmp
         ADDRESS="127.0.0.1",
         OBJECT_STORE=80000000,
         RAY_memory_monitor_refresh_ms=0,
-        NAP_S=0.1,
     )
     assert states(slurm.wait(number)) == {"": ("COMPLETED", "0")}, logs(tmp_path)
     assert tree(tmp_path / "films-1.0.0") == tree(local)
-
-
-@pytest.fixture
-def wait_for_pid():
-    """Wait until a command runs in a folder and has written a clip, and give its process."""
-
-    def wait(pattern: str, folder: Path) -> int:
-        deadline = time.monotonic() + 300
-        while time.monotonic() < deadline:
-            for entry in Path("/proc").glob("[0-9]*"):
-                with contextlib.suppress(OSError):
-                    words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                    here = (entry / "cwd").readlink() == folder and "bash" not in words[0]
-                    if here and re.search(pattern, " ".join(words).strip()):
-                        wait_for_lines(folder, 1)
-                        return int(entry.name)
-            time.sleep(0.1)
-        raise AssertionError(logs(folder))
-
-    return wait

@@ -10,8 +10,9 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import obygaze_models as om
-from obygaze_models.models.attention import SPECS, AttentionPooling, make_frames_probe
+from obygaze_models.models.attention import SPECS, AttentionPooling
 from obygaze_models.models.attention_network import DECAY, AttentionNetwork
+from obygaze_models.models.frame_pool import make_frames_probe
 from obygaze_models.models.registry import BUILTIN, models_for
 from tests.planted_frames import planted_frames
 

@@ -19,6 +19,7 @@ from obygaze_models.errors import DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models import Grid, ModelSpec, spec
 from obygaze_models.models.registry import BUILTIN, default_models, models_for
+from tests.lab_package import describe
 
 LAB = """
 import numpy as np
@@ -72,18 +73,14 @@ def _lab(tmp_path, monkeypatch):
     """Install a package of a lab, with metadata that offers its models."""
     (tmp_path / "thelab_models.py").write_text(LAB)
     (tmp_path / "thelab_torn.py").write_text("import a_package_that_is_not_there\n")
-    info = tmp_path / "thelab-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thelab\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        textwrap.dedent("""
+    entry_points = """
         [obygaze.models]
         difference = thelab_models:Difference
         frames_of_lab = thelab_models:FRAMES
         torn = thelab_torn:make
         gone = thelab_models:gone
-        """)
-    )
+        """
+    describe(tmp_path, "thelab", textwrap.dedent(entry_points))
     monkeypatch.syspath_prepend(str(tmp_path))
     yield
     for name in ("thelab_models", "thelab_torn"):

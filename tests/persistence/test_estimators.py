@@ -184,7 +184,11 @@ def test_a_table_that_is_no_tree_is_refused(nodes):
 DATA = TREE.read_bytes()
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.lists(st.tuples(st.integers(0, len(DATA) - 1), st.integers(0, 255)), min_size=1, max_size=4))
 def test_any_changed_bytes_of_a_concept_model_give_a_model_or_one_clear_error(tmp_path, changes):
     data = bytearray(DATA)

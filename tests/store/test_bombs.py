@@ -10,7 +10,7 @@ from .hostile_stores import STRING_BOMBS, compress_otherwise, resealed
 from .toy_stores import sealed
 
 MOST_MB = 200
-CPU_S = 30
+CPU_S = 300
 """Ends a reader that takes the bomb; on an idle machine each needs less than a tenth of a second."""
 
 READERS = """

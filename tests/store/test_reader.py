@@ -213,3 +213,19 @@ def test_metadata_that_ask_for_absurd_memory_are_refused_before_it_is_taken(tmp_
         file.write_text(json.dumps(inflate(json.loads(file.read_text(encoding="utf-8")))), encoding="utf-8")
     with pytest.raises(StoreError):
         open_store(path)["toy"].pooled()
+
+
+SLOW = """
+import sys, time
+import zarr.core.sync
+from obygaze_features.store import open_store
+open_store(sys.argv[1])["toy"].pooled()
+zarr.core.sync.loop[0].call_soon_threadsafe(time.sleep, 1)
+"""
+
+
+def test_a_program_ends_in_peace_where_zarrs_thread_is_slow(shelf):
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW, str(shelf / "toy-1.0.0")], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

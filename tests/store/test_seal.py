@@ -10,7 +10,7 @@ import xarray
 import zarr
 from hypothesis import HealthCheck, given, settings
 
-from obygaze_features.io import locked
+from obygaze_features.locks import locked
 from obygaze_features.store import (
     ArraySpec,
     GroupSpec,
@@ -52,7 +52,11 @@ def test_the_same_clips_give_the_same_bytes_under_another_name(tmp_path, referen
 
 
 @given(data=st.data())
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_no_order_of_work_and_no_sharing_of_it_among_writers_changes_a_byte(
     tmp_path_factory, reference, data
 ):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from obygaze_features.io import encode_line, read_lines
+from obygaze_features.checked_lines import encode_line, read_lines
 from obygaze_features.store import (
     ClipFeatures,
     ClipResult,

@@ -120,6 +120,7 @@ def test_a_licence_is_spelt_as_its_id():
         (lambda: ArraySpec("tokens", (3, 4), "float32"), "array tokens: expected float16, found float32"),
         (lambda: ArraySpec("frames", (0, 4), "float32"), "expected sizes"),
         (lambda: GroupSpec("a/b", (ArraySpec("pooled", (3,), "float32"),), 1, provenance()), "group 'a/b'"),
+        (lambda: GroupSpec("a" * 101, (), 1, provenance()), "expected at most 100 letters"),
         (lambda: GroupSpec("a", (), 1, provenance()), "at least one"),
         (
             lambda: GroupSpec("a", (ArraySpec("frames", (3, 3), "float32"),), 4, provenance()),

@@ -47,7 +47,7 @@ def two(oracle, clip, corpus, tmp_path_factory):
         )
         for rank in range(2)
     ]
-    assert [process.wait(timeout=300) for process in running] == [0, 0]
+    assert [process.wait(timeout=1800) for process in running] == [0, 0]
     return out
 
 

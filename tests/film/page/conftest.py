@@ -18,6 +18,7 @@ FLAGS = (
     "--force-color-profile=srgb",
     "--font-render-hinting=none",
 )
+LONG_MS = 600_000  # a limit that ends what hangs, and nothing on a slow machine
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -29,7 +30,7 @@ def browser():
         pytest.skip("no Chromium here: install Debian's package chromium, or name one in OBYGAZE_CHROMIUM")
     playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
     with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=found, args=list(FLAGS))
+        running = driver.chromium.launch(executable_path=found, args=list(FLAGS), timeout=LONG_MS)
         yield running
         running.close()
 
@@ -54,6 +55,7 @@ def visit(browser):
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=theme, java_script_enabled=script
         )
+        context.set_default_timeout(LONG_MS)
         opened.append(context)
         return Visit(context.new_page(), path)
 
