@@ -101,7 +101,8 @@ def repeat(clip: Path, film: Path, times: int) -> Path:
     with av.open(str(clip)) as source, av.open(str(film), "w") as output:
         stream = source.streams.video[0]
         packets = [packet for packet in source.demux(stream) if packet.size]
-        length = round(Fraction(len(packets), RATE) / stream.time_base)
+        times_shown = [packet.pts for packet in packets]
+        length = round((max(times_shown) - min(times_shown)) * len(packets) / (len(packets) - 1))
         kept = [(bytes(packet), packet.pts, packet.dts, packet.is_keyframe) for packet in packets]
         target, base = output.add_stream_from_template(stream), stream.time_base
         for time_ in range(times):
