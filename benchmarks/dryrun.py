@@ -155,7 +155,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=CASES, default=CASES)
     parser.add_argument("--check", action="store_true")
     asked = parser.parse_args()
-    table, wrong = [], []
+    table: list[list[object]] = []
+    wrong: list[str] = []
+    found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as name:
         for case in asked.only:
             folder = Path(name) / case
