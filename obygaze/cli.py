@@ -57,7 +57,9 @@ CONTENTS: dict[str, Entry] = {
         },
         "  obygaze codebook show obygaze12\n  obygaze codebook init --out mine.toml",
     ),
-    "doctor": Entry("Examine a machine and a store's place before a night.", f"{FEATURES}.doctor:doctor"),
+    "doctor": Entry(
+        "Check a machine and a store's place before a long extraction.", f"{FEATURES}.doctor:doctor"
+    ),
     "frames": Entry("Show or save the frames an extraction would use.", f"{FEATURES}.frames:frames"),
     "extract": Entry("Extract a manifest's clips into a store.", f"{FEATURES}.extract:extract"),
     "train": Entry(
@@ -116,7 +118,9 @@ CONTENTS: dict[str, Entry] = {
                 "Reproduce Figure 2 (counts of levels and concepts).", f"{MODELS}.paper:figure2"
             ),
             "figure3": Entry("Reproduce Figure 3 (detection of each concept).", f"{MODELS}.paper:figure3"),
-            "figure4": Entry("Draw Figure 4 of 000 (annotations to labels).", f"{MODELS}.paper:figure4"),
+            "figure4": Entry(
+                "Draw the preprint's Figure 4 (annotations to labels).", f"{MODELS}.paper:figure4"
+            ),
             "figure5": Entry("Reproduce Figure 5 (decision tree on concepts).", f"{MODELS}.paper:figure5"),
             "figure6": Entry("Reproduce Figure 6 (error analysis of the MLP).", f"{MODELS}.paper:figure6"),
         },
