@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from obygaze_features.extraction.decode import (
     PIECE_CLIPS,
@@ -201,8 +201,7 @@ class _Attempt:
     known: Held | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(NamedTuple):
     """What a worker gets: clips, with the numbers of their slots."""
 
     tasks: Sequence[DecodeTask]
