@@ -19,8 +19,9 @@ test: .venv/with-dev
 	$(PYTEST) -n auto --dist loadfile -m 'not long'
 
 # What is killed, replayed, simulated, or needs a Slurm or a browser.
+# One process more than there are cores: half of its time is waiting for Slurm's, Ray's and the kernel's timers.
 test-long: .venv/with-dev
-	$(PYTEST) -n auto --dist loadfile -m long
+	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m long
 
 # Under a minute: what a change breaks first.
 smoke: .venv/with-dev

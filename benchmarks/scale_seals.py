@@ -8,12 +8,12 @@ counted call to the system: most of them while parts are written, the last ones 
 import contextlib
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,8 @@ def room(folder: Path) -> int:
     return total
 
 
-def disk(folder: Path, copy: Path, n_clips: int) -> tuple[float, int]:
-    """Seal a copy with --consume; return the most disk space taken, in stores, and the number of files."""
+def disk(folder: Path, copy: Path, n_clips: int) -> float:
+    """Seal a copy with --consume; return the most disk space taken, in stores."""
     _copied(folder, copy)
     most, calls = 0, 0
     every = max(1, n_clips // WALKED_CLIPS)
@@ -71,9 +71,9 @@ def disk(folder: Path, copy: Path, n_clips: int) -> tuple[float, int]:
     finally:
         rows.Consumption.free = free  # type: ignore[method-assign]
         sealing.remove_tree = remove
-    taken, files = room(sealed), sum(path.is_file() for path in sealed.rglob("*"))
+    taken = room(sealed)
     shutil.rmtree(copy)
-    return most / taken, files
+    return most / taken
 
 
 def kills(folder: Path, copy: Path, times: int) -> dict[str, float]:
@@ -140,18 +140,30 @@ def _sealed(copy: Path, call: int, where: str) -> dict[str, float]:
     return facts
 
 
-def _run(copy: Path, call: int, where: str) -> None:  # noqa: C901 - what it patches shares its counters
+_THREAD = threading.local()
+
+
+def _of_a_part(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a function's calls to the system as those of a part."""
+
+    def called(*args: Any, **how: Any) -> Any:
+        _THREAD.part = True
+        try:
+            return function(*args, **how)
+        finally:
+            _THREAD.part = False
+
+    return called
+
+
+def _run(copy: Path, call: int, where: str) -> None:
     """Seal in this process, counting calls to the system: of the parts' threads, and of what follows them."""
     counted = {"parts": 0, "after": 0, "poured": 0}
-    lock, after, inside = threading.Lock(), threading.Event(), threading.local()
-
-    def spent() -> float:
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        return used.ru_utime + used.ru_stime
+    lock, after = threading.Lock(), threading.Event()
 
     def counting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def called(*args: Any, **how: Any) -> Any:
-            kind = "parts" if getattr(inside, "part", False) else "after" if after.is_set() else ""
+            kind = "parts" if getattr(_THREAD, "part", False) else "after" if after.is_set() else ""
             if kind:
                 with lock:
                     counted[kind] += 1
@@ -160,7 +172,7 @@ def _run(copy: Path, call: int, where: str) -> None:  # noqa: C901 - what it pat
                     if name == "write":
                         function(args[0], memoryview(args[1])[: len(args[1]) // 2])
                     with (copy / "cpu").open("a", encoding="utf-8") as file:
-                        file.write(f"{spent()}\n")
+                        file.write(f"{time.process_time()}\n")
                     os.kill(os.getpid(), signal.SIGKILL)
             return function(*args, **how)
 
@@ -181,25 +193,15 @@ def _run(copy: Path, call: int, where: str) -> None:  # noqa: C901 - what it pat
         after.set()
         tables(*args, **how)
 
-    def with_part(function: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*args: Any, **how: Any) -> Any:
-            inside.part = True
-            try:
-                return function(*args, **how)
-            finally:
-                inside.part = False
-
-        return called
-
     rows.punch = counting("punch", punch)
-    rows.Consumption.free = with_part(rows.Consumption.free)  # type: ignore[method-assign]
-    parts.PartWriter.write = with_part(parts.PartWriter.write)  # type: ignore[method-assign]
+    rows.Consumption.free = _of_a_part(rows.Consumption.free)  # type: ignore[method-assign]
+    parts.PartWriter.write = _of_a_part(parts.PartWriter.write)  # type: ignore[method-assign]
     parts.PartWriter._pour_into = poured  # type: ignore[method-assign]
     sealing.write_all_but_parts = begun
-    began = spent()
+    began = time.process_time()
     seal(None, copy / "s", licence="NOASSERTION", consume=True)
     facts = {f"{kind} calls": counted[kind] for kind in ("parts", "after")}
-    print(json.dumps({**facts, "parts": counted["poured"], "cpu": spent() - began}))
+    print(json.dumps({**facts, "parts": counted["poured"], "cpu": time.process_time() - began}))
 
 
 if __name__ == "__main__":

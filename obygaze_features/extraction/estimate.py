@@ -29,6 +29,9 @@ commit 2.2, seal 2.0 to 2.3]."""
 _CLIP_CPU_S = 0.0015
 """Further cost of a clip from the network's output to the sealed store."""
 
+_START_CPU_S = 0.6
+"""Start of a decode worker, in processor seconds [0.58 to 0.64]."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -189,10 +192,12 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     on_gpu = any(uses_gpu(backbone) for backbone in job.backbones)
     write = len(tasks) * (_CLIP_CPU_S + job.bytes_per_clip() * _TIMES_HASHED * _hashing_s())
     cores = usable_cores()
-    busy = decode.cpu + write + (0.0 if on_gpu else infer.cpu)
+    decoders = min(workers, len(passes))
+    decoding = decode.cpu + decoders * _START_CPU_S
+    busy = decoding + write + (0.0 if on_gpu else infer.cpu)
     # Ratio for one decoder: above 1 if it waits for the disk, or if other processes use the cores.
     slowed = max(1.0, decode.wall / max(decode.cpu, 1e-9))
-    seconds = max(slowed * (began + max(decode.cpu / min(workers, cores), busy / cores)), infer.wall)
+    seconds = max(slowed * (began + max(decoding / min(decoders, cores), busy / cores)), infer.wall)
     return Estimate(
         clips=len(tasks),
         files=len(paths),

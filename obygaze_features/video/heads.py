@@ -1,8 +1,8 @@
 """Read picture properties from packet headers, by codec, without decoding."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 import av
 
@@ -36,8 +36,7 @@ SKIPS_UNREFERENCED = MPEG12 | {"h264", "mpeg4"}
 """Codecs of which libavcodec leaves out the pictures that no other refers to, exactly, if told so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """Properties of a packet's picture, read from its header.
 
     Parameters
@@ -62,7 +61,9 @@ class Head:
     sets: bytes = b""
 
 
-NOTHING = Head()
+# Packets share the few heads that there are without parameter sets.
+plain = cache(Head)
+NOTHING = plain()
 READABLE = MPEG12 | INTRA_ONLY | {"h264", "hevc", "vp8", "vp9", "av1"}
 
 
@@ -73,41 +74,42 @@ def head_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Head]
         "h264": lambda packet: _h264(packet, size) if packet.is_keyframe else NOTHING,
         "hevc": lambda packet: _hevc(packet, size),
         "vp8": _vp8,
-        "vp9": lambda packet: _keyed(packet, is_vp9_key),
-        "av1": lambda packet: _keyed(packet, is_av1_random_access),
+        "vp9": lambda packet: _keyed(packet, is_vp9_key) if packet.is_keyframe else NOTHING,
+        "av1": lambda packet: _keyed(packet, is_av1_random_access) if packet.is_keyframe else NOTHING,
     }
     readers |= dict.fromkeys(MPEG12, _mpeg12)
-    readers |= dict.fromkeys(INTRA_ONLY, lambda packet: Head(start=packet.is_keyframe))
+    readers |= dict.fromkeys(INTRA_ONLY, lambda packet: plain(start=packet.is_keyframe))
     return readers.get(codec, lambda _: NOTHING)
 
 
 def _keyed(packet: Packet, is_random_access: Callable[[bytes], bool]) -> Head:
     """Accept the container's key-frame flag only if the packet's header confirms it."""
-    return Head(start=packet.is_keyframe and is_random_access(bytes(packet)))
+    return plain(start=is_random_access(bytes(packet)))
 
 
 def _h264(packet: Packet, length_size: int) -> Head:
-    data = bytes(packet)
+    data = memoryview(packet)
     if not is_h264_random_access(data, length_size):
         return NOTHING
     return Head(start=True, sets=parameter_sets(data, length_size, "h264"))
 
 
 def _hevc(packet: Packet, length_size: int) -> Head:
-    data = bytes(packet)
+    data = memoryview(packet)
     kind, layer = hevc_picture(data, length_size)
     if is_hevc_random_access(kind):
         return Head(start=True, layer=layer, sets=parameter_sets(data, length_size, "hevc"))
-    return Head(unreferenced=is_hevc_unreferenced(kind), layer=layer)
+    return plain(unreferenced=is_hevc_unreferenced(kind), layer=layer)
 
 
 def _mpeg12(packet: Packet) -> Head:
     data = bytes(memoryview(packet)[:MPEG_HEAD_BYTES])
-    if packet.size > MPEG_HEAD_BYTES and not is_mpeg12_frame(data):
+    if len(data) == MPEG_HEAD_BYTES and not is_mpeg12_frame(data):
         data = bytes(packet)
-    return Head(start=is_mpeg12_random_access(data), kind=mpeg12_type(data))
+    kind = mpeg12_type(data)
+    return plain(start=kind == "I" and is_mpeg12_random_access(data), kind=kind)
 
 
 def _vp8(packet: Packet) -> Head:
     key, shown = vp8_picture(bytes(memoryview(packet)[:1]))
-    return Head(start=key and packet.is_keyframe, hidden=not shown)
+    return plain(start=key and packet.is_keyframe, hidden=not shown)

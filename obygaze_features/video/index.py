@@ -125,6 +125,7 @@ def _read_index(path: Path, kept: list[Packet] | None = None) -> PacketTable:
 def _gather(source: Source, pictures: Pictures | None, kept: list[Packet] | None) -> Packets:
     packets = Packets(declared=declared_packets(source))
     head = head_reader(source.codec, source.context.extradata)
+    is_av1 = source.codec == "av1"
     try:
         for packet in source.container.demux(source.stream):
             packets.read += packet.size > 0 or packet.dts is not None
@@ -138,9 +139,10 @@ def _gather(source: Source, pictures: Pictures | None, kept: list[Packet] | None
             packets.key.append(packet.is_keyframe)
             packets.heads.append(own)
             packets.corrupt |= packet.is_corrupt
-            packets.changes |= packet.has_sidedata("new_extradata")
-            if source.codec == "av1":
-                packets.references.add(bytes(packet))
+            if next(packet.iter_sidedata(), None) is not None:  # few packets have any; has_sidedata is slow
+                packets.changes |= packet.has_sidedata("new_extradata")
+            if is_av1:
+                packets.references.add(memoryview(packet))
             if pictures is not None:
                 pictures.add(packet)
             if kept is not None:
@@ -277,7 +279,7 @@ def _times(source: Source, packets: Packets, kept: NDArray[np.bool_]) -> tuple[N
         (packets.pts, ""),
         (packets.dts, "the file stores no presentation times: decoding times stand in"),
     ):
-        ticks = [stamps[number] for number in chosen]
+        ticks = [stamps[number] for number in chosen.tolist()]
         if tick is not None and None not in ticks:
             return seconds([value for value in ticks if value is not None], source), note
     return np.full(len(chosen), np.nan), "the file stores no times: they are not known"

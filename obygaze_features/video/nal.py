@@ -5,6 +5,7 @@ Sources: ITU-T H.264 (08/2021), 7.3.1 (NAL units), 7.3.2.3 and D.1.8 (recovery p
 """
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 NAL_SLICE, NAL_IDR, NAL_SEI = 1, 5, 6
 NAL_PARAMETER_SETS = (7, 8, 13)
@@ -12,6 +13,8 @@ HEVC_FIRST_IRAP, HEVC_LAST_IRAP, HEVC_LAST_SLICE = 16, 21, 31
 HEVC_PARAMETER_SETS = (32, 33, 34)
 SEI_RECOVERY_POINT = 6
 START_CODE = b"\x00\x00\x01"
+
+Data: TypeAlias = bytes | memoryview
 
 
 def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
@@ -22,10 +25,11 @@ def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
     return 0
 
 
-def nal_units(data: bytes, length_size: int) -> Iterator[bytes]:
+def nal_units(data: Data, length_size: int) -> Iterator[Data]:
     """Yield the NAL units of an access unit, without lengths or start codes.
 
-    Units are searched lazily: a caller that stops early does not search the rest.
+    Units are searched lazily: a caller that stops early does not search the rest. Those with lengths may be
+    read through a memoryview, without a copy.
     """
     if length_size:
         position = 0
@@ -36,6 +40,7 @@ def nal_units(data: bytes, length_size: int) -> Iterator[bytes]:
                 yield data[position : position + length]
             position += length
         return
+    data = bytes(data)
     start = data.find(START_CODE) + 3
     while start >= 3:  # -1 without a start code, so start is 2
         end = data.find(START_CODE, start)
@@ -44,13 +49,13 @@ def nal_units(data: bytes, length_size: int) -> Iterator[bytes]:
         start = end + 3
 
 
-def is_h264_random_access(data: bytes, length_size: int) -> bool:
+def is_h264_random_access(data: Data, length_size: int) -> bool:
     """Return whether decoding can start here with exact pictures: an IDR, or a recovery point of 0 frames."""
     for unit in nal_units(data, length_size):
         kind = unit[0] & 31
         if kind == NAL_IDR:
             return True
-        if kind == NAL_SEI and recovery_frames(unit[1:]) == 0:
+        if kind == NAL_SEI and recovery_frames(bytes(unit[1:])) == 0:
             return True
         if kind == NAL_SLICE:
             return False
@@ -90,7 +95,7 @@ def exp_golomb(data: bytes) -> int | None:
     return int(code, 2) - 1 if len(code) == zeros + 1 else None
 
 
-def hevc_picture(data: bytes, length_size: int) -> tuple[int, int]:
+def hevc_picture(data: Data, length_size: int) -> tuple[int, int]:
     """Return the NAL unit type and TemporalId of an access unit's picture; (-1, 0) if there is none."""
     for unit in nal_units(data, length_size):
         kind = unit[0] >> 1 & 63
@@ -112,13 +117,13 @@ def is_hevc_unreferenced(kind: int) -> bool:
     return 0 <= kind < HEVC_FIRST_IRAP and kind % 2 == 0
 
 
-def parameter_sets(data: bytes, length_size: int, codec: str) -> bytes:
+def parameter_sets(data: Data, length_size: int, codec: str) -> bytes:
     """Return all parameter sets of an access unit, concatenated; empty if it has none."""
     sets = []
     for unit in nal_units(data, length_size):
         kind = unit[0] & 31 if codec == "h264" else unit[0] >> 1 & 63
         if kind in (NAL_PARAMETER_SETS if codec == "h264" else HEVC_PARAMETER_SETS):
-            sets.append(unit.rstrip(b"\x00"))
+            sets.append(bytes(unit).rstrip(b"\x00"))
         elif kind in (NAL_SLICE, NAL_IDR) if codec == "h264" else kind <= HEVC_LAST_SLICE:
             break
     return b"".join(sets)

@@ -97,9 +97,9 @@ def left_out(
     unneeded = np.ones(len(table.pts), np.bool_)
     unneeded[table.frames[needed, 0]] = False
     cuts: dict[int, list[tuple[int, int]]] = {}
-    for packet, start, stop in table.frames[~needed, :3].tolist():
-        if not unneeded[packet]:
-            cuts.setdefault(packet, []).append((start, stop))
+    cut = table.frames[~needed & ~unneeded[table.frames[:, 0]], :3]
+    for packet, start, stop in cut.tolist():
+        cuts.setdefault(packet, []).append((start, stop))
     return unneeded, cuts
 
 

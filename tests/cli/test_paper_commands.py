@@ -79,6 +79,7 @@ def test_every_table_leaves_four_formats_and_the_runs_their_predictions(everythi
         assert {f"{stem}-strict.{suffix}" for suffix in ("csv", "json", "md", "tex")} <= names
 
 
+@pytest.mark.long
 def test_table_2_says_what_five_movies_cant_and_shows_no_printed_figure(everything):
     text = (everything / "table2-strict.md").read_text(encoding="utf-8")
     # With 5 movies no exact test of eight comparisons can reach 5 %.
@@ -90,6 +91,7 @@ def test_table_2_says_what_five_movies_cant_and_shows_no_printed_figure(everythi
     assert text.count("| Logistic regression ") == 8
 
 
+@pytest.mark.long
 def test_one_index_links_all_that_is_there(everything):
     index = (everything / "index.md").read_text(encoding="utf-8")
     for name in json.loads((everything / CONTENTS).read_text(encoding="utf-8")):
@@ -98,6 +100,7 @@ def test_one_index_links_all_that_is_there(everything):
     assert "**UNTRAINED: the weights of vivit are random.**" in index
 
 
+@pytest.mark.long
 def test_random_weights_and_clips_left_out_are_said_in_every_table(everything):
     for stem in STEMS:
         text = (everything / f"{stem}-strict.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 
 from obygaze_features.commands import demo
 from obygaze_features.demo import plan_corpus
-from obygaze_features.demo.corpus import CORRUPT, LONGEST, MISSING, SHORTEST, _write_movie
+from obygaze_features.demo.corpus import CORRUPT, LONGEST, MISSING, SHORTEST, UNLABELLED, _write_movie
 from obygaze_features.demo.drawing import CUES, HEIGHT, RATE, WIDTH, Look, draw_clip
 from obygaze_features.manifest import builtin_codebook
 from tests.private import files_below, marked
@@ -55,6 +55,20 @@ def test_clips_are_drawn_the_same_twice():
     assert np.array_equal(drawn("Body", "Look"), drawn("Body", "Look"))
 
 
+def test_the_manifest_in_git_has_the_clips_and_labels_that_are_planted(repository):
+    rows = {row["clip_id"]: row for row in table_of(repository / "manifests" / "demo.csv")}
+    planned = [clip for film in plan_corpus() for clip in film.clips]
+    assert list(rows) == [clip.clip_id for clip in planned]
+    for clip in planned:
+        row = rows[clip.clip_id]
+        if row["movie"] != UNLABELLED:
+            assert row["level"] == clip.level
+            assert set(filter(None, row["concepts"].split(";"))) == set(clip.concepts)
+        else:
+            assert (row["level"], row["concepts"]) == ("", "")
+
+
+@pytest.mark.long
 def test_the_manifest_in_git_is_the_demos(demo_folder, repository):
     written = (demo_folder / "manifest.csv").read_text(encoding="utf-8")
     assert written == (repository / "manifests" / "demo.csv").read_text(encoding="utf-8")
@@ -62,6 +76,7 @@ def test_the_manifest_in_git_is_the_demos(demo_folder, repository):
     assert Counter(row["movie"] for row in rows) == {film.movie: 24 for film in plan_corpus()}
 
 
+@pytest.mark.long
 def test_the_two_planted_failures_are_listed_and_not_lost(demo_folder):
     with (demo_folder / "store-1.0.0" / "data" / "clips.csv").open(encoding="utf-8") as file:
         rows = {row["clip"]: row for row in csv.DictReader(file)}
@@ -76,6 +91,7 @@ def table_of(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.long
 def test_linear_and_mlp_beat_every_baseline_and_bottlenecks_beat_their_controls(demo_folder):
     rows = table_of(demo_folder / "run" / "metrics.csv")
     for name in ("f1_pos", "average_precision", "balanced_accuracy", "within_movie_auc"):
@@ -88,6 +104,7 @@ def test_linear_and_mlp_beat_every_baseline_and_bottlenecks_beat_their_controls(
     assert min(aps["linear"], aps["mlp"]) > 0.95
 
 
+@pytest.mark.long
 def test_a_kept_bottleneck_predicts_the_film_that_nobody_labelled(demo_folder):
     planted = {row["clip_id"]: row for row in table_of(demo_folder / "planted.csv")}
     labels = table_of(demo_folder / "labels.csv")
@@ -136,6 +153,7 @@ def test_the_stage_stays_where_the_demo_was_stopped(tmp_path, mark, kept):
     assert (tmp_path / demo.MARK).read_text(encoding="utf-8") == demo.STOPPED
 
 
+@pytest.mark.long
 def test_a_demo_that_ended_says_so(demo_folder):
     assert (demo_folder / demo.MARK).read_text(encoding="utf-8") == demo.FINISHED
 

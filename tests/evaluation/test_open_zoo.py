@@ -68,6 +68,7 @@ def test_linear_finds_what_is_planted_in_real_annotations(real):
     assert value(real, "linear", "auc", "movie_mean") >= 0.80
 
 
+@pytest.mark.long
 def test_mlp_finds_at_least_what_scikit_learns_perceptron_of_its_width_does(real):
     """Which reaches .546 to .572."""
     assert value(real, "mlp", "average_precision") >= 0.546

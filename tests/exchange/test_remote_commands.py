@@ -120,7 +120,7 @@ def runs_here(shelf, tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("command", "name"),
-    [(table2, "folder at a URL"), (table2, "zip on S3"), *((evaluate, name) for name in SERVED)],
+    [(table2, "zip on S3"), *((evaluate, name) for name in SERVED)],
 )
 def test_a_run_from_a_server_leaves_the_same_bytes_and_fetches_only_pooled_features(
     shelf, runs_here, place_of, obygaze, tmp_path, command, name

@@ -45,6 +45,13 @@ ray.get([each.ready.remote() for each in held])
 print("held", flush=True)
 sys.stdin.read()
 """
+IMPATIENT = """
+import sys
+from obygaze_features.extraction import leader
+leader.JOIN_S = 5.0
+from obygaze.cli import main
+main(sys.argv[1:])
+"""
 JOINED = "import ray, sys; ray.init(log_to_driver=False); print(sum(n['Alive'] for n in ray.nodes()))"
 
 
@@ -199,17 +206,19 @@ def nodes(environment) -> Iterator[Nodes]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def command(films: Path, *more: str) -> list[str]:
-    words = [sys.executable, "-m", "obygaze", "extract", str(films / "films.csv"), "films"]
+def command(films: Path, *more: str, program: tuple[str, str] = ("-m", "obygaze")) -> list[str]:
+    words = [sys.executable, *program, "extract", str(films / "films.csv"), "films"]
     return [*words, "--backbone", "nap", "--corpus", "films", "--licence", "CC0-1.0", *more]
 
 
 @contextlib.contextmanager
-def started(films: Path, folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+def started(
+    films: Path, folder: Path, environment: dict[str, str], program: tuple[str, str] = ("-m", "obygaze")
+) -> Iterator[subprocess.Popen[str]]:
     """Run the Ray engine, with its messages in `said`."""
     with (folder / "said").open("w", encoding="utf-8") as said:
         process = subprocess.Popen(
-            command(films, "--engine", "ray", "--batch-size", "2"),
+            command(films, "--engine", "ray", "--batch-size", "2", program=program),
             cwd=folder,
             env=environment,
             stdout=subprocess.DEVNULL,
@@ -326,12 +335,14 @@ def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_s
         mute.bind(("127.0.0.1", 0))
         mute.listen()
         here = environment | {"RAY_ADDRESS": f"127.0.0.1:{mute.getsockname()[1]}"}
-        with started(films, folders[0], here) as patient, started(films, folders[1], here) as stopped:
+        # The limit of 50 s is held below.
+        soon = ("-c", IMPATIENT)
+        with started(films, folders[0], here, soon) as patient, started(films, folders[1], here) as stopped:
             wait_for_journal_file(folders[1], stopped)
             stopped.terminate()
             assert stopped.wait(timeout=1200) == 143, said(folders[1])
             assert patient.wait(timeout=1200) == 1, said(folders[0])
-    assert "did not let this process in within" in said(folders[0])
+    assert "did not let this process in within 5 s" in said(folders[0])
     assert "obygaze: stopped" in said(folders[1])
     assert "Traceback" not in said(folders[0]) + said(folders[1])
 

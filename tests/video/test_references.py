@@ -12,10 +12,13 @@ from av.bitstream import BitStreamFilterContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_features.video import at, read_frames, uniform
+from obygaze_features.video import at, av1, read_frames, uniform
 from obygaze_features.video.av1 import FrameReferences
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.needed import left_out, needed_frames, without
+from obygaze_features.video.source import opened
+
+NO_PARSER = av.container.Flags.no_parse.value
 
 # What encoders may do, as parameters of SVT-AV1.
 KINDS = {
@@ -106,6 +109,117 @@ def test_any_frame_alone_is_bit_equal_to_that_of_decoding_everything(kinds, kind
         np.array_equal(image, plainly[number])
         for image, number in zip(frames.images, frames.index, strict=True)
     )
+
+
+def referred(path: Path) -> np.ndarray:
+    stream = FrameReferences()
+    with av.open(str(path)) as container:
+        for packet in container.demux(video=0):
+            if packet.size:
+                stream.add(bytes(packet))
+    return stream.table()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_slots_are_followed_from_one_block_of_headers_to_the_next(kinds, kind, monkeypatch):
+    whole = referred(kinds[kind])
+    monkeypatch.setattr(av1, "BLOCK", 5)
+    assert len(whole) >= 70
+    assert np.array_equal(referred(kinds[kind]), whole)
+
+
+KEY, INTER, INTRA, SHOWN_AGAIN = 0, 1, 2, -1
+SLOT_NUMBERS = st.integers(0, 7)
+FRAME = st.tuples(
+    st.sampled_from([KEY, INTER, INTER, INTRA, SHOWN_AGAIN]),
+    st.booleans(),
+    st.integers(0, 255),
+    st.lists(SLOT_NUMBERS, min_size=7, max_size=7),
+)
+
+
+def sequence_of(path: Path) -> tuple[bytes, av1.Sequence]:
+    """The unit with a film's sequence header, and what it says."""
+    with av.open(str(path)) as container:
+        first = bytes(next(container.demux(video=0)))
+    [(start, payload, stop)] = [place for kind, *place in av1.units(first) if kind == av1.SEQUENCE_HEADER]
+    return first[start:stop], av1.sequence_header(av1.Bits(first[payload:stop]))
+
+
+def written(kind: int, shown: bool, refreshed: int, slots: list[int], sequence: av1.Sequence) -> bytes:
+    """A unit with the header of one frame, by 5.9.2."""
+    if kind == SHOWN_AGAIN:
+        bits = f"1{slots[0]:03b}"
+    else:
+        bits = f"0{kind:02b}" + ("1" if shown else "01")
+        resets = kind == KEY and shown
+        bits += ("" if resets else "0") + "0" + "0" * (sequence.screen_content == av1.SELECT) + "0"
+        bits += "0" * sequence.order_hint_bits + "000" * (kind == INTER)
+        bits += "" if resets else f"{refreshed:08b}"
+        bits += "0" + "".join(f"{slot:03b}" for slot in slots) if kind == INTER else ""
+    data = int(bits.ljust(64, "0"), 2).to_bytes(8, "big")
+    return bytes([0x32, len(data)]) + data
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(FRAME, max_size=30), st.sampled_from([5, 4096]))
+def test_references_follow_the_slots_through_any_frames(kinds, frames, block):
+    data, sequence = sequence_of(kinds["pyramid"])
+    frames = [(KEY, True, 255, [0] * 7), *frames, (KEY, True, 255, [0] * 7)]
+    stream = FrameReferences()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(av1, "BLOCK", block)
+        patch.setattr(av1, "MOST_KEYS_SHOWN_AGAIN", 100)
+        for frame in frames:
+            data += written(*frame, sequence)
+            if frame[0] == SHOWN_AGAIN or frame[1]:
+                stream.add(data)
+                data = b""
+    expected = references(
+        [
+            {"show_existing_frame": [kind == SHOWN_AGAIN], "frame_to_show_map_idx": slots[:1]}
+            | {"frame_type": [kind], "refresh_frame_flags": [255 if kind == KEY and shown else refreshed]}
+            | ({"ref_frame_idx": slots} if kind == INTER else {})
+            for kind, shown, refreshed, slots in frames
+        ]
+    )
+    assert stream.table()[:, 3:].tolist() == [[*own, *[-1] * (7 - len(own))] for own in expected]
+
+
+def test_a_stream_that_shows_key_frames_again_and_again_is_decoded_whole(kinds, monkeypatch):
+    header, sequence = sequence_of(kinds["pyramid"])
+    hidden = written(KEY, False, 1, [0] * 7, sequence) + written(SHOWN_AGAIN, True, 0, [0] * 7, sequence)
+    for most, rows in ((3, 4), (2, 0)):
+        monkeypatch.setattr(av1, "MOST_KEYS_SHOWN_AGAIN", most)
+        stream = FrameReferences()
+        stream.add(header + hidden)
+        stream.add(hidden)
+        assert len(stream.table()) == rows
+
+
+@pytest.mark.parametrize("suffix", ["mkv", "mp4"])
+def test_the_parser_that_is_left_out_would_say_nothing_else_of_a_packet(kinds, tmp_path, suffix):
+    for number, kind in enumerate(KINDS):
+        path = kinds[kind]
+        if suffix == "mp4":
+            with av.open(str(path)) as film, av.open(str(tmp_path / f"{number}.mp4"), "w") as output:
+                stream = output.add_stream_from_template(film.streams.video[0], opaque=True)
+                for packet in film.demux(video=0):
+                    if packet.size:
+                        packet.stream = stream
+                        output.mux(packet)
+            path = tmp_path / f"{number}.mp4"
+        with av.open(str(path)) as plainly, opened(path) as source:
+            assert source.container.flags & NO_PARSER
+            assert not plainly.flags & NO_PARSER
+            assert facts(source.container) == facts(plainly)
+
+
+def facts(container: av.container.InputContainer) -> list[tuple[object, ...]]:
+    return [
+        (packet.pts, packet.dts, packet.size, packet.duration, packet.is_keyframe, packet.is_discard)
+        for packet in container.demux(video=0)
+    ]
 
 
 def test_of_a_pyramid_few_frames_lead_to_one(kinds):

@@ -1,0 +1,89 @@
+"""Settings, clock and findings of one run of benchmarks/gpu.py."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from obygaze_features.backbones import Backbone, load_backbone
+from obygaze_features.backbones.compute import Compute
+
+NAMES = ("xclip", "vivit", "xclip-lsmdc")
+
+
+@dataclass
+class Bench:
+    """Settings and findings of one run.
+
+    Parameters
+    ----------
+    tiny
+        Tiny networks and few clips, to try the code.
+    left_s
+        The seconds that the part at hand has left, as a function.
+    """
+
+    device: str
+    tiny: bool
+    out: Path | None
+    folder: Path
+    ends: float = 0.0
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def on_card(self) -> bool:
+        """Whether there is a card at all."""
+        return self.device.startswith("cuda")
+
+    @cached_property
+    def weights(self) -> dict[str, str]:
+        """Weights of every network."""
+        if not self.tiny:
+            return dict.fromkeys(NAMES, "random:0")
+        from obygaze_features.backbones.testing import tiny_checkpoint
+
+        return {name: str(tiny_checkpoint(name, self.folder / name)) for name in NAMES}
+
+    def load(
+        self, name: str, *, tokens: str | None = None, device: str | None = None, **how: Any
+    ) -> Backbone:
+        """Build a backbone."""
+        compute = Compute(device or self.device, **{"clips_at_once": 8, **how})
+        extra = {} if tokens is None else {"tokens": tokens}
+        return load_backbone(name, weights=self.weights[name], compute=compute, **extra)
+
+    def late(self, needed_s: float = 0.0) -> bool:
+        """Tell whether the part at hand has no time for so many seconds more."""
+        return time.monotonic() + needed_s > self.ends
+
+    def row(self, part: str, **facts: Any) -> None:
+        """Print a row, keep it, and append it to the file."""
+        found = {"part": part, **facts}
+        self.rows.append(found)
+        print("  ".join(f"{name} {value}" for name, value in facts.items()), flush=True)
+        if self.out is not None:
+            with self.out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(found) + "\n")
+
+    def sync(self) -> None:
+        """Wait for the card."""
+        if self.on_card:
+            torch.cuda.synchronize()
+
+    def timed(self, work: Callable[[], object], repeats: int = 5) -> float:
+        """Return the median seconds of some calls, after one to warm up."""
+        work()
+        taken = []
+        for _ in range(1 if self.tiny else repeats):
+            self.sync()
+            began = time.perf_counter()
+            work()
+            self.sync()
+            taken.append(time.perf_counter() - began)
+        return median(taken)

@@ -1,0 +1,231 @@
+"""Parts 5, 6 and 7 of benchmarks/gpu.py: networks as a run uses them, fed, written and killed."""
+
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import gpu_checks as checks
+import numpy as np
+import torch
+from gpu_bench import NAMES, Bench
+
+from obygaze_features.backbones import Backbone
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.extraction.decode import DecodedClip, Prepared
+from obygaze_features.extraction.encode import Encoder
+from obygaze_features.extraction.extract import prepare
+from obygaze_features.extraction.job import Job, Recipe
+from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.store import Stage, open_store, seal, staging_path
+
+
+def through_runner(bench: Bench) -> None:
+    """Part 5: arrays in, arrays out, all networks, with look-ahead; memory that does not grow (check 8)."""
+    for precision in ("float32", "bfloat16"):
+        for tokens in ("none", None):
+            for at_once in (8,) if bench.tiny else (8, 16, 32):
+                if bench.late(4):
+                    bench.row("runner", precision=precision, at_once=at_once, left_out="out of time")
+                    continue
+                some = [
+                    bench.load(name, precision=precision, clips_at_once=at_once, tokens=tokens)
+                    for name in NAMES
+                ]
+                bench.row(
+                    "runner",
+                    precision=precision,
+                    tokens=tokens or "all",
+                    at_once=at_once,
+                    **_feed(bench, some, at_once),
+                )
+    if bench.on_card:
+        runner: Any = bench.load("vivit", precision="bfloat16").encode
+        frames = list(checks.clips(bench.load("vivit"), 8))
+        for _ in range(5):
+            runner.start(frames).result()
+        before = torch.cuda.memory_allocated(), _memory_mb()
+        n = 0
+        while n < 200 and not bench.late(1):
+            runner.start(frames).result()
+            n += 1
+        grown = torch.cuda.memory_allocated() - before[0]
+        bench.row(
+            "runner",
+            batches=n,
+            grown_on_the_card_bytes=grown,
+            grown_on_the_host_MB=round(_memory_mb() - before[1]),
+        )
+
+
+def _feed(bench: Bench, some: list[Backbone], size: int, stage: Stage | None = None) -> dict[str, Any]:
+    """Encode ready frames with look-ahead, and commit them if there is a stage."""
+    for backbone in some:
+        backbone.encode.warm_up()
+    batches = 2 if bench.tiny else 12
+    ready = {backbone.name: checks.clips(backbone, size) for backbone in some}
+    times = {backbone.name: np.arange(backbone.n_frames) for backbone in some}
+    encoder, done = Encoder(some), 0
+    busy = sum(backbone.encode.busy_s for backbone in some)
+    cpu, began = time.process_time(), time.perf_counter()
+    writer = None if stage is None else stage.writer()
+    for number in range(batches + 1):
+        if number < batches:
+            batch = [
+                DecodedClip(
+                    f"c-{number * size + i:06}",
+                    "ok",
+                    frames={name: Prepared(x[i], times[name], times[name] / 24) for name, x in ready.items()},
+                )
+                for i in range(size)
+            ]
+            results = encoder.push(batch)
+        else:
+            results = encoder.finish()
+        done += len(results)
+        if writer is not None and results:
+            writer.commit(results)
+    if writer is not None:
+        writer.close()
+    wall = time.perf_counter() - began
+    busy = sum(backbone.encode.busy_s for backbone in some) - busy
+    return {
+        "clips_per_s": round(done / wall, 1),
+        "GPU_had_work_percent": round(100 * busy / wall, 1) if bench.on_card else None,
+        "host_CPU_ms_a_clip": round(1e3 * (time.process_time() - cpu) / done, 2),
+    }
+
+
+def _memory_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def end_to_end(bench: Bench) -> None:
+    """Part 6: the local engine on small clips with all cores, and ready frames: the limit of feeding."""
+    films = films_of(bench, 4 if bench.tiny else 160)
+    for precision in ("float32", "bfloat16"):
+        if bench.late(20) and not bench.tiny:
+            bench.row("end to end", precision=precision, left_out="out of time")
+            continue
+        compute = Compute(bench.device, precision=precision, clips_at_once=8)
+        recipes = [
+            Recipe(name, None, {"weights": self_weights, "compute": compute})
+            for name, self_weights in bench.weights.items()
+        ]
+        work = prepare(films, bench.folder / f"end-{precision}", recipes, licence="CC0-1.0", note=print)
+        before = _cpu_s()
+        _, report = work.run()
+        busy = report.gpu_busy_percent()
+        bench.row(
+            "end to end",
+            what="small clips",
+            precision=precision,
+            clips_per_s=round(report.clips / report.wall_s, 1),
+            GPU_had_work_percent=busy,
+            host_CPU_ms_a_clip=round(1e3 * (_cpu_s() - before) / report.clips, 1),
+            shares=report.shares(),
+            gpus=report.gpus,
+            limit=max(report.shares(), key=lambda name: report.shares()[name]),
+        )
+    for precision in ("float32", "bfloat16"):
+        if bench.late(10) and not bench.tiny:
+            break
+        some = [bench.load(name, precision=precision) for name in NAMES]
+        manifest = Manifest(tuple(Clip(f"c-{i:06}", "m", f"{i}.mp4") for i in range(12 * 8)), bench.folder)
+        job = Job(manifest, "ready", tuple(some))
+        place = staging_path(bench.folder / f"ready-{precision}")
+        stage = Stage.open(place, job.planned_clips(), job.groups(), job.corpus_record())
+        bench.row("end to end", what="ready frames", precision=precision, **_feed(bench, some, 8, stage))
+    _idle(bench)
+
+
+def _idle(bench: Bench) -> None:
+    """Check 7: a host that sleeps as long as the card works leaves it idle for half of the time."""
+    backbone = bench.load("xclip", precision="bfloat16")
+    runner: Any = backbone.encode
+    frames = list(checks.clips(backbone, 8))
+    runner.start(frames).result()
+    each = bench.timed(lambda: runner.start(frames).result())
+    busy, began = runner.busy_s, time.perf_counter()
+    for _ in range(3 if bench.tiny else 20):
+        runner.start(frames).result()
+        time.sleep(each)
+    share = 100 * (runner.busy_s - busy) / (time.perf_counter() - began)
+    bench.row(
+        "check",
+        check="7 half idle by design",
+        verdict="ok" if 30 <= share <= 55 else "LOOK",
+        found=f"{share:.0f} % at work",
+    )
+
+
+def _cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def films_of(bench: Bench, n: int) -> Path:
+    """Write small clips and their manifest."""
+    from obygaze_features.demo.corpus import write_video
+
+    folder = bench.folder / f"films-{n}"
+    path = folder / "films.csv"
+    if not path.exists():
+        folder.mkdir()
+        rng = np.random.default_rng(0)
+        for i in range(min(n, 8)):
+            base = rng.integers(0, 256, (17, 30, 3), dtype=np.uint8).repeat(16, axis=0).repeat(16, axis=1)
+            write_video(
+                folder / f"{i}.mp4", (np.roll(base, t, axis=1) for t in range(24 if bench.tiny else 240)), 24
+            )
+        found = tuple(Clip(f"c-{i:04}", f"m{i % 8}", f"{i % 8}.mp4") for i in range(n))
+        write_manifest(Manifest(found, folder), path)
+    return path
+
+
+def two_on_one(bench: Bench) -> None:
+    """Part 7: two shards on the card at once, killed at five moments and resumed (check 6)."""
+    films = films_of(bench, 6 if bench.tiny else 48)
+    store, whole = bench.folder / "shards", bench.folder / "whole"
+    words = [sys.executable, "-m", "obygaze", "extract", str(films)]
+    how = ["--device", bench.device, "--clips-at-once", "8", "--backbone", "xclip", "--workers", "2"]
+    how += ["--weights", bench.weights["xclip"], "--licence", "CC0-1.0"]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run([*words, str(whole), *how], check=True, **quiet)
+    began = time.perf_counter()
+    rng = np.random.default_rng(0)
+    kills = 0 if bench.tiny else 5
+    for _ in range(kills + 1):
+        shards = [
+            subprocess.Popen([*words, str(store), *how, "--shard", f"{i}/2"], **quiet) for i in range(2)
+        ]
+        if kills and not bench.late(12):
+            kills -= 1
+            time.sleep(float(rng.uniform(3, 7)))
+            shards[0].send_signal(signal.SIGKILL)
+            for shard in shards:
+                shard.wait()
+            continue
+        codes = [shard.wait() for shard in shards]
+        break
+    took = time.perf_counter() - began
+    sealed = seal(None, store, licence="CC0-1.0")
+    same = open_store(sealed).fingerprint == open_store(Path(f"{whole}-1.0.0")).fingerprint
+    bench.row(
+        "check",
+        check="6 two shards, killed and resumed",
+        verdict="ok" if same else "FAILED",
+        codes=codes,
+        seconds=round(took, 1),
+    )
+    if bench.on_card:
+        free, total = torch.cuda.mem_get_info()
+        bench.row(
+            "check",
+            check="7 memory after kills",
+            verdict="look",
+            found=f"{free / 1e9:.1f} of {total / 1e9:.1f} GB free",
+        )

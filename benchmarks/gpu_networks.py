@@ -1,0 +1,147 @@
+"""Parts 0, 1, 3 and 4 of benchmarks/gpu.py: the card itself, and networks alone, plain and compiled."""
+
+import os
+import subprocess
+import time
+from typing import Any
+
+import gpu_checks as checks
+import numpy as np
+import torch
+from gpu_bench import NAMES, Bench
+
+from obygaze_features.backbones.compute import card_of, card_record
+from obygaze_features.extraction.encode import warm_up
+
+
+def card(bench: Bench) -> None:
+    """Part 0: what the card is, and what it can do at most."""
+    device = torch.device(bench.device)
+    facts: dict[str, Any] = {"name": card_of(device), "torch": torch.__version__, "cores": os.cpu_count()}
+    if bench.on_card:
+        facts |= card_record(device)
+        facts["kernels"] = " ".join(torch.cuda.get_arch_list())
+        asked = "driver_version,clocks.max.sm,mig.mode.current"
+        command = ["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader"]
+        try:
+            told = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+            facts["driver, clock, MIG"] = told.stdout.strip()
+        except OSError:
+            facts["driver, clock, MIG"] = "no nvidia-smi"
+    bench.row("card", **facts)
+    side = 64 if bench.tiny else 8192
+    from obygaze_features.backbones.precision import products
+
+    for label, dtype, tf32 in (
+        ("fp32", torch.float32, False),
+        ("tf32", torch.float32, True),
+        ("bf16", torch.bfloat16, False),
+    ):
+        a, b = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
+        with products(tf32=tf32):
+            taken = bench.timed(lambda a=a, b=b: a @ b)
+        bench.row("ceiling", of=label, TFLOPS=round(2 * side**3 / taken / 1e12, 2))
+    size = 1 << (16 if bench.tiny else 28)
+    there = torch.zeros(size, dtype=torch.uint8, device=device)
+    copies = {"on the card": there.clone(), "from pageable": torch.zeros(size, dtype=torch.uint8)}
+    if bench.on_card:
+        copies["from pinned"] = torch.zeros(size, dtype=torch.uint8).pin_memory()
+    for label, here in copies.items():
+        both = 2 if label == "on the card" else 1
+        bench.row(
+            "ceiling", of=label, GBps=round(both * size / bench.timed(lambda h=here: there.copy_(h)) / 1e9, 2)
+        )
+        if label != "on the card":
+            way = label.replace("from", "to")
+            bench.row(
+                "ceiling", of=way, GBps=round(size / bench.timed(lambda h=here: h.copy_(there)) / 1e9, 2)
+            )
+
+
+def networks(bench: Bench) -> None:
+    """Part 1: build, move, warm up."""
+    for name in NAMES:
+        began = time.perf_counter()
+        backbone = bench.load(name)
+        built = time.perf_counter()
+        warm_up([backbone]) if bench.on_card else backbone.encode(checks.clips(backbone, 1))
+        facts = {"peak_MB": round(torch.cuda.max_memory_allocated() / 1e6)} if bench.on_card else {}
+        bench.row(
+            "network",
+            network=name,
+            build_s=round(built - began, 1),
+            warm_up_s=round(time.perf_counter() - built, 1),
+            **facts,
+        )
+
+
+def model_only(bench: Bench) -> None:
+    """Part 3: uint8 on the card to outputs on the card; every precision, and bf16 in several sizes."""
+    ceilings = {
+        row["of"]: row["TFLOPS"] for row in bench.rows if row["part"] == "ceiling" and "TFLOPS" in row
+    }
+    of = {"float32": "fp32", "tf32": "tf32"}
+    plans = [(name, precision, 8) for name in NAMES for precision in checks.ALLOWED]
+    plans += [(name, "bfloat16", n) for name in NAMES for n in (1, 4, 16, 32)]
+    for name, precision, at_once in plans[:6] if bench.tiny else plans:
+        if bench.late(3):
+            bench.row("model", network=name, precision=precision, left_out="out of time")
+            continue
+        way: dict[str, Any] = {"tf32": True} if precision == "tf32" else {"precision": precision}
+        runner: Any = bench.load(name, clips_at_once=at_once, **way).encode
+        runner.warm_up()
+        if bench.on_card:
+            torch.cuda.reset_peak_memory_stats()
+        pixels = torch.from_numpy(np.zeros((at_once, *runner.shape), np.uint8)).to(runner.device)
+        taken = bench.timed(lambda r=runner, p=pixels: r._forward(p))
+        facts: dict[str, Any] = {"clips_per_s": round(at_once / taken, 1)}
+        import gpu_counts
+
+        counted = None if bench.tiny else gpu_counts.count(name, way.get("precision", "float32"), at_once)
+        if counted is not None and (ceiling := ceilings.get(of.get(precision, "bf16"))):
+            facts["percent_of_ceiling"] = round(100 * counted.flop * at_once / taken / 1e12 / ceiling, 1)
+        if bench.on_card and counted is not None:
+            peak = torch.cuda.max_memory_allocated()
+            facts["peak_GB"] = round(peak / 1e9, 2)
+            facts["counted_GB"] = round((counted.weights + counted.activations * at_once) / 1e9, 2)
+            if at_once == 8:
+                facts["kernels"], facts["counted_kernels"] = _kernels(runner, pixels), counted.kernels
+        bench.row("model", network=name, precision=precision, at_once=at_once, **facts)
+        del runner, pixels
+        if bench.on_card:
+            torch.cuda.empty_cache()
+
+
+def _kernels(runner: Any, pixels: torch.Tensor) -> int:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiled:
+        runner._forward(pixels)
+        torch.cuda.synchronize()
+    return sum(event.count for event in profiled.key_averages() if "Mem" not in event.key)
+
+
+def compiled(bench: Bench) -> None:
+    """Part 4: torch.compile in bf16 at 8 clips."""
+    for name in NAMES[:1] if bench.tiny else NAMES:
+        if bench.late(60 if name == NAMES[-1] else 30) and not bench.tiny:
+            bench.row("compile", network=name, left_out="out of time")
+            continue
+        frames = checks.clips(bench.load(name), 8)
+        plain = bench.load(name, precision="bfloat16", storage="float32").encode(frames)
+        fast: Any = bench.load(name, precision="bfloat16", storage="float32", compiled=True).encode
+        began = time.perf_counter()
+        try:
+            fast.warm_up()
+        except Exception as error:  # noqa: BLE001 - whatever a compiler says is the finding
+            bench.row("compile", network=name, failed=str(error).splitlines()[0])
+            continue
+        took = time.perf_counter() - began
+        pixels = torch.from_numpy(frames).to(fast.device)
+        rate = 8 / bench.timed(lambda f=fast, p=pixels: f._forward(p))
+        _, cosine = checks.furthest(fast(frames), plain)
+        bench.row(
+            "compile",
+            network=name,
+            compile_s=round(took, 1),
+            clips_per_s=round(rate, 1),
+            cosine=f"{cosine:.6f}",
+        )
