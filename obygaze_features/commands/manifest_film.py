@@ -68,7 +68,8 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     default="own",
     show_default=True,
     metavar="own|transnet|scenedetect|none|FILE.csv",
-    help="How shots are found, or a table of them. Every frame of the film is decoded once for this.",
+    help="How shots are found, or a table of them. This decodes every frame; with none, 'obygaze extract "
+    "--shots' finds them on the frames that it decodes anyway.",
 )
 @out_option
 @force_option

@@ -170,7 +170,7 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
             rows.append(_row(model, one.source.title, "f1_pos", values["f1_pos"].tolist(), printed))
     if corpus.printed and "X-CLIP" not in corpus.printed_rows:
         rows += [
-            _row(model.lower(), "X-CLIP (printed only)", "f1_pos", None, row[cell])
+            _row(model.lower().replace("-", "_"), "X-CLIP (printed only)", "f1_pos", None, row[cell])
             for model, row in BOTTLENECKS.items()
         ]
     tested = results[0].classifiers.table

@@ -108,6 +108,7 @@ def test_each_frame_is_decoded_once_for_windows_and_shots(film, plain, tmp_path)
     assert report.n_decoded == 0
 
 
+@pytest.mark.long
 def test_killed_and_resumed_it_is_the_same_and_measured_stretches_are_kept(film, plain, tmp_path):
     (tmp_path / "film.mp4").symlink_to(film)
     write_manifest(Manifest(windows(film).clips, tmp_path), tmp_path / "windows.csv")
@@ -143,6 +144,7 @@ def test_a_measurement_that_was_cut_off_is_made_again_by_a_second_pass(film, tmp
     assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
 
 
+@pytest.mark.long
 def test_a_damaged_film_is_decoded_a_second_time_and_says_so(film, tmp_path):
     data = bytearray(film.read_bytes())
     with av.open(str(film)) as container:
@@ -160,6 +162,7 @@ def test_a_damaged_film_is_decoded_a_second_time_and_says_so(film, tmp_path):
     assert (tmp_path / "s.csv").read_bytes() == shots_of(damaged)
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_in_a_stretch_is_replaced(film, plain, tmp_path):
     died = tmp_path / "died"
     backbone = load_backbone("descriptors", 4)

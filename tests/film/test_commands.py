@@ -225,10 +225,11 @@ def test_a_run_prints_and_runs_four_commands_with_the_models_own_features(film, 
     fake, out = Fake(CARD), tmp_path / "out"
     assert pipeline(fake, film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out) == 0
     cut, extract, score, report = fake.asked[1:]
-    assert cut == ["manifest", "import", "film", str(film), "--window", "8", "--hop", "4", "--shots", "own",
+    assert cut == ["manifest", "import", "film", str(film), "--window", "8", "--hop", "4", "--shots", "none",
                    "--out", str(out / "windows.csv")]  # fmt: skip
     assert extract == ["extract", str(out / "windows.csv"), str(out / "features"), "--backbone", "xclip",
-                       "--weights", "xclip=microsoft/xclip@abc", "--n", "32"]  # fmt: skip
+                       "--weights", "xclip=microsoft/xclip@abc", "--n", "32", "--shots",
+                       str(out / "windows.shots.csv")]  # fmt: skip
     assert score == ["film", "score", "m.model", str(out / "features-1.0.0"), "--shots",
                      str(out / "windows.shots.csv"), "--out", str(out / "scored")]  # fmt: skip
     assert report[:3] == ["film", "report", str(out / "scored")]
@@ -294,6 +295,17 @@ def test_a_run_by_default_cuts_as_the_model_was_trained_and_a_dry_one_writes_not
     assert not out.exists()
     printed = capsys.readouterr().out.replace(" \\\n   ", "")
     assert "--window train --model m.model --hop auto" in printed
+
+
+@pytest.mark.parametrize("shots", ["own", "none", "scenedetect", "transnet", "cuts.csv"])
+def test_a_run_says_where_films_are_decoded_twice(film, tmp_path, capsys, shots):
+    words = ("--model", "m.model", "--shots", shots, "--out", tmp_path / "out", "--dry-run")
+    assert pipeline(Fake(CARD), film, *words) == 0
+    printed = capsys.readouterr().out
+    assert ("every film is decoded twice" in printed) == (shots in {"scenedetect", "transnet"})
+    cut, extract = printed.replace(" \\\n   ", "").split("$ obygaze ")[1:3]
+    assert f"--shots {'none' if shots == 'own' else shots}" in cut
+    assert ("--shots" in extract) == (shots == "own")
 
 
 def test_a_run_goes_on_after_failed_windows_and_stops_at_an_error(film, tmp_path):

@@ -288,6 +288,22 @@ def test_figure_3_shows_the_chosen_c_beside_the_published_one(results, monkeypat
     assert len(figure3.paper_report([results]).blocks) == 1
 
 
+def test_features_of_the_trained_lsmdc_x_clip_make_table_5s_row(corpus, results):
+    source = dataclasses.replace(corpus.clips, backbone="xclip-lsmdc")
+    said = PaperResults(dataclasses.replace(corpus, sources=(source,)), source)
+    for name in ("classifiers", "concepts", "heads"):
+        said.__dict__[name] = getattr(results, name)
+    blocks = table2.paper_report([said]).blocks
+    for block, (mean, sd) in zip(blocks, ((70, 8), (70, 10), (66, 6), (78, 11)), strict=False):
+        rows = {row[:3]: row for row in block.rows}
+        assert rows["MLP", source.title, "F1 (weighted)"][4:6] == (
+            f"{mean / 100:.2f} ({sd / 100:.2f})",
+            "000, Table 5",
+        )
+        assert {row[0] for row in block.rows if row[1] == "X-CLIP (printed only)"} > {"MLP"}
+        assert not any(row[0].startswith("Pcbm") for row in block.rows)
+
+
 def test_random_weights_are_called_untrained_in_every_table(corpus, results):
     source = dataclasses.replace(corpus.clips, untrained=True)
     # The predictions are the same; what is said of them is not.
