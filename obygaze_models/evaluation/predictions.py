@@ -124,7 +124,7 @@ def _checked(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:
             columns[column] = pd.Series(values, index=table.index).astype(
                 np.dtype(kind) if kind != "str" else "str"
             )
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise PredictionsError(f"{name}: column {column} must be {kind}: {error}") from error
     typed = pd.DataFrame(columns)
     for column in ("score", "threshold"):

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from obygaze_models.evaluation.compare import Comparison, Side
@@ -264,7 +265,12 @@ def _side_note(letter: str, one: Side) -> str:
     seeds = f", mean of {n} seeds" if n > 1 else ""
     trained = one.run.record.get("train", {}).get("title", one.task)
     store = one.predictions.table["store"].iloc[0][:12]
-    return f"{letter}: {one.model} of {one.run.where}, trained on {trained}, store {store}{seeds}"
+    return f"{letter}: {one.model} of {_name(one)}, trained on {trained}, store {store}{seeds}"
+
+
+def _name(one: Side) -> str:
+    """Name a run's folder without the folders above it, which are this machine's."""
+    return PurePath(one.run.where).name
 
 
 def _comparison_record(found: Comparison) -> dict[str, object]:
@@ -274,7 +280,7 @@ def _comparison_record(found: Comparison) -> dict[str, object]:
     return {
         **{
             letter: {
-                "run": one.run.where,
+                "run": _name(one),
                 "model": one.model,
                 "task": one.task,
                 "trained_on": one.run.record.get("train"),

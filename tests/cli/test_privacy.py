@@ -6,7 +6,6 @@ Every command of the contents has a case: one that is added without fails.
 import json
 import re
 import shutil
-import zipfile
 
 import click
 import numpy as np
@@ -15,32 +14,12 @@ import pytest
 from obygaze.cli import main, table_of_contents
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook, write_manifest
 from obygaze_features.store.testing import seal_arrays
+from tests.cli import private_inputs
 from tests.film.films import film_store, train
+from tests.private import MARK, SECRETS, WORDS, files_below, marked
 
 pytest.importorskip("av")
 
-MARK = "Läb of märker-7f3a"
-"""Names the folder in which everything happens."""
-SECRETS = {
-    "AWS_ACCESS_KEY_ID": "mark1keyid",
-    "AWS_SECRET_ACCESS_KEY": "mark2secret",
-    "AWS_SESSION_TOKEN": "mark3session",
-    "HF_TOKEN": "hf_mark4token",
-    "HTTPS_PROXY": "http://mark5user:mark6password@proxy.invalid:1",
-    "LOGNAME": "mark7login",
-    "USER": "mark7login",
-    "HOSTNAME": "mark8host",
-}
-WORDS = (
-    "mark1keyid",
-    "mark2secret",
-    "mark3session",
-    "hf_mark4token",
-    "mark5user",
-    "mark6password",
-    "mark7login",
-    "mark8host",
-)
 URL = "https://mark5user:mark6password@127.0.0.1:9/films-1.0.0?token=mark2secret"
 
 CASES = {
@@ -178,15 +157,6 @@ def told(words, capfd):
     return left.value.code or 0, out + err
 
 
-def contents(path):
-    """Yield the bytes of a file, unpacked if it is a zip."""
-    data = path.read_bytes()
-    yield data
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as packed:
-            yield from (packed.read(name) for name in packed.namelist())
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A folder of marked name with a little of everything."""
@@ -233,43 +203,62 @@ def place(tmp_path_factory):
     return root
 
 
-@pytest.mark.long
-def test_no_file_holds_a_path_and_no_output_one_that_was_not_typed(place, monkeypatch, capfd):
+def listen(command, words, place, capfd):
+    """Run a command, which may say no secret and no path that was not typed; gives code and what it said."""
+    words = [str(place / word) if word.startswith(("in/", "out/")) else word for word in words.split()]
+    code, said = told([*re.sub(r" \d+$", "", command).split(), *words], capfd)
+    assert not [word for word in WORDS if word in said], (command, said)
+    flat = re.sub(r"\s+", " ", said.replace(json.dumps(MARK)[1:-1], MARK))
+    for typed in sorted((word for word in words if MARK in word), key=len, reverse=True):
+        flat = flat.replace(typed, "")
+    # Files beside what was typed are named too, such as a codebook; never the folders above.
+    flat = flat.replace(f"{place}/in", "").replace(f"{place}/out", "")
+    assert MARK not in flat, (command, flat)
+    return code, said
+
+
+@pytest.fixture
+def private(place, monkeypatch, capfd):
+    """Stand in the marked folder, with marked secrets in the environment."""
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(place)
-    order = ["film score", "film next", *[name for name in CASES if name not in {"film score", "film next"}]]
     capfd.readouterr()
+    return place
+
+
+@pytest.mark.long
+def test_no_file_holds_a_path_and_no_output_one_that_was_not_typed(private, capfd):
+    order = ["film score", "film next", *[name for name in CASES if name not in {"film score", "film next"}]]
     failed: dict[str, str] = {}
     for command in order:
-        words = [
-            str(place / word) if word.startswith(("in/", "out/")) else word for word in CASES[command].split()
-        ]
-        code, said = told([*command.split(), *words], capfd)
+        code, said = listen(command, CASES[command], private, capfd)
         if command in MADE and code not in {0, 3}:
             failed[command] = said
-        assert not [word for word in WORDS if word in said], (command, said)
-        flat = re.sub(r"\s+", " ", said.replace(json.dumps(MARK)[1:-1], MARK))
-        for typed in sorted((word for word in words if MARK in word), key=len, reverse=True):
-            flat = flat.replace(typed, "")
-        # Files beside what was typed are named too, such as a codebook; never the folders above.
-        flat = flat.replace(f"{place}/in", "").replace(f"{place}/out", "")
-        assert MARK not in flat, (command, flat)
-        assert command not in MADE or list((place / "out").iterdir())
-    made = [*(place / "out").rglob("*"), *(place / "in/ran").rglob("*")]
-    files = [path for path in made if path.is_file() and ".staging" not in str(path)]
+        assert command not in MADE or list((private / "out").iterdir())
     assert not failed
-    assert (place / "in/ran/film-run.json").is_file()
+    files = files_below(private / "out", private / "in/ran")
+    assert (private / "in/ran/film-run.json").is_file()
     assert len(files) > 100
-    marks = [
-        MARK.encode(),
-        json.dumps(MARK)[1:-1].encode(),
-        MARK.replace(" ", "%20").encode(),
-        *map(str.encode, WORDS),
-    ]
-    for path in files:
-        for data in contents(path):
-            assert not [mark for mark in marks if mark in data], path
+    assert not marked(files)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("grad_cam")
+def test_networks_audits_tasks_and_tables_leave_no_path_either(private, monkeypatch, capfd):
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(private / "in/hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    private_inputs.write(private / "in")
+    monkeypatch.syspath_prepend(str(private / "in"))
+    failed: dict[str, str] = {}
+    for command, words in private_inputs.CASES.items():
+        code, said = listen(command, words, private, capfd)
+        if code:
+            failed[command] = said
+    assert not failed
+    assert not marked(files_below(private / "out", private / "in/rerun"))
 
 
 @pytest.mark.parametrize("command", CASES)

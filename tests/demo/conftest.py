@@ -1,11 +1,14 @@
 """One run of the demo, as a user would run it."""
 
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.private import MARK, SECRETS
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +22,10 @@ def obygaze():
 
     def run(folder: Path, code: int, *arguments: object) -> None:
         command = [sys.executable, "-m", "obygaze", *map(str, arguments)]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        environment = os.environ | SECRETS
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, env=environment
+        )
         assert done.returncode == code, done.stdout + done.stderr
 
     return run
@@ -27,7 +33,8 @@ def obygaze():
 
 @pytest.fixture(scope="session")
 def demo_folder(obygaze, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("demo")
+    folder = tmp_path_factory.mktemp("demo") / MARK
+    folder.mkdir()
     obygaze(folder, 0, "demo", "--out", "demo", "--workers", 2)
     return folder / "demo"
 

@@ -11,6 +11,7 @@ from obygaze_features.demo import plan_corpus
 from obygaze_features.demo.corpus import CORRUPT, LONGEST, MISSING, SHORTEST, UNLABELLED, _write_movie
 from obygaze_features.demo.drawing import CUES, HEIGHT, RATE, WIDTH, Look, draw_clip
 from obygaze_features.manifest import builtin_codebook
+from tests.private import files_below, marked
 
 PLAIN = Look((1.0, 1.0, 1.0), 0.4, 0.0)
 
@@ -155,3 +156,9 @@ def test_the_stage_stays_where_the_demo_was_stopped(tmp_path, mark, kept):
 @pytest.mark.long
 def test_a_demo_that_ended_says_so(demo_folder):
     assert (demo_folder / demo.MARK).read_text(encoding="utf-8") == demo.FINISHED
+
+
+def test_no_file_of_the_demo_names_the_folder_above_it_or_a_secret(demo_folder):
+    files = files_below(demo_folder)
+    assert len(files) > 50
+    assert not marked(files)

@@ -82,6 +82,10 @@ def test_other_columns_are_refused():
         (b"\xff\xfe", "is not UTF-8 text"),
         (b"a,b\n1,2\n", "expected the columns"),
         (",".join(COLUMNS).encode() + b"\nmlp,t,x,0,c,m,1,0.5,0.5,f\n", "column fold must be int64"),
+        (
+            ",".join(COLUMNS).encode() + b"\nmlp,t,0,0,c,m," + b"9" * 80 + b",0.5,0.5,f\n",
+            "column label must be int64",
+        ),
     ],
 )
 def test_a_file_that_is_no_such_table_is_refused_by_name(tmp_path, content, message):
