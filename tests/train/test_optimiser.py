@@ -44,10 +44,9 @@ def test_thirty_steps_are_the_originals(given, case, dtype):
             assert all(np.array_equal(found[name], given[f"{at}.{name}"]) for name in DECAYS), step
 
 
-# The large float32 case depends on the processor: torch takes the square root from MKL, whose branch for
-# processors that it does not know starts from the instruction RSQRTPS, and makers fill its table differently.
-# The three tests below prove it: m and v are bytes (above), the original's own root is not the rounded one,
-# and all its weights are reached by roots that are one unit in the last place off.
+# In the large float32 case m and v are bytes (above), but the weights of the original are not those of the
+# correctly rounded square root that torch has here; roots one unit in the last place off give all of them.
+# Which library or processor gave the original such roots is not known.
 
 
 def change(p, m, root, decay, factor):
@@ -83,29 +82,6 @@ def test_roots_one_unit_off_span_all_values_of_the_original_and_ours(given):
             for value in (found[name], given.get(f"large.float32.{step}.{name}", found[name])):
                 assert ((low <= value) & (value <= high)).all(), (step, name)
             assert (high - low).max() <= np.spacing(np.abs(high).max()), "and the span is narrow"
-
-
-def by_estimate(v):
-    """Return roots by MKL's SSE2 formula, its estimate of 1/root cut to 12 bits and a half."""
-    mantissa, exponent = np.frexp(1 / np.sqrt(v.astype(np.float64)))
-    y = np.ldexp((np.floor(mantissa * 4096) + 0.5) / 4096, exponent).astype(np.float32)
-    half = np.float32(0.5)
-    s, h = v * y, y * half
-    e = half - s * h
-    s, h = s + s * e, h + h * e
-    return s + (v - s * s) * h
-
-
-def test_a_root_from_a_short_estimate_takes_most_of_the_difference_away(given):
-    wrong = {}
-    for root in (np.sqrt, by_estimate):
-        p = {name: given[f"{name}.0"].astype(np.float32) for name in DECAYS}
-        for step, _, optimiser in run(given, "large", "float32"):
-            for name, decay in DECAYS.items():
-                m, v = optimiser.m[name].numpy(), optimiser.v[name].numpy()
-                p[name] = change(p[name], m, root(v), decay, schedule(step - 1, STEPS))
-        wrong[root] = sum(np.count_nonzero(p[name] != given[f"large.float32.30.{name}"]) for name in DECAYS)
-    assert wrong == {np.sqrt: 52, by_estimate: 15}
 
 
 def test_small_gradients_have_no_second_moment_in_float16(given):
