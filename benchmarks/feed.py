@@ -166,7 +166,7 @@ class PretendedWorkers:
 
     def put(self, key: Hashable, task: Any, _limit_s: float, _files: Any = None) -> None:
         """Queue a task of one clip."""
-        self._waiting.append((key, task[0][0].clip_id))
+        self._waiting.append((key, task.tasks[0].clip_id))
 
     def get(self, _timeout_s: float) -> Event:
         """Let time pass until something is done."""
