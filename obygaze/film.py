@@ -66,7 +66,11 @@ LINE = 76  # and a backslash behind it
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
 @click.option("--title", help="Title of the film, if there is one only.")
 @click.option(
-    "--language", type=click.Choice(["en", "fr"]), default="en", show_default=True, help="Of the page."
+    "--language",
+    type=click.Choice(["en", "fr"]),
+    default="en",
+    show_default=True,
+    help="Language of the page.",
 )
 @click.option(
     "--thumbnails",

@@ -65,8 +65,8 @@ def gradcam(
 ) -> None:
     """Compute Grad-CAM maps of text similarity for the still images of MANIFEST.
 
-    Grad-CAM with the network at hand; 'obygaze audit saliency --maps' measures the maps in regions, lays them
-    over pictures and draws their means. An image that cannot be read whole stops it: leave it out of the
+    It runs the network itself; 'obygaze audit saliency --maps' measures the maps in regions, lays them over
+    pictures and draws their means. An image that cannot be read whole stops it: leave it out of the
     manifest or the pairs.
 
     \b

@@ -50,7 +50,7 @@ def sheets(
 
     Each clip is shown by its middle frame, with a number; index.csv names the clips. Clips of a concept are
     taken from the films in turn; errors with the clearest first. Clips whose video is not on this machine are
-    left out and counted. No other command stores frames of films unasked, nor does this one elsewhere.
+    left out and counted. Frames of films are written to the sheets alone.
 
     \b
     Examples:

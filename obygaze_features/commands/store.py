@@ -184,8 +184,9 @@ def seal(
 ) -> None:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
 
-    A sealing that was stopped resumes when it is started again. With --consume the store never takes its room
-    twice. A store also grows without its staging folder, by the option --append of extract.
+    A sealing that was stopped resumes when it is started again. With --consume the stage's rows are freed as
+    they are sealed, so that they never lie on the disk twice. A store also grows without its staging folder,
+    by the option --append of extract.
 
     An extended store names its parent, and its version shows what changed: 1.1.0 after 1.0.0 only adds clips
     or backbones, 2.0.0 may change rows.

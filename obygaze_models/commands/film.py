@@ -193,9 +193,9 @@ def evaluate(
 ) -> None:
     """Compare scored films with annotations: seconds, segments, boundaries, rates.
 
-    Each annotator of the manifest is the truth once; the others are measured as the model is. Beside them
-    are timelines that know nothing, and the model's own moved in time (circular shifts, which keep its
-    autocorrelation). Metrics are by film, with 95 % intervals over films.
+    Each annotator of the manifest is the truth once; the others are measured as the model is. So are
+    trivial timelines (every second, none, the other films' share), and the model's own moved in time
+    (circular shifts, which keep its autocorrelation). Metrics are by film, with 95 % intervals over films.
 
     \b
     Examples:

@@ -30,7 +30,11 @@ TIERS = ("segments", "level", "concepts", "shots")
     "or .png. The page then contains frames of films: pass it on only where you have the right to.",
 )
 @click.option(
-    "--language", type=click.Choice(["en", "fr"]), default="en", show_default=True, help="Of the page."
+    "--language",
+    type=click.Choice(["en", "fr"]),
+    default="en",
+    show_default=True,
+    help="Language of the page.",
 )
 @click.option("--force", is_flag=True, help="Replace an earlier page.")
 def report(

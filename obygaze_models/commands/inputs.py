@@ -37,8 +37,8 @@ TASK = options(
     click.option("--test", help="Task to test on.  [default: as trained]"),
     click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable."),
     click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable."),
-    click.option("--test-negative", multiple=True, help="The same for the test; repeatable."),
-    click.option("--test-positive", multiple=True, help="The same for the test; repeatable."),
+    click.option("--test-negative", multiple=True, help="Negative level of --test; repeatable."),
+    click.option("--test-positive", multiple=True, help="Positive level of --test; repeatable."),
 )
 
 HTML = click.option(

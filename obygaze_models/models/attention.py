@@ -238,7 +238,7 @@ class AttentionPooling(TrainedNetwork):
 
 
 CONTROLS = ("mean_frames", "max_frames", "attention_uniform", "attention_exchanged")
-"""What stands beside attention in every table: what the weights, and a clip's own frames, add to it."""
+"""Controls of attention: what the weights, and a clip's own frames, add to mean pooling."""
 
 
 def _spec(name: str, title: str, **settings: Any) -> ModelSpec:
