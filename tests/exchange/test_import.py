@@ -177,6 +177,16 @@ def test_npy_files_are_found_and_never_unpickled(tmp_path):
         files_below(tmp_path, ".pth", read_npy)
 
 
+def test_an_npy_of_no_bytes_and_many_rows_is_refused(tmp_path):
+    with (tmp_path / "empty.npy").open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (1 << 50, 0)}
+        np.lib.format.write_array_header_1_0(file, header)
+    with pytest.raises(
+        StoreError, match=r"empty\.npy: not a readable \.npy file \(its shape .* holds no number"
+    ):
+        read_npy(tmp_path / "empty.npy")
+
+
 def test_an_npy_file_that_lies_about_its_size_is_refused_before_anything_is_allocated(tmp_path):
     path = tmp_path / "x.npy"
     np.save(path, row("x"))

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from obygaze_models.errors import ModelError
-from obygaze_models.persistence.archive import CARD
+from obygaze_models.persistence.archive import CARD, npy_header
 from obygaze_models.persistence.card import PROTOCOL
 from obygaze_models.persistence.estimators import take_apart
 from obygaze_models.persistence.model_file import construct, read_model, write_model
@@ -85,6 +85,12 @@ TAMPERED = {
     ),
     "a wrong shape": (edited(arrays=array_entry([4])), "should take 144 bytes, but has 140"),
     "a huge shape": (edited(arrays=array_entry([1 << 28, 1 << 28])), "should take"),
+    "many rows of no bytes": (
+        zipped(
+            members(edited(arrays=array_entry([1 << 50, 0]))) | {"mean.npy": npy_header("<f4", (1 << 50, 0))}
+        ),
+        "has the shape [1125899906842624, 0]; expected 1 to 8 lengths, above 0",
+    ),
     "an endless shape": (edited(arrays=array_entry([10**4000])), "has the shape [1000000"),
     "a negative shape": (edited(arrays=array_entry([-3])), "has the shape [-3]"),
     "a true shape": (edited(arrays=array_entry([True])), "has the shape [True]"),
