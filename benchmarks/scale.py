@@ -230,6 +230,8 @@ def main() -> None:
         run(asked.step[0], Path(asked.step[1]))
         return
     wrong = []
+    if asked.folder:
+        asked.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=asked.folder) as name:
         if asked.tokens:
             found = measure(Path(name) / "tokens", asked.tokens, ("tokens", "disk", "seal", "verify"))
