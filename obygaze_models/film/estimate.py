@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 Floats = NDArray[np.float64]
 
@@ -82,7 +82,7 @@ def difference_estimate(
     total = weights.sum(axis=1)
     weights = weights / total[:, None]
     left = 1 - n / n_rows if n < n_rows else 1e-12
-    c = float(norm.ppf((1 + level) / 2)) ** 2 * left * (weights * weights).sum(axis=1)
+    c = float(ndtri((1 + level) / 2)) ** 2 * left * (weights * weights).sum(axis=1)
     alone = (weights * labels).sum(axis=1)
     mean_p = (weights * shares).sum(axis=1)
     above = (weights * labels * shares).sum(axis=1)

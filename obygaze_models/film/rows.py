@@ -16,6 +16,11 @@ LAST = ("base_contribution", "n_windows", "status")
 
 SHOT_COLUMNS = ("movie", "start_s", "end_s", "detector", "flags")
 
+TRACE_COLUMNS = ("movie", "model", "start_s", "end_s", "n_frames", "weight", "contribution")
+"""Columns of `frames.csv`, followed by ``<concept>_p``."""
+
+NO_TRACES = pd.DataFrame(columns=list(TRACE_COLUMNS))
+
 
 def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:
     """Mark the rows [N] that have any of the flags."""

@@ -28,9 +28,9 @@ from obygaze_models.film.record import (
     StoreRecord,
     WindowsRecord,
 )
-from obygaze_models.film.rows import COLUMNS, LAST, SHOT_COLUMNS, durations, has_flag, is_counted
+from obygaze_models.film.rows import COLUMNS, LAST, NO_TRACES, SHOT_COLUMNS, durations, has_flag, is_counted
 from obygaze_models.film.timeline import Timeline
-from obygaze_models.film.traces import NO_TRACES, traces_of
+from obygaze_models.film.traces import traces_of
 from obygaze_models.film.windows import windows_of
 from obygaze_models.prediction.calibration import BAND
 from obygaze_models.prediction.model import Model, load_model

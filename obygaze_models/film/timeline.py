@@ -12,12 +12,13 @@ import pandas as pd
 from obygaze_features.io import write_whole
 from obygaze_models.errors import FilmError
 from obygaze_models.film.record import FilmRecord, ModelRecord, Rate, read_record
-from obygaze_models.film.rows import COLUMNS, LAST, SHOT_COLUMNS, csv_bytes
+from obygaze_models.film.rows import COLUMNS, LAST, NO_TRACES, SHOT_COLUMNS, TRACE_COLUMNS, csv_bytes
 from obygaze_models.film.segments import find_segments
-from obygaze_models.film.traces import COLUMNS as TRACES
-from obygaze_models.film.traces import FRAMES, NO_TRACES
 
 RECORD, TIMELINE, SEGMENTS, SHOTS = "film.json", "timeline.csv", "segments.csv", "shots.csv"
+FRAMES = "frames.csv"
+"""What models say of frames, where the store keeps frames that they can read."""
+
 RATES = "rate.json"
 """Rates corrected by judgements."""
 
@@ -179,7 +180,7 @@ class Timeline:
         _check_rows(table, record, folder / TIMELINE)
         shots = _read_table(folder / SHOTS, SHOT_COLUMNS)
         traced = (folder / FRAMES).is_file()
-        return cls(record, table, shots, _read_table(folder / FRAMES, TRACES) if traced else NO_TRACES)
+        return cls(record, table, shots, _read_table(folder / FRAMES, TRACE_COLUMNS) if traced else NO_TRACES)
 
     @staticmethod
     def _verdict(model: ModelRecord) -> str:

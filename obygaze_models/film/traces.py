@@ -6,16 +6,10 @@ import numpy as np
 import pandas as pd
 
 from obygaze_features.store import Store
+from obygaze_models.film.rows import NO_TRACES, TRACE_COLUMNS
 from obygaze_models.prediction.frames import frames_of, reads_frames
 from obygaze_models.prediction.model import Model
 
-FRAMES = "frames.csv"
-"""In a scored film's folder, where the store keeps frames that a model can read."""
-
-COLUMNS = ("movie", "model", "start_s", "end_s", "n_frames", "weight", "contribution")
-"""Columns of `frames.csv`, followed by ``<concept>_p``."""
-
-NO_TRACES = pd.DataFrame(columns=list(COLUMNS))
 LONGEST_S = 60.0
 """A step is as long as the time between frames, at most this long."""
 
@@ -59,4 +53,5 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     table.insert(0, "n_frames", found["n_frames"].sum().astype("Int64"))
     start = table.index.to_numpy(dtype=np.float64) * step
     table = table.reset_index(drop=True)
-    return table.assign(movie=movie, model=key, start_s=start, end_s=start + step)[[*COLUMNS, *concepts]]
+    table = table.assign(movie=movie, model=key, start_s=start, end_s=start + step)
+    return table[[*TRACE_COLUMNS, *concepts]]

@@ -15,8 +15,8 @@ from obygaze_models.film.record import (
     StoreRecord,
     WindowsRecord,
 )
+from obygaze_models.film.rows import NO_TRACES
 from obygaze_models.film.timeline import Timeline
-from obygaze_models.film.traces import NO_TRACES
 
 CONCEPTS = (
     ("Type of shot", 0.31, 0.24),
