@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import av
+import h5py
 import numpy as np
 from PIL import Image
 
@@ -122,6 +123,14 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
         load_state_dict(SimpleNamespace(files=(path,)))  # type: ignore[arg-type]  # all that is looked at
 
     arrays, tensor, state = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    matrix, annotated = io.BytesIO(), io.BytesIO()
+    with h5py.File(matrix, "w") as file:
+        file["ids"], file["features"] = ["a", "b", "c"], np.ones((3, 4), np.float32)
+    with h5py.File(annotated, "w") as file:
+        file["X"] = np.ones((3, 4), np.float32)
+        file["obs/clip/categories"], file["obs/clip/codes"] = ["a", "b", "c"], np.array([2, 0, 1], np.int8)
+        file["obs/status"], file["uns/provenance"] = ["ok", "ok", "partial"], "{}"
+        file["obs"].attrs["_index"] = "clip"
     torch.save({"a": torch.ones(2), "b": torch.ones(2, 2)}, state)
     np.savez(arrays, clip_id=np.array(["a", "b", "c"]), features=np.ones((3, 4), np.float32))
     torch.save(torch.ones(4), tensor)
@@ -144,6 +153,8 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     }
     return {
         **{name: (suffix, text.encode(), read) for name, (suffix, text, read) in texts.items()},
+        "hdf5 table": ("h5", matrix.getvalue(), read_table),
+        "anndata": ("h5ad", annotated.getvalue(), read_table),
         "npz": ("npz", arrays.getvalue(), read_table),
         "pth": ("pth", tensor.getvalue(), read_pth),
         "checkpoint": ("bin", state.getvalue(), read_state),
