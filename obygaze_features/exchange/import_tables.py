@@ -225,8 +225,8 @@ def _hdf5(path: Path, ids: str | None) -> Iterator[Found]:
 def _hdf5_table(path: Path, file: h5py.File, ids: str | None) -> Found | None:
     """Read AnnData or datasets at the top; None for a file that holds groups alone."""
     nodes = {name: plain_node(file, name) for name in file}
-    if "X" in nodes and isinstance(nodes.get("obs"), h5py.Group):
-        return _anndata(path, file, ids)
+    if "X" in nodes and isinstance(obs := nodes.get("obs"), h5py.Group):
+        return _anndata(path, file, obs, ids)
     matrices = {name: node for name, node in nodes.items() if isinstance(node, h5py.Dataset)}
     if not matrices:
         return None
@@ -235,9 +235,9 @@ def _hdf5_table(path: Path, file: h5py.File, ids: str | None) -> Found | None:
     return _pieces(path, labels, _by_row(path, matrices, len(labels))), {}
 
 
-def _anndata(path: Path, file: h5py.File, ids: str | None) -> Found:
+def _anndata(path: Path, file: h5py.File, obs: h5py.Group, ids: str | None) -> Found:
     """Read AnnData's X and obs. Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html."""
-    x, obs = plain_node(file, "X"), plain_node(file, "obs")
+    x, uns = plain_node(file, "X"), plain_node(file, "uns")
     if not isinstance(x, h5py.Dataset):
         raise StoreError(f"{path}: X is sparse; write it dense (adata.X = adata.X.toarray())")
     if ids and Path(ids).is_file():
@@ -253,7 +253,6 @@ def _anndata(path: Path, file: h5py.File, ids: str | None) -> Found:
     for name, texts in told.items():
         if len(texts) != len(labels):
             raise StoreError(f"{path}: obs/{name} has {len(texts)} rows; expected {len(labels)}, one per id")
-    uns = plain_node(file, "uns")
     said = {}
     for name in ("provenance", "backbone"):
         node = plain_node(uns, name) if isinstance(uns, h5py.Group) else None
