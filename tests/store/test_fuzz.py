@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from obygaze_features.exchange.import_sources import hdf5_pieces, read_npy
+from obygaze_features.exchange.import_hdf5 import hdf5_pieces
+from obygaze_features.exchange.import_sources import read_npy
 from obygaze_features.manifest import ManifestError, read_manifest
 from obygaze_features.store import StoreError, open_store, read_stage, verify
 
