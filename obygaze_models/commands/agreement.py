@@ -130,24 +130,28 @@ def agreement(
         }
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return
+    names = [" / ".join(pair.annotators) for pair in pairs]
+    same = len(set(names)) == 1
+    if same:
+        click.echo(f"annotators of every movie: {names[0]}")
     rows = [
         (
             pair.movie,
-            " / ".join(pair.annotators),
+            *([] if same else [name]),
             *(cell for part in parts for cell in _cells(getattr(pair, part))),
         )
-        for pair in pairs
+        for pair, name in zip(pairs, names, strict=True)
     ]
     compared_on = ["segments", "aligned", "gamma"] if alpha > 0 else ["clips", "gamma", "shuffled"]
     place = compared_on.index("gamma")
     blank = [""] * len(compared_on)
     mean_row = [
         "mean",
-        "",
+        *([] if same else [""]),
         *(cell for part in parts for cell in (*blank[:place], _number(means[part]), *blank[place + 1 :])),
     ]
-    without = [f"{name}\nwithout {', '.join(aside)}" for name in compared_on if aside]
-    headers = ["movie", "annotators", *compared_on, *without]
+    without = [f"{name}\nwithout\n{', '.join(aside)}" for name in compared_on if aside]
+    headers = ["movie", *([] if same else ["annotators"]), *compared_on, *without]
     click.echo(table([*rows, mean_row], headers))
     undefined = sum(any(getattr(pair, part).value is None for part in parts) for pair in pairs)
     if undefined:
