@@ -6,9 +6,10 @@ import json
 import re
 
 import pandas as pd
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from obygaze_features.text import as_written
 from obygaze_models.report import (
     Block,
     Report,
@@ -135,6 +136,8 @@ def test_files_beside_each_other_are_the_four_formats_the_same_every_time(tmp_pa
 
 @settings(deadline=None, max_examples=50)
 @given(st.text(), st.text())
+@example("", "=1+1")
+@example("\r", "'=")
 def test_no_cell_breaks_a_table(first, second):
     block = Block("t", ("a", "b"), ((first, second), ("x", "y")))
     report = Report("r", "t", (), (block,), pd.DataFrame({"a": [first, "x"], "b": [second, "y"]}), {})
@@ -142,4 +145,4 @@ def test_no_cell_breaks_a_table(first, second):
     assert len(rows) == 3
     assert len([line for line in markdown(report).splitlines() if line.startswith("|")]) == 4
     read = list(csv.reader(io.StringIO(to_csv(report.data), newline=""), strict=True))
-    assert read == [["a", "b"], [first, second], ["x", "y"]]
+    assert [list(map(as_written, row)) for row in read] == [["a", "b"], [first, second], ["x", "y"]]
