@@ -50,6 +50,14 @@ def everything(url, tmp_path):
     return said
 
 
+class Flood(Handler):
+    """Of what it sends, little is under way in the system: what was sent is what was read, but for that."""
+
+    def setup(self):
+        super().setup()
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+
+
 # --- length
 
 
@@ -79,7 +87,7 @@ def test_a_wrong_length_gives_no_wrong_bytes(root, tmp_path, claims):
     assert all(CHUNK in text or "changed" in text or "holds" in text for text in said)
 
 
-class NoLength(Handler):
+class NoLength(Flood):
     """Sends a chunk in pieces without end, and does not say how long it is."""
 
     def do_GET(self):  # noqa: N802
@@ -92,7 +100,7 @@ class NoLength(Handler):
         with contextlib.suppress(OSError):
             while self.command != "HEAD":
                 self.wfile.write(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
-                self.server.sent += 1 << 16
+                self.server.count(1 << 16)
 
 
 def test_a_body_without_length_and_end_is_refused(root, tmp_path):
@@ -179,7 +187,7 @@ def test_headers_without_end_are_refused():
 # --- bodies
 
 
-class Endless(Handler):
+class Endless(Flood):
     """Sends zeros without end in place of a chunk, and says that there are 2^50 of them."""
 
     def do_GET(self):  # noqa: N802
@@ -193,7 +201,7 @@ class Endless(Handler):
             with contextlib.suppress(OSError):
                 while True:
                     self.wfile.write(bytes(1 << 20))
-                    self.server.sent += 1 << 20
+                    self.server.count(1 << 20)
 
 
 def test_verify_reads_no_more_of_a_file_than_its_whole_store_should_have(root):
