@@ -85,6 +85,9 @@ class BertAdam:
         self.steps = 0
         self.m = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self.v = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
+        # Taken by several threads, the first root of a process may come from a kernel that is off by
+        # thousands of units in the last place (MKL 2024.2, pytorch/pytorch#188792). One number takes one.
+        torch.ones(1).sqrt_()
 
     @torch.no_grad()
     def step(self) -> None:

@@ -1,5 +1,6 @@
 """Index a stream by demuxing alone (pass 1): packets, display times and random access points."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,8 @@ class Pictures:
 
 
 def _read_index(path: Path, kept: Kept | None = None) -> PacketTable:
-    with opened(path) as source:
+    with ExitStack() as still_open:
+        source = still_open.enter_context(opened(path))
         try:
             pictures = Pictures(source) if source.codec == "mpeg4" else None
             keep = kept.packets if kept is not None and pictures is None else None
@@ -120,8 +122,11 @@ def _read_index(path: Path, kept: Kept | None = None) -> PacketTable:
                 "the file holds a video stream without a single picture (cut off after its header?)", path
             )
         table = _table(source, packets, pictures)
-        if kept is not None:
-            kept.end(source if kept.packets and not table.unsafe else None)
+        if keep and kept is not None:
+            if table.unsafe:
+                keep.clear()
+            else:
+                kept.keep(source, still_open.pop_all())
         return table
 
 

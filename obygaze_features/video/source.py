@@ -4,7 +4,7 @@ import os
 import stat
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -142,26 +142,26 @@ def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
 
 @dataclass(slots=True)
 class Kept:
-    """All packets of a small file, and its closed stream, whose decoder is still unused; empty for others."""
+    """All packets of a small file, which is still open, its decoder unused; empty for other files."""
 
     packets: "list[av.Packet[Any]]" = field(default_factory=list)
     _source: Source | None = None
+    _open: ExitStack = field(default_factory=ExitStack)
 
-    def end(self, source: Source | None) -> None:
-        """Keep the stream with its packets, or forget them."""
-        self._source = source
-        if source is None:
-            self.packets.clear()
+    def keep(self, source: Source, still_open: ExitStack) -> None:
+        """Keep the file open, for its packets and its decoder refer to it."""
+        self._source, self._open = source, still_open
 
     @contextmanager
     def opened(self, path: Path, *, strict: bool) -> Iterator[Source]:
-        """Give the kept stream, or open the file."""
+        """Give the kept file, or open it; close it at the end."""
         if self._source is None:
             with opened(path, strict=strict) as source:
                 yield source
         else:
-            self._source.set_decoder(strict=strict)
-            yield self._source
+            with self._open:
+                self._source.set_decoder(strict=strict)
+                yield self._source
 
 
 def _open(path: Path) -> InputContainer:

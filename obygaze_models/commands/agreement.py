@@ -130,10 +130,14 @@ def agreement(
         }
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return
+    names = {" / ".join(pair.annotators) for pair in pairs}
+    same = len(names) == 1
+    if same:
+        click.echo(f"annotators of every movie: {names.pop()}")
     rows = [
         (
             pair.movie,
-            " / ".join(pair.annotators),
+            *([] if same else [" / ".join(pair.annotators)]),
             *(cell for part in parts for cell in _cells(getattr(pair, part))),
         )
         for pair in pairs
@@ -143,11 +147,11 @@ def agreement(
     blank = [""] * len(compared_on)
     mean_row = [
         "mean",
-        "",
+        *([] if same else [""]),
         *(cell for part in parts for cell in (*blank[:place], _number(means[part]), *blank[place + 1 :])),
     ]
-    without = [f"{name}\nwithout {', '.join(aside)}" for name in compared_on if aside]
-    headers = ["movie", "annotators", *compared_on, *without]
+    without = [f"{name}\nwithout\n{', '.join(aside)}" for name in compared_on if aside]
+    headers = ["movie", *([] if same else ["annotators"]), *compared_on, *without]
     click.echo(table([*rows, mean_row], headers))
     undefined = sum(any(getattr(pair, part).value is None for part in parts) for pair in pairs)
     if undefined:
