@@ -16,8 +16,8 @@ COLUMNS = 80
 def in_terminal(words: list[str], folder: Path | None = None) -> tuple[int, str]:
     """Run a command of obygaze in a terminal of 80 columns; return its exit code and all that reached it.
 
-    Not by `pty.fork`: beside threads, such as zarr's, the child may hang before it is the command, and it could
-    ask for the terminal's size before there is one.
+    Not by `pty.fork`: beside threads, such as zarr's, the child may hang before it is the command, and it
+    could ask for the terminal's size before there is one.
     """
     ours, theirs = pty.openpty()
     try:
