@@ -104,11 +104,12 @@ def test_pictures_and_sound_that_ffmpeg_could_open_are_no_videos(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a:b.mp4", "http:x.mp4", "concat:one.mp4|two.mp4", "100%d.mp4"])
-def test_names_with_colons_are_names(films, tmp_path, name):
-    path = tmp_path / name
-    path.write_bytes(films["b1.mp4"].read_bytes())
-    assert read_frames(path, uniform(2)).status == "ok"
-    assert probe(path).frames == 100
+def test_names_with_colons_are_names(films, tmp_path, monkeypatch, name):
+    (tmp_path / name).write_bytes(films["b1.mp4"].read_bytes())
+    monkeypatch.chdir(tmp_path)
+    for path in (Path(name), tmp_path / name):  # FFmpeg takes what a relative one begins with for a protocol
+        assert read_frames(path, uniform(2)).status == "ok"
+        assert probe(path).frames == 100
 
 
 def test_huge_pictures_are_not_decoded(tmp_path):
