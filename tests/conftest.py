@@ -38,6 +38,16 @@ def _no_constants_of_whatever_is_imported() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _servers_of_the_tests_alone() -> Iterator[None]:
+    """Reach servers here directly, and with what a test states: no proxy, no credentials from outside."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.lower() in {"http_proxy", "https_proxy", "all_proxy"} or name.startswith("AWS_"):
+                patch.delenv(name)
+        yield
+
+
 SHARED_DATA = Path(os.environ.get("OBYGAZE_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from obygaze_features.extraction.texts import TextEstimate
     from obygaze_features.store import ClipResult, Stage
 
+SHOWN_REASONS = 10
 SHOWN_REMARKS = 5
 
 
@@ -83,7 +84,7 @@ def show_outcome(
         click.echo(json.dumps(document))
     else:
         if at_fault:
-            click.echo(table(_by_reason(at_fault), [f"{unit}s", "status", "reason", "such as"]))
+            _show_reasons(at_fault, unit)
         click.echo(
             f"{counts['ok']} ok, {counts['partial']} partial, {counts['failed']} failed, {left} left to do"
         )
@@ -103,6 +104,15 @@ def show_outcome(
         click.echo(
             f"obygaze: stopped; {left} {unit}s are left. Run the same command again to go on.", err=True
         )
+
+
+def _show_reasons(at_fault: "list[tuple[str, str, str]]", unit: str) -> None:
+    """Print how many clips have which reason; the rarest reasons of many are summed up."""
+    reasons = _by_reason(at_fault)
+    click.echo(table(reasons[:SHOWN_REASONS], [f"{unit}s", "status", "reason", "such as"]))
+    if rest := reasons[SHOWN_REASONS:]:
+        others = sum(int(clips) for clips, *_ in rest)
+        click.echo(f"and {others:,} {unit}s with {len(rest):,} other reasons")
 
 
 def _by_reason(at_fault: "list[tuple[str, str, str]]") -> list[tuple[str, str, str, str]]:

@@ -68,7 +68,7 @@ def naming_damage(where: str) -> Iterator[None]:
         if error.errno is not None:
             raise
         raise StoreError(f"{where}: not readable as HDF5 ({str(error)[:200]})") from error
-    except (RuntimeError, KeyError, ValueError, TypeError, UnicodeDecodeError) as error:
+    except (RuntimeError, LookupError, OverflowError, ValueError, TypeError) as error:
         raise StoreError(f"{where}: damaged HDF5 ({str(error)[:200]})") from error
 
 
@@ -98,11 +98,18 @@ def _groups(node: h5py.Group, where: str, seen: dict[int, str], depth: int = 0) 
                 yield from _groups(child, where, seen, depth + 1)
 
 
-def plain_node(group: h5py.Group, name: str) -> object:
+def plain_node(group: h5py.Group, name: str | bytes) -> object:
     """Return what a group holds under a name, or None where nothing is, or a link.
 
     h5py's own `in` and `get` follow links, so they open whatever file an external link names.
+
+    Raises
+    ------
+    StoreError
+        If the name is bytes: h5py could not read it as UTF-8.
     """
+    if isinstance(name, bytes):
+        raise StoreError(f"{group.file.filename}: the name {name!r:.200} is not UTF-8")
     key, links = name.encode("utf-8", "surrogateescape"), group.id.links
     if "/" in name or name in ("", ".") or not links.exists(key):
         return None

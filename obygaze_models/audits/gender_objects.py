@@ -179,7 +179,7 @@ def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list
     if not rows:
         return []
     numbers = tuple(name.replace("_", " ").replace("gs", "GS") for name in VALUES)
-    texts = ("nearest_to", "visual", "caption", "caption_id")
+    texts = ("caption_id", "nearest_to", "visual", "caption")
     cells = tuple((*(row[name] for name in texts), *(f"{row[name]:.2f}" for name in VALUES)) for row in rows)
     headers = (*(name.replace("_", " ") for name in texts), *numbers)
     blocks = [Block("Examples", headers, cells)]

@@ -1,5 +1,6 @@
 """`obygaze audit gender-score`, `cooc`, `objects`: which gender captions go with which objects."""
 
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,9 +156,15 @@ def gender_score(
     if sheet and pictures:
         draw_sheet(report, pictures, sheet)
     finish(report, out, figure, html, force=force, as_json=as_json)
+    left_out: dict[str, list[str]] = defaultdict(list)
     for caption, reason in report.data[["caption_id", "left_out"]].itertuples(index=False):
         if reason:
-            click.echo(f"left out {caption}: {reason}", err=True)
+            left_out[reason].append(caption)
+    for reason, captions_of in left_out.items():
+        such_as = (
+            captions_of[0] if len(captions_of) == 1 else f"{len(captions_of):,}, such as {captions_of[0]}"
+        )
+        click.echo(f"left out {such_as}: {reason}", err=True)
 
 
 def check_sheet(sheet: Path | None, figure: Path | None, *, force: bool) -> None:

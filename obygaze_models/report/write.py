@@ -20,6 +20,12 @@ from obygaze_models.report.report import NOTHING, Block, Report
 WIDTH = 80
 """Characters per line of a terminal."""
 
+SHOWN = 100
+"""A longer table is cut on a terminal, to its first rows."""
+
+FIRST = 20
+"""Rows shown of such a table."""
+
 COLUMN = 60
 """Maximum characters per line of a table that fits one column of a two-column page."""
 
@@ -54,12 +60,19 @@ _NUMBER = re.compile(r"[-+]?\.?\d[\d.,e+-]*( ?[\[(].*)?|undefined.*")
 # --- for a terminal
 # ---------------------------------------------------------------------------
 def plain(report: Report, width: int = WIDTH) -> str:
-    """Write a report as text."""
+    """Write a report as text; of a table of more than `SHOWN` rows, the first `FIRST`."""
     lines = [report.title, *_wrapped(report.notes, width)]
-    for block in report.blocks:
+    for block in map(_shortened, report.blocks):
         lines += ["", block.title, *_wrapped(block.notes, width)]
         lines += ["\n\n".join(tables(block, width))]
     return "\n".join(lines) + "\n"
+
+
+def _shortened(block: Block) -> Block:
+    if len(block.rows) <= SHOWN:
+        return block
+    note = f"the first {FIRST} of {len(block.rows):,} rows: --out and --json have all"
+    return replace(block, rows=block.rows[:FIRST], notes=(*block.notes, note))
 
 
 def _wrapped(notes: Sequence[str], width: int) -> list[str]:

@@ -204,6 +204,17 @@ def test_captions_that_cannot_be_scored_are_listed(audit, commands):
     assert "left out c3: names no gender and has no mask" in err
 
 
+def test_many_captions_fill_neither_the_screen_nor_the_list_of_those_left_out(audit, commands, tmp_path):
+    rows = "".join(f"n{place},i1,a dog\n" for place in range(120)) + "s,i1,an angry man with a shoe.\n"
+    (tmp_path / "many.csv").write_text(f"caption_id,image_id,caption\n{rows}", encoding="utf-8")
+    code, shown, err = audit(*commands["gender-score"], "--captions", "many.csv", "--out", "gs.csv")
+    assert code == 0, err
+    assert "the first 20 of 121 rows: --out and --json have all" in shown
+    assert shown.count("\nn") == 20
+    assert err.splitlines()[-1] == "left out 120, such as n0: no prior for 'a dog'"
+    assert (tmp_path / "gs.csv").read_text(encoding="utf-8").count("\nn") == 120
+
+
 def test_the_texts_to_embed_are_listed_for_the_extractor(audit, commands, tmp_path):
     code, _, _ = audit(*commands["gender-score"], "--mode", "ge", "--list-texts", "texts.csv")
     assert code == 0

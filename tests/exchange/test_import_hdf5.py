@@ -127,6 +127,18 @@ def one_giant_under_thirty_names(file):
         file[f"a/{number}"] = file["a/0"]
 
 
+def name_not_utf8(file):
+    file["a/xyz"] = row("a")
+    rewrite(file, lambda data: data.replace(b"xyz", b"\xff\xfez"))
+
+
+def rewrite(file, change):
+    """Change the bytes of a file that is being made."""
+    path = Path(file.filename)
+    file.close()
+    path.write_bytes(change(path.read_bytes()))
+
+
 def secret(file):
     """Give the name of another file beside, with features in it."""
     path = Path(file.filename).with_name("secret")
@@ -150,6 +162,7 @@ GROUPS = {
     virtual: r"group /a: x is not a plain dataset",
     huge: r"4398046511104 bytes for one clip",
     huge_chunk: r"chunks of 2147483652 bytes; expected at most 1073741824",
+    name_not_utf8: r"the name b'\\xff\\xfez' is not UTF-8",
     one_giant_under_thirty_names: r"1610612736 bytes for one clip; expected at most",
 }
 
@@ -188,13 +201,9 @@ def ids_all_the_same_long_text(file):
     ids = file.create_dataset("ids", (4096,), h5py.string_dtype())
     ids[0] = "x" * (1 << 20)
     file["features"] = np.ones((4096, 4), np.float32)
-    begin, name = ids.id.get_offset(), file.filename
-    file.close()
-    with Path(name).open("r+b") as raw:
-        raw.seek(begin)
-        reference = raw.read(16)
-        raw.seek(begin)
-        raw.write(reference * 4096)
+    begin = ids.id.get_offset()
+    end = begin + 16 * 4096
+    rewrite(file, lambda data: data[:begin] + data[begin : begin + 16] * 4096 + data[end:])
 
 
 def ids_of_lists(file):

@@ -71,6 +71,7 @@ def environment(tmp_path_factory) -> dict[str, str]:
     (about / "entry_points.txt").write_text(ENTRY_POINT, encoding="utf-8")
     others = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "SLURM_"))}
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5e" * 32}
+    (site / "crashes").touch()
     files = {"BRITTLE_CRASHES": str(site / "crashes"), "BRITTLE_GATE": str(site / "gate")}
     return others | token | files | {"PYTHONPATH": str(site)}
 

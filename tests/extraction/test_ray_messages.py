@@ -158,3 +158,28 @@ def test_whatever_the_leader_says_of_a_head_that_is_gone_the_cluster_was_lost(mo
             next(arrived)
             with pytest.raises(RuntimeError, match="RPC failed"):
                 next(arrived)
+
+
+@pytest.mark.parametrize(
+    ("n_late", "address", "starts"), [(2, None, 3), (9, None, 5), (9, "10.0.0.1:6379", 1)]
+)
+def test_a_cluster_that_is_not_up_within_rays_half_minute_is_started_again(
+    monkeypatch, n_late, address, starts
+):
+    begun = []
+
+    def init(**settings):
+        begun.append(settings)
+        if len(begun) <= n_late:
+            raise Exception("The current node timed out during startup. This could happen because")  # noqa: TRY002
+
+    here = SimpleNamespace(gcs_address="10.0.0.2:6379")
+    pretended = {"init": init, "shutdown": lambda: None, "get_runtime_context": lambda: here}
+    monkeypatch.setattr(cluster, "ray", SimpleNamespace(**pretended))
+    monkeypatch.setattr(cluster.signal, "signal", lambda *_: None)
+    if n_late == 2:
+        assert cluster.join(address, 1, "folder") == "10.0.0.2:6379"
+    else:
+        with pytest.raises(ExtractError, match="timed out during startup"):
+            cluster.join(address, 1, "folder")
+    assert len(begun) == starts

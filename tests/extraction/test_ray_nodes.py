@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +67,10 @@ class Nodes:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, host: int, hidden: Path | None = None) -> None:
-        """Start a node with one core; `hidden` is a folder that it finds empty."""
+        """Start a node with one core; `hidden` is a folder that it finds empty.
+
+        It is started again when it ends: Ray gives up a node that is not up after half a minute.
+        """
         words = ["ray", "start", "--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats"]
         words += ["--block", f"--node-ip-address=127.0.0.{host}", f"--temp-dir={self.folder}"]
         if self.running:
@@ -78,17 +81,23 @@ class Nodes:
         if hidden is not None:
             command = f"mount -t tmpfs none {hidden} && {command}"
         shell = ["unshare", "-m"] if hidden is not None else []
-        with (self.folder / f"{name}.log").open("wb") as log:
-            self.running[name] = subprocess.Popen(
-                [*shell, "bash", "-c", command],
-                env={key: word for key, word in self.environment.items() if key != "RAY_ADDRESS"},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self.wait(len(self.running))
 
-    def wait(self, nodes: int) -> None:
+        def begin() -> None:
+            if name in self.running and self.running[name].poll() is None:
+                return
+            with (self.folder / f"{name}.log").open("wb") as log:
+                self.running[name] = subprocess.Popen(
+                    [*shell, "bash", "-c", command],
+                    env={key: word for key, word in self.environment.items() if key != "RAY_ADDRESS"},
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+
+        begin()
+        self.wait(len(self.running), begin)
+
+    def wait(self, nodes: int, begin: Callable[[], None] = lambda: None) -> None:
         deadline = time.monotonic() + 1800
         host, _, port = self.address.rpartition(":")
         while time.monotonic() < deadline:
@@ -103,6 +112,7 @@ class Nodes:
                 )
                 if done.stdout.strip() == str(nodes):
                     return
+            begin()
             time.sleep(0.5)
         pytest.skip(f"{nodes} Ray nodes did not come up on this machine within half an hour")
 
