@@ -137,10 +137,10 @@ def agreement(
     rows = [
         (
             pair.movie,
-            *([] if same else [name]),
+            *([] if same else [" / ".join(pair.annotators)]),
             *(cell for part in parts for cell in _cells(getattr(pair, part))),
         )
-        for pair, name in zip(pairs, names, strict=True)
+        for pair in pairs
     ]
     compared_on = ["segments", "aligned", "gamma"] if alpha > 0 else ["clips", "gamma", "shuffled"]
     place = compared_on.index("gamma")
