@@ -8,7 +8,7 @@ PIP_ARGS ?=
 DEPENDENCIES ?= pinned
 BIN := .venv/bin
 
-.PHONY: demo test test-long smoke lint types walls docs schema check constraints hashes clean
+.PHONY: demo test test-long fuzz smoke lint types walls docs schema check constraints hashes clean
 
 demo: .venv/with-video
 	$(BIN)/obygaze demo
@@ -22,6 +22,10 @@ test: .venv/with-dev
 # One process more than there are cores: half of its time is waiting for Slurm's, Ray's and the kernel's timers.
 test-long: .venv/with-dev
 	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m long
+
+# The properties again, on examples of chance and many more of them: what it finds becomes a test, or an @example.
+fuzz: .venv/with-dev
+	$(PYTEST) -n auto --dist loadfile -m hypothesis --hypothesis-profile=fuzz
 
 # Under a minute: what a change breaks first.
 smoke: .venv/with-dev

@@ -6,6 +6,7 @@ bytes, and for JSON also single values replaced. Every target runs in a process 
 more than it begins with, 20 s of CPU an input, and an audit of every file that is opened for writing.
 
     python benchmarks/fuzz.py [targets...] [--seconds 300] [--seed 0]
+    python benchmarks/fuzz.py [targets...] --inputs 500   so many of each target, the same on every machine
     python benchmarks/fuzz.py manifest --atheris          guided by coverage, where atheris is installed
 """
 
@@ -85,8 +86,8 @@ def prepared(name: str, folder: Path) -> tuple[bytes, Target]:
     return readers[name] if name in readers else targets(folder)[name]
 
 
-def fuzz(name: str, seconds: float, seed: int) -> None:
-    """Mutate one target's file until the time is over; print every new kind of finding."""
+def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
+    """Mutate one target's file until the time is over, or so often; print every new kind of finding."""
     warnings.simplefilter("ignore")
     logging.disable()
     rng = random.Random(f"{name} {seed}")
@@ -98,7 +99,7 @@ def fuzz(name: str, seconds: float, seed: int) -> None:
         guard(folder)
         end = time.monotonic() + seconds
         runs, slowest, seen = 0, 0.0, set()
-        while time.monotonic() < end:
+        while runs < most if most else time.monotonic() < end:
             data = mutate(good, rng)
             begin = time.process_time()
             signal.alarm(STANDS_S)
@@ -174,6 +175,7 @@ def main() -> None:
     )
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--seconds", type=float, default=300, help="of all targets together")
+    parser.add_argument("--inputs", type=int, default=0, help="of each target, in place of --seconds")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--atheris", action="store_true", help="one target, guided by coverage")
     asked = parser.parse_args()
@@ -188,7 +190,8 @@ def main() -> None:
         context.Process(target=lambda: theirs.send(all_names())).start()
         names = ours.recv()
     for name in names:
-        child = context.Process(target=fuzz, args=(name, asked.seconds / len(names), asked.seed))
+        words = (name, asked.seconds / len(names), asked.seed, asked.inputs)
+        child = context.Process(target=fuzz, args=words)
         child.start()
         child.join()
         if child.exitcode:

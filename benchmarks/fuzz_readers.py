@@ -6,11 +6,26 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import av
+import h5py
 import numpy as np
+import torch
 from PIL import Image
+from safetensors.torch import save
 
+from obygaze_features.backbones.checkpoint import load_state_dict
+from obygaze_features.commands.store_sources import read_pth
 from obygaze_features.errors import ObygazeError
+from obygaze_features.exchange.import_tables import read_ids, table_pieces
+from obygaze_features.manifest import load_codebook
+from obygaze_features.manifest.importers.eaf import import_eaf
+from obygaze_features.manifest.importers.judgements import import_judgements
+from obygaze_features.manifest.importers.parts import read_parts
 from obygaze_features.video import find_shots, read_frames, read_windows, uniform
+from obygaze_models.audits.alpha import read_ratings
+from obygaze_models.audits.captions import read_captions
+from obygaze_models.audits.eat_tests import read_tests
+from obygaze_models.audits.regions import read_regions
+from obygaze_models.evaluation.predictions import Predictions
 
 Target = Callable[[bytes], None]
 SIZE = (48, 64)
@@ -77,8 +92,6 @@ def watch(path: Path) -> None:
 
 def read_table(path: Path) -> None:
     """Read a table of features whole."""
-    from obygaze_features.exchange.import_tables import table_pieces
-
     with table_pieces(path, None) as (found, _):
         for piece in found.values():
             piece.load()
@@ -102,26 +115,19 @@ def media() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
 
 def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     """Give name -> (suffix, a good file, what reads it) of tables and documents."""
-    import torch
-    from safetensors.torch import save
-
-    from obygaze_features.backbones.checkpoint import load_state_dict
-    from obygaze_features.commands.store_sources import read_pth
-    from obygaze_features.exchange.import_tables import read_ids
-    from obygaze_features.manifest import load_codebook
-    from obygaze_features.manifest.importers.eaf import import_eaf
-    from obygaze_features.manifest.importers.judgements import import_judgements
-    from obygaze_features.manifest.importers.parts import read_parts
-    from obygaze_models.audits.alpha import read_ratings
-    from obygaze_models.audits.captions import read_captions
-    from obygaze_models.audits.eat_tests import read_tests
-    from obygaze_models.audits.regions import read_regions
-    from obygaze_models.evaluation.predictions import Predictions
 
     def read_state(path: Path) -> None:
         load_state_dict(SimpleNamespace(files=(path,)))  # type: ignore[arg-type]  # all that is looked at
 
     arrays, tensor, state = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    matrix, annotated = io.BytesIO(), io.BytesIO()
+    with h5py.File(matrix, "w") as file:
+        file["ids"], file["features"] = ["a", "b", "c"], np.ones((3, 4), np.float32)
+    with h5py.File(annotated, "w") as file:
+        file["X"] = np.ones((3, 4), np.float32)
+        file["obs/clip/categories"], file["obs/clip/codes"] = ["a", "b", "c"], np.array([2, 0, 1], np.int8)
+        file["obs/status"], file["uns/provenance"] = ["ok", "ok", "partial"], "{}"
+        file["obs"].attrs["_index"] = "clip"
     torch.save({"a": torch.ones(2), "b": torch.ones(2, 2)}, state)
     np.savez(arrays, clip_id=np.array(["a", "b", "c"]), features=np.ones((3, 4), np.float32))
     torch.save(torch.ones(4), tensor)
@@ -144,6 +150,8 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     }
     return {
         **{name: (suffix, text.encode(), read) for name, (suffix, text, read) in texts.items()},
+        "hdf5 table": ("h5", matrix.getvalue(), read_table),
+        "anndata": ("h5ad", annotated.getvalue(), read_table),
         "npz": ("npz", arrays.getvalue(), read_table),
         "pth": ("pth", tensor.getvalue(), read_pth),
         "checkpoint": ("bin", state.getvalue(), read_state),

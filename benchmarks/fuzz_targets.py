@@ -7,7 +7,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from obygaze_features.exchange.import_sources import hdf5_pieces, read_npy
+from obygaze_features.exchange.import_hdf5 import hdf5_pieces
+from obygaze_features.exchange.import_sources import read_npy
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
 from obygaze_features.io import file_sha256

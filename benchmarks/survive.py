@@ -1,10 +1,11 @@
 """Kill, flip, start twice: does a store survive? Every trial must end in what an undisturbed one gives.
 
 - extract, seal, pack, unpack, pull, pull-zip, pull-more (the rest of a partial copy), merge, import, export,
-  push, push-s3: the command is killed (SIGKILL, its whole group or the first process alone) after a random
-  time and started again, up to three times; then it is let finish. A reader looks all the while: whatever it
-  can open must hold nothing but whole clips. Then the same is started twice at once, as if by mistake, and
-  spoilt: a full disk, a limit to the size of files, a folder or file that may not be used, a clock put back;
+  push, push-s3: the command is killed (SIGKILL, its whole group or the first process alone) at a random step
+  (a file opened, written, renamed or removed) and started again, up to three times; then it is let finish. A
+  reader looks all the while: whatever it can open must hold nothing but whole clips. Then the same is started
+  twice at once, as if by mistake, and spoilt: a full disk, a limit to the size of files, a folder or file
+  that may not be used, a clock put back;
 - flips: one random bit of a random file of a sealed store is flipped, and `verify --full` must name the file;
 - zip-flips: the same in its zip, a third of the bits each in headers, data and directory.
 
@@ -14,22 +15,21 @@ Exit code 1 if anything was torn, wrong, or not found.
 """
 
 import argparse
-import contextlib
 import ctypes
 import os
 import shutil
 import signal
 import sys
 import tempfile
-import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from survive_faults import Faults, begin
 from survive_flips import flips, zip_flips
-from survive_processes import FORK, Running, ask, content, servers, undisturbed, watch
+from survive_processes import FORK, Running, Steps, ask, content, servers, undisturbed, watch
 from survive_works import COPIED, Work, make_corpus, make_inputs, works
 
 KILLS = ["extract", "seal", "pack", "unpack", "pull", "pull-zip", "pull-more"]
@@ -57,9 +57,9 @@ class Trials:
         self.tally = Tally()
         self.seen = FORK.Array(ctypes.c_long, 2, lock=False)
         trial = self.begin("undisturbed")
-        begin = time.perf_counter()
-        self.truth = self.run(trial)
-        self.longest = time.perf_counter() - begin
+        steps = Steps(self.folder)
+        self.start(trial, steps).finish(self.codes)
+        self.truth, self.steps = self.place(trial), steps.done.value
         self.good = ask(content, self.truth)
 
     def begin(self, called: str) -> Path:
@@ -74,14 +74,9 @@ class Trials:
         made = self.work.result
         return made.format(trial.name) if "://" in made else str(trial / made)
 
-    def start(self, trial: Path, said: str = "said") -> Running:
+    def start(self, trial: Path, first: Callable[[], None] = lambda: None, said: str = "said") -> Running:
         """Start the command."""
-        return Running(self.work.words(self.inputs, trial), self.folder / said)
-
-    def run(self, trial: Path) -> str:
-        """Run the command to its end; give what it made."""
-        self.start(trial).finish(self.codes)
-        return self.place(trial)
+        return Running(self.work.words(self.inputs, trial), self.folder / said, first)
 
     def kill(self, number: int, rng: np.random.Generator) -> bool:
         """Kill the command so often; say whether all went well."""
@@ -104,7 +99,7 @@ class Trials:
             self.tally.litter += any(path.name not in kept for path in trial.iterdir())
             shutil.rmtree(trial)
         print(
-            f"{self.name}: {self.tally.kills} kills in {trials} trials of {self.longest:.2f} s "
+            f"{self.name}: {self.tally.kills} kills in {trials} trials of {self.steps} steps "
             f"({dict(self.tally.when)}); {self.tally.wrong} wrong, {self.tally.litter} with litter; a reader "
             f"opened it {self.seen[0]} times and found {self.seen[1]} torn",
             flush=True,
@@ -114,14 +109,9 @@ class Trials:
     def disturb(self, trial: Path, most: int, rng: np.random.Generator) -> None:
         """Start and kill until it is done, or was killed often enough."""
         for _ in range(most):
-            running = self.start(trial)
-            running.process.join(rng.uniform(0, 1.1 * self.longest))
-            if running.process.is_alive():
-                if rng.random() < 0.5:
-                    with contextlib.suppress(ProcessLookupError, PermissionError):
-                        os.killpg(running.process.pid, signal.SIGKILL)
-                running.process.kill()  # if alone, its decoders live on for a moment, beside the next run
-            if running.finish(self.codes) != -signal.SIGKILL:
+            # If alone, its decoders live on for a moment, beside the next run.
+            steps = Steps(self.folder, int(rng.integers(1, self.steps + 1)), group=rng.random() < 0.5)
+            if self.start(trial, steps).finish(self.codes) != -signal.SIGKILL:
                 return
             self.tally.kills += 1
             left = {path.name.rpartition(".")[2] for path in trial.iterdir()} & UNFINISHED
@@ -136,14 +126,14 @@ class Trials:
     def twins(self) -> bool:
         """Start the same work twice at once; the result must be right, and who is refused be told so."""
         trial = self.begin("twins")
-        both = [self.start(trial, f"said-{i}") for i in range(2)]
+        both = [self.start(trial, said=f"said-{i}") for i in range(2)]
         codes = [running.finish((0, 1, 3)) for running in both]
         told = [running.said.read_text(encoding="utf-8").strip().splitlines() for running in both]
         errors = [lines[-1] for lines, code in zip(told, codes, strict=True) if code == 1]
         for running in both:
             running.said.unlink()
         if 1 in codes and not self.is_done(trial):  # both were refused: each by what the other began
-            self.run(trial)
+            self.start(trial).finish(self.codes)
         fine = ask(content, self.place(trial)) == self.good
         plain = all(line.startswith("obygaze: error: ") for line in errors)
         print(
@@ -188,9 +178,8 @@ def main() -> None:
                         fine &= trials.kill(asked.number, rng)
                     if kind != "push-s3":  # the others work on this machine's files alone
                         fine &= trials.twins()
-                        fine &= Faults(kind, found[kind], inputs, folder, quick=asked.quick).all(
-                            trials.truth, trials.good
-                        )
+                        faults = Faults(kind, found[kind], inputs, folder, trials.steps, quick=asked.quick)
+                        fine &= faults.all(trials.truth, trials.good)
                 else:
                     look = {"flips": flips, "zip-flips": zip_flips}[kind]
                     fine &= ask(look, inputs, asked.flips, asked.seed)

@@ -1,6 +1,7 @@
 """Commands and readers in processes of their own, which survive.py disturbs."""
 
 import contextlib
+import ctypes
 import hashlib
 import importlib
 import io
@@ -10,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,46 @@ class Running:
         if code is None or (code not in codes and code != -signal.SIGKILL):
             raise SystemExit(f"exit code {code}\n{self.said.read_text(encoding='utf-8')}")
         return code
+
+
+STEPS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
+"""What Python's audit knows of work on files."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Count what a command does to files, in its own process, and kill it at one step: no clock decides.
+
+    A step is a file below `folder` that is opened, renamed, removed or made, or any `os.write`. Threads share
+    the work, so two runs may differ a little in their number.
+    """
+
+    folder: Path
+    kill_at: int = 0
+    group: bool = False
+    done: Any = field(default_factory=lambda: FORK.Value(ctypes.c_long))
+
+    def __call__(self) -> None:
+        """Begin to count; called in the process."""
+        write = os.write
+
+        def counted(descriptor: int, data: Any, /) -> int:
+            self._step()
+            return write(descriptor, data)
+
+        def hook(event: str, given: tuple[Any, ...]) -> None:
+            if event in STEPS and str(given[0]).startswith(str(self.folder)):
+                self._step()
+
+        os.write = counted
+        sys.addaudithook(hook)
+
+    def _step(self) -> None:
+        with self.done:
+            self.done.value += 1
+            if self.done.value != self.kill_at:
+                return
+        (os.killpg if self.group else os.kill)(os.getpid(), signal.SIGKILL)
 
 
 def ask(function: Callable[..., Any], *words: Any) -> Any:

@@ -87,7 +87,7 @@ class WorkerPool:
 
     def __init__(self, workers: int, work: Work, begin: Callable[[], object] | None = None) -> None:
         self.workers = workers
-        self._work = ForkingPickler.dumps((begin, work))
+        self._work = _pickled((begin, work))
         # Not fork: zarr's event loop and an initialised GPU in the parent do not survive a fork.
         self._context = multiprocessing.get_context("spawn")
         self._events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
@@ -119,7 +119,7 @@ class WorkerPool:
         files
             Number -> descriptor of files that the task needs; they must stay open until the task ends.
         """
-        self._waiting.append(_Task(key, bytes(ForkingPickler.dumps(task)), limit_s, files or {}))
+        self._waiting.append(_Task(key, _pickled(task), limit_s, files or {}))
         self._wake.send_bytes(b"")
 
     def get(self, timeout_s: float) -> Event | None:
@@ -189,7 +189,7 @@ class WorkerPool:
 
     def _start(self) -> None:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(theirs, bytes(self._work)), daemon=True)
+        process = self._context.Process(target=_serve, args=(theirs, self._work), daemon=True)
         try:
             process.start()
         except OSError as error:  # no memory or no processes left: try again later
@@ -305,6 +305,16 @@ def _leave_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+def _pickled(thing: object) -> bytes:
+    """Pickle for a worker.
+
+    `ForkingPickler.dumps` returns a view into a BytesIO, which must not be kept: where the cycle collector
+    closes the BytesIO before it, Python 3.13 reports a BufferError, in whatever code then runs.
+    """
+    with ForkingPickler.dumps(thing) as view:
+        return bytes(view)
 
 
 def _traced(error: Exception) -> Exception:

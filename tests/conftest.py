@@ -4,7 +4,7 @@ import importlib
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,35 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import Dataset
 from obygaze_models.protocol import Labels
 
-# No test depends on how busy the machine is.
-settings.register_profile("obygaze", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# No test depends on how busy the machine is, nor on chance: examples follow from each test's own code.
+# `make fuzz` tries others.
+PROFILE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("obygaze", PROFILE, derandomize=True, database=None)
+settings.register_profile(
+    "fuzz", PROFILE, derandomize=False, database=None, max_examples=1000, print_blob=True
+)
 settings.load_profile("obygaze")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_constants_of_whatever_is_imported() -> Iterator[None]:
+    """Keep Hypothesis from drawing constants of our modules: which are imported depends on earlier tests."""
+    providers = sys.modules.get("hypothesis.internal.conjecture.providers")
+    with pytest.MonkeyPatch.context() as patch:
+        if settings().derandomize and hasattr(providers, "_get_local_constants"):
+            patch.setattr(providers, "_get_local_constants", providers.Constants)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _servers_of_the_tests_alone() -> Iterator[None]:
+    """Reach servers here directly, and with what a test states: no proxy, no credentials from outside."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.lower() in {"http_proxy", "https_proxy", "all_proxy"} or name.startswith("AWS_"):
+                patch.delenv(name)
+        yield
+
 
 SHARED_DATA = Path(os.environ.get("OBYGAZE_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

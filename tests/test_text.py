@@ -3,8 +3,6 @@
 import csv
 import io
 import json
-import os
-import pty
 import sys
 import unicodedata
 
@@ -17,6 +15,7 @@ from obygaze_features.io import csv_line, sheet_line
 from obygaze_features.manifest import Clip, ManifestError, read_manifest
 from obygaze_features.manifest.texts import read_texts
 from obygaze_features.text import as_written, masked, not_a_formula, unsuitable, visible
+from tests.terminal import in_terminal
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """The characters with the property Bidi_Control: Unicode, PropList.txt."""
@@ -152,25 +151,9 @@ def test_the_streams_are_given_back():
     assert (sys.stdout, sys.stderr) == before
 
 
-def on_terminal(words):
-    """Run a command in a terminal of its own; return all that reached it."""
-    process, terminal = pty.fork()
-    if not process:
-        os.execv(sys.executable, [sys.executable, "-m", "obygaze", *words])  # noqa: S606
-    blocks = []
-    try:
-        while block := os.read(terminal, 1 << 16):
-            blocks.append(block)
-    except OSError:
-        pass  # the other end was closed
-    os.waitpid(process, 0)
-    os.close(terminal)
-    return b"".join(blocks).decode()
-
-
 def test_no_escape_of_a_manifest_reaches_a_terminal(tmp_path):
     path = tmp_path / "films.csv"
     path.write_text("clip_id,movie\x1b]0;mine\x07,video\n", encoding="utf-8")
-    said = on_terminal(["manifest", "inspect", str(path)])
+    _, said = in_terminal(["manifest", "inspect", str(path)])
     assert "\\u001b]0;mine" in said
     assert "\x1b" not in said

@@ -1,5 +1,6 @@
 """Workers run tasks in processes that may be killed at any moment; only tiny tasks are needed to see it."""
 
+import gc
 import os
 import signal
 import struct
@@ -152,3 +153,22 @@ def test_files_are_handed_over_and_no_more_workers_start_than_there_are_tasks(tm
         pool.put("parent", "parent", LONG_S)
         assert collect(pool, ["parent"])["parent"][0].value == os.getpid()
     assert pool.pids() == []
+
+
+def test_what_a_pool_leaves_may_be_collected_in_any_order():
+    """Of a BytesIO and its view in a cycle, Python 3.13 reports an error in whatever code runs by then."""
+    gc.collect()
+    pool = WorkerPool(1, work)
+    pool.put("never read", "x" * 100, LONG_S)
+    pool.close()
+    pool.itself = pool
+    del pool
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        gc.collect()
+        assert any(isinstance(thing, WorkerPool) for thing in gc.garbage)
+        assert not [thing for thing in gc.garbage if isinstance(thing, memoryview)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.collect()

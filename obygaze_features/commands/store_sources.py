@@ -73,7 +73,8 @@ def open_source(
     source: Path, kind: str, ids: str | None
 ) -> Iterator[tuple[Mapping[str, "Piece"], dict[str, str]]]:
     """Open the source; yield name -> features and the provenance the file states."""
-    from obygaze_features.exchange.import_sources import files_below, hdf5_pieces, read_npy
+    from obygaze_features.exchange.import_hdf5 import hdf5_pieces
+    from obygaze_features.exchange.import_sources import files_below, read_npy
     from obygaze_features.exchange.import_tables import table_pieces
 
     if ids is not None and kind != "table":

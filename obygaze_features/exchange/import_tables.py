@@ -1,6 +1,7 @@
 """Read features stored as one table: a matrix with one row per clip, and the row ids."""
 
 import csv
+import math
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.import_sources import (
-    NOT_NPY,
-    Arrays,
-    Piece,
+from obygaze_features.exchange.import_hdf5 import (
     hdf5_pieces,
+    is_plain,
     naming_damage,
     plain_node,
-    refuse_giants,
+    read_column,
+    refuse_giant_chunks,
     text_of,
 )
+from obygaze_features.exchange.import_sources import NOT_NPY, Arrays, Piece, refuse_giants
 from obygaze_features.store.format import ARRAYS
 
 ID_NAMES = ("clip_id", "clip_ids", "id", "ids")
@@ -224,54 +225,41 @@ def _hdf5(path: Path, ids: str | None) -> Iterator[Found]:
 def _hdf5_table(path: Path, file: h5py.File, ids: str | None) -> Found | None:
     """Read AnnData or datasets at the top; None for a file that holds groups alone."""
     nodes = {name: plain_node(file, name) for name in file}
-    if "X" in nodes and isinstance(nodes.get("obs"), h5py.Group):
-        return _anndata(path, file, ids)
+    if "X" in nodes and isinstance(obs := nodes.get("obs"), h5py.Group):
+        return _anndata(path, file, obs, ids)
     matrices = {name: node for name, node in nodes.items() if isinstance(node, h5py.Dataset)}
     if not matrices:
         return None
     names, column = _ids_of(path, list(matrices), ids)
-    labels = _texts(_column(matrices.pop(column), path), path) if names is None else names
+    labels = _texts(read_column(matrices.pop(column), path), path) if names is None else names
     return _pieces(path, labels, _by_row(path, matrices, len(labels))), {}
 
 
-def _anndata(path: Path, file: h5py.File, ids: str | None) -> Found:
+def _anndata(path: Path, file: h5py.File, obs: h5py.Group, ids: str | None) -> Found:
     """Read AnnData's X and obs. Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html."""
-    x, obs = plain_node(file, "X"), file["obs"]
+    x, uns = plain_node(file, "X"), plain_node(file, "uns")
     if not isinstance(x, h5py.Dataset):
         raise StoreError(f"{path}: X is sparse; write it dense (adata.X = adata.X.toarray())")
     if ids and Path(ids).is_file():
         labels = read_ids(Path(ids))
     else:
         name = ids or text_of(obs.attrs, "_index") or "_index"
-        if name not in obs:
-            raise StoreError(f"{path}: obs has no column {name!r}; found {', '.join(obs)}")
-        labels = _texts(_column(plain_node(obs, name), path), path)
-    told = {
-        name: _texts(_column(plain_node(obs, name), path), path)
-        for name in ("status", "reason")
-        if name in obs
-    }
-    uns = plain_node(file, "uns")
+        column = plain_node(obs, name)
+        if column is None:
+            raise StoreError(f"{path}: obs has no column {name!r} of its own; found {', '.join(obs)}")
+        labels = _texts(read_column(column, path), path)
+    known = set(obs) & {"status", "reason"}
+    told = {name: _texts(read_column(plain_node(obs, name), path), path) for name in known}
+    for name, texts in told.items():
+        if len(texts) != len(labels):
+            raise StoreError(f"{path}: obs/{name} has {len(texts)} rows; expected {len(labels)}, one per id")
     said = {}
     for name in ("provenance", "backbone"):
-        node = plain_node(uns, name) if isinstance(uns, h5py.Group) and name in uns else None
-        if isinstance(node, h5py.Dataset) and node.shape == ():
+        node = plain_node(uns, name) if isinstance(uns, h5py.Group) else None
+        if is_plain(node) and node.shape == ():
+            refuse_giants(node.dtype.itemsize, f"{path}, uns/{name}")
             said[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
     return _pieces(path, labels, _by_row(path, {"": x}, len(labels)), **told), said
-
-
-def _column(node: object, path: Path) -> NDArray[Any]:
-    """Read a column of texts, or AnnData's categorical column: codes of categories."""
-    if isinstance(node, h5py.Group) and {"codes", "categories"} <= set(node):
-        codes = np.asarray(node["codes"][()])
-        known = np.append(_column(node["categories"], path).astype(object), "")
-        return np.asarray(known[codes])
-    if not isinstance(node, h5py.Dataset) or node.external or node.is_virtual or node.ndim != 1:
-        raise StoreError(f"{path}: the ids are no plain list of texts")
-    refuse_giants(int(node.size) * 64, str(path))
-    if h5py.check_string_dtype(node.dtype):
-        return np.asarray(node.asstr()[()], dtype=object)
-    return np.asarray(node[()])
 
 
 # --- what all of them share
@@ -302,7 +290,7 @@ def _by_row(path: Path, arrays: Mapping[str, Any], rows: int) -> dict[str, Any]:
     """Choose the arrays that have a row per clip: those named as the format's, or a single one."""
     usable = {}
     for name, array in arrays.items():
-        if isinstance(array, h5py.Dataset) and (array.external or array.is_virtual):
+        if isinstance(array, h5py.Dataset) and not is_plain(array):
             raise StoreError(f"{path}: {name} lies in another file; only plain datasets are read")
         if array.dtype.kind in "fiu" and array.ndim > 1:
             usable[name] = array
@@ -317,6 +305,8 @@ def _by_row(path: Path, arrays: Mapping[str, Any], rows: int) -> dict[str, Any]:
         if len(array) != rows:
             where = f"{path}, {name}" if name else str(path)
             raise StoreError(f"{where}: {len(array)} rows and {rows} ids")
+        if isinstance(array, h5py.Dataset):
+            refuse_giant_chunks(array, f"{path}, {array.name}")
     return chosen
 
 
@@ -333,7 +323,7 @@ def _pieces(
                 f"{path}: expected a matrix with a row for each of {len(ids)} ids; found {list(array.shape)}"
             )
         if len(array):
-            refuse_giants(int(np.prod(array.shape[1:])) * array.dtype.itemsize, str(path))
+            refuse_giants(math.prod(array.shape[1:]) * array.dtype.itemsize, str(path))
     found: dict[str, Piece] = {}
     for row, name in enumerate(ids):
         if name in found:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import BinaryIO
 
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
@@ -277,6 +278,7 @@ class _Transfer:
         self._digests = digests
         self._growing = (destination / DIGESTS).is_file()
         self._progress = progress
+        self._lock = Lock()
         self._done = self._octets = self._kept = self._came = 0
 
     def run(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> Downloaded:
@@ -354,8 +356,7 @@ class _Transfer:
         """Have a file here, checked; ask for nothing that is here already."""
         said = self._digests[name]
         for path in {self._path(name), self._building / name}:
-            if path.is_file() and not path.is_symlink() and file_sha256(path) == said:
-                self._kept += 1
+            if here := path.is_file() and not path.is_symlink() and file_sha256(path) == said:
                 break
         else:
             path = self._building / name
@@ -365,13 +366,16 @@ class _Transfer:
                 download_file(self._files, name, partial, said, self._count)
             sync(partial)
             partial.replace(path)
-            self._came += 1
-        self._done += 1
-        if self._progress:
-            self._progress(self._done, self._total, self._octets)
+        with self._lock:  # files come in several threads; what is shown never goes back
+            self._kept += here
+            self._came += not here
+            self._done += 1
+            if self._progress:
+                self._progress(self._done, self._total, self._octets)
 
     def _count(self, name: str, size: int, more: int) -> None:
         """Count bytes that came; refuse a file that is larger than its whole store."""
-        self._octets += more
+        with self._lock:
+            self._octets += more
         if size > self._limit:
             raise StoreError(f"{self._files.where}/{name}: sends more than the whole store has")

@@ -23,6 +23,8 @@ from obygaze_features.errors import ExtractError
 
 # Holds hundreds of prepared clips. Ray's default, 30 % of the machine, is too much for a job that shares it.
 OBJECT_STORE_BYTES = 2_000_000_000
+STARTS, LATE = 5, "timed out during startup"
+"""Attempts to start a cluster: Ray gives up one that is not up after 30 s, which a busy machine may need."""
 QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 
 
@@ -58,10 +60,14 @@ def join(address: str | None, workers: int | None, folder: str | None) -> str:
             "object_store_memory": OBJECT_STORE_BYTES,
             "_temp_dir": folder,
         }
-    try:
-        ray.init(**settings, **QUIET)
-    except Exception as error:
-        raise ExtractError(refusal(address, error)) from error
+    for attempt in range(1, STARTS + 1):
+        try:
+            ray.init(**settings, **QUIET)
+            break
+        except Exception as error:
+            if address or LATE not in str(error) or attempt == STARTS:
+                raise ExtractError(refusal(address, error)) from error
+            ray.shutdown()  # what it has started ends with this process
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     head: str = ray.get_runtime_context().gcs_address

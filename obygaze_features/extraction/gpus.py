@@ -134,6 +134,7 @@ class _Card:
         self._before: list[RunReport] = []
         self._now = RunReport()
         self._deaths = 0
+        self._stopped = False
         self.process: Any = None
         self._start()
 
@@ -146,6 +147,7 @@ class _Card:
             return
         context = get_context("spawn")
         self.channel, theirs = context.Pipe()
+        self._stopped = False
         job = dataclasses.replace(self._job, backbones=())
         groups = {group.name: group.provenance for group in self._job.groups()}
         # Unpickled in the process after its GPU is set: the settings of some networks initialise CUDA.
@@ -190,11 +192,12 @@ class _Card:
         self._start()
 
     def stop(self) -> None:
-        """Request the process to finish its current clips and end."""
-        try:
-            self.channel.send(None)
-        except OSError:  # the process has just ended; the next read of its channel notices it
+        """Request the process to finish its current clips and end; once, for it reads no second request."""
+        if self._stopped:
             return
+        self._stopped = True
+        with contextlib.suppress(OSError):  # it has just ended; the next read of its channel notices it
+            self.channel.send(None)
 
     def end(self) -> None:
         """Wait until the process ends, which it does when the channel is closed."""

@@ -122,6 +122,25 @@ class _Child:
     printed: IO[bytes]
     pipe: int
 
+    def event(self, where: str, left: str) -> Event | None:
+        """Wait a moment for the next event.
+
+        Raises
+        ------
+        ExtractError
+            If the head of the cluster at `where` does not answer any more, whatever the child says of that.
+        """
+        lost = f"the Ray cluster at {where} was lost: its first node does not answer any more. {left}"
+        try:
+            event = self.pool.get(POLL_S)
+        except Exception as error:
+            if self.watch.answers():
+                raise
+            raise ExtractError(lost) from error
+        if self.watch.lost() or (event and event.kind == "died" and not self.watch.answers()):
+            raise ExtractError(lost)
+        return event
+
     def end(self, how: str) -> str:
         """Describe how the child ended, with the last line that Ray printed."""
         text = os.pread(self.printed.fileno(), 1 << 20, 0).decode(errors="replace")
@@ -135,14 +154,9 @@ def _messages(order: Order, child: _Child, stopped: Callable[[], bool]) -> Itera
     deadline = float("inf")
     os.write(child.pipe, b"." * AHEAD)
     while not stopped():
-        event = child.pool.get(POLL_S) if waiting else _last(child.pool)
+        event = child.event(where, left.format(waiting)) if waiting else _last(child.pool)
         if not waiting and (event is None or event.kind != "item"):
             return
-        if child.watch.lost() or (event and event.kind == "died" and not child.watch.answers()):
-            raise ExtractError(
-                f"the Ray cluster at {where} was lost: its first node does not answer any more. "
-                + left.format(waiting)
-            )
         if event is None:
             if time.monotonic() > deadline:
                 raise ExtractError(

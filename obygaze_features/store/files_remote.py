@@ -4,6 +4,7 @@ obstore is imported only when a URL is opened. It looks for credentials where th
 (AWS_* variables, instance roles).
 """
 
+import os
 import re
 import threading
 import time
@@ -37,6 +38,18 @@ ANSWER_S = 120.0
 client's own trials of a server that is overloaded."""
 LARGEST_READ = 1 << 30
 """What a server may make us hold in memory at once."""
+
+_NOWHERE = "127.0.0.1:0"
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+_ENDPOINTS = (
+    *("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_ENDPOINT_URL_STS"),
+    *("AWS_METADATA_ENDPOINT", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+)
+_CREDENTIALS = (
+    *("amazonaws.com", "amazonaws.com.cn", "169.254.169.254", "169.254.170.2", "169.254.170.23"),
+    *("fd00:ec2::254", "fd00:ec2::23"),
+)
+"""Hosts of AWS itself, and those inside its machines that give credentials."""
 
 # A path that went through pathlib has lost one of its slashes.
 _URL = re.compile(r"(https?|s3|hf):/+(?=[^/])")
@@ -90,10 +103,26 @@ def connect(url: str) -> "ObjectStore":
     try:
         client["allow_http"] = not url.startswith("https://")  # of S3: whoever set such an AWS_ENDPOINT_URL
         if url.startswith("s3://"):
-            return S3Store.from_url(url, client_options=client, retry_config=waits)
+            return S3Store.from_url(url, client_options={**client, **_known_hosts()}, retry_config=waits)
         return HTTPStore.from_url(url, client_options=client, retry_config=waits)
     except (BaseError, ValueError) as error:
         raise StoreError(f"{url}: {_line(error)}") from None
+
+
+def _known_hosts() -> "ClientConfig":
+    """Return settings with which S3's client reaches the endpoint's host, and no other.
+
+    The client follows redirections and takes the session token along (obstore has no setting for either).
+    All other hosts are therefore left to a proxy that is not there. Where the environment names a proxy, that
+    one stays.
+    """
+    if any(map(os.environ.get, _PROXIES)) or os.environ.get("AWS_SKIP_SIGNATURE", "").lower() == "true":
+        return {}
+    named = [urlsplit(os.environ.get(name, "")).hostname or "" for name in _ENDPOINTS]
+    return {
+        "proxy_url": f"http://{_NOWHERE}",
+        "proxy_excludes": ",".join([*filter(None, named), *_CREDENTIALS]),
+    }
 
 
 @dataclass(frozen=True)
@@ -254,6 +283,11 @@ def asking(where: str, name: str) -> Iterator[None]:
             f"{where}/{name}: the server refuses access; credentials are looked for where its own tools look"
         ) from None
     except BaseError as error:
+        if f"{_NOWHERE}," in str(error):
+            raise StoreError(
+                f"{where}/{name}: the server redirects to another host, and credentials of S3 are not sent "
+                "there; if you trust that host, name it in AWS_ENDPOINT_URL"
+            ) from None
         if "kind: Connect," in str(error):  # obstore says it in the description of what it tried
             raise InterruptedTransferError(
                 f"no server answers at {urlsplit(where).netloc or where}; check the address of {where}"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SEQUENCE_HEADER, FRAME_HEADER, TILE_GROUP, FRAME, REDUNDANT_FRAME_HEADER, TILE_LIST = 1, 3, 4, 6, 7, 8
+FRAMES, PARTS = (FRAME, FRAME_HEADER), (TILE_GROUP, REDUNDANT_FRAME_HEADER)
 KEY_FRAME, INTRA_ONLY_FRAME, SWITCH_FRAME = 0, 2, 3
 SLOTS, REFERENCES = 8, 7
 ALL_SLOTS = (1 << SLOTS) - 1
@@ -29,7 +30,6 @@ BLOCK = 4096
 # Each costs another look at the block. With one key frame in 16, leaving out frames gains little.
 MOST_KEYS_SHOWN_AGAIN = BLOCK // 16
 
-Data: TypeAlias = bytes | memoryview
 Numbers: TypeAlias = NDArray[np.int64]
 Marks: TypeAlias = NDArray[np.bool_]
 
@@ -49,7 +49,7 @@ class Sequence(NamedTuple):
 class Bits:
     """Reader of unsigned numbers from a bit string, highest bit first."""
 
-    def __init__(self, data: Data) -> None:
+    def __init__(self, data: bytes) -> None:
         self._value = int.from_bytes(data, "big")
         self._left = 8 * len(data)
 
@@ -65,9 +65,11 @@ class ManyBits:
     """Reader of unsigned numbers from many short bit strings at once, each at a position of its own."""
 
     def __init__(self, strings: list[bytes]) -> None:
-        padded = b"".join(data.ljust(HEADER_BYTES, b"\0") for data in strings)
-        self._bits = np.unpackbits(np.frombuffer(padded, np.uint8).reshape(-1, HEADER_BYTES), axis=1)
-        self._lengths = 8 * np.array([len(data) for data in strings])
+        lengths = np.array(list(map(len, strings)))
+        padded = np.zeros((len(strings), HEADER_BYTES), np.uint8)
+        padded[np.arange(HEADER_BYTES) < lengths[:, None]] = np.frombuffer(b"".join(strings), np.uint8)
+        self._bits = np.unpackbits(padded, axis=1)
+        self._lengths = 8 * lengths
         self._positions = np.zeros(len(strings), np.int64)
 
     def __call__(self, count: int, where: Marks) -> Numbers:
@@ -101,7 +103,7 @@ class FrameReferences:
         self._packets = 0
         self._unread = False
 
-    def add(self, data: Data) -> None:
+    def add(self, data: bytes) -> None:
         """Add the next packet (one temporal unit)."""
         if not self._unread:
             try:
@@ -130,24 +132,24 @@ class FrameReferences:
         places = np.array(self._places).reshape(-1, 3)
         return np.hstack([places, np.concatenate(self._references)]).astype(np.int32)
 
-    def _add(self, data: Data) -> None:
-        shows: list[bool] = []
+    def _add(self, data: bytes) -> None:
+        shows: bool | None = None  # whether the latest frame is shown
         for kind, start, payload, stop in units(data):
-            if kind in (FRAME, FRAME_HEADER):
-                header = bytes(data[payload : min(payload + HEADER_BYTES, stop)])
-                if not self._sequences or not header:
-                    raise Unread("a frame before its sequence header, or without its own")
+            if kind in FRAMES:
+                header = data[payload : min(payload + HEADER_BYTES, stop)]
+                if not self._sequences or not header or shows:
+                    raise Unread("a frame before its sequence header, without its own, or after a shown one")
                 self._headers.append(header)
                 self._sequence_of.append(len(self._sequences) - 1)
                 self._places += (self._packets, start, stop)
-                shows.append(bool(header[0] & 0b1001_0000))  # show_existing_frame, show_frame
+                shows = bool(header[0] & 0b1001_0000)  # show_existing_frame, show_frame
             elif kind == SEQUENCE_HEADER:
                 self._sequences.append(sequence_header(Bits(data[payload:stop])))
-            elif kind in (TILE_GROUP, REDUNDANT_FRAME_HEADER) and shows:
+            elif kind in PARTS and shows is not None:
                 self._places[-1] = stop
             elif kind == TILE_LIST:
                 raise Unread("tile lists")
-        if not shows or shows != [False] * (len(shows) - 1) + [True]:
+        if not shows:
             raise Unread("a packet that does not end with its only shown frame")
 
     def _refer(self) -> None:
@@ -182,7 +184,7 @@ class FrameReferences:
         self._references.append(references)
 
 
-def units(data: Data) -> Iterator[tuple[int, int, int, int]]:
+def units(data: bytes) -> Iterator[tuple[int, int, int, int]]:
     """Yield each OBU's type, its first byte, the first byte of its payload and the byte after its end."""
     position, end = 0, len(data)
     while position < end:
@@ -199,7 +201,7 @@ def units(data: Data) -> Iterator[tuple[int, int, int, int]]:
         position += size
 
 
-def leb128(data: Data, position: int) -> tuple[int, int]:
+def leb128(data: bytes, position: int) -> tuple[int, int]:
     """Read a size coded as LEB128 (7-bit groups, lowest first); return it and the next position."""
     value = shift = 0
     for byte in data[position : position + 8]:

@@ -1,5 +1,6 @@
 """Index a stream by demuxing alone (pass 1): packets, display times and random access points."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from obygaze_features.video.errors import UNREADABLE
 from obygaze_features.video.heads import MPEG12, READABLE, Head, Packet, head_reader
 from obygaze_features.video.learnt import LARGE_BYTES, learnt
 from obygaze_features.video.pictures import display_ranks, vop_type
-from obygaze_features.video.source import Source, opened
+from obygaze_features.video.source import Kept, Source, opened
 from obygaze_features.video.table import PacketTable
 
 # Containers with presentation time stamps; AVI and raw streams store none.
@@ -49,7 +50,7 @@ class Packets:
     error: str = ""
 
 
-def index_packets(path: Path, kept: list[Packet] | None = None) -> PacketTable:
+def index_packets(path: Path, kept: Kept | None = None) -> PacketTable:
     """Read all packets of a file's video stream (10-30 ms per clip); the last few files are cached.
 
     A large file is read once for all processes that share a cache (`share_in`).
@@ -59,8 +60,7 @@ def index_packets(path: Path, kept: list[Packet] | None = None) -> PacketTable:
     path
         The file.
     kept
-        Receives the packets that were read, so that decoding need not read a small file again; it stays empty
-        for large, cached and unpacked files.
+        Receives the packets of a small file that can be decoded sparsely, so that it need not be read again.
 
     Raises
     ------
@@ -108,18 +108,26 @@ class Pictures:
             self.small |= piece.size <= EMPTY_VOP_BYTES
 
 
-def _read_index(path: Path, kept: list[Packet] | None = None) -> PacketTable:
-    with opened(path) as source:
+def _read_index(path: Path, kept: Kept | None = None) -> PacketTable:
+    with ExitStack() as still_open:
+        source = still_open.enter_context(opened(path))
         try:
             pictures = Pictures(source) if source.codec == "mpeg4" else None
-            packets = _gather(source, pictures, kept if pictures is None else None)
+            keep = kept.packets if kept is not None and pictures is None else None
+            packets = _gather(source, pictures, keep)
         except UNREADABLE as error:
             raise VideoError("the file is damaged: its packets cannot be read", path) from error
         if all(packets.discard):
             raise VideoError(
                 "the file holds a video stream without a single picture (cut off after its header?)", path
             )
-        return _table(source, packets, pictures)
+        table = _table(source, packets, pictures)
+        if keep and kept is not None:
+            if table.unsafe:
+                keep.clear()
+            else:
+                kept.keep(source, still_open.pop_all())
+        return table
 
 
 def _gather(source: Source, pictures: Pictures | None, kept: list[Packet] | None) -> Packets:
@@ -142,7 +150,7 @@ def _gather(source: Source, pictures: Pictures | None, kept: list[Packet] | None
             if next(packet.iter_sidedata(), None) is not None:  # few packets have any; has_sidedata is slow
                 packets.changes |= packet.has_sidedata("new_extradata")
             if is_av1:
-                packets.references.add(memoryview(packet))
+                packets.references.add(bytes(packet))
             if pictures is not None:
                 pictures.add(packet)
             if kept is not None:

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from obygaze_features.errors import VideoError
 from obygaze_features.video.errors import UNREADABLE
 from obygaze_features.video.frames import Frames
-from obygaze_features.video.heads import Packet
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.picture import Picture
 from obygaze_features.video.sampling import Sampling, Span, Timeline, choose
 from obygaze_features.video.sequential import decode_sequential, survey
-from obygaze_features.video.source import Tally, opened
+from obygaze_features.video.source import Kept, Tally, opened
 from obygaze_features.video.sparse import Astray, NotSafe, decode_sparse
 from obygaze_features.video.take import Taken, once, pictures
 
@@ -94,10 +93,8 @@ class Pass(Generic[T]):
         self.path = path
         self.wishes = wishes
         self.strict = strict
-        self.kept: list[Packet] = []
+        self.kept = Kept()
         self.table = index_packets(path, self.kept)
-        if self.table.unsafe:
-            self.kept.clear()
         self.timeline = self.table.timeline
         self.tally = Tally()
         self._reported = 0
@@ -159,9 +156,11 @@ class Pass(Generic[T]):
         while windows:
             try:
                 targets = union(windows)
-                with opened(self.path, strict=self.strict) as source:
-                    kept, self.kept = self.kept, []
-                    found = decode_sparse(source, self.table, targets, self.tally, seeks=seeks, kept=kept)
+                kept, self.kept = self.kept, Kept()
+                with kept.opened(self.path, strict=self.strict) as source:
+                    found = decode_sparse(
+                        source, self.table, targets, self.tally, seeks=seeks, kept=kept.packets
+                    )
                     yield from self.served(found, windows, why)
                 unsafe += windows  # empty unless the decoder returned too few frames
                 windows = []

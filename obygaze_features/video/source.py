@@ -4,8 +4,8 @@ import os
 import stat
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,13 @@ class Source:
                 return exact
         return start
 
+    def set_decoder(self, *, strict: bool) -> None:
+        """Choose one thread, limits and error detection for a decoder that has not decoded yet."""
+        self.context.thread_count = 1
+        # Frame threads lose the last pictures after an error.
+        self.context.thread_type = "SLICE"
+        self.context.options = LIMITS | ({"err_detect": "explode"} if strict else {})
+
     def packets(self) -> "Iterator[av.Packet[Any]]":
         """Yield the non-empty packets of the stream in decoding order."""
         for packet in self.container.demux(self.stream):
@@ -127,13 +134,34 @@ def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
     with container:
         try:
             source = Source(path, container, choose_stream(container, path))
-            source.context.thread_count = 1
-            # Frame threads lose the last pictures after an error.
-            source.context.thread_type = "SLICE"
-            source.context.options = LIMITS | ({"err_detect": "explode"} if strict else {})
+            source.set_decoder(strict=strict)
         except UNREADABLE as error:
             raise VideoError(diagnose(path), path) from error
         yield source
+
+
+@dataclass(slots=True)
+class Kept:
+    """All packets of a small file, which is still open, its decoder unused; empty for other files."""
+
+    packets: "list[av.Packet[Any]]" = field(default_factory=list)
+    _source: Source | None = None
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    def keep(self, source: Source, still_open: ExitStack) -> None:
+        """Keep the file open, for its packets and its decoder refer to it."""
+        self._source, self._open = source, still_open
+
+    @contextmanager
+    def opened(self, path: Path, *, strict: bool) -> Iterator[Source]:
+        """Give the kept file, or open it; close it at the end."""
+        if self._source is None:
+            with opened(path, strict=strict) as source:
+                yield source
+        else:
+            with self._open:
+                self._source.set_decoder(strict=strict)
+                yield self._source
 
 
 def _open(path: Path) -> InputContainer:

@@ -20,7 +20,7 @@ from obygaze_features.video.passes import Given, Known, Pass, Window, Wishes, un
 from obygaze_features.video.picture import Picture
 from obygaze_features.video.sampling import Span
 from obygaze_features.video.shots import Measured, Meter
-from obygaze_features.video.source import opened
+from obygaze_features.video.source import Kept
 from obygaze_features.video.sparse import Astray, NotSafe, decode_sparse
 from obygaze_features.video.table import PacketTable
 
@@ -150,9 +150,11 @@ class _Stretch(Generic[T]):
     def _decoded(self, wanted: Collection[int], *, seeks: bool) -> Iterator[tuple[int, VideoFrame]]:
         """Decode and measure every frame; yield the wanted ones."""
         reader = self._reader
-        with opened(reader.path, strict=reader.strict) as source:
-            kept, reader.kept = reader.kept, []
-            found = decode_sparse(source, reader.table, self._frames, reader.tally, seeks=seeks, kept=kept)
+        kept, reader.kept = reader.kept, Kept()
+        with kept.opened(reader.path, strict=reader.strict) as source:
+            found = decode_sparse(
+                source, reader.table, self._frames, reader.tally, seeks=seeks, kept=kept.packets
+            )
             for number, frame in found:
                 self._meter.add(number, frame)
                 if number in wanted:

@@ -130,10 +130,10 @@ def agreement(
         }
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return
-    names = [" / ".join(pair.annotators) for pair in pairs]
-    same = len(set(names)) == 1
+    names = {" / ".join(pair.annotators) for pair in pairs}
+    same = len(names) == 1
     if same:
-        click.echo(f"annotators of every movie: {names[0]}")
+        click.echo(f"annotators of every movie: {names.pop()}")
     rows = [
         (
             pair.movie,

@@ -123,6 +123,18 @@ def expected_average_precision(n: int, n_relevant: int) -> float:
     return others + (1 - others) * float(np.sum(1 / np.arange(1, n + 1))) / n
 
 
+def rows_by_movie(movies: Labels) -> list[NDArray[np.intp]]:
+    """Return the rows of each movie, in the order of the movies' names.
+
+    Examples
+    --------
+    >>> [rows.tolist() for rows in rows_by_movie(np.array(["b", "a", "b"]))]
+    [[1], [0, 2]]
+    """
+    _, movie_of, sizes = np.unique(movies, return_inverse=True, return_counts=True)
+    return np.split(np.argsort(movie_of, kind="stable"), np.cumsum(sizes)[:-1])
+
+
 def within_movie_auc(y: Labels, scores: Scores, movies: Labels) -> float:
     """Mean over movies of each movie's AUC, every movie counting alike; NaN where no movie has both classes.
 
@@ -130,7 +142,7 @@ def within_movie_auc(y: Labels, scores: Scores, movies: Labels) -> float:
     their pairs of clips: a movie is the unit of every interval here, and with pairs two or three large movies
     would speak for all.
     """
-    values = np.array([auc(y[movies == movie], scores[movies == movie]) for movie in np.unique(movies)])
+    values = np.array([auc(y[rows], scores[rows]) for rows in rows_by_movie(movies)])
     defined = values[~np.isnan(values)]
     return float(defined.mean()) if defined.size else NAN
 

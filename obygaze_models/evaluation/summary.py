@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from obygaze_models.errors import PredictionsError
 from obygaze_models.evaluation.intervals import NAN, Interval, jackknife_interval, t_interval
-from obygaze_models.evaluation.metrics import METRICS, Metric, prevalence, within_movie_auc
+from obygaze_models.evaluation.metrics import METRICS, Metric, prevalence, rows_by_movie, within_movie_auc
 from obygaze_models.evaluation.predictions import Predictions
 
 Seeds = Sequence[tuple[NDArray[np.float64], NDArray[np.int64]]]
@@ -110,7 +110,7 @@ def _rows(
     y: NDArray[np.int64], seeds: Seeds, movies: NDArray[np.str_], metrics: Mapping[str, Metric]
 ) -> Iterator[dict[str, object]]:
     """Compute every metric of one model's scores and calls, its intervals, and what they stand on."""
-    members = [np.flatnonzero(movies == movie) for movie in np.unique(movies)]
+    members = rows_by_movie(movies)
     for name, metric in metrics.items():
 
         def mean_of_seeds(rows: NDArray[np.bool_], metric: Metric = metric) -> float:

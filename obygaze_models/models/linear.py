@@ -68,17 +68,36 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Standardise and clip X [N, D] in float64 (in float32, solvers stop early)."""
         check_is_fitted(self)
-        features = validate_data(self, X, dtype=np.float64, reset=False)
-        scaled: NDArray[np.float64] = standardise(features, self.mean_, self.scale_, self.limit).astype(
-            np.float64, copy=False
-        )
+        features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        scaled = np.empty(features.shape)
+        standardise(features, self.mean_, self.scale_, self.limit, out=scaled)
         return scaled
+
+
+ROWS = 256
+"""Clips that are standardised at a time: their copies in float64 stay in the processor's cache."""
 
 
 def moments(X: NDArray[np.floating[Any]]) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
     """Compute mean and standard deviation of each column of X [N, D]; 1 for constant columns."""
-    wide = X.astype(np.float64)
-    return safe_scale(wide.mean(axis=0), wide.std(axis=0), X.dtype)
+    mean = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
+    scale = np.sqrt(_column_sums(X, mean, power=2) / len(X))
+    return safe_scale(mean, scale, X.dtype)
+
+
+def _column_sums(
+    X: NDArray[np.floating[Any]], centre: NDArray[np.float64], *, power: int
+) -> NDArray[np.float64]:
+    """Add up each column of (X - centre) ** power, row after row as numpy does, without a copy of X."""
+    work = np.zeros((ROWS + 1, X.shape[1]))
+    for start in range(0, len(X), ROWS):
+        rows = work[1 : 1 + len(X) - start]
+        np.subtract(X[start : start + ROWS], centre, out=rows)
+        if power == 2:
+            rows *= rows
+        work[0] = np.add.reduce(work[: 1 + len(rows)], axis=0)
+    sums: NDArray[np.float64] = work[0]
+    return sums
 
 
 def safe_scale(
@@ -95,11 +114,21 @@ def standardise(
     mean: NDArray[np.floating[Any]],
     scale: NDArray[np.floating[Any]],
     limit: float | None,
+    out: NDArray[np.floating[Any]] | None = None,
 ) -> NDArray[np.floating[Any]]:
-    """Subtract the mean, divide by the scale, and clip at `limit` deviations unless it is None."""
-    centred: NDArray[np.floating[Any]] = X - mean
-    centred /= scale
-    return centred if limit is None else np.clip(centred, -limit, limit, out=centred)
+    """Subtract the mean, divide by the scale, and clip at `limit` deviations unless it is None.
+
+    The result is written into `out`, or into an array of the type of X and mean together.
+    """
+    if out is None:
+        out = np.empty(X.shape, np.result_type(X, mean))
+    for start in range(0, len(X), ROWS):
+        rows = out[start : start + ROWS]
+        np.subtract(X[start : start + ROWS], mean, out=rows, dtype=out.dtype)
+        rows /= scale
+        if limit is not None:
+            np.clip(rows, -limit, limit, out=rows)
+    return out
 
 
 def linear_probe(C: float = 0.01) -> Pipeline:

@@ -113,10 +113,10 @@ def test_a_name_that_no_group_can_have_is_the_options_fault(run):
 
 def test_a_server_that_is_not_there_is_named(run):
     pytest.importorskip("obstore")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    code, err = run("evaluate", "films.csv", f"http://127.0.0.1:{port}/films-1.0.0")
+    with socket.socket() as mute:  # bound, so that no server takes the port, and does not listen
+        mute.bind(("127.0.0.1", 0))
+        port = mute.getsockname()[1]
+        code, err = run("evaluate", "films.csv", f"http://127.0.0.1:{port}/films-1.0.0")
     assert code == 1
     assert f"no server answers at 127.0.0.1:{port}" in err
 

@@ -66,12 +66,12 @@ CASES = {
     "evaluate": "in/films.csv in/films-1.0.0 --task calm_violent --model linear --save linear --out out/run --html out/run.html",  # noqa: E501
     "compare": "out/run out/run --model linear --against positive --out out/compared",
     "paper all": "in/films.csv in/films-1.0.0 --out out/all",
-    "paper table2": "in/films.csv in/films-1.0.0 --out out/table2",
-    "paper table4": "in/films.csv in/films-1.0.0 --out out/table4",
+    "paper table2": "in/twelve.csv in/twelve-1.0.0 --out out/table2",
+    "paper table4": "in/twelve.csv in/twelve-1.0.0 --out out/table4",
     "paper figure2": "in/twelve.csv --out out/figure2 --html out/figure2.html",
-    "paper figure3": "in/films.csv in/films-1.0.0 --out out/figure3",
+    "paper figure3": "in/twelve.csv in/twelve-1.0.0 --out out/figure3",
     "paper figure5": "in/twelve.csv in/twelve-1.0.0 --out out/figure5",
-    "paper figure6": "in/films.csv in/films-1.0.0 --out out/figure6",
+    "paper figure6": "in/twelve.csv in/twelve-1.0.0 --out out/figure6",
     "audit eat": "--out out/eat.csv",
     "audit eat prompts": "--out out/prompts.csv",
     "audit words": "--captions in/captions.csv --items in/images.csv --out out/words.csv",
@@ -118,6 +118,11 @@ MADE = {
     "manifest import folder",
     "manifest stats",
     "paper figure2",
+    "paper figure3",
+    "paper figure5",
+    "paper figure6",
+    "paper table2",
+    "paper table4",
     "predict",
     "store card",
     "store export",
@@ -177,8 +182,8 @@ def place(tmp_path_factory):
     concepts = builtin_codebook("obygaze12").visual_concepts
     clips = [
         Clip(f"t{m}-{n:02}", f"t{m}", level=("EN", "HN", "S")[n % 3], concepts=concepts[: n % 3 * 2])
-        for m in range(4)
-        for n in range(12)
+        for m in range(3)
+        for n in range(9)
     ]
     write_manifest(Manifest(tuple(clips), given), given / "twelve.csv")
     rows = {"descriptors": {"pooled": rng.normal(size=(len(clips), 6)).astype(np.float32)}}

@@ -1,12 +1,7 @@
 """In a terminal of 80 columns no line of a command is wider, and every line of help fits."""
 
-import fcntl
-import os
-import pty
 import re
-import struct
 import sys
-import termios
 
 import click
 import pytest
@@ -15,10 +10,10 @@ from click.testing import CliRunner
 from obygaze.cli import table_of_contents
 from obygaze.terminal import Shown
 from obygaze_features.screen import table
+from tests.terminal import COLUMNS, in_terminal
 
 pytestmark = pytest.mark.long
 
-COLUMNS = 80
 COMMANDS = (
     "--help",
     "manifest import folder demo/films --spans demo/labels.csv --out mine.csv --force",
@@ -49,24 +44,6 @@ TABLES = (
     "extract demo/manifest.csv demo/again --dry-run",
 )
 """What prints tables. Prose is wrapped where it is printed, and would tear a table's rows."""
-
-
-def in_terminal(words, folder):
-    process, terminal = pty.fork()
-    if process == 0:
-        os.chdir(folder)
-        os.environ.pop("COLUMNS", None)
-        os.execv(sys.executable, [sys.executable, "-m", "obygaze", *words])  # noqa: S606 - a test
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
-    blocks = []
-    try:
-        while block := os.read(terminal, 1 << 16):
-            blocks.append(block)
-    except OSError:
-        pass  # the other end was closed
-    _, status = os.waitpid(process, 0)
-    os.close(terminal)
-    return os.waitstatus_to_exitcode(status), b"".join(blocks).decode()
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command.split()[:2]))

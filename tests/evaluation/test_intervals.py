@@ -105,6 +105,27 @@ def test_the_jackknife_leaves_whole_movies_out():
     assert [set(movies[rows]) for rows in masks[1:]] == [{"b", "c"}, {"a", "c"}, {"a", "b"}]
 
 
+def test_of_many_movies_a_hundred_groups_are_left_out():
+    """The work grows with the clips then, not with clips times movies; the error is that of single movies."""
+    rng = np.random.default_rng(3)
+    masks, reach = [], []
+    movies = np.repeat([f"film{number:03}" for number in range(700)], 2)
+    jackknife_interval(lambda rows: float(masks.append(rows) or 0.5), movies)
+    assert len(masks) == 101
+    left_out = [set(movies[~rows]) for rows in masks[1:]]
+    assert [len(group) for group in left_out] == [7] * 100
+    assert set.union(*left_out) == set(movies)
+    assert [np.count_nonzero(~rows) for rows in masks[1:]] == [14] * 100
+    for _ in range(30):
+        values = rng.random(700)
+        clips = np.repeat(values, 2)
+        found = jackknife_interval(lambda rows, clips=clips: float(clips[rows].mean()), movies)
+        one = t_interval(values)
+        reach.append((found.high - found.low) / (one.high - one.low))
+    # A standard error of 99 degrees of freedom varies by 7 %; t of 99 is 1 % wider than t of 699.
+    assert np.mean(reach) == pytest.approx(1.01, abs=0.05)
+
+
 def test_a_jackknife_without_a_movie_that_the_metric_needs_is_undefined():
     y, movies = np.array([1, 0, 0, 0]), np.array(list("aabb"))
     score = np.array([0.4, 0.1, 0.5, 0.2])

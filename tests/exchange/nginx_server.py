@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.ports import free_ports
+
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 SETTINGS = """
@@ -33,9 +35,7 @@ http {{
 @contextmanager
 def nginx(root: Path, own: Path) -> Iterator[str]:
     """Serve a folder; `own` is a folder for nginx's files."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     (own / "nginx.conf").write_text(SETTINGS.format(own=own, root=root, port=port), encoding="utf-8")
     server = subprocess.Popen(
         [NGINX, "-p", str(own), "-e", str(own / "error.log"), "-c", str(own / "nginx.conf")],

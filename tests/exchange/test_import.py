@@ -1,22 +1,18 @@
 """Features that others made come in whole, are given to the right clip, and are marked as what they are."""
 
-import json
-import os
 import re
 
-import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from obygaze_features.exchange.export import export_hdf5
 from obygaze_features.exchange.import_features import declaration
-from obygaze_features.exchange.import_sources import Piece, files_below, hdf5_pieces, match, read_npy
-from obygaze_features.store import PlannedClip, StoreError, open_store, same_numerics, verify
+from obygaze_features.exchange.import_sources import Piece, files_below, match, read_npy
+from obygaze_features.store import StoreError, same_numerics, verify
 
-from ..store.toy_stores import group, provenance, sealed
+from ..store.toy_stores import group, provenance
 from .lab_features import CLIPS, D, imported, row
 
 
@@ -205,69 +201,6 @@ def test_an_npy_file_that_lies_about_its_size_is_refused_before_anything_is_allo
             read_npy(path)
 
 
-def test_an_exported_store_comes_back_bit_for_bit_but_marked(tmp_path):
-    source = open_store(sealed(tmp_path, 9, name="source"))
-    export_hdf5(source, "toy", tmp_path / "films.h5")
-    clips = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in source.clips]
-    with hdf5_pieces(tmp_path / "films.h5") as (found, said):
-        matched = match(found, {clip.clip_id: clip.clip_id for clip in clips})
-        known = json.loads(said["provenance"])
-        store = imported(tmp_path, matched.pieces, known=known, clips=clips, allow_missing=True)
-    assert len(matched.absent) == sum(clip.status == "failed" for clip in source.clips)
-    for ours, theirs in zip(store.clips, source.clips, strict=True):
-        assert ours.digests == {
-            name.replace("toy/", "lab/"): digest for name, digest in theirs.digests.items()
-        }
-        if theirs.digests:
-            assert (ours.status, ours.reason) == (theirs.status, theirs.reason)
-    both = store["lab"].provenance, {**source["toy"].provenance, "name": "lab"}
-    assert same_numerics(*both) == ["imported"]
-
-
-def test_hdf5_with_one_dataset_a_clip_of_any_name(tmp_path):
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        for clip in "abc":
-            file[f"m/{clip}/whatever"] = row(clip)
-    with hdf5_pieces(tmp_path / "x.h5") as (found, said):
-        assert list(found) == ["m/a", "m/b", "m/c"]
-        assert said == {"provenance": "", "backbone": ""}
-        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).pieces)
-    assert np.array_equal(store["lab"].read("b", "pooled"), row("b"))
-
-
-def test_hdf5_that_reaches_outside_itself_is_refused(tmp_path):
-    (tmp_path / "secret").write_bytes(b"s" * 64)
-    with h5py.File(tmp_path / "soft.h5", "w") as file:
-        file["a/x"] = row("a")
-        file["b"] = h5py.ExternalLink("other.h5", "/a")
-    with h5py.File(tmp_path / "raw.h5", "w") as file:
-        file.create_group("a").create_dataset(
-            "x", (16,), np.float32, external=[(str(tmp_path / "secret"), 0, h5py.h5f.UNLIMITED)]
-        )
-    with h5py.File(tmp_path / "huge.h5", "w") as file:
-        file.create_group("a").create_dataset("x", (1 << 40,), np.float32, chunks=(1024,))
-    with h5py.File(tmp_path / "loop.h5", "w") as file:
-        file.create_group("a/b")
-        file["a/b/c"] = file["a"]
-    for name, message in {
-        "soft": "b is a link",
-        "raw": "x is not a plain dataset",
-        "huge": "4398046511104 bytes for one clip",
-        "loop": "c is the same group as .*a; expected one place",
-    }.items():
-        with (
-            pytest.raises(StoreError, match=message),
-            hdf5_pieces(tmp_path / f"{name}.h5") as (found, _),
-        ):
-            found["a"].load()
-    (tmp_path / "text.h5").write_bytes(os.urandom(3000))
-    with (
-        pytest.raises(StoreError, match=r"text\.h5: not readable as HDF5"),
-        hdf5_pieces(tmp_path / "text.h5"),
-    ):
-        pass
-
-
 @settings(max_examples=25, deadline=None)
 @given(arrays(st.sampled_from([np.float16, np.float32]), (3, D)), st.booleans())
 def test_whatever_the_values_are_they_come_in_whole_or_not_at_all(tmp_path_factory, values, extra):
@@ -285,36 +218,3 @@ def test_an_imported_store_verifies_in_full(tmp_path):
     store = imported(tmp_path, pieces(a=row("a"), b=row("b"), c=row("c")))
     report = verify(store.path, "full")
     assert report.ok, report.problems
-
-
-def test_groups_linked_many_times_are_refused_not_walked(tmp_path):
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        below = file.create_group("0")
-        for level in range(6):
-            above = file.create_group(f"level {level}")
-            for number in range(40):
-                above[f"{number}"] = below
-            below = above
-    said = r"x\.h5: .* is the same group as /.*; expected one place"
-    with pytest.raises(StoreError, match=said), hdf5_pieces(tmp_path / "x.h5"):
-        pass
-
-
-def test_one_dataset_under_many_names_counts_each_time(tmp_path):
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        clip = file.create_group("clip")
-        clip["0"] = file.create_dataset(
-            "empty", (1 << 26,), np.float64, chunks=(1 << 20,)
-        )  # 512 MB of fill value
-        del file["empty"]
-        for number in range(1, 30):
-            clip[f"{number}"] = clip["0"]
-    with hdf5_pieces(tmp_path / "x.h5") as (pieces, _), pytest.raises(StoreError, match="expected at most"):
-        _read_sizes(pieces["clip"])
-
-
-def _read_sizes(piece):
-    """Load with every dataset read as if it were empty: only the sizes are of interest."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(h5py.Dataset, "__getitem__", lambda *_: np.zeros(1))
-        piece.load()

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from obygaze_features.exchange.export import export_anndata, export_hdf5
-from obygaze_features.exchange.import_sources import files_below, hdf5_pieces, match, read_npy
+from obygaze_features.exchange.import_hdf5 import hdf5_pieces
+from obygaze_features.exchange.import_sources import files_below, match, read_npy
 from obygaze_features.exchange.import_tables import read_ids, table_pieces
 from obygaze_features.store import PlannedClip, StoreError, open_store
 

@@ -94,7 +94,7 @@ class Hold:
 
     def wait(self, number: int, ended: Callable[[], object] = lambda: None) -> list[int]:
         """Wait until so many processes wait, and return their ids; `ended` is true if they no longer can."""
-        deadline = time.monotonic() + 600
+        deadline = time.monotonic() + 1800
         while len(found := list(self.folder.iterdir())) < number:
             assert not ended(), "it ended before it could be held"
             assert time.monotonic() < deadline

@@ -74,7 +74,7 @@ def test_each_window_comes_as_it_comes_alone(film, monkeypatch):
     tasks = tasks_of(film, hash_source=True)
     tasks += [replace(tasks[0], clip_id="late", start_s=50.0, end_s=60.0)]
     tasks += [replace(tasks[0], clip_id="whole", start_s=None, end_s=None)]
-    with DecodePool(2, 60) as pool:
+    with DecodePool(2, 600) as pool:
         together = in_order(pool.decode(tasks, ahead=4), tasks)
     alone = [decode_clip(task) for task in tasks]
     assert [clip.clip_id for clip in together] == [task.clip_id for task in tasks]
@@ -100,7 +100,7 @@ def test_a_piece_is_neighbouring_spans_of_one_file_and_every_worker_has_one(film
 
 
 def test_a_crash_costs_the_window_that_holds_it_alone(film):
-    with DecodePool(1, 60) as pool:
+    with DecodePool(1, 600) as pool:
         tasks = tasks_of(film, crashing)[:9:4]
         decoded = in_order(pool.decode(tasks, ahead=8), tasks)
     assert [clip.status for clip in decoded] == ["ok", "failed", "ok"]

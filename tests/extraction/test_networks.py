@@ -34,7 +34,7 @@ def videos(shared_data):
 def extract(manifest, backbones, store, batch_size):
     job = Job(manifest, "web", tuple(backbones))
     stage = Stage.open(staging_path(store), job.planned_clips(), job.groups(), job.corpus_record())
-    report = run_local(job, stage, stage.missing(), workers=1, batch_size=batch_size, timeout_s=120)
+    report = run_local(job, stage, stage.missing(), workers=1, batch_size=batch_size, timeout_s=600)
     assert (report.ok, report.partial) == (7, 1), [entry.reason for entry in stage.status().values()]
     return report, open_store(seal(None, store, licence="NOASSERTION"))
 

@@ -1,6 +1,7 @@
 """What is said of a Ray cluster that is at fault: one line that names the node. No cluster runs here."""
 
 import os
+import socket
 from types import SimpleNamespace
 
 import pytest
@@ -118,6 +119,8 @@ def leading(order, files):
     for message in order.messages:
         os.read(files[1], 1)
         yield message
+    if order.error is not None:
+        raise order.error
     os.write(files[0], b"a warning\nlost the raylet\n\n")
     os._exit(1)
 
@@ -127,7 +130,7 @@ def test_a_leader_that_ends_without_a_word_is_said_unless_all_clips_have_come(mo
     monkeypatch.setattr(leader, "_lead", leading)
     results = [ClipResult(f"tt1-{i}", "failed", "no such file") for i in range(n_clips)]
     messages = [leader.Note("note"), Encoded(results, 0.0, None, 0.0, 0, ())]
-    asked = SimpleNamespace(address=None, tasks=range(2), messages=messages)
+    asked = SimpleNamespace(address=None, tasks=range(2), messages=messages, error=None)
     with leader.led(asked, lambda: False) as arrived:
         assert [next(arrived), next(arrived)] == messages
         if n_clips == 2:
@@ -136,3 +139,47 @@ def test_a_leader_that_ends_without_a_word_is_said_unless_all_clips_have_come(mo
         words = rf"ended \(exit code 1: lost the raylet\). {2 - n_clips} clips are left; the same command"
         with pytest.raises(ExtractError, match=words):
             next(arrived)
+
+
+def test_whatever_the_leader_says_of_a_head_that_is_gone_the_cluster_was_lost(monkeypatch):
+    monkeypatch.setattr(leader, "_lead", leading)
+    with socket.socket() as head:
+        head.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{head.getsockname()[1]}"
+        asked = SimpleNamespace(
+            address=address, tasks=range(2), messages=[leader.Head(address)], error=RuntimeError("RPC failed")
+        )
+        with leader.led(asked, lambda: False) as arrived:
+            assert next(arrived) == leader.Head(address)
+            with pytest.raises(ExtractError, match=rf"cluster at {address} was lost: .* 2 clips are left"):
+                next(arrived)
+        head.listen()  # it answers: the error is another one
+        with leader.led(asked, lambda: False) as arrived:
+            next(arrived)
+            with pytest.raises(RuntimeError, match="RPC failed"):
+                next(arrived)
+
+
+@pytest.mark.parametrize(
+    ("n_late", "address", "starts"), [(2, None, 3), (9, None, 5), (9, "10.0.0.1:6379", 1)]
+)
+def test_a_cluster_that_is_not_up_within_rays_half_minute_is_started_again(
+    monkeypatch, n_late, address, starts
+):
+    begun = []
+
+    def init(**settings):
+        begun.append(settings)
+        if len(begun) <= n_late:
+            raise Exception("The current node timed out during startup. This could happen because")  # noqa: TRY002
+
+    here = SimpleNamespace(gcs_address="10.0.0.2:6379")
+    pretended = {"init": init, "shutdown": lambda: None, "get_runtime_context": lambda: here}
+    monkeypatch.setattr(cluster, "ray", SimpleNamespace(**pretended))
+    monkeypatch.setattr(cluster.signal, "signal", lambda *_: None)
+    if n_late == 2:
+        assert cluster.join(address, 1, "folder") == "10.0.0.2:6379"
+    else:
+        with pytest.raises(ExtractError, match="timed out during startup"):
+            cluster.join(address, 1, "folder")
+    assert len(begun) == starts

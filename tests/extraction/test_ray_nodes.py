@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ import pytest
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import read_stage
+from tests.ports import free_ports
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -28,6 +29,7 @@ pytestmark = [
     ),
 ]
 CLIPS = 24
+GATED = 20
 NAP_S = 0.1
 
 # Holds the cores of all nodes but one until its input ends.
@@ -45,10 +47,10 @@ ray.get([each.ready.remote() for each in held])
 print("held", flush=True)
 sys.stdin.read()
 """
-IMPATIENT = """
-import sys
+JOINING = """
+import os, sys
 from obygaze_features.extraction import leader
-leader.JOIN_S = 5.0
+leader.JOIN_S = float(os.environ["JOIN_S"])
 from obygaze.cli import main
 main(sys.argv[1:])
 """
@@ -59,15 +61,16 @@ class Nodes:
     """Raylets on 127.0.0.1, 127.0.0.2, ...: the first is the head."""
 
     def __init__(self, environment: dict[str, str], folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("", 0))
-            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.address = f"127.0.0.1:{free_ports(1)[0]}"
         self.environment = environment | {"RAY_ADDRESS": self.address}
         self.folder = folder
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, host: int, hidden: Path | None = None) -> None:
-        """Start a node with one core; `hidden` is a folder that it finds empty."""
+        """Start a node with one core; `hidden` is a folder that it finds empty.
+
+        It is started again when it ends: Ray gives up a node that is not up after half a minute.
+        """
         words = ["ray", "start", "--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats"]
         words += ["--block", f"--node-ip-address=127.0.0.{host}", f"--temp-dir={self.folder}"]
         if self.running:
@@ -78,17 +81,23 @@ class Nodes:
         if hidden is not None:
             command = f"mount -t tmpfs none {hidden} && {command}"
         shell = ["unshare", "-m"] if hidden is not None else []
-        with (self.folder / f"{name}.log").open("wb") as log:
-            self.running[name] = subprocess.Popen(
-                [*shell, "bash", "-c", command],
-                env={key: word for key, word in self.environment.items() if key != "RAY_ADDRESS"},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self.wait(len(self.running))
 
-    def wait(self, nodes: int) -> None:
+        def begin() -> None:
+            if name in self.running and self.running[name].poll() is None:
+                return
+            with (self.folder / f"{name}.log").open("wb") as log:
+                self.running[name] = subprocess.Popen(
+                    [*shell, "bash", "-c", command],
+                    env={key: word for key, word in self.environment.items() if key != "RAY_ADDRESS"},
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+
+        begin()
+        self.wait(len(self.running), begin)
+
+    def wait(self, nodes: int, begin: Callable[[], None] = lambda: None) -> None:
         deadline = time.monotonic() + 1800
         host, _, port = self.address.rpartition(":")
         while time.monotonic() < deadline:
@@ -103,6 +112,7 @@ class Nodes:
                 )
                 if done.stdout.strip() == str(nodes):
                     return
+            begin()
             time.sleep(0.5)
         pytest.skip(f"{nodes} Ray nodes did not come up on this machine within half an hour")
 
@@ -143,13 +153,17 @@ def below(pid: int) -> list[int]:
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory) -> Path:
-    """24 clips in the folders tt1 to tt3, one that is nowhere, and one whose file is empty."""
+    """24 clips in the folders tt1 to tt3, one that is nowhere, and one whose file is empty.
+
+    One of them is decoded only when the file that NAP_GATE names is gone.
+    """
     folder = tmp_path_factory.mktemp("films")
     clips = []
     for i in range(CLIPS):
         movie = f"tt{1 + i % 3}"
         (folder / movie).mkdir(exist_ok=True)
-        frames = (np.full((48, 64, 3), (7 * i + t) % 256, np.uint8) for t in range(12 + i))
+        width = 66 if i == GATED else 64
+        frames = (np.full((48, width, 3), (7 * i + t) % 256, np.uint8) for t in range(12 + i))
         write_video(folder / movie / f"clip-{i:02d}.mp4", frames, 24)
         clips.append(Clip(f"{movie}-{i:03d}", movie, f"{movie}/clip-{i:02d}.mp4"))
     (folder / "tt1" / "empty.mp4").touch()
@@ -173,7 +187,8 @@ def environment(tmp_path_factory) -> dict[str, str]:
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5e" * 32}
     # Three nodes share the memory of one machine here, and each would think that the others fill it.
     quiet = {"RAY_memory_monitor_refresh_ms": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-    return others | token | quiet | {"PYTHONPATH": paths, "NAP_S": str(NAP_S)}
+    naps = {"NAP_S": str(NAP_S), "NAP_GATE": str(site / "gate")}
+    return others | token | quiet | naps | {"PYTHONPATH": paths}
 
 
 @pytest.fixture(scope="module")
@@ -254,7 +269,7 @@ def said(folder: Path) -> str:
 
 
 def wait_for_words(folder: Path, words: str, running: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 1800
     while words not in said(folder):
         assert running.poll() is None, said(folder)
         assert time.monotonic() < deadline, said(folder)
@@ -306,11 +321,16 @@ def test_a_cluster_whose_cores_are_held_by_others_is_said_and_the_wait_can_be_st
 def test_a_lost_head_is_said_and_the_run_can_be_finished_elsewhere(
     films, local, nodes, environment, tmp_path, tree, hold
 ):
-    with started(films, tmp_path, nodes.environment | hold.at(3)) as running:
-        hold.wait(1, running.poll)
-        nodes.kill("head")
-        hold.release()
-        assert running.wait(timeout=1200) == 1, said(tmp_path)
+    gate = Path(environment["NAP_GATE"])
+    gate.touch()  # what one clip waits for cannot have come before the head is lost
+    try:
+        with started(films, tmp_path, nodes.environment | hold.at(3)) as running:
+            hold.wait(1, running.poll)
+            nodes.kill("head")
+            hold.release()
+            assert running.wait(timeout=1200) == 1, said(tmp_path)
+    finally:
+        gate.unlink()
     assert re.search(r"error: the Ray cluster at \S+ was lost: .* \d+ clips are left", said(tmp_path))
     done = subprocess.run(
         command(films), cwd=tmp_path, env=environment | {"NAP_S": "0"}, capture_output=True, check=False
@@ -337,8 +357,11 @@ def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_s
         mute.listen()
         here = environment | {"RAY_ADDRESS": f"127.0.0.1:{mute.getsockname()[1]}"}
         # The limit of 50 s is held below.
-        soon = ("-c", IMPATIENT)
-        with started(films, folders[0], here, soon) as patient, started(films, folders[1], here) as stopped:
+        program = ("-c", JOINING)
+        with (
+            started(films, folders[0], here | {"JOIN_S": "5"}, program) as patient,
+            started(films, folders[1], here | {"JOIN_S": "inf"}, program) as stopped,
+        ):
             wait_for_journal_file(folders[1], stopped)
             stopped.terminate()
             assert stopped.wait(timeout=1200) == 143, said(folders[1])
@@ -358,7 +381,7 @@ def test_everything_is_said_within_a_minute():
 
 def wait_for_journal_file(folder: Path, running: subprocess.Popen[str]) -> None:
     """Wait until the stage is begun: the signal handlers are in place before."""
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 1800
     while not list(folder.glob("films.staging/journal/*.jsonl")):
         assert running.poll() is None, said(folder)
         assert time.monotonic() < deadline

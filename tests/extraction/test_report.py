@@ -49,11 +49,11 @@ def test_a_run_counts_its_own_seconds_of_the_gpu_and_leaves_them_beside_the_stag
     )
     job = Job(films, "films", (backbone,))
     stage = Stage.open(tmp_path / "s.staging", job.planned_clips(), job.groups(), job.corpus_record())
-    report = run_local(job, stage, stage.missing(), workers=1, batch_size=1, timeout_s=60)
+    report = run_local(job, stage, stage.missing(), workers=1, batch_size=1, timeout_s=600)
     assert report.gpu_busy_s == 4.0
     (left,) = (tmp_path / "s.staging" / "reports").iterdir()
     told = json.loads(left.read_text(encoding="utf-8"))
     assert (told["engine"], told["clips"], told["failed"], told["gpu_busy_s"]) == ("local", 3, 1, 4.0)
-    again = run_local(job, stage, stage.missing(), workers=1, batch_size=1, timeout_s=60)
+    again = run_local(job, stage, stage.missing(), workers=1, batch_size=1, timeout_s=600)
     assert again.clips == 0
     assert len(list((tmp_path / "s.staging" / "reports").iterdir())) == 1

@@ -48,7 +48,9 @@ def test_a_task_has_the_cores_that_it_asked_for(monkeypatch):
 
 def test_a_scheduler_may_ask_twice_but_a_second_ctrl_c_is_meant(monkeypatch):
     # A shell's background jobs, of which the tests may be one, begin with Ctrl-C ignored.
-    monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
+    real = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    pretended = real | {signal.SIGINT: signal.default_int_handler}
+    monkeypatch.setattr(signal, "getsignal", lambda number: pretended[number])
     with stop_on_signals() as stop:
         for _ in range(3):
             signal.raise_signal(signal.SIGTERM)
@@ -57,6 +59,7 @@ def test_a_scheduler_may_ask_twice_but_a_second_ctrl_c_is_meant(monkeypatch):
         assert stop.exit_code == 143
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, real[signal.SIGINT])
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sbatch")), ids=lambda path: path.name)

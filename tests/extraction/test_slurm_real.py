@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from obygaze_features.demo.corpus import write_video
 from obygaze_features.errors import StoreError
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import JournalEntry, read_stage
+from tests.ports import free_ports
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "slurm"
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "squeue", "srun")
@@ -35,6 +36,8 @@ pytestmark = [
 CLIPS, SHARDS = 24, 4
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE"}
 NODES = ("n1", "n2", "n3")
+Jobs = dict[str, dict[str, str]]
+"""Task of an array, or "" -> the fields of its job."""
 CONFIGURATION = """
 ClusterName=oby
 SlurmctldHost={host}(127.0.0.1)
@@ -59,7 +62,7 @@ SelectTypeParameters=CR_CPU_Memory
 SlurmdParameters=config_overrides
 SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=1
 ReturnToService=2
-KillWait=30
+KillWait=300
 SlurmdTimeout=30
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=4 RealMemory=8000
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=4 RealMemory=8000
@@ -77,11 +80,7 @@ class Slurm:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def begin(self) -> None:
-        with contextlib.ExitStack() as taken:
-            sockets = [taken.enter_context(socket.socket()) for _ in range(4)]
-            for each in sockets:
-                each.bind(("127.0.0.1", 0))
-            ports = [each.getsockname()[1] for each in sockets]
+        ports = free_ports(4)
         host = socket.gethostname().partition(".")[0]
         (self.folder / "state").mkdir()
         text = CONFIGURATION.format(host=host, folder=self.folder, ports=ports)
@@ -178,7 +177,7 @@ class Slurm:
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    def jobs(self, number: str) -> dict[str, dict[str, str]]:
+    def jobs(self, number: str) -> Jobs:
         """Look a job up, or the tasks of an array: task, or "" -> its fields."""
         found = {}
         for line in self.ask("scontrol", "show", "job", "-o", number).splitlines():
@@ -187,10 +186,13 @@ class Slurm:
                 found[fields.get("ArrayTaskId", "")] = fields
         return found
 
-    def wait(self, number: str, *, timeout_s: float = 1800) -> dict[str, dict[str, str]]:
+    def wait(
+        self, number: str, *, timeout_s: float = 1800, seen: Callable[[Jobs], object] = lambda _: None
+    ) -> Jobs:
         """Wait until a job and all its turns have ended; the two minutes before a turn become five seconds.
 
-        A node refuses a turn that is sent out in the second in which the one before it was revoked.
+        A node refuses a turn that is sent out in the second in which the one before it was revoked. `seen`
+        gets what the controller says of the job, every half second.
         """
         deadline = time.monotonic() + timeout_s
         pending: dict[str, float] = {}
@@ -199,6 +201,7 @@ class Slurm:
             assert jobs, number
             if all(job["JobState"] in ENDED for job in jobs.values()):
                 return jobs
+            seen(jobs)
             for task, job in jobs.items():
                 if job["JobState"] != "PENDING" or job.get("Reason") != "BeginTime":
                     pending.pop(task, None)
@@ -290,21 +293,26 @@ def seal(slurm: Slurm, folder: Path) -> dict[str, str]:
     return slurm.wait(number)[""]
 
 
-def states(jobs: dict[str, dict[str, str]]) -> dict[str, tuple[str, str]]:
+def states(jobs: Jobs) -> dict[str, tuple[str, str]]:
     return {task: (job["JobState"], job["ExitCode"].partition(":")[0]) for task, job in jobs.items()}
 
 
 def test_an_array_whose_time_is_up_goes_on_in_another_turn_and_is_then_sealed(
-    slurm, films, local, tmp_path, tree
+    slurm, films, local, tmp_path, tree, hold
 ):
-    limits = ["--array=0-3", "--time=1", "--signal=B:USR1@30"]
-    # More than half a minute of sleep in each share: the signal comes in its midst.
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=limits, NAP_S=1.7, SHORTEST=0)
+    # Slurm sends the signal half a minute to a minute after the begin, and each share waits for it.
+    limits = ["--array=0-3", "--time=2", "--signal=B:USR1@60"]
+    words = arguments(films)
+    array = slurm.submit(tmp_path, "array.sbatch", *words, options=limits, SHORTEST=0, **hold.at(1))
     after = ["--dependency=afterok:" + array]
     sealing = slurm.submit(tmp_path, "seal.sbatch", "films", "--licence", "CC0-1.0", options=after)
-    ended = slurm.wait(array)
+
+    def seen(jobs: Jobs) -> None:
+        if len(jobs) == SHARDS and all(int(job["Restarts"]) for job in jobs.values()):
+            hold.release()
+
+    ended = slurm.wait(array, seen=seen)
     assert states(ended) == {str(task): ("COMPLETED", "0") for task in range(SHARDS)}, logs(tmp_path)
-    assert all(int(job["Restarts"]) >= 1 for job in ended.values())
     assert "turn 2 of 20" in logs(tmp_path)
     assert slurm.wait(sealing)[""]["JobState"] == "COMPLETED", logs(tmp_path)
     assert tree(tmp_path / "films-1.0.0") == tree(local)

@@ -23,6 +23,8 @@ class Site(ThreadingHTTPServer):
         Path endings of the files that are gone.
     asked
         (method, path, range) of every request.
+    sent
+        Bytes of bodies, counted before they are sent: whoever got one may ask how many there were.
     """
 
     daemon_threads = True
@@ -36,6 +38,21 @@ class Site(ThreadingHTTPServer):
         self.lost: set[str] = set()
         self.asked: list[tuple[str, str, str]] = []
         self.sent = 0
+        self._lock = threading.Lock()
+
+    def count(self, octets: int) -> None:
+        """Count bytes of a body, from any thread."""
+        with self._lock:
+            self.sent += octets
+
+    def breaks_off(self, path: str) -> bool:
+        """Whether this answer's body is to break off; counted down."""
+        with self._lock:
+            for name, left in self.drops.items():
+                if path.endswith(name) and left:
+                    self.drops[name] -= 1
+                    return True
+        return False
 
     @property
     def url(self) -> str:
@@ -88,13 +105,11 @@ class Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         body = bytes(data[first:last])
-        for name, left in site.drops.items():
-            if path.endswith(name) and left:
-                site.drops[name] -= 1
-                body = body[: len(body) // 2]
-                self.close_connection = True
+        if site.breaks_off(path):
+            body = body[: len(body) // 2]
+            self.close_connection = True
+        site.count(len(body))
         self.wfile.write(body)
-        site.sent += len(body)
 
 
 @contextmanager

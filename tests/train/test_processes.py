@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from safetensors.torch import load_file
 from obygaze_features.errors import TrainError
 from obygaze_features.train import train
 from obygaze_features.train.processes import Processes, choose_device
+from tests.ports import free_ports
 
 from .three_steps import VARIANTS, furthest, three_steps
 
@@ -24,9 +24,7 @@ pytestmark = pytest.mark.long
 def two(oracle, clip, corpus, tmp_path_factory):
     """Run two processes over gloo; gives the folder of what they wrote."""
     out = tmp_path_factory.mktemp("two")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     settings = {"clip": str(clip), "batch": 5, "epochs": 1, "lr": 3e-4, "clip_lr_scale": 1.0, "chunk": 2}
     settings |= {
         "annotations": str(corpus / "annotations"),

@@ -138,7 +138,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(whole, settings, kil
 
 def test_stopped_on_request_it_saves_and_resumes_to_the_same_bytes(whole, settings):
     given = settings(save_every=1, resume=True)
-    asked = iter([False, False, False, False, True])  # after decoding, then after step 4 of 6
+    asked = iter([False, False, False, False, True])  # after 3 steps, an epoch, step 4 of 6
     outcome = train(given, stopped=lambda: next(asked, True))
     assert (outcome.steps, outcome.complete, len(outcome.epochs)) == (4, False, 1)
     said = []
@@ -171,6 +171,7 @@ def test_a_run_is_neither_overwritten_nor_mixed_with_another(whole, settings):
         train(settings(out=whole.out, save_every=1, resume=True))
 
 
+@pytest.mark.usefixtures("whole")  # which has filled the cache: decoding asks whether to stop, too
 def test_a_damaged_state_is_named(settings):
     given = settings(epochs=1, resume=True)
     asked = iter([False, True])

@@ -254,6 +254,17 @@ def test_strict_reading_accepts_every_sound_film(films, name):
     assert read_frames(films[name], uniform(8), strict=True).status == "ok"
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_small_file_is_opened_and_read_once(films, tmp_path, numbers, monkeypatch, strict):
+    path = tmp_path / "film.mkv"  # not indexed before
+    path.write_bytes(films["b2.mkv"].read_bytes())
+    names, really = [], av.open
+    monkeypatch.setattr(av, "open", lambda name, **options: names.append(name) or really(name, **options))
+    frames = read_frames(path, at([99, 3]), strict=strict)
+    assert names == [f"file:{path}"]
+    assert numbers(frames.images) == [99, 3]
+
+
 def test_the_same_file_gives_the_same_frames_twice(films):
     one, two = (read_frames(films["open_gop.ts"], uniform(8)) for _ in range(2))
     assert all(np.array_equal(a, b) for a, b in zip(one.images, two.images, strict=True))

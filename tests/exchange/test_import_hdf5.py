@@ -1,0 +1,357 @@
+"""HDF5 comes in bit for bit, or is refused by name in little memory: links, cycles and giants among it."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from obygaze_features.exchange.export import export_hdf5
+from obygaze_features.exchange.import_hdf5 import hdf5_pieces
+from obygaze_features.exchange.import_sources import match
+from obygaze_features.exchange.import_tables import table_pieces
+from obygaze_features.store import PlannedClip, StoreError, open_store, same_numerics
+
+from ..store.toy_stores import sealed
+from .lab_features import imported, row
+
+MOST_MB = 300
+
+
+def test_an_exported_store_comes_back_bit_for_bit_but_marked(tmp_path):
+    source = open_store(sealed(tmp_path, 9, name="source"))
+    export_hdf5(source, "toy", tmp_path / "films.h5")
+    clips = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in source.clips]
+    with hdf5_pieces(tmp_path / "films.h5") as (found, said):
+        matched = match(found, {clip.clip_id: clip.clip_id for clip in clips})
+        known = json.loads(said["provenance"])
+        store = imported(tmp_path, matched.pieces, known=known, clips=clips, allow_missing=True)
+    assert len(matched.absent) == sum(clip.status == "failed" for clip in source.clips)
+    for ours, theirs in zip(store.clips, source.clips, strict=True):
+        assert ours.digests == {
+            name.replace("toy/", "lab/"): digest for name, digest in theirs.digests.items()
+        }
+        if theirs.digests:
+            assert (ours.status, ours.reason) == (theirs.status, theirs.reason)
+    both = store["lab"].provenance, {**source["toy"].provenance, "name": "lab"}
+    assert same_numerics(*both) == ["imported"]
+
+
+def test_hdf5_with_one_dataset_a_clip_of_any_name(tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for clip in "abc":
+            file[f"m/{clip}/whatever"] = row(clip)
+    with hdf5_pieces(tmp_path / "x.h5") as (found, said):
+        assert list(found) == ["m/a", "m/b", "m/c"]
+        assert said == {"provenance": "", "backbone": ""}
+        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).pieces)
+    assert np.array_equal(store["lab"].read("b", "pooled"), row("b"))
+
+
+# --- groups of clips
+# ---------------------------------------------------------------------------
+def cycle(file):
+    file.create_group("a/b")
+    file["a/b/c"] = file["a"]
+
+
+def root_in_itself(file):
+    file["a/x"] = row("a")
+    file["b"] = file["/"]
+
+
+def clip_in_itself(file):
+    file["a/x"] = row("a")
+    file["a/again"] = file["a"]
+
+
+def one_clip_with_a_thousand_names(file):
+    file["0/x"] = row("a")
+    for number in range(1, 1000):
+        file[f"{number}"] = file["0"]
+
+
+def more_paths_than_can_be_walked(file):
+    below = file.create_group("0")
+    for level in range(6):
+        above = file.create_group(f"level {level}")
+        for number in range(40):
+            above[f"{number}"] = below
+        below = above
+
+
+def soft_link(file):
+    file["a/x"] = row("a")
+    file["b"] = h5py.SoftLink("/a")
+
+
+def external_link(file):
+    file["a/x"] = row("a")
+    file["b"] = h5py.ExternalLink(secret(file), "/s")
+
+
+def soft_link_in_a_clip(file):
+    file["a/x"] = row("a")
+    file["a/y"] = h5py.SoftLink("/a/x")
+
+
+def external_data(file):
+    part = [(secret(file), 0, h5py.h5f.UNLIMITED)]
+    file.create_group("a").create_dataset("x", (16,), np.float32, external=part)
+
+
+def virtual(file):
+    layout = h5py.VirtualLayout((4,), np.float32)
+    layout[:] = h5py.VirtualSource(secret(file), "s/x", (4,))
+    file.create_group("a").create_virtual_dataset("x", layout)
+
+
+def huge(file):
+    file.create_group("a").create_dataset("x", (1 << 40,), np.float32, chunks=(1024,))
+
+
+def huge_chunk(file):
+    file.create_group("a").create_dataset(
+        "x", (4,), np.float32, chunks=((1 << 29) + 1,), maxshape=(None,), compression="gzip"
+    )
+
+
+def one_giant_under_thirty_names(file):
+    """512 MB of fill value, which no byte of the file holds."""
+    file.create_group("a").create_dataset("0", (1 << 26,), np.float64, chunks=(1 << 20,))
+    for number in range(1, 30):
+        file[f"a/{number}"] = file["a/0"]
+
+
+def name_not_utf8(file):
+    file["a/xyz"] = row("a")
+    rewrite(file, lambda data: data.replace(b"xyz", b"\xff\xfez"))
+
+
+def rewrite(file, change):
+    """Change the bytes of a file that is being made."""
+    path = Path(file.filename)
+    file.close()
+    path.write_bytes(change(path.read_bytes()))
+
+
+def secret(file):
+    """Give the name of another file beside, with features in it."""
+    path = Path(file.filename).with_name("secret")
+    with h5py.File(path, "w") as other:
+        other["s/x"] = row("s")
+        other["s/ids"] = ["a", "b"]
+        other["s/codes"] = np.array([0, 1], np.int8)
+    return str(path)
+
+
+GROUPS = {
+    cycle: r"/a/b/c is the same group as /a; expected one place",
+    root_in_itself: r"/b is the same group as /; expected one place",
+    clip_in_itself: r"group /a: again is not a plain dataset",
+    one_clip_with_a_thousand_names: r"/1 is the same group as /0; expected one place",
+    more_paths_than_can_be_walked: r" is the same group as /.*; expected one place",
+    soft_link: r"/b is a link; only plain groups are read",
+    external_link: r"/b is a link; only plain groups are read",
+    soft_link_in_a_clip: r"group /a: y is not a plain dataset",
+    external_data: r"group /a: x is not a plain dataset",
+    virtual: r"group /a: x is not a plain dataset",
+    huge: r"4398046511104 bytes for one clip",
+    huge_chunk: r"chunks of 2147483652 bytes; expected at most 1073741824",
+    name_not_utf8: r"the name b'\\xff\\xfez' is not UTF-8",
+    one_giant_under_thirty_names: r"1610612736 bytes for one clip; expected at most",
+}
+
+
+# --- one matrix of all clips
+# ---------------------------------------------------------------------------
+def matrix_linked(file):
+    file["ids"] = ["a", "b"]
+    file["features"] = h5py.ExternalLink(secret(file), "/s/x")
+
+
+def ids_linked(file):
+    file["features"] = np.ones((2, 4), np.float32)
+    file["ids"] = h5py.ExternalLink(secret(file), "/s/ids")
+
+
+def rows_huge(file):
+    file["ids"] = ["a", "b"]
+    file.create_dataset("features", (2, 1 << 30, 1 << 31), np.float64, chunks=(1, 1, 1024))
+
+
+def chunk_of_rows_huge(file):
+    file["ids"] = ["a", "b"]
+    file.create_dataset(
+        "features", (2, 4), np.float32, chunks=(1 << 27, 4), maxshape=(None, 4), compression="gzip"
+    )
+
+
+def ids_of_a_megabyte(file):
+    file["features"] = np.ones((2, 4), np.float32)
+    file.create_dataset("ids", (4096,), h5py.string_dtype(length=1 << 20), chunks=(1,))
+
+
+def ids_all_the_same_long_text(file):
+    """4,096 references to one text of a megabyte: more in memory than thousands of such files."""
+    ids = file.create_dataset("ids", (4096,), h5py.string_dtype())
+    ids[0] = "x" * (1 << 20)
+    file["features"] = np.ones((4096, 4), np.float32)
+    begin = ids.id.get_offset()
+    end = begin + 16 * 4096
+    rewrite(file, lambda data: data[:begin] + data[begin : begin + 16] * 4096 + data[end:])
+
+
+def ids_of_lists(file):
+    file["features"] = np.ones((2, 4), np.float32)
+    file.create_dataset("ids", (2,), h5py.vlen_dtype(np.int32))
+
+
+TABLES = {
+    matrix_linked: r"expected one array with a row per clip",
+    ids_linked: r"no column or array of ids",
+    rows_huge: r"18446744073709551616 bytes for one clip",
+    chunk_of_rows_huge: r"features: chunks of 2147483648 bytes; expected at most",
+    ids_of_a_megabyte: r"4294967296 bytes for one clip; expected at most",
+    ids_all_the_same_long_text: r"/ids has more than 134217728 characters; expected ids",
+    ids_of_lists: r"/ids holds lists or references; expected texts or numbers",
+}
+
+
+# --- AnnData
+# ---------------------------------------------------------------------------
+def anndata(file, index="_index", ids=("a", "b")):
+    file["X"] = np.ones((2, 4), np.float32)
+    obs = file.create_group("obs")
+    obs.attrs["_index"] = index
+    if ids:
+        obs["_index"] = list(ids)
+    return obs
+
+
+def categories(obs, codes=(0, 1)):
+    column = obs.create_group("_index")
+    column["categories"] = ["a", "b"]
+    if codes:
+        column["codes"] = np.array(codes, np.int8)
+    return column
+
+
+def obs_linked(file):
+    anndata(file)
+    del file["obs"]
+    file["obs"] = h5py.ExternalLink(secret(file), "/s")
+
+
+def index_through_a_link(file):
+    anndata(file, "other/ids")["other"] = h5py.ExternalLink(secret(file), "/s")
+
+
+def categories_in_themselves(file):
+    column = categories(anndata(file, ids=()))
+    del column["categories"]
+    column["categories"] = column
+
+
+def codes_linked(file):
+    categories(anndata(file, ids=()), ())["codes"] = h5py.ExternalLink(secret(file), "/s/codes")
+
+
+def codes_huge(file):
+    categories(anndata(file, ids=()), ()).create_dataset("codes", (1 << 40,), np.int8, chunks=(1024,))
+
+
+def codes_beyond_the_categories(file):
+    categories(anndata(file, ids=()), (0, 2))
+
+
+def codes_before_the_categories(file):
+    categories(anndata(file, ids=()), (0, -2))
+
+
+def status_shorter_than_the_ids(file):
+    anndata(file)["status"] = ["ok"]
+
+
+def text_of_two_gigabytes(file):
+    anndata(file)
+    file.create_dataset("uns/provenance", (), h5py.string_dtype(length=(1 << 31) - 1))
+
+
+ANNDATA = {
+    obs_linked: r"no column or array of ids",
+    index_through_a_link: r"obs has no column 'other/ids' of its own; found",
+    categories_in_themselves: r"the ids are no plain list of texts",
+    codes_linked: r"the ids are no plain list of texts",
+    codes_huge: r"70368744177664 bytes for one clip",
+    codes_beyond_the_categories: r"/obs/_index: its codes are not the numbers of its 2 categories",
+    codes_before_the_categories: r"/obs/_index: its codes are not the numbers of its 2 categories",
+    status_shorter_than_the_ids: r"obs/status has 1 rows; expected 2, one per id",
+    text_of_two_gigabytes: r"uns/provenance: 2147483647 bytes for one clip",
+}
+
+READERS = """
+import json, resource, sys
+from pathlib import Path
+from obygaze_features.exchange.import_hdf5 import hdf5_pieces
+from obygaze_features.exchange.import_tables import table_pieces
+
+def memory(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) << 10
+
+resource.setrlimit(resource.RLIMIT_CPU, (300, 300))
+limit = memory("VmSize") + (2 << 30)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+for name in sys.argv[1:]:
+    path = Path(name)
+    for reader, words in {"hdf5": (hdf5_pieces,), "table": (table_pieces, None)}.items():
+        try:
+            with words[0](path, *words[1:]) as (found, _):
+                for piece in found.values():
+                    piece.load()
+            said = "read"
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+        print(json.dumps([path.stem, reader, said, memory("VmHWM") >> 20]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_every_reader_of_hdf5_refuses_links_cycles_and_giants_in_little_memory(tmp_path):
+    paths = []
+    for makers, suffix in ((GROUPS, "h5"), (TABLES, "h5"), (ANNDATA, "h5ad")):
+        for make in makers:
+            paths.append(tmp_path / f"{make.__name__}.{suffix}")
+            with h5py.File(paths[-1], "w") as file:
+                make(file)
+    done = subprocess.run(
+        [sys.executable, "-c", READERS, *map(str, paths)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    said = {(name, reader): words for name, reader, *words in map(json.loads, done.stdout.splitlines())}
+    assert len(said) == 2 * len(paths)
+    for makers, readers in ((GROUPS, ("hdf5", "table")), (TABLES, ("table",)), (ANNDATA, ("table",))):
+        for make, message in makers.items():
+            for reader in readers:
+                assert re.search(f"^StoreError: .*{message}", said[make.__name__, reader][0]), (make, reader)
+    assert all(text.startswith("StoreError: ") for text, _ in said.values())
+    assert max(mb for _, mb in said.values()) < MOST_MB
+
+
+def test_categorical_ids_come_in_and_a_missing_one_is_empty(tmp_path):
+    with h5py.File(tmp_path / "x.h5ad", "w") as file:
+        categories(anndata(file, ids=()), (1, -1))
+    with table_pieces(tmp_path / "x.h5ad", None) as (found, _):
+        assert list(found) == ["b", ""]
+
+
+def test_bytes_that_are_no_hdf5_are_refused(tmp_path):
+    (tmp_path / "text.h5").write_bytes(np.random.default_rng(0).bytes(3000))
+    for reader in (hdf5_pieces(tmp_path / "text.h5"), table_pieces(tmp_path / "text.h5", None)):
+        with pytest.raises(StoreError, match=r"text\.h5: not readable as HDF5"), reader:
+            pass
