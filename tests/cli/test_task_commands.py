@@ -137,7 +137,7 @@ def test_features_of_unknown_origin_need_the_external_mark(task, shelf, tmp_path
     code, out, err = task(*asked)
     assert (code, out) == (1, "")
     assert err.count("\n") == 1
-    assert "features of own were imported and may have seen external data" in err
+    assert "features of own were imported, and their provenance does not exclude external data" in err
     assert task(*asked, "--external")[0] == 0
     record = tmp_path / "runs" / "mediaeval15" / "violence-a.trec.json"
     told = json.loads(record.read_text(encoding="utf-8"))

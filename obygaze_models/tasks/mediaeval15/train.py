@@ -206,7 +206,7 @@ def make_run(
         made = (
             "were made with pretrained weights, which have seen external data"
             if sides.pretrained
-            else "were imported and may have seen external data: their provenance does not exclude it"
+            else "were imported, and their provenance does not exclude external data"
         )
         raise TaskError(f"features of {data.backbone} {made}: mark the run with --external")
     if subtask == "violence":
