@@ -1,6 +1,7 @@
 """Read features stored as HDF5, a group per clip or columns of a table; links are not followed."""
 
 import math
+import mmap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -17,6 +18,8 @@ from obygaze_features.exchange.import_sources import MOST_BYTES, Piece, refuse_g
 DEEPEST = 8
 """Groups within groups: a file may link a group into itself, and would never end."""
 
+_HEAP = b"GCOL\x01"
+
 MOST_TEXT, TEXT_AT_ONCE = 1 << 27, 1 << 24
 """Characters in a column of texts, and bytes of it read at a time: any text may be as long as the file."""
 
@@ -32,9 +35,7 @@ def hdf5_pieces(path: Path) -> Iterator[tuple[dict[str, Piece], dict[str, str]]]
     StoreError
         If it is no such file. Links, and datasets that lie in other files, are never followed.
     """
-    with naming_damage(str(path)):
-        file = h5py.File(path, "r")
-    with file:
+    with open_hdf5(path) as file:
         found: dict[str, Piece] = {}
         with naming_damage(str(path)):
             if {"X", "obs"} <= set(file):
@@ -55,6 +56,45 @@ def hdf5_pieces(path: Path) -> Iterator[tuple[dict[str, Piece], dict[str, str]]]
                 "found none. One matrix with a row per clip: --from table"
             )
         yield found, texts
+
+
+@contextmanager
+def open_hdf5(path: Path) -> Iterator[h5py.File]:
+    """Open an HDF5 file of a stranger for reading.
+
+    Raises
+    ------
+    StoreError
+        If it is none, or its texts would never end.
+    """
+    with naming_damage(str(path)):
+        file = h5py.File(path, "r")
+    with file:
+        with naming_damage(str(path)):
+            _refuse_endless_heaps(file, path)
+        yield file
+
+
+def _refuse_endless_heaps(file: h5py.File, path: Path) -> None:
+    """Refuse heaps of texts that HDF5 walks for ever: an object has no size, or leads back past its end.
+
+    Source: HDF5 File Format Specification, III.E, global heap.
+    """
+    if file.id.get_create_plist().get_sizes()[1] != 8:
+        raise StoreError(f"{path}: its lengths are not of 8 bytes; expected a file that h5py or HDF5 wrote")
+    with path.open("rb") as raw, mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        start = data.find(_HEAP)
+        while start >= 0:
+            end = start + int.from_bytes(data[start + 8 : start + 16], "little")
+            place = start + 16 if end <= len(data) else end  # else these are numbers of a dataset
+            while place + 16 <= end:
+                number = int.from_bytes(data[place : place + 2], "little")
+                size = int.from_bytes(data[place + 8 : place + 16], "little")
+                step = 16 + -(-size // 8) * 8 if number else size
+                if not 16 <= step <= end - place:
+                    raise StoreError(f"{path}: damaged HDF5 (a text of {size} bytes at byte {place})")
+                place += step
+            start = data.find(_HEAP, start + 1)
 
 
 @contextmanager

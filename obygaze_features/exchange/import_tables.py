@@ -18,6 +18,7 @@ from obygaze_features.exchange.import_hdf5 import (
     hdf5_pieces,
     is_plain,
     naming_damage,
+    open_hdf5,
     plain_node,
     read_column,
     refuse_giant_chunks,
@@ -210,9 +211,7 @@ def _refuse_bomb(member: zipfile.ZipInfo, path: Path) -> None:
 
 @contextmanager
 def _hdf5(path: Path, ids: str | None) -> Iterator[Found]:
-    with naming_damage(str(path)):
-        file = h5py.File(path, "r")
-    with file:
+    with open_hdf5(path) as file:
         with naming_damage(str(path)):
             found = _hdf5_table(path, file, ids)
         if found is not None:
