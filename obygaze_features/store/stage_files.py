@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -76,7 +76,7 @@ def parent_clips(parent: Parent) -> tuple[StoredClip, ...]:
 
 class _Stage(msgspec.Struct):
     layout: int
-    groups: list[_Group]
+    groups: Annotated[list[_Group], msgspec.Meta(min_length=1)]
     corpus: dict[str, Any]
     parent: Parent | None = None
 
@@ -231,4 +231,6 @@ def _read_plan(path: Path) -> tuple[PlannedClip, ...]:
                 f"{path}, line {row + 1}: damaged; rows can no longer be told apart: begin another stage"
             )
         clips.append(PlannedClip(said.clip_id, said.movie, said.start_s, said.end_s, said.text))
+    if not clips:
+        raise StoreError(f"{path}: no clips; begin another stage")
     return tuple(clips)

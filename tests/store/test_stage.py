@@ -308,6 +308,12 @@ def test_a_folder_that_is_no_stage_is_refused(tmp_path):
         ("stage.json", lambda data: data[:-9], "stage.json: damaged"),
         ("stage.json", lambda data: data.replace(b'"layout": 2', b'"layout": 3'), "a stage of layout 3"),
         ("stage.json", lambda _: json.dumps({"layout": 2}).encode(), "stage.json: damaged"),
+        (
+            "stage.json",
+            lambda _: json.dumps({"layout": 2, "groups": [], "corpus": {"name": "toy"}}).encode(),
+            "stage.json: damaged",
+        ),
+        ("plan.jsonl", lambda _: b"", "plan.jsonl: no clips"),
     ],
 )
 def test_damaged_stage_metadata_say_so(stage, file, change, message):
