@@ -9,6 +9,8 @@ import av
 import numpy as np
 import pytest
 
+from tests.priority import ordinary_priority
+
 WIDTH, HEIGHT, BITS = 96, 64, 8
 VOP_START = b"\x00\x00\x01\xb6"
 
@@ -42,7 +44,7 @@ def encode(
     pix_fmt: str = "yuv420p",
 ) -> Path:
     """Encode `count` numbered pictures, shown at `times` in ticks of `time_base` (25 a second by default)."""
-    with av.open(str(path), "w", options=container_options or {}) as output:
+    with ordinary_priority(), av.open(str(path), "w", options=container_options or {}) as output:
         stream = output.add_stream(codec, rate=Fraction(25), options=options or {})
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, pix_fmt
         stream.codec_context.time_base = stream.time_base = time_base

@@ -10,6 +10,7 @@ from av.codec import codecs_available
 
 from obygaze_features.video import VideoError, keyframes, probe, read_frames, uniform
 from obygaze_features.video.picture import black_bars
+from tests.priority import ordinary_priority
 
 # Encoders of the installed PyAV, each in a container that takes it.
 SPARSE = "av1 ffv1 hevc libsvtav1 libvpx libvpx-vp9 libx264 libx265 mpeg1video mpeg2video mpeg4"
@@ -29,7 +30,7 @@ def refused(path: Path) -> str:
 
 
 def encoded(path: Path, pictures: list[av.VideoFrame], codec: str = "libx264", **settings: object) -> Path:
-    with av.open(str(path), "w") as output:
+    with ordinary_priority(), av.open(str(path), "w") as output:
         stream = output.add_stream(codec, rate=25, options={})
         stream.width, stream.height = pictures[0].width, pictures[0].height
         stream.pix_fmt = pictures[0].format.name
