@@ -28,13 +28,25 @@ from obygaze_models.film.record import (
     StoreRecord,
     WindowsRecord,
 )
-from obygaze_models.film.rows import COLUMNS, LAST, NO_TRACES, SHOT_COLUMNS, durations, has_flag, is_counted
+from obygaze_models.film.rows import (
+    COLUMNS,
+    LAST,
+    NO_TRACES,
+    SHOT_COLUMNS,
+    TRACE_COLUMNS,
+    durations,
+    has_flag,
+    is_counted,
+)
 from obygaze_models.film.timeline import Timeline
-from obygaze_models.film.traces import traces_of
 from obygaze_models.film.windows import windows_of
 from obygaze_models.prediction.calibration import BAND
+from obygaze_models.prediction.frames import frames_of, reads_frames
 from obygaze_models.prediction.model import Model, load_model
 from obygaze_models.prediction.predict import Predicted, predict
+
+LONGEST_S = 60.0
+"""A step of a trace is as long as the time between frames, at most this long."""
 
 NO_SHOTS = pd.DataFrame(columns=SHOT_COLUMNS)
 
@@ -257,3 +269,46 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> R
         ends = np.quantile(drawn, BAND)
         low, high = min(float(ends[0]), value), max(float(ends[1]), value)
     return Rate(value=value, low=low, high=high, reason=reason, unreliable=share, counted_s=counted_s)
+
+
+def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequence[str]) -> pd.DataFrame:
+    """Average a model's values of frames over steps of a film.
+
+    A step is a second, or the time between frames where that is longer. Frames of overlapping windows at the
+    same time are averaged.
+
+    Parameters
+    ----------
+    model : Model
+    key : str
+        Its name in the column `model`.
+    store : Store
+    movie : str
+    clip_ids : sequence of str
+        The windows of the film.
+
+    Returns
+    -------
+    DataFrame
+        `TRACE_COLUMNS`, one row for each step that has frames, in time order; empty if the model says nothing
+        of the store's frames.
+    """
+    if not reads_frames(model, store):
+        return NO_TRACES
+    group, wanted = store[model.card.backbone], set(clip_ids)
+    rows = [row for row, clip_id in enumerate(group.clip_ids) if clip_id in wanted and group.usable[row]]
+    frames = frames_of(model, store, np.array(rows, dtype=np.intp))
+    frames = frames[frames["time_s"].notna()]
+    if frames.empty:
+        return NO_TRACES
+    gaps = frames.groupby("clip_id")["time_s"].diff()
+    typical = float(gaps[gaps > 0].median())
+    step = min(max(1.0, np.ceil(typical)), LONGEST_S) if np.isfinite(typical) else 1.0
+    concepts = [f"{concept}_p" for concept in model.concepts]
+    found = frames.assign(place=np.floor(frames["time_s"] / step), n_frames=1).groupby("place", sort=True)
+    table = found[["weight", "contribution", *concepts]].mean()
+    table.insert(0, "n_frames", found["n_frames"].sum().astype("Int64"))
+    start = table.index.to_numpy(dtype=np.float64) * step
+    table = table.reset_index(drop=True)
+    table = table.assign(movie=movie, model=key, start_s=start, end_s=start + step)
+    return table[[*TRACE_COLUMNS, *concepts]]

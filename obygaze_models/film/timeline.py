@@ -40,7 +40,7 @@ class Timeline:
     shots : DataFrame
         Content of `shots.csv`; empty if no shots were detected.
     frames : DataFrame
-        Content of `frames.csv`: what models say of frames, step by step (`obygaze_models.film.traces`); empty
+        Content of `frames.csv`: what models say of frames, step by step (`score.traces_of`); empty
         if the store keeps no frames that they can read.
 
     Examples

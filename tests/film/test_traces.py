@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from obygaze_models.film import traces
+from obygaze_models.film import score
 from obygaze_models.film.page import film_page
 from obygaze_models.film.timeline import Timeline
 from tests.film.page.invented import invented_film
@@ -40,9 +40,9 @@ def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
 
     group = SimpleNamespace(clip_ids=(*clips, "other-0001"), usable=np.ones(3, bool))
     model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=())
-    monkeypatch.setattr(traces, "reads_frames", lambda _model, _store: True)
-    monkeypatch.setattr(traces, "frames_of", lambda _model, _store, rows: table if len(rows) == 2 else None)
-    found = traces.traces_of(model, "attention", {"toy": group}, "film", list(clips))
+    monkeypatch.setattr(score, "reads_frames", lambda _model, _store: True)
+    monkeypatch.setattr(score, "frames_of", lambda _model, _store, rows: table if len(rows) == 2 else None)
+    found = score.traces_of(model, "attention", {"toy": group}, "film", list(clips))
     assert found["start_s"].tolist() == [0, 1, 2, 3, 4, 5]
     assert found["n_frames"].tolist() == [2, 2, 4, 4, 2, 2]
     assert found["weight"].tolist() == [0, 0, 0.5, 0.5, 1, 1]
@@ -53,13 +53,13 @@ def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
     again = Timeline.read(tmp_path)
     pd.testing.assert_frame_equal(again.frames, traced.frames, check_dtype=False)
     assert again.files() == traced.files()
-    replace(traced, frames=traces.NO_TRACES).write(tmp_path)
+    replace(traced, frames=score.NO_TRACES).write(tmp_path)
     assert not (tmp_path / "frames.csv").exists()
 
 
 def test_a_model_that_says_nothing_of_frames_has_no_traces(monkeypatch):
-    monkeypatch.setattr(traces, "reads_frames", lambda _model, _store: False)
-    assert traces.traces_of(None, "linear", None, "film", []).empty
+    monkeypatch.setattr(score, "reads_frames", lambda _model, _store: False)
+    assert score.traces_of(None, "linear", None, "film", []).empty
 
 
 def test_the_page_shows_them_inside_each_segment_in_the_same_bytes(traced):
