@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
@@ -212,7 +213,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         match self.choose:
             case Grid(parameter, values):
                 tried = [clone(self.estimator).set_params(**{parameter: value}) for value in values]
-                scores = [self._held_out(one, X, y, folds, params) for one in tried]
+                scores = self._held_out(tried, X, y, folds, params, parameter=parameter)
                 losses = [log_loss(y, one) for one in scores]
                 best = int(np.argmin(losses))
                 short = parameter.rsplit("__", maxsplit=1)[-1]
@@ -225,22 +226,35 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             case EarlyStopping(parameter, fitted):
                 return self._stop_early(X, y, folds, params, parameter=parameter, fitted=fitted)
             case _:
-                self.inner_scores_ = self._held_out(self.estimator, X, y, folds, params)
+                (self.inner_scores_,) = self._held_out([self.estimator], X, y, folds, params)
                 return clone(self.estimator)
 
     def _held_out(
         self,
-        estimator: Any,
+        tried: Sequence[Any],
         X: NDArray[Any],
         y: NDArray[np.int64],
         folds: NDArray[np.int64],
         params: Mapping[str, Any],
+        *,
+        parameter: str = "",
     ) -> NDArray[np.float64]:
-        """Score each clip by the estimator fitted without its fold [N]."""
-        scores = np.empty(len(y))
+        """Score each clip by each estimator, fitted without its fold [E, N]; they differ by `parameter`."""
+        first = None
+        if isinstance(self.estimator, Pipeline) and not params:
+            *before, (last, _) = self.estimator.steps
+            if before and parameter.startswith(f"{last}__"):
+                # What comes before the last step learns the same whatever the parameter's value.
+                first, tried = self.estimator[:-1], [one[-1] for one in tried]
+        scores = np.empty((len(tried), len(y)))
         for out in _folds(folds):
-            fitted = clone(estimator).fit(X[~out], y[~out], **_rows(params, ~out))
-            scores[out] = scores_of(fitted, X[out])
+            known, asked = X[~out], X[out]
+            if first is not None:
+                learnt = clone(first)
+                known, asked = learnt.fit_transform(known, y[~out]), learnt.transform(asked)
+            for place, one in enumerate(tried):
+                fitted = clone(one).fit(known, y[~out], **_rows(params, ~out))
+                scores[place, out] = scores_of(fitted, asked)
         return scores
 
     def _stop_early(

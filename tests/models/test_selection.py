@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -21,6 +22,7 @@ from obygaze_models.models import (
     Threshold,
     linear_probe,
 )
+from obygaze_models.models.linear import ClippedScaler
 from obygaze_models.models.selection import log_loss
 from obygaze_models.protocol import best_threshold, inner_folds
 
@@ -128,6 +130,38 @@ def test_a_grid_takes_the_value_of_the_lowest_loss_and_of_equals_the_first(clips
     depths = Grid("max_depth", (3, 2, 1))
     same = GroupedSelection(DecisionTreeClassifier(random_state=0), depths).fit(y[:, None], y, groups=movies)
     assert same.estimator_.max_depth == 3
+
+
+class Counted(ClippedScaler):
+    """Count its trainings."""
+
+    trainings = 0
+
+    def fit(self, X, y=None):
+        Counted.trainings += 1
+        return super().fit(X, y)
+
+
+def test_what_comes_before_the_last_step_is_fitted_once_a_fold_with_the_same_scores(clips):
+    X, y, movies = clips
+    grid = Grid("logisticregression__C", (0.01, 0.1, 1.0))
+    Counted.trainings = 0
+    found = GroupedSelection(make_pipeline(Counted(), LogisticRegression()), grid).fit(X, y, groups=movies)
+    assert Counted.trainings == 4 + 1  # the inner folds, and the model that is kept
+    for one, value in zip(found.candidates_, grid.values, strict=True):
+        alone = GroupedSelection(make_pipeline(ClippedScaler(), LogisticRegression(C=value)))
+        scores = alone.fit(X, y, groups=movies).inner_scores_
+        assert one.inner_loss == log_loss(y, scores)
+        assert not one.chosen or np.array_equal(scores, found.inner_scores_)
+
+
+def test_a_grid_over_an_earlier_step_fits_every_step_anew(clips):
+    X, y, movies = clips
+    grid = Grid("clippedscaler__limit", (0.1, 5.0))
+    found = GroupedSelection(make_pipeline(ClippedScaler(), LogisticRegression()), grid).fit(
+        X, y, groups=movies
+    )
+    assert found.candidates_[0].inner_loss != found.candidates_[1].inner_loss
 
 
 def test_a_grid_of_words_is_named_by_them(clips):
