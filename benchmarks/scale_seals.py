@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from obygaze_features.io import file_sha256
-from obygaze_features.store import parts, rows, seal, sealing
+from obygaze_features.store import part_writer, rows, seal, sealing
 
 CALLS = ("write", "fsync", "replace", "rename", "unlink", "mkdir")
 LATE = 3
@@ -180,7 +180,7 @@ def _run(copy: Path, call: int, where: str) -> None:
 
     for name in CALLS:
         setattr(os, name, counting(name, getattr(os, name)))
-    punch, pour, tables = rows.punch, parts.PartWriter._pour_into, sealing.write_all_but_parts
+    punch, pour, tables = rows.punch, part_writer.PartWriter._pour_into, sealing.write_all_but_parts
 
     def poured(self: Any, part: Any, lines: Any) -> Any:
         with lock:
@@ -195,8 +195,8 @@ def _run(copy: Path, call: int, where: str) -> None:
 
     rows.punch = counting("punch", punch)
     rows.Consumption.free = _of_a_part(rows.Consumption.free)  # type: ignore[method-assign]
-    parts.PartWriter.write = _of_a_part(parts.PartWriter.write)  # type: ignore[method-assign]
-    parts.PartWriter._pour_into = poured  # type: ignore[method-assign]
+    part_writer.PartWriter.write = _of_a_part(part_writer.PartWriter.write)  # type: ignore[method-assign]
+    part_writer.PartWriter._pour_into = poured  # type: ignore[method-assign]
     sealing.write_all_but_parts = begun
     began = time.process_time()
     seal(None, copy / "s", licence="NOASSERTION", consume=True)

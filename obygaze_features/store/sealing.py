@@ -27,11 +27,10 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.metadata import write_all_but_parts
+from obygaze_features.store.part_writer import Inheritance, PartWriter
 from obygaze_features.store.parts import (
-    Inheritance,
     Part,
     PartsFile,
-    PartWriter,
     StoredArray,
     part_rows,
     stored_arrays,

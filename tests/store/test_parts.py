@@ -22,6 +22,7 @@ from obygaze_features.store import (
     StoreError,
     metadata,
     open_store,
+    part_writer,
     parts,
     seal,
     sealing,
@@ -53,13 +54,13 @@ def stop_after(patch, n_parts):
     """Let sealing end with an error after so many parts, and count the parts that are written."""
     written, turns = [], itertools.count()  # several threads take turns
 
-    def write(self, part, lines, real=parts.PartWriter._pour_into):
+    def write(self, part, lines, real=part_writer.PartWriter._pour_into):
         if next(turns) >= n_parts:
             raise StoppedError
         written.append(part.file)
         return real(self, part, lines)
 
-    patch.setattr(parts.PartWriter, "_pour_into", write)
+    patch.setattr(part_writer.PartWriter, "_pour_into", write)
     return written
 
 
