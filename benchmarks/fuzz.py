@@ -138,7 +138,7 @@ def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
         peak = max(resource.getrusage(each).ru_maxrss for each in who) // 1024
         print(
             f"{name}: {runs} inputs, {len(seen)} findings, slowest {slowest:.2f} s of CPU, peak {peak} MB"
-            + "".join(f"; {number} times {what}" for what, number in LOST.items()),
+            + "".join(f"; {what}: {number}" for what, number in LOST.items()),
             flush=True,
         )
 

@@ -155,8 +155,6 @@ class _Session:
 class _Server:
     """A process that has imported a reader and forks for each file, one at a time."""
 
-    kept: "_Server | None" = None
-
     def __init__(self, module: str) -> None:
         self.owner = os.getpid()
         self.control, theirs = socket.socketpair()
@@ -177,12 +175,13 @@ class _Server:
 
     @classmethod
     def take(cls, module: str) -> "_Server":
-        """Take the server that was kept, or start one."""
-        kept, cls.kept = cls.kept, None
-        if kept is not None and kept.owner == os.getpid():
-            if kept._process.poll() is None:
-                return kept
-            kept.end()
+        """Take a server that was kept, or start one."""
+        with suppress(IndexError):
+            while True:
+                kept = _KEPT.pop()  # of threads, one gets it
+                if kept.owner == os.getpid() and kept._process.poll() is None:
+                    return kept
+                kept.end()
         return cls(module)
 
     def ended(self) -> int:
@@ -192,8 +191,8 @@ class _Server:
 
     def give_back(self) -> None:
         """Keep this server for the next file, if it lives and no other is kept."""
-        if _Server.kept is None and self._process.poll() is None:
-            _Server.kept = self
+        if not _KEPT and self._process.poll() is None:
+            _KEPT.append(self)
         else:
             self.end()
 
@@ -207,12 +206,14 @@ class _Server:
         self.control.close()
 
 
+_KEPT: list[_Server] = []
+
+
 @atexit.register
 def end_kept_server() -> None:
     """End the server that waits for the next file."""
-    kept, _Server.kept = _Server.kept, None
-    if kept is not None:
-        kept.end()
+    while _KEPT:
+        _KEPT.pop().end()
 
 
 def _send(stream: io.BufferedIOBase, message: object) -> None:

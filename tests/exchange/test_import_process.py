@@ -14,6 +14,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange import import_hdf5, import_process
 from obygaze_features.exchange.import_hdf5 import hdf5_pieces
 from obygaze_features.exchange.import_process import end_kept_server
+from obygaze_features.exchange.import_tables import table_pieces
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 
@@ -80,6 +81,22 @@ def import_what_is_whole(here):
         main([*ASKED])
     assert not ended.value.code
     assert open_store(here / "lab")["lab"].read("c", "pooled").tolist() == [ord("c")] * 4
+
+
+def test_one_byte_on_which_hdf5_2_0_crashes_is_one_line(tmp_path):
+    with h5py.File(tmp_path / "x.h5ad", "w") as file:
+        file["X"] = np.ones((2, 4), np.float32)
+        file["obs/clip"] = ["a", "b"]
+        file["obs"].attrs["_index"] = "clip"
+    data = (tmp_path / "x.h5ad").read_bytes()
+    texts = b"_index\0\0\x19"  # a type of variable length; then its kind: 0 a sequence, 1 a text
+    assert data.count(texts + b"\1") == 1
+    (tmp_path / "x.h5ad").write_bytes(data.replace(texts + b"\1", texts + b"\3"))
+    with (
+        pytest.raises(StoreError, match=rf"x\.h5ad: (HDF5 crashed .*signal 11.*: {DAMAGED}|damaged HDF5)"),
+        table_pieces(tmp_path / "x.h5ad", None),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(
