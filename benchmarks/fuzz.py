@@ -3,7 +3,9 @@
 Every target takes the bytes of one file and reads it as obygaze would. Allowed are success and the errors
 meant for users; anything else is a finding, which is printed with the bytes that cause it. Inputs are mutated
 bytes, and for JSON also single values replaced. Every target runs in a process of its own with 1 GB of memory
-more than it begins with, 20 s of CPU an input, and an audit of every file that is opened for writing.
+more than it begins with, 20 s of CPU an input, and an audit of every file that is opened for writing. HDF5 is
+read by a process of obygaze's own, with as much memory: its crashes and hangs are counted, but are errors as
+they should be; whatever else is raised there is a finding.
 
     python benchmarks/fuzz.py [targets...] [--seconds 300] [--seed 0]
     python benchmarks/fuzz.py [targets...] --inputs 500   so many of each target, the same on every machine
@@ -15,6 +17,7 @@ import logging
 import multiprocessing
 import os
 import random
+import re
 import resource
 import signal
 import sys
@@ -31,12 +34,16 @@ if GUIDED:
 
     with atheris.instrument_imports(include=["obygaze_features", "obygaze_models", "zipfile", "csv", "json"]):
         from fuzz_mutations import mutate
-        from fuzz_readers import Target, reader_targets
+        from fuzz_readers import LOST, Target, reader_targets
         from fuzz_targets import targets
+
+        from obygaze_features.exchange.import_process import end_kept_server
 else:
     from fuzz_mutations import mutate
-    from fuzz_readers import Target, reader_targets
+    from fuzz_readers import LOST, Target, reader_targets
     from fuzz_targets import targets
+
+    from obygaze_features.exchange.import_process import end_kept_server
 
 MEMORY = 1 << 30
 HANGS_S, STANDS_S = 20, 300
@@ -52,10 +59,11 @@ class StrayWriteError(BaseException):
 
 
 def guard(folder: Path) -> None:
-    """Forbid this process more memory, and to write outside the folder."""
-    with Path("/proc/self/statm").open(encoding="ascii") as file:
-        used = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    """Forbid this process and those it has started more memory, and this one to write outside the folder."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+    for pid in (os.getpid(), *map(int, children)):
+        used = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        resource.prlimit(pid, resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     for number in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(number, hang)
     sys.addaudithook(lambda event, words: audit(event, words, str(folder)))
@@ -108,10 +116,13 @@ def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
                 run(data)
             except BaseException as error:  # noqa: BLE001 - that is what is looked for
                 where = traceback.extract_tb(error.__traceback__)[-1]
-                kind = (type(error).__name__, where.filename, where.lineno)
+                elsewhere = re.findall(r'File ".*", line \d+', str(error))  # in the process that reads HDF5
+                kind = (type(error).__name__, where.filename, where.lineno, *elsewhere[-1:])
                 if kind not in seen:
                     seen.add(kind)
                     print(f"{name}: FINDING {type(error).__name__}: {str(error)[:200]}")
+                    if elsewhere:
+                        print(f"    {elsewhere[-1]}: {str(error).splitlines()[-1][:200]}")
                     print(f"    {where.filename}:{where.lineno}")
                     for frame in traceback.extract_tb(error.__traceback__):
                         if "obygaze" in frame.filename:
@@ -122,9 +133,12 @@ def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
                 signal.setitimer(signal.ITIMER_PROF, 0)
             runs += 1
             slowest = max(slowest, time.process_time() - begin)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        end_kept_server()
+        who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        peak = max(resource.getrusage(each).ru_maxrss for each in who) // 1024
         print(
-            f"{name}: {runs} inputs, {len(seen)} findings, slowest {slowest:.2f} s of CPU, peak {peak} MB",
+            f"{name}: {runs} inputs, {len(seen)} findings, slowest {slowest:.2f} s of CPU, peak {peak} MB"
+            + "".join(f"; {what}: {number}" for what, number in LOST.items()),
             flush=True,
         )
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+from fuzz_readers import count_lost
 
 from obygaze_features.exchange.import_hdf5 import hdf5_pieces
 from obygaze_features.exchange.import_sources import read_npy
@@ -161,8 +162,8 @@ def file_target(path: Path, read: Callable[[], object], undo: Callable[[], objec
         path.write_bytes(data)
         try:
             read()
-        except (StoreError, ManifestError, ModelError):
-            pass
+        except (StoreError, ManifestError, ModelError) as error:
+            count_lost(error)
         finally:
             path.write_bytes(good)
             undo()

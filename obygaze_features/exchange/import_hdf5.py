@@ -3,7 +3,7 @@
 import math
 import mmap
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
+from obygaze_features.exchange.import_process import Found, read_apart
 from obygaze_features.exchange.import_sources import MOST_BYTES, Piece, refuse_giants
 
 DEEPEST = 8
@@ -24,17 +25,22 @@ MOST_TEXT, TEXT_AT_ONCE = 1 << 27, 1 << 24
 """Characters in a column of texts, and bytes of it read at a time: any text may be as long as the file."""
 
 
-@contextmanager
-def hdf5_pieces(path: Path) -> Iterator[tuple[dict[str, Piece], dict[str, str]]]:
+def hdf5_pieces(path: Path) -> AbstractContextManager[Found]:
     """Open an HDF5 file with one group per clip; yield path -> features, and the file's own texts.
 
-    An exported group has its clip and status in its attributes.
+    An exported group has its clip and status in its attributes. HDF5 runs in a process of its own.
 
     Raises
     ------
     StoreError
-        If it is no such file. Links, and datasets that lie in other files, are never followed.
+        If it is no such file, or HDF5 crashes. Links, and datasets in other files, are never followed.
     """
+    return read_apart("HDF5", groups_of_clips, path)
+
+
+@contextmanager
+def groups_of_clips(path: Path) -> Iterator[Found]:
+    """Open an HDF5 file in this process, as `hdf5_pieces` does in another."""
     with open_hdf5(path) as file:
         found: dict[str, Piece] = {}
         with naming_damage(str(path)):

@@ -4,8 +4,9 @@ import csv
 import math
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_hdf5 import (
-    hdf5_pieces,
+    groups_of_clips,
     is_plain,
     naming_damage,
     open_hdf5,
@@ -24,6 +25,7 @@ from obygaze_features.exchange.import_hdf5 import (
     refuse_giant_chunks,
     text_of,
 )
+from obygaze_features.exchange.import_process import Found, read_apart
 from obygaze_features.exchange.import_sources import NOT_NPY, Arrays, Piece, refuse_giants
 from obygaze_features.store.format import ARRAYS
 
@@ -38,8 +40,6 @@ NO_FEATURES = frozenset(
 MOST_UNPACKED = 16 << 30
 """More than this in one array of a .npz is refused: it is unpacked into memory as a whole."""
 
-Found = tuple[Mapping[str, Piece], dict[str, str]]
-
 
 @contextmanager
 def table_pieces(path: Path, ids: str | None) -> Iterator[Found]:
@@ -47,8 +47,9 @@ def table_pieces(path: Path, ids: str | None) -> Iterator[Found]:
 
     CSV (comma, semicolon or tab) and Parquet have a column of ids and a numeric column per feature; Parquet
     may have one column of lists instead. .npz, HDF5 and .npy hold arrays whose first axis is the clip.
-    AnnData (.h5ad) has ids in `obs`. An HDF5 file with a group per clip, as `store export` writes
-    it, is read too. Numbers in a CSV are text and are read as float32; other files keep their data type.
+    AnnData (.h5ad) has ids in `obs`. An HDF5 file with a group per clip, as `store export` writes it, is read
+    too. Numbers in a CSV are text and are read as float32; other files keep their data type. HDF5 and Parquet
+    are read in a process of their own.
 
     Parameters
     ----------
@@ -133,13 +134,18 @@ def _csv(path: Path, ids: str | None) -> Iterator[Found]:
     yield _pieces(path, labels, {"": matrix}), _left_out(header, features, column)
 
 
+def _parquet(path: Path, ids: str | None) -> AbstractContextManager[Found]:
+    if find_spec("pyarrow") is None:
+        raise StoreError(f"{path}: Parquet needs pyarrow (pip install pyarrow); or save a CSV")
+    return read_apart("Parquet", parquet_rows, path, ids)
+
+
 @contextmanager
-def _parquet(path: Path, ids: str | None) -> Iterator[Found]:
-    try:
-        import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
-    except ModuleNotFoundError:
-        raise StoreError(f"{path}: Parquet needs pyarrow (pip install pyarrow); or save a CSV") from None
+def parquet_rows(path: Path, ids: str | None) -> Iterator[Found]:
+    """Open a Parquet file in this process, as `table_pieces` does in another."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
+
     try:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
@@ -209,15 +215,20 @@ def _refuse_bomb(member: zipfile.ZipInfo, path: Path) -> None:
         raise StoreError(f"{path}: {member.filename} is too large to unpack; save it as .npy")
 
 
+def _hdf5(path: Path, ids: str | None) -> AbstractContextManager[Found]:
+    return read_apart("HDF5", hdf5_rows, path, ids)
+
+
 @contextmanager
-def _hdf5(path: Path, ids: str | None) -> Iterator[Found]:
+def hdf5_rows(path: Path, ids: str | None) -> Iterator[Found]:
+    """Open HDF5 or AnnData in this process, as `table_pieces` does in another."""
     with open_hdf5(path) as file:
         with naming_damage(str(path)):
             found = _hdf5_table(path, file, ids)
         if found is not None:
             yield found
             return
-    with hdf5_pieces(path) as groups:
+    with groups_of_clips(path) as groups:
         yield groups
 
 

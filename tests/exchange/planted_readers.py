@@ -1,0 +1,73 @@
+"""A reader of files that say what their library does wrong, and when."""
+
+import fcntl
+import os
+import resource
+import signal
+import time
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+
+from obygaze_features.exchange.import_sources import Piece
+
+
+class Listing(dict):
+    """Pieces whose listing goes wrong."""
+
+    def __init__(self, found, happens):
+        super().__init__(found)
+        self.happens = happens
+
+    def values(self):
+        self.happens("listing")
+        return super().values()
+
+
+@contextmanager
+def planted(path):
+    """Read clips a, b, c and d; `path` holds a moment (opening, listing, clip c) and what then happens."""
+    moment, action, *words = path.read_text(encoding="utf-8").split(":")
+
+    def happens(now):
+        if now == moment:
+            ACTIONS[action](path, *words)
+
+    def load(clip):
+        happens(f"clip {clip}")
+        return {"": np.full(4, ord(clip), np.float32)}
+
+    happens("opening")
+    found = {clip: Piece(f"{path}, clip {clip}", partial(load, clip)) for clip in "abcd"}
+    yield Listing(found, happens), {"backbone": "lab"}
+
+
+def die(_, number):
+    os.kill(os.getpid(), int(number))
+
+
+def hang(_):
+    while True:
+        pass
+
+
+def flood(_):
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40))
+    np.ones(1 << 38)
+
+
+def stop_the_import(path, importing):
+    """Send what Ctrl-C sends to the process that imports, with a lock that this process takes along."""
+    file = path.open("a", encoding="utf-8")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    os.kill(int(importing), signal.SIGINT)
+    while True:
+        time.sleep(3600)
+
+
+def bug(_):
+    {}["planted"]
+
+
+ACTIONS = {"die": die, "hang": hang, "flood": flood, "stop": stop_the_import, "bug": bug}

@@ -1,0 +1,156 @@
+"""A library that crashes, hangs or floods while it reads a stranger's file costs one line, and no data."""
+
+import fcntl
+import os
+import signal
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from obygaze.cli import main
+from obygaze_features.errors import StoreError
+from obygaze_features.exchange import import_hdf5, import_process
+from obygaze_features.exchange.import_hdf5 import hdf5_pieces
+from obygaze_features.exchange.import_process import end_kept_server
+from obygaze_features.exchange.import_tables import table_pieces
+from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.store import open_store
+
+from .planted_readers import planted
+
+DAMAGED = "the file is damaged; get or write it again"
+ASKED = (
+    "store",
+    "import",
+    "films.csv",
+    "x.h5",
+    "lab",
+    "--from",
+    "hdf5",
+    "--backbone",
+    "lab",
+    "--licence",
+    "MIT",
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _planted_readers_can_be_imported_in_other_processes():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parents[2])
+        end_kept_server()
+        yield
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_manifest(Manifest(tuple(Clip(clip, "m", "") for clip in "abcd"), tmp_path), tmp_path / "films.csv")
+    (tmp_path / "lab-0.9.0").mkdir()
+    (tmp_path / "lab-0.9.0/kept").write_text("data that was there", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def run(here, capfd, monkeypatch):
+    """Import a file whose library does something wrong; return the exit code and what was printed."""
+
+    def run(wrong):
+        (here / "x.h5").write_text(wrong, encoding="utf-8")
+        before = {path: path.stat().st_ino for path in here.rglob("*")}
+        with monkeypatch.context() as patch:
+            patch.setattr(import_hdf5, "groups_of_clips", planted)
+            with pytest.raises(SystemExit) as ended:
+                main([*ASKED])
+        assert {path: path.stat().st_ino for path in here.rglob("*")} == before
+        said = capfd.readouterr()
+        assert said.out == ""
+        return ended.value.code, said.err.splitlines()[-1].rpartition("\r")[2]
+
+    return run
+
+
+def import_what_is_whole(here):
+    (here / "x.h5").unlink()
+    with h5py.File(here / "x.h5", "w") as file:
+        for clip in "abcd":
+            file[f"{clip}/pooled"] = np.full(4, ord(clip), np.float32)
+    with pytest.raises(SystemExit) as ended:
+        main([*ASKED])
+    assert not ended.value.code
+    assert open_store(here / "lab")["lab"].read("c", "pooled").tolist() == [ord("c")] * 4
+
+
+def test_one_byte_on_which_hdf5_2_0_crashes_is_one_line(tmp_path):
+    with h5py.File(tmp_path / "x.h5ad", "w") as file:
+        file["X"] = np.ones((2, 4), np.float32)
+        file["obs/clip"] = ["a", "b"]
+        file["obs"].attrs["_index"] = "clip"
+    data = (tmp_path / "x.h5ad").read_bytes()
+    texts = b"_index\0\0\x19"  # a type of variable length; then its kind: 0 a sequence, 1 a text
+    assert data.count(texts + b"\1") == 1
+    (tmp_path / "x.h5ad").write_bytes(data.replace(texts + b"\1", texts + b"\3"))
+    with (
+        pytest.raises(StoreError, match=rf"x\.h5ad: (HDF5 crashed .*signal 11.*: {DAMAGED}|damaged HDF5)"),
+        table_pieces(tmp_path / "x.h5ad", None),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("moment", "where"), [("opening", "x.h5"), ("listing", "x.h5"), ("clip c", "x.h5, clip c")]
+)
+def test_a_crash_is_one_line_that_leaves_nothing_and_the_next_import_succeeds(here, run, moment, where):
+    code, said = run(f"{moment}:die:{int(signal.SIGSEGV)}")
+    assert (code, said) == (
+        1,
+        f"obygaze: error: {where}: HDF5 crashed while reading it (signal 11): {DAMAGED}",
+    )
+    import_what_is_whole(here)
+
+
+def test_a_hang_ends_after_the_processor_time_that_a_clip_may_take(run, monkeypatch):
+    monkeypatch.setattr(import_process, "CPU_S", 1)
+    code, said = run("clip c:hang")
+    assert code == 1
+    assert said.endswith(f"x.h5, clip c: HDF5 took more than 1 s of processor time to read it: {DAMAGED}")
+
+
+def test_too_little_memory_is_one_line(run):
+    code, said = run("clip c:flood")
+    assert code == 1
+    assert said.endswith("x.h5, clip c: HDF5 needs more memory to read it than this process may use")
+    code, said = run(f"opening:die:{int(signal.SIGKILL)}")
+    assert code == 1
+    assert said.endswith(
+        f"x.h5: the process that reads it was killed (signal 9): there is too little memory, or {DAMAGED}"
+    )
+
+
+def test_ctrl_c_ends_the_import_and_the_process_that_reads(here, run):
+    assert run(f"clip c:stop:{os.getpid()}") == (130, "obygaze: stopped")
+    with (here / "x.h5").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # waits for the end of the process that holds it
+    import_what_is_whole(here)
+
+
+def test_a_bug_of_a_reader_is_no_error_of_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(import_hdf5, "groups_of_clips", planted)
+    (tmp_path / "x.h5").write_text("clip c:bug", encoding="utf-8")
+    with hdf5_pieces(tmp_path / "x.h5") as (found, _):
+        with pytest.raises(RuntimeError, match=r"(?s)x\.h5, clip c:\nTraceback .*KeyError: 'planted'"):
+            found["c"].load()
+        assert found["d"].load()[""].tolist() == [ord("d")] * 4
+
+
+def test_files_are_open_side_by_side_and_a_crash_of_one_is_remembered(tmp_path, monkeypatch):
+    monkeypatch.setattr(import_hdf5, "groups_of_clips", planted)
+    for name in "xy":
+        (tmp_path / f"{name}.h5").write_text("clip b:die:11" if name == "x" else "never:", encoding="utf-8")
+    with hdf5_pieces(tmp_path / "x.h5") as (x, _), hdf5_pieces(tmp_path / "y.h5") as (y, _):
+        for clip in "bd":
+            with pytest.raises(StoreError, match=rf"x\.h5, clip {clip}: HDF5 crashed .*signal 11"):
+                x[clip].load()
+            assert y[clip].load()[""].tolist() == [ord(clip)] * 4
