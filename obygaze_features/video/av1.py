@@ -7,14 +7,13 @@ can be left out without changing the others. Source: AV1 Bitstream Specification
 loading).
 """
 
-from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 SEQUENCE_HEADER, FRAME_HEADER, TILE_GROUP, FRAME, REDUNDANT_FRAME_HEADER, TILE_LIST = 1, 3, 4, 6, 7, 8
-FRAMES, PARTS = (FRAME, FRAME_HEADER), (TILE_GROUP, REDUNDANT_FRAME_HEADER)
 KEY_FRAME, INTRA_ONLY_FRAME, SWITCH_FRAME = 0, 2, 3
 SLOTS, REFERENCES = 8, 7
 ALL_SLOTS = (1 << SLOTS) - 1
@@ -22,14 +21,14 @@ SELECT = 2
 """Value of the sequence's tools that every frame chooses for itself."""
 
 NO_FRAME, NEVER_DECODED = -1, -2
-# Longer than any header up to its references (with error resilience: 8 order hints of 8 bits).
-HEADER_BYTES = 24
+WORD_BYTES = 4
 COLUMNS = 3 + REFERENCES
-# Headers are read this many at a time, by array operations; one by one they take three times as long.
-BLOCK = 4096
+# Packets are read this many at a time, by array operations; one by one they take three times as long.
+BLOCK, BLOCK_BYTES = 4096, 1 << 23
 # Each costs another look at the block. With one key frame in 16, leaving out frames gains little.
 MOST_KEYS_SHOWN_AGAIN = BLOCK // 16
 
+Octets: TypeAlias = NDArray[np.uint8]
 Numbers: TypeAlias = NDArray[np.int64]
 Marks: TypeAlias = NDArray[np.bool_]
 
@@ -62,20 +61,25 @@ class Bits:
 
 
 class ManyBits:
-    """Reader of unsigned numbers from many short bit strings at once, each at a position of its own."""
+    """Reader of unsigned numbers from many bit strings at once, each at a position of its own.
 
-    def __init__(self, strings: list[bytes]) -> None:
-        lengths = np.array(list(map(len, strings)))
-        padded = np.zeros((len(strings), HEADER_BYTES), np.uint8)
-        padded[np.arange(HEADER_BYTES) < lengths[:, None]] = np.frombuffer(b"".join(strings), np.uint8)
-        self._bits = np.unpackbits(padded, axis=1)
-        self._lengths = 8 * lengths
-        self._positions = np.zeros(len(strings), np.int64)
+    Parameters
+    ----------
+    data
+        Shape [B]: bytes that hold the strings, and at least `WORD_BYTES` more.
+    starts, stops
+        Shape [Q]: first byte of each string, and the byte after its last.
+    """
+
+    def __init__(self, data: Octets, starts: Numbers, stops: Numbers) -> None:
+        # The word that begins at each byte.
+        self._words = np.ndarray(len(data) - WORD_BYTES + 1, ">u4", data, strides=(1,))
+        self._positions, self._ends = 8 * starts, 8 * stops
 
     def __call__(self, count: int, where: Marks) -> Numbers:
-        """Read a number of `count` bits from the marked strings; the numbers of the others are 0."""
-        places = np.minimum(self._positions[:, None] + np.arange(count), self._bits.shape[1] - 1)
-        numbers = np.take_along_axis(self._bits, places, axis=1) @ (1 << np.arange(count)[::-1])
+        """Read a number of `count` bits, 25 at most, from the marked strings; the others' numbers are 0."""
+        words = self._words[np.minimum(self._positions >> 3, len(self._words) - 1)].astype(np.int64)
+        numbers = words >> (8 * WORD_BYTES - count - (self._positions & 7)) & ((1 << count) - 1)
         self.skip(count, where)
         return np.where(where, numbers, 0)
 
@@ -85,7 +89,7 @@ class ManyBits:
 
     def check(self) -> None:
         """Raise `Unread` if a string has fewer bits than were read."""
-        if (self._positions > self._lengths).any():
+        if (self._positions > self._ends).any():
             raise Unread("a header that ends early")
 
 
@@ -93,26 +97,21 @@ class FrameReferences:
     """Collect the frames of a stream with their references, packet by packet."""
 
     def __init__(self) -> None:
-        self._places: list[int] = []
-        self._headers: list[bytes] = []
+        self._packets: list[bytes] = []
+        self._bytes = 0
+        self._before = 0
         self._sequences: list[Sequence] = []
-        self._sequence_of: list[int] = []
-        self._references: list[Numbers] = []
+        self._tables: list[Numbers] = []
         self._slots = np.full(SLOTS, NEVER_DECODED)
         self._is_key = np.zeros(0, np.bool_)
-        self._packets = 0
         self._unread = False
 
     def add(self, data: bytes) -> None:
         """Add the next packet (one temporal unit)."""
-        if not self._unread:
-            try:
-                self._add(data)
-                if len(self._headers) >= BLOCK:
-                    self._refer()
-            except Unread:
-                self._unread = True
-        self._packets += 1
+        self._packets.append(data)
+        self._bytes += len(data)
+        if len(self._packets) >= BLOCK or self._bytes >= BLOCK_BYTES:
+            self._read()
 
     def table(self) -> NDArray[np.int32]:
         """Return the frames in decoding order, with packet, byte range and references.
@@ -123,42 +122,52 @@ class FrameReferences:
             Shape [Q, 10]: packet number, first byte, byte after the last, and the rows of the seven frames
             that it refers to (-1 where there are fewer). No rows if any reference is unknown.
         """
-        try:
-            self._refer()
-        except Unread:
-            self._unread = True
-        if self._unread or not self._references:
+        self._read()
+        if self._unread or not self._tables:
             return np.empty((0, COLUMNS), np.int32)
-        places = np.array(self._places).reshape(-1, 3)
-        return np.hstack([places, np.concatenate(self._references)]).astype(np.int32)
+        return np.concatenate(self._tables).astype(np.int32)
 
-    def _add(self, data: bytes) -> None:
-        shows: bool | None = None  # whether the latest frame is shown
-        for kind, start, payload, stop in units(data):
-            if kind in FRAMES:
-                header = data[payload : min(payload + HEADER_BYTES, stop)]
-                if not self._sequences or not header or shows:
-                    raise Unread("a frame before its sequence header, without its own, or after a shown one")
-                self._headers.append(header)
-                self._sequence_of.append(len(self._sequences) - 1)
-                self._places += (self._packets, start, stop)
-                shows = bool(header[0] & 0b1001_0000)  # show_existing_frame, show_frame
-            elif kind == SEQUENCE_HEADER:
-                self._sequences.append(sequence_header(Bits(data[payload:stop])))
-            elif kind in PARTS and shows is not None:
-                self._places[-1] = stop
-            elif kind == TILE_LIST:
-                raise Unread("tile lists")
-        if not shows:
+    def _read(self) -> None:
+        """Read the packets collected."""
+        packets, self._packets, self._bytes = self._packets, [], 0
+        if packets and not self._unread:
+            try:
+                self._tables.append(self._frames(packets))
+            except Unread:
+                self._unread = True
+        self._before += len(packets)
+
+    def _frames(self, packets: list[bytes]) -> Numbers:
+        """Return the rows of the packets' frames."""
+        data = np.frombuffer(b"".join([*packets, bytes(WORD_BYTES)]), np.uint8)
+        ends = np.cumsum(list(map(len, packets)))
+        packet, kind, start, payload, stop = units(data, ends)
+        if (kind == TILE_LIST).any():
+            raise Unread("tile lists")
+        begins = kind == SEQUENCE_HEADER
+        sequence = len(self._sequences) + np.cumsum(begins) - 1
+        for first, last in zip(payload[begins].tolist(), stop[begins].tolist(), strict=True):
+            self._sequences.append(sequence_header(data[first:last].tobytes()))
+        is_frame = (kind == FRAME) | (kind == FRAME_HEADER)
+        holder = np.cumsum(is_frame) - 1  # the frame of each unit
+        of_frame = packet[is_frame]
+        part = ((kind == TILE_GROUP) | (kind == REDUNDANT_FRAME_HEADER)) & (holder >= 0)
+        part[part] = of_frame[holder[part]] == packet[part]
+        begin, header, end = start[is_frame], payload[is_frame], stop[is_frame].copy()
+        if (header == end).any() or (sequence[is_frame] < 0).any():
+            raise Unread("a frame without a header, or before its sequence header")
+        shows = data[header] & 0b1001_0000 > 0  # show_existing_frame, show_frame
+        if of_frame[:1].tolist() != [0] or (np.diff(of_frame, append=len(packets)) != shows).any():
             raise Unread("a packet that does not end with its only shown frame")
+        headers = ManyBits(data, header, end)
+        references = self._refer(headers, np.array(self._sequences)[sequence[is_frame]])
+        end[holder[part]] = stop[part]  # the last part of each frame counts
+        offset = (ends - np.diff(ends, prepend=0))[of_frame]
+        return np.column_stack([self._before + of_frame, begin - offset, end - offset, references])
 
-    def _refer(self) -> None:
-        """Read the headers collected, and follow the slots through their frames."""
-        if not self._headers:
-            return
-        sequences = np.array(self._sequences)[self._sequence_of]
-        listed, is_key, shown_again, overwritten = frame_headers(ManyBits(self._headers), sequences)
-        self._headers, self._sequence_of = [], []
+    def _refer(self, headers: ManyBits, sequences: Numbers) -> Numbers:
+        """Read frame headers, and follow the slots through their frames."""
+        listed, is_key, shown_again, overwritten = frame_headers(headers, sequences)
         first = len(self._is_key)
         numbers = np.arange(first, first + len(listed))[:, None]
         self._is_key = np.concatenate([self._is_key, is_key])
@@ -181,39 +190,58 @@ class FrameReferences:
         if (references == NEVER_DECODED).any():
             raise Unread("a reference to what was never decoded")
         self._slots = held[-1]
-        self._references.append(references)
+        return references
 
 
-def units(data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yield each OBU's type, its first byte, the first byte of its payload and the byte after its end."""
-    position, end = 0, len(data)
-    while position < end:
-        start, header = position, data[position]
-        if header & 4:
+def units(data: Octets, ends: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers, Numbers]:
+    """Find the OBUs of packets.
+
+    Parameters
+    ----------
+    data
+        Shape [B]: the packets, one after the other, and at least one byte more.
+    ends
+        Shape [P]: the byte after the last of each.
+
+    Returns
+    -------
+    tuple
+        Shape [U]: each unit's packet, its type, its first byte, the first byte of its payload and the byte
+        after its end.
+    """
+    found = []
+    packet, start = np.arange(len(ends)), ends - np.diff(ends, prepend=0)
+    while len(packet):  # the next unit of each packet that has another
+        packet, start = packet[start < ends[packet]], start[start < ends[packet]]
+        header, end = data[start], ends[packet]
+        if (header & 4).any():
             raise Unread("layers")
-        position += 1
-        size = end - position
-        if header & 2:
-            size, position = leb128(data, position)
-        if position + size > end:
+        sized = header & 2 > 0
+        size, payload = leb128(data, start + 1, sized)
+        stop = np.where(sized, payload + size, end)
+        if (stop > end).any():
             raise Unread("a unit that ends early")
-        yield header >> 3 & 15, start, position, position + size
-        position += size
+        found.append(np.stack([packet, header >> 3 & 15, start, payload, stop]))
+        start = stop
+    packet, kind, start, payload, stop = np.hstack(found)[:, np.argsort(np.hstack(found)[2])]
+    return packet, kind, start, payload, stop
 
 
-def leb128(data: bytes, position: int) -> tuple[int, int]:
-    """Read a size coded as LEB128 (7-bit groups, lowest first); return it and the next position."""
-    value = shift = 0
-    for byte in data[position : position + 8]:
+def leb128(data: Octets, position: Numbers, where: Marks) -> tuple[Numbers, Numbers]:
+    """Read sizes coded as LEB128 (7-bit groups, lowest first); return them and the positions after them."""
+    value = np.zeros(len(position), np.int64)
+    for shift in range(0, 56, 7):
+        byte = np.where(where, data[np.minimum(position, len(data) - 1)], 0).astype(np.int64)
         value |= (byte & 127) << shift
-        shift += 7
-        position += 1
-        if byte < 128:
+        position = position + where
+        where = byte >= 128
+        if not where.any():
             break
     return value, position
 
 
-def sequence_header(bits: Bits) -> Sequence:
+@lru_cache(maxsize=16)  # it is the same at every key frame
+def sequence_header(data: bytes) -> Sequence:
     """Read a sequence header.
 
     Raises
@@ -221,6 +249,7 @@ def sequence_header(bits: Bits) -> Sequence:
     Unread
         The header uses an unsupported feature: still pictures, decoder models or frame numbers.
     """
+    bits = Bits(data)
     bits(3)  # seq_profile
     if bits(2):  # still_picture, reduced_still_picture_header
         raise Unread("still pictures")

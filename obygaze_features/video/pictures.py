@@ -9,8 +9,6 @@ Bitstream Specification 0.6, 6.2 (uncompressed header); AV1 is the AV1 Bitstream
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.video.av1 import leb128
-
 VOP_START = b"\x00\x00\x01\xb6"
 VOP_TYPES = "IPBS"
 PICTURE_START = b"\x00\x00\x01\x00"
@@ -94,6 +92,18 @@ def is_av1_random_access(data: bytes) -> bool:
             return sequence and position < len(data) and data[position] >> 4 == 1
         position += size
     return False
+
+
+def leb128(data: bytes, position: int) -> tuple[int, int]:
+    """Read a size coded as LEB128 (7-bit groups, lowest first); return it and the next position."""
+    value = shift = 0
+    for byte in data[position : position + 8]:
+        value |= (byte & 127) << shift
+        shift += 7
+        position += 1
+        if byte < 128:
+            break
+    return value, position
 
 
 def display_ranks(types: str) -> NDArray[np.int64]:

@@ -142,8 +142,9 @@ def sequence_of(path: Path) -> tuple[bytes, av1.Sequence]:
     """The unit with a film's sequence header, and what it says."""
     with av.open(str(path)) as container:
         first = bytes(next(container.demux(video=0)))
-    [(start, payload, stop)] = [place for kind, *place in av1.units(first) if kind == av1.SEQUENCE_HEADER]
-    return first[start:stop], av1.sequence_header(av1.Bits(first[payload:stop]))
+    found = np.column_stack(av1.units(np.frombuffer(first + b"\0", np.uint8), np.array([len(first)])))
+    [(start, payload, stop)] = [place for _, kind, *place in found.tolist() if kind == av1.SEQUENCE_HEADER]
+    return first[start:stop], av1.sequence_header(first[payload:stop])
 
 
 def written(kind: int, shown: bool, refreshed: int, slots: list[int], sequence: av1.Sequence) -> bytes:
