@@ -325,9 +325,26 @@ def _run(arguments: list[str] | None) -> object:
         code = fail(str(error))
     except OSError as error:
         code = fail(f"{error.filename or 'input/output'}: {error.strerror or error}")
-    except ModuleNotFoundError as error:
-        if error.name not in EXTRAS:
+    except (ModuleNotFoundError, RuntimeError) as error:
+        message = _missing(error)
+        if message is None:
             raise
-        extra = EXTRAS[error.name]
-        code = fail(f"this needs {error.name}; install it with: pip install 'obygaze[{extra}]'")
+        code = fail(message)
     return code
+
+
+def _missing(error: Exception) -> str | None:
+    """Say what to install after an import failed; None if the error is another one."""
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+        return f"this needs {error.name}; install it with: pip install 'obygaze[{EXTRAS[error.name]}]'"
+    reason: BaseException | None = error
+    while reason is not None:
+        # torchvision says so, and transformers, which imports it whenever it is there, passes it on.
+        if isinstance(reason, RuntimeError) and str(reason).startswith("operator torchvision::"):
+            return (
+                "the installed torchvision does not work with the installed torch: they are of different "
+                "releases, or one is built for CUDA and one is not; reinstall both in one pip command, "
+                "from the same index ('Installing' in README.md)"
+            )
+        reason = reason.__cause__ or reason.__context__
+    return None

@@ -1,6 +1,7 @@
 """Check a machine and the folder of a store for problems that would end an extraction after hours."""
 
 import contextlib
+import importlib
 import importlib.metadata
 import os
 import subprocess
@@ -44,6 +45,7 @@ def examine(path: Path | str | None = None) -> list[Finding]:
     """
     found = [Finding("host", "ok", _host())]
     found += versions()
+    found += torchvision()
     found += devices(os.environ)
     found += codecs()
     found += weights(os.environ)
@@ -96,6 +98,20 @@ def _bounds(some: list[Requirement], extra: str) -> list[Finding]:
         level: Level = "fault" if extra in NEEDED else "note"
         return [Finding(about, level, f"not installed: {', '.join(absent)}; {install}")]
     return [Finding(about, "ok", ", ".join(there))]
+
+
+def torchvision() -> list[Finding]:
+    """Import torchvision if it is installed: transformers does too, and no network runs if that fails."""
+    try:
+        version = importlib.metadata.version("torchvision")
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    try:
+        importlib.import_module("torchvision")
+    except (ImportError, RuntimeError, OSError) as error:
+        text = f"{version} does not work with the installed torch ({error}): reinstall both from one index"
+        return [Finding("torchvision", "fault", text)]
+    return [Finding("torchvision", "ok", version)]
 
 
 # --- processors, codecs and weights

@@ -124,7 +124,8 @@ class _Material:
         texts = texts_of(attributes, self.variant)
         for text in texts:
             if text not in self.text_ids:
-                raise AuditError(f"{what}: the table of texts has no {text!r}")
+                hint = f" of '{attributes}', variant {self.variant}" if isinstance(attributes, str) else ""
+                raise AuditError(f"{what}: the table of texts has no {text!r}{hint}")
         return tuple(self.text_ids[text] for text in texts)
 
 

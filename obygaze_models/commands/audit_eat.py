@@ -133,7 +133,12 @@ def eat(
 def _tests(tests: str) -> "tuple[EatTest, ...]":
     from obygaze_models.audits.eat_tests import SELECTIONS, read_tests
 
-    return SELECTIONS[tests] if tests in SELECTIONS else read_tests(Path(tests))
+    if tests in SELECTIONS:
+        return SELECTIONS[tests]
+    if not Path(tests).is_file():
+        message = f"'{tests}' is neither {' nor '.join(SELECTIONS)} nor a JSON file of your own"
+        raise click.BadParameter(message, param_hint="'--tests'")
+    return read_tests(Path(tests))
 
 
 @eat.command()

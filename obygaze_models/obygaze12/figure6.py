@@ -119,7 +119,9 @@ def _paper_rows(one: PaperResults) -> list[dict[str, Any]]:
             [f1_weighted(pair["label"].to_numpy(), pair["called"].to_numpy()) for pair in pairs]
         )
         # A film of one class has no f1_weighted; any of its models will do.
-        average = pairs[int(np.argmin(np.abs(np.nan_to_num(values - np.nanmean(values)))))]
+        known = values[~np.isnan(values)]
+        off = np.abs(values - known.mean()) if known.size else np.zeros(len(values))
+        average = pairs[int(np.argmin(np.nan_to_num(off)))]
         success = (average["label"] == average["called"]).to_numpy()
         weights = np.full(len(FACTORS), np.nan)
         if 0 < success.sum() < len(success):

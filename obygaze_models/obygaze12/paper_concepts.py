@@ -14,7 +14,7 @@ from obygaze_models.evaluation.metrics import f1_pos
 from obygaze_models.models.selection import ABOVE_ZERO
 from obygaze_models.obygaze12.corpus import VISUAL_CONCEPTS
 from obygaze_models.obygaze12.folds import VALIDATION_FOLDS, Negatives, concept_folds, concept_labels
-from obygaze_models.obygaze12.paper_rows import gather, predicted
+from obygaze_models.obygaze12.paper_rows import check_sides, gather, predicted
 from obygaze_models.obygaze12.settings import C_GRID, CAV_C, elect
 from obygaze_models.protocol import Fold
 
@@ -93,6 +93,9 @@ def concepts(manifest: Manifest, data: Dataset, chosen: Mapping[Asked, float] | 
     `chosen` gives each C; by default it is the published one.
     """
     of = {asked: ConceptFolds.of(manifest, asked) for asked in ASKED}
+    for (concept, negatives), one in of.items():
+        for fold in one.folds:
+            check_sides(data, fold, one.labels, f"{concept} against {negatives}")
     penalty = chosen or {asked: CAV_C[asked[0]] for asked in ASKED}
     problems = [one.task(data, fold, penalty[asked]) for asked, one in of.items() for fold in one.folds]
     planes = svm_hyperplanes(data.X, problems)
@@ -174,6 +177,9 @@ def choose_c(
         fold, as section 4.2 says. By default classes are balanced by weights, as in the original code.
     """
     of = {one: ConceptFolds.of(manifest, one) for one in asked}
+    for (concept, negatives), problem in of.items():
+        for fold in problem.folds:
+            check_sides(data, fold, problem.labels, f"{concept} against {negatives}")
     tried = sorted({*grid, *(CAV_C[concept] for concept, _ in asked)})
     found: dict[Asked, ChosenC] = {}
     for one, problem in of.items():

@@ -33,7 +33,7 @@ from obygaze_models.obygaze12.paper_concepts import (
     choose_c,
     concepts,
 )
-from obygaze_models.obygaze12.paper_rows import Rows, gather, positive, predicted
+from obygaze_models.obygaze12.paper_rows import Rows, check_sides, gather, positive, predicted
 from obygaze_models.obygaze12.published import CELLS, MOVIE_PAIRS, Cell
 from obygaze_models.obygaze12.settings import logistic_head, tree_head
 from obygaze_models.protocol import Fold
@@ -57,6 +57,10 @@ def classifiers(
 ) -> Predictions:
     """Train the perceptron on the eight folds of each training task, and test it on both test tasks."""
     folds = cell_folds(manifest)
+    labels = _labels(data)
+    for (train, test), own in folds.items():
+        for fold in own:
+            check_sides(data, fold, labels, f"{train}>{test} of Table 2")
     first = {train: folds[train, test] for train, test in CELLS}
     every = [fold for own in first.values() for fold in own]
     probes = _probes(data, every, [seed_of(seed, place) for place in range(len(every))], progress)
@@ -80,6 +84,9 @@ def movie_pairs(
     seed too, and so are one training that each validation film stops on its own.
     """
     folds = pair_folds(manifest)
+    labels = _labels(data)
+    for fold in folds:
+        check_sides(data, fold, labels, "Table 4")
     first: dict[tuple[str, ...], int] = {}
     seeds = [seed_of(seed, first.setdefault(fold.train, place)) for place, fold in enumerate(folds)]
     probes = _probes(data, folds, seeds, progress)
@@ -90,6 +97,10 @@ def movie_pairs(
             for number, (probe, fold) in enumerate(zip(probes, folds, strict=True))
         ]
     )
+
+
+def _labels(data: Dataset) -> dict[str, int]:
+    return dict(zip(data.clip_ids.tolist(), positive(data).tolist(), strict=True))
 
 
 def _probes(
@@ -146,19 +157,22 @@ class PaperHeads:
 
 def heads(manifest: Manifest, data: Dataset, found: PaperConcepts) -> PaperHeads:
     """Fit the PCBM heads on raw decision values, as the original code does, and test them on fold 9."""
-    y = positive(data)
+    y, labels = positive(data), _labels(data)
     blocks, trees = [], {}
     for negatives in NEGATIVES:
         values = found.planes[negatives].decisions(data.X)
         for name, make in HEADS.items():
             for train in dict.fromkeys(train for train, _ in CELLS):
-                rows = data.rows(head_fold(manifest, TASKS[train], TASKS[train]).train)
+                learnt = head_fold(manifest, TASKS[train], TASKS[train])
+                check_sides(data, learnt, labels, f"the bottlenecks of {train}")
+                rows = data.rows(learnt.train)
                 # Plain numbers: the original code hands its heads float64.
                 head = make(train).fit(values[rows], y[rows])
                 if name == "pcbm_dt":
                     trees[train, negatives] = head
                 for test in (test for other, test in CELLS if other == train):
                     fold = head_fold(manifest, TASKS[train], TASKS[test])
+                    check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
                     seen = data.rows(fold.test)
                     blocks.append(
                         predicted(

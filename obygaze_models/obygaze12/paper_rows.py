@@ -1,5 +1,6 @@
-"""Make the rows of predictions of the `paper` protocol."""
+"""Find the clips of the `paper` protocol's folds that have features; make the rows of its predictions."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_models.dataset import Dataset
+from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import COLUMNS, Predictions
 from obygaze_models.obygaze12.corpus import TASKS
+from obygaze_models.protocol import Fold
 
 Rows = dict[str, NDArray[Any]]
 """The columns of some rows of the table of predictions; a thousand of them cost less than as many tables."""
@@ -17,6 +20,37 @@ Rows = dict[str, NDArray[Any]]
 def positive(data: Dataset) -> NDArray[np.int64]:
     """Assign 1 for S clips, 0 for the others [N]."""
     return TASKS["enhn_s"].labels(data.levels)
+
+
+def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], what: str) -> None:
+    """Refuse a fold of which too few clips have features to train, to validate or to test.
+
+    Parameters
+    ----------
+    present
+        Clip id -> its label, 0 or 1.
+    what
+        What the fold is of, for the message.
+
+    Raises
+    ------
+    ProtocolError
+        A side has no clip with features, or the training side has one class only.
+    """
+    sides = {"training": fold.train, "validation": fold.validation, "test": fold.test}
+    for side, clips in sides.items():
+        found = [clip_id for clip_id in clips if clip_id in data.row_of]
+        if clips and not found:
+            lacks = "no clip"
+        elif side == "training" and len({present[clip_id] for clip_id in found}) < 2:
+            lacks = "clips of one class only"
+        else:
+            continue
+        raise ProtocolError(
+            f"the published folds need the features of more clips: {what}, fold {fold.name}, has {lacks} "
+            f"on its {side} side ({len(found)} of {len(clips)} clips have features); extract the others, "
+            "or use the strict protocol (--protocol strict)"
+        )
 
 
 def predicted(

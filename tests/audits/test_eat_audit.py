@@ -4,10 +4,12 @@ import csv
 import json
 import re
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
+from obygaze.cli import main
 from obygaze_models.audits.eat import critical_d
 from obygaze_models.audits.eat_audit import audit_eat
 from obygaze_models.audits.eat_tests import SELECTIONS, EatTest, read_tests, select, sobem_items
@@ -262,6 +264,70 @@ def test_a_bad_file_of_tests_is_refused(tmp_path, text, words):
     with pytest.raises(AuditError, match=words) as raised:
         read_tests(path)
     assert re.match(re.escape(str(path)), str(raised.value))
+
+
+@pytest.fixture
+def professions(tmp_path, keep):
+    """Stores of Table 2's 120 images and prompts (noise), and the table of the images."""
+    rng = np.random.default_rng(0)
+    kinds = list(product(("scientist", "doctor", "ceo"), ("woman", "man")))
+    items = [(f"{job}-{gender}-{n}", job, gender) for job, gender in kinds for n in range(20)]
+    asked = prompt_rows(Variant.CODE)
+    texts = {row["text_id"]: row["text"] for row in asked}
+    vectors = {"jobs": rng.normal(size=(len(items), 5)), "prompts": rng.normal(size=(len(asked), 5))}
+    keep(tmp_path / "jobs", [name for name, *_ in items], vectors["jobs"])
+    keep(tmp_path / "prompts", texts, vectors["prompts"], texts=texts)
+    lines = ["item_id,profession,gender", *(",".join(row) for row in items)]
+    (tmp_path / "items.csv").write_text("\n".join([*lines, ""]))
+    units = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in vectors.values()]
+    return dict(zip([name for name, *_ in items], units[0], strict=True)), [
+        (row["list"], unit) for row, unit in zip(asked, units[1], strict=True)
+    ]
+
+
+def run_table2(folder, *more):
+    words = ["audit", "eat", "--images", folder / "jobs", "--texts", folder / "prompts"]
+    words += ["--items", folder / "items.csv", "--out", folder / "eat.csv", *more]
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    return left.value.code
+
+
+def test_table_2_by_the_command_is_equation_1_beside_the_printed_values(professions, tmp_path):
+    assert run_table2(tmp_path, "--tests", "table2", "--published", "CLIP RN50") == 0
+    images, prompted = professions
+    with (tmp_path / "eat.csv").open(newline="") as file:
+        rows = {row["test"]: row for row in csv.DictReader(file)}
+    printed = {"science": (0.49, "false"), "medicine": (0.18, "false"), "business": (1.2, "true")}
+    jobs = {"science": "scientist", "medicine": "doctor", "business": "ceo"}
+    assert list(rows) == [f"sex_{field}" for field in jobs]
+    for field, job in jobs.items():
+        row = rows[f"sex_{field}"]
+        sides = [np.array([unit for kind, unit in prompted if kind == name]) for name in ("sex", field)]
+        assert [len(side) for side in sides] == [30, 30]
+        nearer = {name: np.mean(sides[0] @ unit) - np.mean(sides[1] @ unit) for name, unit in images.items()}
+        x, y = (
+            [s for name, s in nearer.items() if name.startswith(f"{job}-{who}-")] for who in ("woman", "man")
+        )
+        assert float(row["d"]) == pytest.approx((np.mean(x) - np.mean(y)) / np.std(x + y, ddof=1), abs=1e-6)
+        assert (float(row["published_d"]), row["published_star"]) == printed[field]
+        assert row["n_partitions"] == "137846528820"
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (("--tests", "table3"), 2, "'table3' is neither table1 nor table2 nor a JSON file of your own"),
+        (("--tests", "table2", "--variant", "paper"), 1, "has no 'ceo' of 'business', variant paper"),
+        (("--tests", "table1"), 1, "test emotion_angry_high, set X: the table of items has no column emo"),
+    ],
+)
+@pytest.mark.usefixtures("professions")
+def test_a_table_whose_material_is_not_there_is_one_line(more, code, words, tmp_path, capsys):
+    assert run_table2(tmp_path, *more) == code
+    said = capsys.readouterr().err
+    assert words in said
+    assert "Traceback" not in said
 
 
 def test_a_name_that_is_not_of_sobem_is_refused():

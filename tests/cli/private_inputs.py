@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -60,6 +61,7 @@ CASES = {
     "--out out/words.csv",
     "audit alpha": "--ratings in/rated.csv --out out/rated.csv --figure out/rated.pdf --html out/rated.html",
     "paper all": "in/marked.csv in/marked-1.0.0 --protocol strict --out out/strict",
+    "paper all 2": "in/published.csv in/marked-1.0.0 --protocol paper --out out/published",
     "paper figure4": "in/segments.csv --movie m0 --window 2 --out out/strict-figure4",
     "task mediaeval15 labels": "in/mediaeval15/clips.csv --out out/m15-labels.csv",
     "task mediaeval15 train": "out/m15.csv in/m15-1.0.0 --subtask violence --run a --out out/runs",
@@ -125,6 +127,11 @@ def _marked(folder: Path) -> None:
         start = 4.0 * place
         clips.append(Clip(f"m{movie}-{place:02}", f"m{movie}", "", start, start + 4, level, concepts=there))
     write_manifest(Manifest(tuple(clips), folder), folder / "marked.csv")
+    released = [
+        replace(clip, video=f"films/{clip.clip_id}.mp4", extras=_folds(clip, n))
+        for n, clip in enumerate(clips)
+    ]
+    write_manifest(Manifest(tuple(released), folder), folder / "published.csv")
     movie_of = {clip.clip_id: clip.movie for clip in clips}
     spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in clips}
     seen = np.array([[name in clip.concepts for name in names] for clip in clips])
@@ -156,6 +163,14 @@ def _marked(folder: Path) -> None:
         for movie, (who, shift), place in product(range(4), (("ann", 0.0), ("bea", 0.5)), range(8))
     ]
     write_manifest(Manifest(tuple(segments), folder), folder / "segments.csv")
+
+
+def _folds(clip: Clip, place: int) -> dict[str, str]:
+    """Give a clip its folds of ObyGaze12's split files, which the protocol `paper` reads."""
+    asked = {"en_s": "EN S", "hn_s": "HN S", "enhn_s": "EN HN S", "en_hn_s": "EN HN S"}
+    folds = {f"fold_{name}": (levels, place // 6 % 10) for name, levels in asked.items()}
+    folds |= {f"fold_movieset_{name}": (asked[name], int(clip.movie[1:])) for name in ("hn_s", "enhn_s")}
+    return {name: str(fold) if clip.level in levels.split() else "" for name, (levels, fold) in folds.items()}
 
 
 def _audits(folder: Path) -> None:

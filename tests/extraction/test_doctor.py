@@ -1,6 +1,7 @@
 """The failing side of everything that `obygaze doctor` examines."""
 
 import errno
+import importlib
 import importlib.metadata
 import json
 import os
@@ -58,6 +59,25 @@ def test_what_is_not_installed_is_a_fault_only_where_no_backbone_runs_without_it
 ):
     finding = only(installed(name, None), about)
     assert (finding.level, finding.text.partition(";")[0]) == (level, f"not installed: {name}")
+
+
+def test_a_torchvision_of_another_build_is_a_fault(tmp_path, monkeypatch):
+    """PyPI's torchvision, built for CUDA, beside PyTorch's CPU build."""
+    (tmp_path / "torchvision-0.28.0.dist-info").mkdir()
+    (tmp_path / "torchvision-0.28.0.dist-info" / "METADATA").write_text(
+        "Name: torchvision\nVersion: 0.28.0\n"
+    )
+    file = tmp_path / "torchvision.py"
+    file.write_text("raise RuntimeError('operator torchvision::nms does not exist')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "torchvision", raising=False)
+    (finding,) = doctor.torchvision()
+    assert (finding.about, finding.level) == ("torchvision", "fault")
+    assert "0.28.0 does not work with the installed torch (operator torchvision::nms" in finding.text
+    file.write_text("")
+    importlib.invalidate_caches()
+    assert doctor.torchvision() == [Finding("torchvision", "ok", "0.28.0")]
+    del sys.modules["torchvision"]
 
 
 # --- GPUs and codecs

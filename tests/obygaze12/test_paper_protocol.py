@@ -11,6 +11,7 @@ from sklearn.svm import SVC
 from obygaze_features.manifest import LabelPolicy, import_obygaze12
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
+from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.evaluate import seed_of
 from obygaze_models.models import MLPProbe
 from obygaze_models.obygaze12 import (
@@ -338,3 +339,21 @@ def test_clips_without_features_are_left_out_of_all_sides_and_counted(corpus):
     fewer = dataclasses.replace(corpus, sources=(source,))
     notes = " ".join(table2.paper_report([PaperResults(fewer, source)]).notes)
     assert "clips of these folds have no features and are left out of all sides" in notes
+
+
+@pytest.mark.parametrize(
+    ("made", "movies", "words"),
+    [
+        (paper_protocol.classifiers, 0, "en_s>en_s of Table 2, fold 0, has no clip on its training side"),
+        (paper_protocol.movie_pairs, 11, "Table 4, fold test 0 .* on its .* side .0 of .* have features"),
+        (paper_concepts.concepts, 1, "Body against en, fold 5, has clips of one class only"),
+        (paper_concepts.choose_c, 1, "Body against en, fold 5, has clips of one class only"),
+    ],
+)
+def test_features_of_too_few_clips_for_the_published_folds_are_one_line(corpus, made, movies, words):
+    kept = sorted(set(corpus.clips.movies.tolist()))[:movies]
+    clips = corpus.clips.take(np.flatnonzero(np.isin(corpus.clips.movies, kept)))
+    more = (0,) if made in (paper_protocol.classifiers, paper_protocol.movie_pairs) else ()
+    with pytest.raises(ProtocolError, match=words) as raised:
+        made(corpus.manifest, clips, *more)
+    assert "or use the strict protocol (--protocol strict)" in str(raised.value)

@@ -316,7 +316,13 @@ def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, cor
     with torch.inference_mode():
         related = network.relate_frames(network.encode_frames(pixels))
         wanted = network.video_vector(related)[0].numpy()
-    assert np.abs(group.read("film", "pooled") - wanted).max() <= 1e-5
+    kept = group.read("film", "pooled")
+    assert np.abs(kept - wanted).max() <= 1e-5, "preset and network written out, in another order of sums"
+    assert kept.tobytes() == backbone.encode(frames[None])["pooled"][0].tobytes()
+    written = load_file(whole.out / "model.safetensors")
+    again = from_port(network.state_dict(), size)
+    assert {name: value.dtype for name, value in written.items()} == dict.fromkeys(again, torch.float32)
+    assert all(torch.equal(written[name], value) for name, value in again.items())
 
     texts = load_text_backbone("xclip-lsmdc-text", weights=str(whole.out))
     assert texts.provenance["training"] == training
