@@ -25,6 +25,8 @@ WORD_BYTES = 4
 COLUMNS = 3 + REFERENCES
 # Packets are read this many at a time, by array operations; one by one they take three times as long.
 BLOCK, BLOCK_BYTES = 4096, 1 << 23
+MOST_UNITS = 4608
+"""In a packet: a frame has 4096 tile groups at most. Damaged packets could hold a unit a byte."""
 # Each costs another look at the block. With one key frame in 16, leaving out frames gains little.
 MOST_KEYS_SHOWN_AGAIN = BLOCK // 16
 
@@ -209,9 +211,11 @@ def units(data: Octets, ends: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbe
         Shape [U]: each unit's packet, its type, its first byte, the first byte of its payload and the byte
         after its end.
     """
-    found = []
+    found: list[Numbers] = []
     packet, start = np.arange(len(ends)), ends - np.diff(ends, prepend=0)
     while len(packet):  # the next unit of each packet that has another
+        if len(found) == MOST_UNITS:
+            raise Unread("a packet of too many units")
         packet, start = packet[start < ends[packet]], start[start < ends[packet]]
         header, end = data[start], ends[packet]
         if (header & 4).any():
@@ -223,7 +227,8 @@ def units(data: Octets, ends: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbe
             raise Unread("a unit that ends early")
         found.append(np.stack([packet, header >> 3 & 15, start, payload, stop]))
         start = stop
-    packet, kind, start, payload, stop = np.hstack(found)[:, np.argsort(np.hstack(found)[2])]
+    table = np.hstack(found)
+    packet, kind, start, payload, stop = table[:, np.argsort(table[2])]
     return packet, kind, start, payload, stop
 
 

@@ -241,6 +241,12 @@ def test_streams_that_are_read_otherwise_are_decoded_whole():
         assert stream.table().shape == (0, 10)
 
 
+def test_a_packet_of_more_units_than_a_frame_can_have_is_not_read():
+    packet = b"\x12\x00" * (av1.MOST_UNITS + 1)
+    with pytest.raises(av1.Unread, match="too many units"):
+        av1.units(np.frombuffer(packet + b"\0", np.uint8), np.array([len(packet)]))
+
+
 @settings(deadline=None)
 @given(st.lists(st.binary(max_size=60), max_size=4))
 def test_no_bytes_upset_the_parser(packets):
