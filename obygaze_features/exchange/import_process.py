@@ -63,6 +63,8 @@ def read_apart(
     ------
     StoreError
         Raised by the reader; or its process crashed, was killed, or exceeded `CPU_S`.
+    WorkerError
+        The process could not start, or ended without a signal.
     """
     session = _Session(library, path, reader.__module__)
     try:
@@ -99,6 +101,8 @@ class _Session:
     def ask(self, request: object, where: str, cpu_s: int) -> dict[str, Any]:
         """Send a request; return the answer, or raise what the reader raised."""
         with self._lock:
+            if not self._idle:
+                raise StoreError(f"{where}: an earlier reading was stopped; open the file again")
             if not self._death:
                 self._idle = False
                 answer = self._exchange(request, where, cpu_s)
@@ -150,6 +154,7 @@ class _Session:
             self._server.give_back()
         else:
             self._server.end()
+        self._idle, self._death = True, "the file is closed"
 
 
 class _Server:

@@ -154,3 +154,5 @@ def test_files_are_open_side_by_side_and_a_crash_of_one_is_remembered(tmp_path, 
             with pytest.raises(StoreError, match=rf"x\.h5, clip {clip}: HDF5 crashed .*signal 11"):
                 x[clip].load()
             assert y[clip].load()[""].tolist() == [ord(clip)] * 4
+    with pytest.raises(StoreError, match=r"y\.h5, clip a: the file is closed"):
+        y["a"].load()
