@@ -28,6 +28,7 @@ BLOCK, BLOCK_BYTES = 4096, 1 << 23
 # Each costs another look at the block. With one key frame in 16, leaving out frames gains little.
 MOST_KEYS_SHOWN_AGAIN = BLOCK // 16
 
+Data: TypeAlias = bytes | memoryview
 Octets: TypeAlias = NDArray[np.uint8]
 Numbers: TypeAlias = NDArray[np.int64]
 Marks: TypeAlias = NDArray[np.bool_]
@@ -97,7 +98,7 @@ class FrameReferences:
     """Collect the frames of a stream with their references, packet by packet."""
 
     def __init__(self) -> None:
-        self._packets: list[bytes] = []
+        self._packets: list[Data] = []
         self._bytes = 0
         self._before = 0
         self._sequences: list[Sequence] = []
@@ -106,7 +107,7 @@ class FrameReferences:
         self._is_key = np.zeros(0, np.bool_)
         self._unread = False
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: Data) -> None:
         """Add the next packet (one temporal unit)."""
         self._packets.append(data)
         self._bytes += len(data)
@@ -137,7 +138,7 @@ class FrameReferences:
                 self._unread = True
         self._before += len(packets)
 
-    def _frames(self, packets: list[bytes]) -> Numbers:
+    def _frames(self, packets: list[Data]) -> Numbers:
         """Return the rows of the packets' frames."""
         data = np.frombuffer(b"".join([*packets, bytes(WORD_BYTES)]), np.uint8)
         ends = np.cumsum(list(map(len, packets)))
@@ -223,7 +224,8 @@ def units(data: Octets, ends: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbe
             raise Unread("a unit that ends early")
         found.append(np.stack([packet, header >> 3 & 15, start, payload, stop]))
         start = stop
-    packet, kind, start, payload, stop = np.hstack(found)[:, np.argsort(np.hstack(found)[2])]
+    columns = np.hstack(found)
+    packet, kind, start, payload, stop = columns[:, np.argsort(columns[2])]
     return packet, kind, start, payload, stop
 
 
