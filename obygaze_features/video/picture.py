@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from av.sidedata.sidedata import SideData, Type
+from av.sidedata.sidedata import SideData, SideDataContainer, Type
 from av.video.frame import VideoFrame
 from av.video.reformatter import ColorRange, VideoReformatter
 from numpy.typing import NDArray
@@ -171,7 +171,9 @@ def orientation(frame: VideoFrame) -> tuple[int, bool, bool]:
     """Return the clockwise quarter turns and mirroring that make a frame upright; whether it is oblique."""
     # PyAV's frame.rotation reads mirrored pictures as rotated, so the matrix itself is read.
     try:
-        found: Iterable[SideData] = frame.side_data  # type: ignore[assignment]  # iterated over values, not keys
+        # Not frame.side_data: the frame would refer to it and it to the frame, and both stay in memory until
+        # the garbage collector finds them. The decoder then takes new memory for each picture.
+        found: Iterable[SideData] = SideDataContainer(frame)  # type: ignore[call-arg]
         data = next((one for one in found if one.type is Type.DISPLAYMATRIX), None)
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
         return round(-frame.rotation / 90) % 4, False, bool(frame.rotation % 90)
