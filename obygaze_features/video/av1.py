@@ -30,6 +30,7 @@ MOST_UNITS = 4608
 # Each costs another look at the block. With one key frame in 16, leaving out frames gains little.
 MOST_KEYS_SHOWN_AGAIN = BLOCK // 16
 
+Data: TypeAlias = bytes | memoryview
 Octets: TypeAlias = NDArray[np.uint8]
 Numbers: TypeAlias = NDArray[np.int64]
 Marks: TypeAlias = NDArray[np.bool_]
@@ -99,7 +100,7 @@ class FrameReferences:
     """Collect the frames of a stream with their references, packet by packet."""
 
     def __init__(self) -> None:
-        self._packets: list[bytes] = []
+        self._packets: list[Data] = []
         self._bytes = 0
         self._before = 0
         self._sequences: list[Sequence] = []
@@ -108,7 +109,7 @@ class FrameReferences:
         self._is_key = np.zeros(0, np.bool_)
         self._unread = False
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: Data) -> None:
         """Add the next packet (one temporal unit)."""
         self._packets.append(data)
         self._bytes += len(data)
@@ -139,7 +140,7 @@ class FrameReferences:
                 self._unread = True
         self._before += len(packets)
 
-    def _frames(self, packets: list[bytes]) -> Numbers:
+    def _frames(self, packets: list[Data]) -> Numbers:
         """Return the rows of the packets' frames."""
         data = np.frombuffer(b"".join([*packets, bytes(WORD_BYTES)]), np.uint8)
         ends = np.cumsum(list(map(len, packets)))

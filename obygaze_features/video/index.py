@@ -150,7 +150,7 @@ def _gather(source: Source, pictures: Pictures | None, kept: list[Packet] | None
             if next(packet.iter_sidedata(), None) is not None:  # few packets have any; has_sidedata is slow
                 packets.changes |= packet.has_sidedata("new_extradata")
             if is_av1:
-                packets.references.add(bytes(packet))
+                packets.references.add(memoryview(packet))
             if pictures is not None:
                 pictures.add(packet)
             if kept is not None:
@@ -170,7 +170,7 @@ def _table(source: Source, packets: Packets, vops: Pictures | None) -> PacketTab
     formats = set(source.format.split(","))
     discard = np.array(packets.discard, np.bool_)
     pts = np.array([-1 if value is None else value for value in packets.pts], np.int64)
-    unique = None not in packets.pts and len(np.unique(pts)) == count
+    unique = None not in packets.pts and len(set(packets.pts)) == count
     # AVI stores no presentation times, and FFmpeg's estimates are wrong with B-frames.
     labelled = unique and source.codec != "mpeg4" and source.format != "avi"
     rank = pts

@@ -224,11 +224,13 @@ class Pass(Generic[T]):
                 waiting.setdefault(number, []).append(window)
         complete: list[tuple[Window[T], Given[T]]] = []
         for number, picture in pictures(found, self.path):
+            concerned = waiting.pop(number, ())
+            for window in concerned:
+                window.taken.note(number, picture)
             results = [once(each, picture) for _, each in self.wishes]
             if keep is not None:
                 keep(number, picture, results)
-            for window in waiting.pop(number, ()):
-                window.taken.note(number, picture)
+            for window in concerned:
                 window.taken.images[number] = {
                     wish: results[wish]() for wish, numbers in enumerate(window.wanted) if number in numbers
                 }

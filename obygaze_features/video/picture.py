@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from av.sidedata.sidedata import SideData, Type
+from av.sidedata.sidedata import SideData, SideDataContainer, Type
 from av.video.frame import VideoFrame
 from av.video.reformatter import ColorRange, VideoReformatter
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ BLACK = 24
 """Largest 8-bit value that counts as black: limited-range black is 0, and encoders leave some noise in it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Picture:
     """One frame's pixels, with a record of their conversion.
 
@@ -69,8 +70,6 @@ class Picture:
         Name of the HDR transfer function, which was not inverted; empty for SDR pictures.
     bits
         Bits per sample; RGB keeps the upper 8.
-    bars
-        Black rows above and below, black columns left and right; None for an entirely black picture.
     """
 
     rgb: NDArray[np.uint8]
@@ -83,22 +82,33 @@ class Picture:
     full_range: bool
     hdr: str
     bits: int
-    bars: tuple[int, int, int, int] | None
+
+    @cached_property
+    def bars(self) -> tuple[int, int, int, int] | None:
+        """Black rows above and below, black columns left and right; None for an entirely black picture."""
+        return black_bars(self.rgb)
 
     def without_pixels(self) -> "Picture":
         """Return a copy whose `rgb` has the same height and width and no channel."""
-        return replace(self, rgb=np.empty((*self.rgb.shape[:2], 0), np.uint8))
+        copy = replace(self, rgb=np.empty((*self.rgb.shape[:2], 0), np.uint8))
+        vars(copy)["bars"] = self.bars  # measured while there are pixels
+        return copy
 
 
 class Converter:
-    """Converter of frames to pictures; use one per stream, since it caches conversion tables."""
+    """Converter of frames to pictures; use one per stream, since it caches conversion tables and tags."""
 
     def __init__(self) -> None:
         self._reformatter = VideoReformatter()
+        self._read: dict[tuple[str, int, int, int], tuple[str, bool, str, int]] = {}
 
     def __call__(self, frame: VideoFrame) -> Picture:
         """Convert to rgb24 at full size (rgba is wrong at some widths in PyAV 18.1); rotate upright."""
-        matrix, full_range = colours(frame)
+        transfer = int(frame.color_trc)
+        tags = (frame.format.name, int(frame.colorspace), int(frame.color_range), transfer)
+        if tags not in self._read:
+            self._read[tags] = (*colours(frame), HDR.get(transfer, ""), frame.format.components[0].bits)
+        matrix, full_range, hdr, bits = self._read[tags]
         stored = self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
         turns, mirrored, oblique = orientation(frame)
         upright = np.rot90(stored, -turns) if turns else stored
@@ -112,9 +122,8 @@ class Converter:
             corrupt=frame.is_corrupt,
             matrix=matrix,
             full_range=full_range,
-            hdr=HDR.get(int(frame.color_trc), ""),
-            bits=frame.format.components[0].bits,
-            bars=black_bars(rgb),
+            hdr=hdr,
+            bits=bits,
         )
 
 
@@ -162,7 +171,9 @@ def orientation(frame: VideoFrame) -> tuple[int, bool, bool]:
     """Return the clockwise quarter turns and mirroring that make a frame upright; whether it is oblique."""
     # PyAV's frame.rotation reads mirrored pictures as rotated, so the matrix itself is read.
     try:
-        found: Iterable[SideData] = frame.side_data  # type: ignore[assignment]  # iterated over values, not keys
+        # Not frame.side_data: the frame would refer to it and it to the frame, and both stay in memory until
+        # the garbage collector finds them. The decoder then takes new memory for each picture.
+        found: Iterable[SideData] = SideDataContainer(frame)  # type: ignore[call-arg]
         data = next((one for one in found if one.type is Type.DISPLAYMATRIX), None)
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
         return round(-frame.rotation / 90) % 4, False, bool(frame.rotation % 90)

@@ -5,7 +5,6 @@ The frames are bit-identical to those of sequential decoding. `NotSafe` is raise
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
-from typing import Literal
 
 import av
 import numpy as np
@@ -88,10 +87,11 @@ def decode_sparse(
 
 def _decode_run(feed: "Feed", run: "Run", first: int, last: int) -> Iterator[tuple[int, VideoFrame]]:
     table, context = feed.table, feed.source.context
-    others: Literal["NONREF", "DEFAULT"] = "NONREF" if table.codec in SKIPS_UNREFERENCED else "DEFAULT"
+    skips = table.codec in SKIPS_UNREFERENCED
     for number, packet in feed.needed(first, last):
         packet.pts, packet.dts = number, None
-        context.skip_frame = "DEFAULT" if number in run.targets else others
+        if skips:
+            context.skip_frame = "DEFAULT" if number in run.targets else "NONREF"
         yield from run.check(context.decode(packet))
         run.sent(number)
     yield from run.end()

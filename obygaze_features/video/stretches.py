@@ -144,8 +144,9 @@ class _Stretch(Generic[T]):
 
     def _keep(self, number: int, picture: Picture, results: Sequence[Callable[[], T]]) -> None:
         if number in self._leaving:
+            bare = picture.without_pixels()  # first, for a wish may change the pixels
             found = {wish: results[wish]() for wish in sorted(self._leaving[number])}
-            self.known[number] = Known(picture.without_pixels(), found)
+            self.known[number] = Known(bare, found)
 
     def _decoded(self, wanted: Collection[int], *, seeks: bool) -> Iterator[tuple[int, VideoFrame]]:
         """Decode and measure every frame; yield the wanted ones."""

@@ -15,6 +15,7 @@ from obygaze_features.video.picture import Converter, Picture
 
 T = TypeVar("T")
 Bars = tuple[int, int, int, int]
+NO_BARS: Bars = (0, 0, 0, 0)
 # Players assume BT.709 for untagged pictures with at least this many lines.
 HD_LINES = 720
 # A bar of less than this share of the picture's side is an edge, not a bar.
@@ -40,7 +41,7 @@ class Taken(Generic[T]):
     @property
     def bars(self) -> Bars:
         """Rows above and below and columns left and right that are black in all pictures but black ones."""
-        return self._bars or (0, 0, 0, 0)
+        return self._bars or NO_BARS
 
     def note(self, number: int, picture: Picture) -> None:
         """Record the properties of a picture, without its pixels."""
@@ -51,7 +52,8 @@ class Taken(Generic[T]):
             self.matrix, self.full_range = picture.matrix, picture.full_range
         if picture.corrupt:
             self.corrupt.append(number)
-        if picture.bars is not None:
+        # Most pictures have none; after one of those the others need not be measured.
+        if self._bars != NO_BARS and picture.bars is not None:
             above, below, left, right = map(min, picture.bars, self._bars or picture.bars)
             self._bars = above, below, left, right
         self.interlaced |= picture.interlaced

@@ -1,5 +1,6 @@
 """Only containers are videos; pictures have a largest size; what is odd about them is said."""
 
+import gc
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from av.codec import codecs_available
 
 from obygaze_features.video import VideoError, keyframes, probe, read_frames, uniform
-from obygaze_features.video.picture import black_bars
+from obygaze_features.video.picture import Converter, black_bars
 from tests.priority import ordinary_priority
 
 # Encoders of the installed PyAV, each in a container that takes it.
@@ -170,6 +171,20 @@ def test_black_bars_are_measured_and_said(tmp_path):
     assert "black bars cover 34% of the pictures (pixels: 15 above, 15 below, 5 at the left)" in frames.notes
     assert read_frames(encoded(tmp_path / "b.mkv", plain(64, 48), "ffv1"), uniform(1)).bars == (0, 0, 0, 0)
     assert black_bars(np.zeros((4, 4, 3), np.uint8)) is None
+
+
+def test_a_picture_is_freed_at_once_after_its_conversion():
+    def frames() -> int:
+        return sum(isinstance(one, av.VideoFrame) for one in gc.get_objects())
+
+    gc.collect()
+    before = frames()
+    gc.disable()
+    try:
+        Converter()(av.VideoFrame(64, 48, "yuv420p"))
+        assert frames() == before
+    finally:
+        gc.enable()
 
 
 def test_key_frames_that_repeat_are_counted(films):
