@@ -11,6 +11,10 @@ class ProtocolError(ObygazeError):
     """Clips or movies do not allow a fair evaluation, or a fold leaks."""
 
 
+class FoldsError(ProtocolError):
+    """Too few clips of a published fold have features."""
+
+
 class ConceptError(ObygazeError):
     """Concepts cannot be learnt or read from these clips."""
 

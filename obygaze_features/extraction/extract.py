@@ -386,7 +386,6 @@ def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -
             read_texts(path)
         except ManifestError:
             raise error from None
-        raise ExtractError(
-            f"{path} is a list of texts, and what takes frames ({names}) reads none; "
-            "give --backbone clip-text or --backbone sentence"
-        ) from error
+        halves = [f"{_name(one)}-text" for one in backbones if f"{_name(one)}-text" in TEXT_BACKBONES]
+        choice = " or ".join(f"--backbone {name}" for name in halves or ("clip-text", "sentence"))
+        raise ExtractError(f"{path} is a list of texts, and {names} reads frames; give {choice}") from error

@@ -176,10 +176,16 @@ def write_sheets(
 
     Raises
     ------
+    ManifestError
+        No group has a clip whose video is here.
     OutputError
         The folder exists and is not to be replaced, or holds something else.
     """
     check_folder(folder, force=force)
+    asked = {clip.clip_id: clip for group in groups for clip in group.clips}.values()
+    if not any(_is_here(manifest, clip) for clip in asked):
+        lacks = f"clips: {len(asked)}, with a video on this machine: 0" if asked else "no clip belongs there"
+        raise ManifestError(f"nothing to draw of {', '.join(group.name for group in groups)} ({lacks})")
     drawn: list[Drawn] = []
     lines = [csv_line(COLUMNS)]
     with whole_folder(folder) as partial:

@@ -92,7 +92,7 @@ def find_videos(folder: Path, clip_ids: Iterable[str]) -> dict[str, Path]:
     Raises
     ------
     TrainError
-        If there is no such folder, or two files have the same clip id.
+        If there is no such folder, it has no video of any clip, or two files have the same clip id.
     """
     if not folder.is_dir():
         raise TrainError(f"{folder}: there is no such folder; --videos names the folder of the clips")
@@ -105,4 +105,9 @@ def find_videos(folder: Path, clip_ids: Iterable[str]) -> dict[str, Path]:
         if clip_id in found:
             raise TrainError(f"{found[clip_id]} and {path}: two files of one clip id; keep one of them")
         found[clip_id] = path
+    if wanted and not found:
+        raise TrainError(
+            f"{folder}: there is no video of any of the {len(wanted)} clips, such as {min(wanted)}.avi; "
+            "--videos names the folder of the clips, whose files are named by their ids"
+        )
     return found

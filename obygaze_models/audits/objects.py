@@ -100,8 +100,8 @@ def audit_objects(
     absent = [text for text in asked.values() if text not in text_ids]
     if absent:
         raise AuditError(
-            f"{texts.where} has no text {absent[0]!r} (nor {len(absent) - 1} others): write the prompts with "
-            "--list-texts and embed them"
+            f"{texts.where} lacks {len(absent)} of the {len(asked)} prompts, the first {absent[0]!r}: "
+            "write the prompts with --list-texts and embed them"
         )
     labels = texts.take([text_ids[text] for text in asked.values()], "the objects' prompts")
     ids = sorted(images.rows)

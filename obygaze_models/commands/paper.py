@@ -308,8 +308,8 @@ def _run(
         click.echo(out / "index.md")
     else:
         _print(redone.reports, as_json=as_json)
-        for note in redone.notes:
-            click.echo(note, err=True)
+    for note in redone.notes:
+        click.echo(note, err=True)
     click.echo(f"kept in {out}", err=True)
 
 

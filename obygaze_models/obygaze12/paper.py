@@ -28,6 +28,7 @@ from obygaze_features.io import write_whole
 from obygaze_features.manifest import LabelPolicy, Manifest
 from obygaze_features.manifest.projection import DEFAULT_THRESHOLD
 from obygaze_features.store import Store
+from obygaze_models.errors import FoldsError
 from obygaze_models.obygaze12.corpus import load_corpus
 from obygaze_models.obygaze12.folds import CLEAN
 from obygaze_models.obygaze12.paper_protocol import PaperResults
@@ -170,11 +171,15 @@ def redo(
     ------
     ProtocolError
         The labels are not those of the paper, or the manifest does not have the released folds.
+    FoldsError
+        Too few clips of a published fold have features; where several results are asked for, only if none can
+        be made.
     DatasetError
         The stores and the manifest don't go together.
     """
     reports: list[Report] = []
     notes: list[str] = []
+    missing: FoldsError | None = None
     tables: dict[str, pd.DataFrame] = {}
     for protocol in protocols:
         paper = protocol == "paper"
@@ -191,10 +196,16 @@ def redo(
                 notes.append(f"{name}, strict protocol: not made, no concept is marked in enough movies")
                 continue
             module = import_module(f"obygaze_models.obygaze12.{MODULES[name][protocol]}")
-            reports.append((module.paper_report if paper else module.strict_report)(results))
+            try:
+                reports.append((module.paper_report if paper else module.strict_report)(results))
+            except FoldsError as error:
+                missing = error
+                notes.append(f"{name}, {protocol} protocol: not made, {error}")
         for one in results:
             for kind, table in one.tables.items():
                 tables[f"{kind}-{protocol}-{one.source.label}"] = table
+    if missing and not reports:
+        raise missing
     return Redone(tuple(reports), tuple(notes), tables)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_models.dataset import Dataset
-from obygaze_models.errors import ProtocolError
+from obygaze_models.errors import FoldsError
 from obygaze_models.evaluation import COLUMNS, Predictions
 from obygaze_models.obygaze12.corpus import TASKS
 from obygaze_models.protocol import Fold
@@ -34,7 +34,7 @@ def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], what: str
 
     Raises
     ------
-    ProtocolError
+    FoldsError
         A side has no clip with features, or the training side has one class only.
     """
     sides = {"training": fold.train, "validation": fold.validation, "test": fold.test}
@@ -46,7 +46,7 @@ def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], what: str
             lacks = "clips of one class only"
         else:
             continue
-        raise ProtocolError(
+        raise FoldsError(
             f"the published folds need the features of more clips: {what}, fold {fold.name}, has {lacks} "
             f"on its {side} side ({len(found)} of {len(clips)} clips have features); extract the others, "
             "or use the strict protocol (--protocol strict)"

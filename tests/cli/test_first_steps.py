@@ -42,8 +42,10 @@ def test_texts_given_to_a_backbone_of_frames_point_to_those_that_read(run, tmp_p
     (tmp_path / name).write_text("text_id,text\na,a man\n", encoding="utf-8")
     code, err = run("extract", name, "stores/prompts")
     assert code == 1
-    assert f"{name} is a list of texts, and what takes frames (descriptors) reads none" in err
-    assert "--backbone clip-text" in err
+    assert f"{name} is a list of texts, and descriptors reads frames" in err
+    assert "give --backbone clip-text or --backbone sentence" in err
+    code, err = run("extract", name, "stores/prompts", "--backbone", "openclip")
+    assert (code, "give --backbone openclip-text\n" in err) == (1, True)
 
 
 def test_a_table_that_is_neither_is_still_told_what_a_manifest_has(run, tmp_path):

@@ -113,6 +113,8 @@ def test_sheets_are_the_same_twice_and_replace_nothing_but_sheets(run):
         (["--model", "mlp"], "--model is for --predictions"),
         (["--concept", "Body", "--predictions", "p.csv"], "different sheets"),
         (["--predictions", "nowhere.csv"], "nowhere.csv"),
+        (["--concept", "Posture"], "nothing to draw of Posture (clips: 1, with a video on this machine: 0)"),
+        (["--concept", "Clothing"], "nothing to draw of Clothing (no clip belongs there)"),
     ],
 )
 def test_a_mistake_is_one_line_and_stores_nothing(run, arguments, what):

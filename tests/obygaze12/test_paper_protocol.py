@@ -11,13 +11,14 @@ from sklearn.svm import SVC
 from obygaze_features.manifest import LabelPolicy, import_obygaze12
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.errors import ProtocolError
+from obygaze_models.errors import FoldsError
 from obygaze_models.evaluation.evaluate import seed_of
 from obygaze_models.models import MLPProbe
 from obygaze_models.obygaze12 import (
     figure3,
     figure5,
     figure6,
+    paper,
     paper_concepts,
     paper_protocol,
     table2,
@@ -354,6 +355,22 @@ def test_features_of_too_few_clips_for_the_published_folds_are_one_line(corpus, 
     kept = sorted(set(corpus.clips.movies.tolist()))[:movies]
     clips = corpus.clips.take(np.flatnonzero(np.isin(corpus.clips.movies, kept)))
     more = (0,) if made in (paper_protocol.classifiers, paper_protocol.movie_pairs) else ()
-    with pytest.raises(ProtocolError, match=words) as raised:
+    with pytest.raises(FoldsError, match=words) as raised:
         made(corpus.manifest, clips, *more)
     assert "or use the strict protocol (--protocol strict)" in str(raised.value)
+
+
+def test_a_table_that_lacks_a_film_is_a_note_beside_those_that_can_be_made(corpus, monkeypatch):
+    def lacks_a_film(_):
+        raise FoldsError("Table 4, fold 0, has no clip on its test side")
+
+    monkeypatch.setattr(paper, "load_corpus", lambda *_: corpus)
+    monkeypatch.setattr(table2, "paper_report", lambda _: "table 2")
+    monkeypatch.setattr(table4, "paper_report", lacks_a_film)
+    redone = paper.redo(("table2", "table4"), corpus.manifest, [], ("paper",))
+    assert redone.reports == ("table 2",)
+    assert redone.notes == (
+        "table4, paper protocol: not made, Table 4, fold 0, has no clip on its test side",
+    )
+    with pytest.raises(FoldsError, match="no clip on its test side"):
+        paper.redo(("table4",), corpus.manifest, [], ("paper",))

@@ -62,6 +62,8 @@ def test_videos_are_found_anywhere_below_by_their_name(tmp_path):
     (tmp_path / "y" / "a.b.mkv").touch()
     with pytest.raises(TrainError, match=r"a\.b\.avi and .*a\.b\.mkv: two files of one clip id"):
         find_videos(tmp_path, ["a.b"])
+    with pytest.raises(TrainError, match=r"no video of any of the 2 clips, such as d\.avi; --videos names"):
+        find_videos(tmp_path, ["e", "d"])
     with pytest.raises(TrainError, match="no such folder; --videos"):
         find_videos(tmp_path / "nowhere", [])
 
