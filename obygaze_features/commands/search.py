@@ -67,7 +67,7 @@ def search(
         click.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False))
         return
     cells = [
-        (hit.rank, hit.clip_id, hit.movie, _time(hit.start_s), _time(hit.end_s), f"{hit.score:.4f}")
+        (hit.rank, hit.clip_id, hit.movie, _time(hit.start_s), _time(hit.end_s), f"{hit.score:z.4f}")
         for hit in found
     ]
     click.echo(table(cells, COLUMNS, right=(0, 3, 4, 5)))

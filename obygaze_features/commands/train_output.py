@@ -86,6 +86,7 @@ def show_plan(plan: "Plan", *, as_json: bool) -> None:
     ]
     shared = found["movies_shared_with_obygaze12"]
     rows += [
+        ("of ObyGaze12 films", ", ".join(f"{title} ({n})" for title, n in shared.items()) or "none by name"),
         ("clips", f"{found['clips']:,}"),
         (
             "clips to decode",
@@ -93,10 +94,6 @@ def show_plan(plan: "Plan", *, as_json: bool) -> None:
         ),
         ("batch", f"{found['batch']} pairs, {plan.chunk} at a time"),
         ("steps", f"{found['steps']:,} ({found['steps_an_epoch']:,} an epoch)"),
-        (
-            "ObyGaze12 films",
-            ", ".join(f"{title} ({n} sentences)" for title, n in shared.items()) or "none found by name",
-        ),
     ]
     for split, movies in found["excluded_movies"].items():
         rows.append(

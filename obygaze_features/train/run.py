@@ -293,7 +293,7 @@ def _announce(watch: Watch, plan: Plan, left_out: LeftOut) -> None:
             f"e.g. {clip_id}: {note}"
         )
     if plan.shared_movies:
-        films = ", ".join(f"{title} ({count} sentences)" for title, count in plan.shared_movies.items())
-        watch.say(f"ObyGaze12 films in the training data (--exclude-movies leaves them out): {films}")
+        films = ", ".join(f"{title} ({count})" for title, count in plan.shared_movies.items())
+        watch.say(f"training sentences of ObyGaze12 films (--exclude-movies leaves them out): {films}")
     if plan.excluded.unmatched:
         watch.say(f"--exclude-movies: no clip is of {', '.join(plan.excluded.unmatched)}")

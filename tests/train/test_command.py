@@ -101,7 +101,7 @@ def test_a_dry_run_prints_what_would_be_done(library, capsys):
     assert run("--dry-run") == 0
     shown = capsys.readouterr().out
     assert "training sentences    12 (1 without a video)" in shown
-    assert "Pulp Fiction (3 sentences)" in shown
+    assert "Pulp Fiction (3)" in shown
     assert "The Help" in shown
     assert run("--dry-run", "--json") == 0
     assert json.loads(capsys.readouterr().out) == PLAN
