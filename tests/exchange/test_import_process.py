@@ -127,6 +127,15 @@ def test_too_little_memory_is_one_line(run):
     )
 
 
+@pytest.fixture
+def interrupts():
+    """Have SIGINT interrupt: a shell has its background jobs ignore it, and Python then leaves it so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_ctrl_c_ends_the_import_and_the_process_that_reads(here, run):
     assert run(f"clip c:stop:{os.getpid()}") == (130, "obygaze: stopped")
     with (here / "x.h5").open() as file:
