@@ -61,9 +61,9 @@ def stop_the_import(path, importing):
     """Send what Ctrl-C sends to the process that imports, with a lock that this process takes along."""
     file = path.open("a", encoding="utf-8")
     fcntl.flock(file, fcntl.LOCK_EX)
-    os.kill(int(importing), signal.SIGINT)
-    while True:
-        time.sleep(3600)
+    while True:  # a signal between Python's last look and its wait would be seen at the next
+        os.kill(int(importing), signal.SIGINT)
+        time.sleep(60)
 
 
 def bug(_):

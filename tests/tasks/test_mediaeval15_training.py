@@ -148,8 +148,10 @@ def test_no_movie_is_on_both_sides_of_an_inner_fold_and_no_test_clip_is_trained_
     train_violence(sides, spec(lambda _: make_pipeline(Watched(), LogisticRegression())))
     everything = set(sides.data.movies[sides.dev].tolist())
     assert seen.pop() == everything
-    assert len(seen) == 4 * len(PENALTIES)
-    held = [everything - movies for movies in seen[:4]]
+    held = [everything - movies for movies in seen]
+    assert (
+        len(held) == 4
+    )  # the inner folds: what stands before the last step learns the same for each penalty
     assert all(held)
     assert set.union(*held) == everything
     assert sum(map(len, held)) == len(everything)
