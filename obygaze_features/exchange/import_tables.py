@@ -205,6 +205,9 @@ def _npz(path: Path, ids: str | None) -> Iterator[Found]:
         raise StoreError(
             f"{path}: not readable as .npz ({said}); ids are texts: save them with np.asarray(ids, str)"
         ) from error
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # numpy gives the bytes of what is no .npy
+            raise StoreError(f"{path}: {name} is no array; expected what numpy.savez writes")
     names, column = _ids_of(path, list(arrays), ids)
     labels = _texts(arrays.pop(column), f"{path}, {column}") if names is None else names
     yield _pieces(path, labels, _by_row(path, arrays, len(labels))), {}
@@ -213,6 +216,8 @@ def _npz(path: Path, ids: str | None) -> Iterator[Found]:
 def _refuse_bomb(member: zipfile.ZipInfo, path: Path) -> None:
     if member.file_size > MOST_UNPACKED:
         raise StoreError(f"{path}: {member.filename} is too large to unpack; save it as .npy")
+    if member.compress_size > path.stat().st_size:  # zipfile takes that much memory before it reads
+        raise StoreError(f"{path}: {member.filename} claims more bytes than the file has; it is damaged")
 
 
 def _hdf5(path: Path, ids: str | None) -> AbstractContextManager[Found]:
@@ -367,7 +372,10 @@ def _load_npy(path: Path) -> NDArray[Any]:
 def _texts(values: NDArray[Any], where: object) -> list[str]:
     if values.ndim != 1 or values.dtype.kind in "fcV":
         raise StoreError(f"{where}: expected a list of ids; found {values.dtype} {list(values.shape)}")
-    return [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in values]
+    try:
+        return [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in values]
+    except SystemError as error:  # numpy takes any number of 32 bits for a character
+        raise StoreError(f"{where}: holds ids that are no text ({error}); the file is damaged") from error
 
 
 def _delimiter(header: str) -> str:

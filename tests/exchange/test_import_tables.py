@@ -1,7 +1,9 @@
 """One table for all clips, in every format, comes in bit for bit or is refused by name."""
 
 import json
+import struct
 import sys
+import zipfile
 
 import h5py
 import numpy as np
@@ -143,6 +145,37 @@ def test_our_own_exports_come_back_as_a_table(tmp_path, kind):
 def test_a_table_that_cannot_be_used_is_refused_by_name(tmp_path, name, make, ids, message):
     make(tmp_path / name)
     with pytest.raises(StoreError, match=message), table_pieces(tmp_path / name, ids):
+        pass
+
+
+def write_what_is_no_array(path):
+    np.savez(path, x=MATRIX)
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("ids.npy", b"b a c")
+
+
+def write_no_characters(path):
+    np.savez(path, x=MATRIX, ids=np.array([0x110000, 1, 2], "<u4").view("<U1"))
+
+
+def write_a_giant_claim(path):
+    np.savez(path, x=MATRIX, ids=np.array(IDS))
+    data = bytearray(path.read_bytes())
+    struct.pack_into("<I", data, data.rindex(b"PK\1\2") + 20, 0x70000000)  # the compressed size of the ids
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (write_what_is_no_array, r"a\.npz: ids is no array"),
+        (write_no_characters, r"a\.npz, ids: holds ids that are no text"),
+        (write_a_giant_claim, r"a\.npz: ids\.npy claims more bytes than the file has"),
+    ],
+)
+def test_a_damaged_npz_is_refused_by_name(tmp_path, write, message):
+    write(tmp_path / "a.npz")
+    with pytest.raises(StoreError, match=message), table_pieces(tmp_path / "a.npz", None):
         pass
 
 
