@@ -4,7 +4,7 @@ A clip is done only if a valid journal line records it. The line is written afte
 Every writer has its own file. Order comes from `attempt`, not from the order of files or from clocks.
 """
 
-from collections import defaultdict
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +35,7 @@ class _Line(msgspec.Struct, gc=False):
 
 
 _DECODER = msgspec.json.Decoder(_Line)
+_HEX = re.compile("[0-9a-f]*")
 
 
 class JournalEntry(msgspec.Struct, frozen=True, gc=False):
@@ -110,14 +111,10 @@ def read_entry(line: bytes, names: tuple[str, ...], writer: str) -> JournalEntry
     n_arrays = len(names) if said.status in DONE else 0
     if len(said.sha256) != SHA256_HEX * n_arrays or len(said.crc32c) != CRC32C_HEX * n_arrays:
         return None
-    if (said.slot >= 0) != (n_arrays > 0) or not _is_hex(said.sha256 + said.crc32c):
+    if (said.slot >= 0) != (n_arrays > 0) or not _HEX.fullmatch(said.sha256 + said.crc32c):
         return None
     where = (writer, said.slot, names, said.sha256, said.crc32c)
     return JournalEntry(said.row, said.id, said.status, said.reason, said.attempt, said.source, *where)
-
-
-def _is_hex(digits: str) -> bool:
-    return digits.isascii() and not digits.strip("0123456789abcdef")
 
 
 @dataclass(slots=True)
@@ -167,17 +164,18 @@ class Journals:
         with path.open("rb") as file:
             file.seek(read.end)
             *lines, last = file.read().split(b"\n")
+        writer = path.stem
         for line in lines:
             read.lines += 1
             read.end += len(line) + 1
-            entry = read_entry(line, self._names, path.stem)
+            entry = read_entry(line, self._names, writer)
             if entry is None:
                 read.damage.append(
                     f"{path}, line {read.lines}: damaged and ignored; the clip it told of will be done again"
                 )
             else:
                 read.entries.append(entry)
-        read.torn = read_entry(last, self._names, path.stem)
+        read.torn = read_entry(last, self._names, writer)
 
     def entries(self) -> Iterator[JournalEntry]:
         """Yield the entries read so far, journal by journal; the last line may lack its line break."""
@@ -191,25 +189,28 @@ class Journals:
         return [line for _, read in sorted(self._read.items()) for line in read.damage]
 
 
-def settle(entries: Iterable[JournalEntry]) -> dict[int, list[JournalEntry]]:
+def settle(entries: Iterable[JournalEntry]) -> dict[int, tuple[JournalEntry, ...]]:
     """Return the valid lines of every row, best first: ok, partial, failed; later attempts before earlier.
 
     Several done lines of one row mean that two writers did the same shard. Sealing checks the bytes of each.
     """
-    by_row: defaultdict[int, list[JournalEntry]] = defaultdict(list)
+    # Tuples: the garbage collector would visit a list for each clip of a large stage again and again.
+    settled: dict[int, tuple[JournalEntry, ...]] = {}
+    contested: dict[int, list[JournalEntry]] = {}
     for entry in entries:
-        by_row[entry.row].append(entry)
-    settled = {}
-    for row, lines in by_row.items():
-        live = lines
-        if len(lines) > 1 or lines[0].status == "missing":
-            annulled = max((line.attempt for line in lines if line.status == "missing"), default=-1)
-            live = [line for line in lines if line.attempt > annulled]
-            rank = {"ok": 0, "partial": 1, "failed": 2}
-            live.sort(key=lambda e: (rank[e.status], -e.attempt, e.reason, e.sha256, e.writer))
-        if live:
-            settled[row] = live
-    return settled
+        if entry.row in contested:
+            contested[entry.row].append(entry)
+        elif entry.row in settled or entry.status == "missing":
+            contested[entry.row] = [*settled.get(entry.row, ()), entry]
+        else:
+            settled[entry.row] = (entry,)
+    rank = {"ok": 0, "partial": 1, "failed": 2}
+    for row, lines in contested.items():
+        annulled = max((line.attempt for line in lines if line.status == "missing"), default=-1)
+        live = [line for line in lines if line.attempt > annulled]
+        live.sort(key=lambda e: (rank[e.status], -e.attempt, e.reason, e.sha256, e.writer))
+        settled[row] = tuple(live)
+    return {row: lines for row, lines in settled.items() if lines} if contested else settled
 
 
 def is_done(entry: JournalEntry) -> bool:

@@ -2,11 +2,9 @@
 
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 
@@ -22,10 +20,8 @@ from obygaze_features.store.format import (
     CONSUMED,
     PARTS,
     STAGING_SUFFIX,
-    STATUSES,
     spec_version,
 )
-from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.metadata import write_all_but_parts
 from obygaze_features.store.part_writer import Inheritance, PartWriter
 from obygaze_features.store.parts import (
@@ -37,10 +33,10 @@ from obygaze_features.store.parts import (
     workers_at_once,
 )
 from obygaze_features.store.provenance import plain, validate_licence
-from obygaze_features.store.records import StoredClip, one_line
+from obygaze_features.store.records import one_line
 from obygaze_features.store.room import refuse_small_disk
 from obygaze_features.store.rows import Consumption
-from obygaze_features.store.sights import refuse_holes
+from obygaze_features.store.settling import SettledRows, settled_rows
 from obygaze_features.store.stage import Stage, read_stage
 from obygaze_features.store.stage_files import parent_clips
 from obygaze_features.store.stage_files import stored_arrays as arrays_of
@@ -49,48 +45,6 @@ Progress = Callable[[int, int], None]
 VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 STORE = "store"
 """Folder in `NAME.building` with the store that is being built."""
-
-
-@dataclass
-class _SettledRows:
-    """Journal lines of every row to seal, best first; lines with missing or wrong bytes are dropped."""
-
-    stage: Stage
-    order: list[int]
-    lines: dict[int, list[JournalEntry]]
-    lost: dict[int, str] = field(default_factory=dict)
-
-    def line(self, position: int) -> JournalEntry | None:
-        """Return the line with the features of the clip at a position of the sealed store."""
-        line = self.lines.get(self.order[position], [None])[0]
-        return line if line is not None and is_done(line) else None
-
-    def of(self, part: Part) -> list[JournalEntry | None]:
-        """Return the lines of a part's rows."""
-        return [self.line(position) for position in part.rows]
-
-    def drop(self, position: int, name: str) -> None:
-        """Drop the best line of a row, because its bytes differ from the line's digests."""
-        row = self.order[position]
-        gone, *others = self.lines[row]
-        if not gone.writer:
-            raise StoreError(
-                f"clip {gone.clip_id}, array {name}: not what the store that this stage grows has a digest "
-                f"of; run: obygaze store verify --full {self.stage.grows and self.stage.grows.path}"
-            )
-        if any(is_done(line) for line in others):
-            self.lines[row] = others
-        else:
-            self.lost.setdefault(row, name)
-
-    def clip(self, row: int) -> StoredClip:
-        plan = self.stage.clips[row]
-        span = (plan.start_s, plan.end_s)
-        bare = StoredClip(plan.clip_id, STATUSES[0], "", plan.movie, *span, text=plan.text)
-        if row not in self.lines:
-            return bare
-        line = self.lines[row][0]
-        return replace(bare, status=line.status, reason=line.reason, source=line.source, digests=line.digests)
 
 
 def seal(
@@ -160,8 +114,8 @@ def seal(
         "parent": parent,
         **({"merged_with": list(merged_with)} if merged_with else {}),
     }
-    settled = _settled_rows(stage, allow_missing=allow_missing, max_failed=max_failed)
-    if devices := _devices(settled):
+    settled = settled_rows(stage, allow_missing=allow_missing, max_failed=max_failed)
+    if devices := settled.devices():
         about["devices"] = devices
     plain(about, ATTRIBUTE)
     if consume and (n_writers := stage.n_writers()):
@@ -257,38 +211,9 @@ def _refuse_existing(final: Path) -> None:
         )
 
 
-def _settled_rows(stage: Stage, *, allow_missing: bool, max_failed: int | None) -> _SettledRows:
-    lines = {
-        row: [line for line in some if is_done(line)] or some[:1] for row, some in stage.settled().items()
-    }
-    missing = [clip.clip_id for row, clip in enumerate(stage.clips) if row not in lines]
-    if missing and not allow_missing:
-        raise StoreError(
-            f"{stage.path}: {len(missing)} of {len(stage.clips)} clips are still to do, "
-            f"the first is {missing[0]}; extract again, or allow missing clips (--allow-missing)"
-        )
-    if not allow_missing:
-        refuse_holes(stage, lines)
-    failed = sum(entries[0].status == "failed" for entries in lines.values())
-    if max_failed is not None and failed > max_failed:
-        raise StoreError(
-            f"{stage.path}: {failed} clips have failed, and at most {max_failed} may (--max-failed); "
-            "`obygaze extract` with --retry-failed tries them again"
-        )
-    return _SettledRows(
-        stage, sorted(range(len(stage.clips)), key=lambda row: stage.clips[row].clip_id), lines
-    )
-
-
-def _devices(settled: _SettledRows) -> dict[str, int]:
-    """Count the clips computed on each GPU model; clips computed on a CPU are not counted."""
-    named = [line.source.get("device") for line, *_ in settled.lines.values() if is_done(line)]
-    return dict(sorted(Counter(str(name) for name in named if name is not None).items()))
-
-
 def _seal_parts(
     root: Path,
-    settled: _SettledRows,
+    settled: SettledRows,
     done: PartsFile,
     progress: Progress,
     workers: int | None,
@@ -333,12 +258,12 @@ def _seal_parts(
         for position, name in sorted(bad.items()):
             settled.drop(position, name)
         if settled.lost:
-            _annul(settled)
+            settled.annul()
         if not bad:
             return
 
 
-def _consumption(settled: _SettledRows, arrays: Sequence[StoredArray], building: Path) -> Consumption:
+def _consumption(settled: SettledRows, arrays: Sequence[StoredArray], building: Path) -> Consumption:
     """Durably mark a stage as being consumed, before any row is freed."""
     stage = settled.stage.path
     sync(building)  # the names of the store and of the list of its parts, which then has what is freed
@@ -363,7 +288,7 @@ def _side_by_side(
     return [future.result() for future in futures]
 
 
-def _is_to_do(part: Part, settled: _SettledRows, done: PartsFile) -> bool:
+def _is_to_do(part: Part, settled: SettledRows, done: PartsFile) -> bool:
     before = done.known.get(part.file)
     return before is None or before.rows != part_rows(part, settled.of(part))
 
@@ -385,19 +310,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return -1
-
-
-def _annul(settled: _SettledRows) -> None:
-    """Mark clips whose bytes match no journal line as missing, and raise a StoreError."""
-    stage = settled.stage
-    reasons = {
-        stage.clips[row].clip_id: f"{settled.lost[row]} is not what the journal says"
-        for row in sorted(settled.lost)
-    }
-    with stage.writer() as writer:
-        writer.annul(reasons)
-    clip, reason = next(iter(reasons.items()))
-    raise StoreError(
-        f"{stage.path}: {len(reasons)} clips are not what they were when committed, "
-        f"the first is {clip} ({reason}); they are marked missing now: extract again, then seal"
-    )

@@ -66,7 +66,7 @@ class Stage:
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
         self.names = array_names(groups)
         self._journals = Journals(path / JOURNALS, self.names)
-        self._settled: dict[int, list[JournalEntry]] | None = None
+        self._settled: dict[int, tuple[JournalEntry, ...]] | None = None
         self._settled_version = 0
         self._inherited: list[JournalEntry] | None = None
 
@@ -177,7 +177,7 @@ class Stage:
                 n += not gone
         return n
 
-    def settled(self) -> dict[int, list[JournalEntry]]:
+    def settled(self) -> dict[int, tuple[JournalEntry, ...]]:
         """Read new journal lines; return row -> the valid lines, best first.
 
         Raises
