@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
@@ -26,7 +28,8 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.concepts import crossfit_svm
 from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.models import MLPProbe, fit_many
+from obygaze_models.models import MLPProbe, RidgeLogistic, fit_many
+from obygaze_models.models.linear import PENALTIES
 from obygaze_models.obygaze12.corpus import CODEBOOK, TASKS, VISUAL_CONCEPTS
 from obygaze_models.obygaze12.folds import classifier_folds
 from obygaze_models.protocol import Fold, Labels
@@ -195,6 +198,36 @@ def print_ratio(what: str, ours: NDArray[np.float64], plain: NDArray[np.float64]
     )
 
 
+def penalties(n_clips: int, decay: float) -> None:
+    """Fit the linear probe's penalties, together and by scikit-learn.
+
+    The features' principal deviations fall as rank ** -decay.
+    """
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.normal(size=(N_FEATURES, N_FEATURES)))[0]
+    X = (rng.normal(size=(n_clips, N_FEATURES)) * np.arange(1.0, N_FEATURES + 1) ** -decay) @ turn
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = (rng.random(n_clips) < expit(X @ rng.normal(size=N_FEATURES) / 20)).astype(np.int64)
+    models = [RidgeLogistic(C) for C in PENALTIES.values]
+    ours = cpu_of(lambda: RidgeLogistic.fit_together(models, X, y))
+    others = [LogisticRegression(C=C, tol=1e-6, max_iter=10_000) for C in PENALTIES.values]
+    theirs = cpu_of(lambda: [other.fit(X, y) for other in others])
+
+    losses = np.array([[_loss(model, X, y) for model in some] for some in (models, others)])
+    above = (losses / losses.min(axis=0) - 1).max(axis=1)
+    print(
+        f"{len(models)} penalties, {n_clips} clips, deviations rank ** -{decay:g}: {ours:.2f} s of CPU, "
+        f"{sum(model.n_iter_ for model in models)} iterations; scikit-learn {theirs:.2f} s, "
+        f"{sum(int(other.n_iter_[0]) for other in others)}: {theirs / ours:.1f} times as fast; "
+        f"loss at most {above[0]:.0e} above the smaller of both, scikit-learn's {above[1]:.0e}"
+    )
+
+
+def _loss(model: RidgeLogistic | LogisticRegression, X: NDArray[np.float64], y: NDArray[np.int64]) -> float:
+    misfit = np.logaddexp(0, (1 - 2 * y) * model.decision_function(X)).sum()
+    return float(model.C * misfit + (model.coef_**2).sum() / 2)
+
+
 def svms(manifest: Manifest, X: NDArray[np.float32]) -> None:
     """Fit SVM CAVs, 8 concepts x 7 C x 12 films left out, against SVC(probability=True) one by one."""
     rows = np.flatnonzero([clip.level in {"EN", "HN", "S"} for clip in manifest])
@@ -283,6 +316,10 @@ def main() -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"evaluate, {N_CLIPS} clips x {N_FEATURES} x {N_MOVIES} movies, 60 trainings: {whole:.1f} s")
     print(f"peak memory with PyTorch loaded: {peak:.0f} MiB")
+    with threadpool_limits(limits=1):
+        for n_clips in (1_200, 14_000):
+            for decay in (0.0, 0.5, 1.0):
+                penalties(n_clips, decay)
     if len(sys.argv) > 1:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)

@@ -5,7 +5,7 @@ Names are imported when they are first used, so that `import obygaze_models` cos
 Examples
 --------
 >>> import obygaze_models as om
->>> om.linear_probe(C=0.01).named_steps["logisticregression"].C
+>>> om.linear_probe(C=0.01).named_steps["ridgelogistic"].C
 0.01
 """
 

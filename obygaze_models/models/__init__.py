@@ -5,6 +5,7 @@ from obygaze_models.models.baselines import AlwaysNegative, AlwaysPositive, Movi
 from obygaze_models.models.labels import IMBALANCES, Imbalance
 from obygaze_models.models.linear import ClippedScaler, linear_probe
 from obygaze_models.models.mlp import MLPProbe, fit_many
+from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.selection import EarlyStopping, Grid, GroupedSelection, Threshold
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import Curve
@@ -24,6 +25,7 @@ __all__ = [
     "ModelSpec",
     "MoviePrior",
     "RandomGuess",
+    "RidgeLogistic",
     "Threshold",
     "fit_many",
     "linear_probe",

@@ -5,7 +5,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_array
 
 from obygaze_models.models.linear import ClippedScaler
 from obygaze_models.models.network import Floats
+from obygaze_models.models.ridge_logistic import RidgeLogistic
 
 
 def check_frames(X: ArrayLike) -> Floats:
@@ -74,5 +74,4 @@ class FramePool(TransformerMixin, BaseEstimator):
 
 def make_frames_probe(pool: Literal["mean", "max"]) -> Pipeline:
     """Make the linear probe on the mean or the maximum over frames, unfitted."""
-    head = LogisticRegression(C=0.01, tol=1e-6, max_iter=10_000)
-    return make_pipeline(FramePool(pool), ClippedScaler(), head)
+    return make_pipeline(FramePool(pool), ClippedScaler(), RidgeLogistic(C=0.01))

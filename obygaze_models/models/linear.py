@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.selection import Grid
 from obygaze_models.models.spec import ModelSpec
 
@@ -24,7 +24,7 @@ standardised value of thousands and a score to match. Measured in docs/evaluatio
 MOST = 1e6
 """The largest limit: beyond it nothing is bounded, and float32 overflows."""
 
-PENALTIES = Grid("logisticregression__C", (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0))
+PENALTIES = Grid("ridgelogistic__C", (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0))
 """Inverse strengths to choose among; of equal losses the strongest penalty is taken."""
 
 
@@ -140,7 +140,7 @@ def linear_probe(C: float = 0.01) -> Pipeline:
     >>> om.linear_probe(C=0.01)[-1].C
     0.01
     """
-    return make_pipeline(ClippedScaler(), LogisticRegression(C=C, tol=1e-6, max_iter=10_000))
+    return make_pipeline(ClippedScaler(), RidgeLogistic(C=C))
 
 
 SPECS = (ModelSpec("linear", "Logistic regression", lambda _: linear_probe(), choose=PENALTIES),)

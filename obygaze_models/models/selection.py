@@ -27,6 +27,9 @@ class Threshold:
 class Grid:
     """Choose a parameter's value by the lowest log loss on the movies held out; of equals, the first.
 
+    Where the estimator, or a pipeline's last step, has a method ``fit_together(models, X, y)``, it fits the
+    copies that differ in the parameter; else they are fitted one after the other.
+
     Attributes
     ----------
     parameter : str
@@ -252,9 +255,14 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             if first is not None:
                 learnt = clone(first)
                 known, asked = learnt.fit_transform(known, y[~out]), learnt.transform(asked)
-            for place, one in enumerate(tried):
-                fitted = clone(one).fit(known, y[~out], **_rows(params, ~out))
-                scores[place, out] = scores_of(fitted, asked)
+            models = [clone(one) for one in tried]
+            if hasattr(models[0], "fit_together") and not params:
+                models[0].fit_together(models, known, y[~out])
+            else:
+                for model in models:
+                    model.fit(known, y[~out], **_rows(params, ~out))
+            for place, model in enumerate(models):
+                scores[place, out] = scores_of(model, asked)
         return scores
 
     def _stop_early(

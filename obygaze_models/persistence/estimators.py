@@ -21,6 +21,7 @@ from obygaze_models.models.frame_pool import FramePool, make_frames_probe
 from obygaze_models.models.linear import ClippedScaler, linear_probe
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.models.network import n_parameters
+from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.training import Curve
 from obygaze_models.persistence.card import Card
 
@@ -137,7 +138,9 @@ def above_0(arrays: Arrays, label: str) -> None:
 # ---------------------------------------------------------------------------
 def _is_linear(estimator: Any) -> bool:
     steps = [type(step) for _, step in estimator.steps] if isinstance(estimator, Pipeline) else []
-    return steps[-2:] == [ClippedScaler, LogisticRegression] and steps[:-2] in ([], [FramePool])
+    if steps[-2:-1] != [ClippedScaler] or steps[:-2] not in ([], [FramePool]):
+        return False
+    return steps[-1] in (RidgeLogistic, LogisticRegression)
 
 
 def _linear_apart(estimator: Any) -> tuple[dict[str, Any], Arrays]:
@@ -157,7 +160,7 @@ def _linear(card: Card, arrays: Arrays) -> Pipeline:
     above_0(arrays, "scale")
     C, frames = card.parameters["C"], card.parameters.get("frames")
     pipeline = (
-        linear_probe(C=C) if frames is None else make_frames_probe(frames).set_params(logisticregression__C=C)
+        linear_probe(C=C) if frames is None else make_frames_probe(frames).set_params(ridgelogistic__C=C)
     )
     *pools, scaler, head = (step for _, step in pipeline.steps)
     for pool in pools:
@@ -171,7 +174,9 @@ def _linear(card: Card, arrays: Arrays) -> Pipeline:
     return pipeline
 
 
-def _fill_linear(head: LogisticRegression, weights: NDArray[Any], intercept: NDArray[Any]) -> None:
+def _fill_linear(
+    head: RidgeLogistic | LogisticRegression, weights: NDArray[Any], intercept: NDArray[Any]
+) -> None:
     head.coef_, head.intercept_, head.classes_ = weights[None], intercept, np.array(CLASSES)
 
 

@@ -19,7 +19,10 @@ from obygaze_models.persistence.estimators import Arrays, Parts
 OWN = "own_"
 """Begins the name of every array that an estimator gave itself."""
 
-TRUSTED = ("obygaze_models.models.linear.ClippedScaler",)
+TRUSTED = (
+    "obygaze_models.models.linear.ClippedScaler",
+    "obygaze_models.models.ridge_logistic.RidgeLogistic",
+)
 """Types, beside those of NumPy, SciPy and scikit-learn that skops trusts, that it may make. Trees it does not
 trust: scikit-learn follows the node numbers in them without a look at their range."""
 

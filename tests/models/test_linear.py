@@ -38,14 +38,14 @@ def reference(X, y, C):
 def test_of_one_penalty_it_is_scikit_learns(clips):
     X, y, _ = (values.astype(np.float64) if values.dtype == np.float32 else values for values in clips)
     for C in PENALTIES.values:
-        ours = linear_probe(C).set_params(logisticregression__tol=1e-10).fit(X, y).decision_function(X)
+        ours = linear_probe(C).set_params(ridgelogistic__tol=1e-10).fit(X, y).decision_function(X)
         np.testing.assert_allclose(ours, reference(X, y, C)(X), atol=1e-6)
 
 
 def test_penalty_threshold_and_scores_are_those_of_scikit_learn_on_the_same_folds(clips):
     X, y, movies = clips
     X = X.astype(np.float64)
-    probe = linear_probe().set_params(logisticregression__tol=1e-10)
+    probe = linear_probe().set_params(ridgelogistic__tol=1e-10)
     found = GroupedSelection(probe, PENALTIES).fit(X, y, groups=movies)
     folds, losses, scores = inner_folds(y, movies), [], []
     for C in PENALTIES.values:

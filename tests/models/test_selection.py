@@ -155,6 +155,33 @@ def test_what_comes_before_the_last_step_is_fitted_once_a_fold_with_the_same_sco
         assert not one.chosen or np.array_equal(scores, found.inner_scores_)
 
 
+class Together(LogisticRegression):
+    """Fits its candidates at once."""
+
+    @staticmethod
+    def fit_together(models, X, y):
+        Together.strengths = [model.C for model in models]
+        for model in models:
+            LogisticRegression.fit(model, X, y)
+
+
+@pytest.mark.parametrize("before", [[], [ClippedScaler()]])
+def test_an_estimator_may_fit_the_candidates_of_a_grid_together(clips, before):
+    X, y, movies = clips
+    values, found = (0.01, 0.1, 1.0), []
+    for head in (LogisticRegression(), Together()):
+        made = make_pipeline(*before, head) if before else head
+        grid = Grid(f"{type(head).__name__.lower()}__C" if before else "C", values)
+        found.append(GroupedSelection(made, grid).fit(X, y, groups=movies))
+    assert tuple(Together.strengths) == values
+    assert found[0].candidates_ == found[1].candidates_
+    np.testing.assert_array_equal(found[0].inner_scores_, found[1].inner_scores_)
+    Together.strengths = []
+    weighted = GroupedSelection(Together(), Grid("C", values))
+    weighted.fit(X, y, groups=movies, sample_weight=np.ones(len(y)))
+    assert not Together.strengths  # it is not given the weights
+
+
 def test_a_grid_over_an_earlier_step_fits_every_step_anew(clips):
     X, y, movies = clips
     grid = Grid("clippedscaler__limit", (0.1, 5.0))

@@ -1,0 +1,159 @@
+"""Logistic regression with an L2 penalty has scikit-learn's minimum, in far fewer passes over the clips."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
+
+from obygaze_models.models import Grid, GroupedSelection, RidgeLogistic
+from obygaze_models.models.linear import PENALTIES
+from obygaze_models.models.ridge_logistic import BLOCK
+
+STRENGTHS = PENALTIES.values
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads of the reference solver wait for each other where all cores are busy."""
+    with threadpool_limits(limits=1):
+        yield
+
+
+@parametrize_with_checks([RidgeLogistic()])
+def test_it_keeps_the_conventions_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def drawn(n_clips, n_features, *, seed=0, correlated=False, prevalence=0.5):
+    """Draw features and labels that depend on them a little."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_clips, n_features))
+    if correlated:
+        X = (X / np.arange(1, n_features + 1)) @ np.linalg.qr(rng.standard_normal((n_features,) * 2))[0]
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+    logit = X @ rng.standard_normal(n_features) / 4 + np.log(prevalence / (1 - prevalence))
+    y = (rng.random(n_clips) < expit(logit)).astype(np.int64)
+    y[:2] = 0, 1
+    return X, y
+
+
+def loss(model, X, y, C):
+    """The loss of scikit-learn's documentation, a clip."""
+    logit = X @ model.coef_[0] + model.intercept_[0]
+    return (C * np.logaddexp(0, (1 - 2 * y) * logit).sum() + (model.coef_**2).sum() / 2) / (C * len(y))
+
+
+CASES = {
+    "few features": drawn(200, 5),
+    "correlated": drawn(200, 30, correlated=True),
+    "wide": drawn(40, 90),
+    "wide and correlated": drawn(50, 200, correlated=True),
+    "rare": drawn(500, 20, prevalence=0.03),
+    "far from 0": (drawn(200, 5)[0] * 3 + 1e3, drawn(200, 5)[1]),
+    "constant column": (np.column_stack([drawn(200, 5)[0], np.ones(200)]), drawn(200, 5)[1]),
+    "one feature twice": (np.repeat(drawn(200, 5)[0], 2, axis=1), drawn(200, 5)[1]),
+    "separable": (drawn(200, 5)[0], (drawn(200, 5)[0][:, 0] > 0).astype(np.int64)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("C", STRENGTHS)
+def test_its_minimum_is_the_one_of_scikit_learn(case, C):
+    X, y = CASES[case]
+    ours = RidgeLogistic(C, tol=1e-9).fit(X, y)
+    centre = X.mean(axis=0)  # features far from 0 stop scikit-learn early
+    other = LogisticRegression(C=C, tol=1e-9, max_iter=100_000).fit(X - centre, y)
+    np.testing.assert_allclose(
+        ours.decision_function(X), other.decision_function(X - centre), atol=2e-5, rtol=2e-5
+    )
+    np.testing.assert_allclose(ours.coef_, other.coef_, atol=2e-5)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_models_fitted_together_are_those_fitted_alone(case):
+    X, y = CASES[case]
+    models = [RidgeLogistic(C) for C in reversed(STRENGTHS)]
+    RidgeLogistic.fit_together(models, X, y)
+    for model in models:
+        alone = RidgeLogistic(model.C).fit(X, y)
+        assert loss(model, X, y, model.C) == pytest.approx(loss(alone, X, y, model.C), abs=1e-9)
+        for one in (model, alone):
+            best = RidgeLogistic(one.C, tol=1e-9).fit(X, y)
+            assert loss(one, X, y, one.C) - loss(best, X, y, one.C) < 1e-9
+        assert model.n_features_in_ == X.shape[1]
+        assert model.get_params() == alone.get_params()
+
+
+@given(st.integers(2, 40), st.integers(1, 60), st.integers(0, 2**32 - 1), st.floats(1e-6, 1e4), st.booleans())
+def test_at_the_minimum_the_gradient_is_zero(n_clips, n_features, seed, C, correlated):
+    X, y = drawn(n_clips, n_features, seed=seed, correlated=correlated and n_features > 1 and n_clips > 2)
+    model = RidgeLogistic(C, tol=1e-8).fit(X, y)
+    off = expit(model.decision_function(X)) - y
+    slope = off @ X + model.coef_[0] / C
+    assert abs(off.mean()) < 1e-6
+    assert np.abs(slope).max() / n_clips < 1e-5 * max(1.0, np.abs(X).max())
+
+
+def test_correlated_features_do_not_cost_more_passes():
+    """A solver that follows gradients needs hundreds, as the features of networks are correlated."""
+    X, y = drawn(1_000, 64, correlated=True)
+    models = [RidgeLogistic(C) for C in STRENGTHS]
+    RidgeLogistic.fit_together(models, X, y)
+    other = LogisticRegression(C=10.0, tol=1e-6, max_iter=10_000).fit(X, y)
+    assert max(model.n_iter_ for model in models) < 15
+    assert sum(model.n_iter_ for model in models) < other.n_iter_[0]
+
+
+def test_clips_are_read_in_blocks_and_the_last_may_be_short():
+    n_features = 512
+    rows = BLOCK // n_features
+    X, y = drawn(2 * rows + 7, n_features)
+    ours = RidgeLogistic(0.01, tol=1e-9).fit(X, y).decision_function(X)
+    other = LogisticRegression(C=0.01, tol=1e-9, max_iter=10_000).fit(X, y).decision_function(X)
+    np.testing.assert_allclose(ours, other, atol=1e-5)
+
+
+def test_the_number_of_threads_changes_no_byte():
+    X, y = drawn(400, 300, correlated=True)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(limits=threads):
+            found.append(RidgeLogistic(1.0).fit(X, y))
+    assert found[0].coef_.tobytes() == found[1].coef_.tobytes()
+
+
+def test_the_same_clips_give_the_same_bytes_and_other_candidates_change_nothing_in_the_model_fitted_last():
+    X, y = drawn(120, 20)
+    movies = np.repeat(np.arange(6), 20)
+    found = [
+        GroupedSelection(RidgeLogistic(), Grid("C", values)).fit(X, y, groups=movies)
+        for values in ((0.1, 1.0), (0.1, 1.0), (1e-9, 0.1, 1.0))
+    ]
+    for one in found[1:]:
+        np.testing.assert_array_equal(one.estimator_.coef_, found[0].estimator_.coef_)
+    np.testing.assert_array_equal(found[1].inner_scores_, found[0].inner_scores_)
+
+
+def test_labels_are_given_back_and_a_logit_above_0_is_the_second():
+    X, y = drawn(80, 3)
+    names = np.array(["EN", "S"])[y]
+    model = RidgeLogistic().fit(X, names)
+    np.testing.assert_array_equal(model.predict(X), np.where(model.decision_function(X) > 0, "S", "EN"))
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], expit(model.decision_function(X)))
+
+
+def test_too_few_iterations_are_said():
+    X, y = drawn(60, 90)
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations"):
+        RidgeLogistic(10.0, max_iter=1).fit(X, y)
+
+
+@pytest.mark.parametrize("wrong", [{"C": 0}, {"C": -1.0}, {"tol": 0}, {"max_iter": 0}])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        RidgeLogistic(**wrong).fit([[0.0], [1.0]], [0, 1])
