@@ -42,6 +42,8 @@ def run(folder, script, *arguments):
         "PYTHONPATH": str(ROOT),
         "OMP_NUM_THREADS": "1",
         "TMPDIR": str(folder / "tmp"),
+        # PyTorch makes this folder as soon as there is an optimiser, by default among the temporary ones.
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "torch"),
     }
     (folder / "tmp").mkdir()
     (folder / "here").mkdir()
