@@ -13,15 +13,16 @@ BIN := .venv/bin
 demo: .venv/with-video
 	$(BIN)/obygaze demo
 
-PYTEST := $(BIN)/python -m pytest -W error
+# One thread for the linear algebra of each process: as many as there are cores would wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -W error
 
 test: .venv/with-dev
 	$(PYTEST) -n auto --dist loadfile -m 'not long'
 
 # What is killed, replayed, simulated, or needs a Slurm or a browser.
-# One process more than there are cores: half of its time is waiting for Slurm's, Ray's and the kernel's timers.
+# Two processes more than there are cores: half of their time is waiting for Slurm's, Ray's and the kernel's timers.
 test-long: .venv/with-dev
-	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m long
+	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile -m long
 
 # The properties again, on examples of chance and many more of them: what it finds becomes a test, or an @example.
 fuzz: .venv/with-dev

@@ -63,13 +63,13 @@ def disk(folder: Path, copy: Path, n_clips: int) -> float:
         look()
         remove(place, **how)
 
-    rows.Consumption.free = freed  # type: ignore[method-assign]
+    rows.Consumption.free = freed  # type: ignore[method-assign]  # looks at the disk first
     sealing.remove_tree = removed
     try:
         sealed = seal(None, copy / "s", licence="NOASSERTION", consume=True)
         look()
     finally:
-        rows.Consumption.free = free  # type: ignore[method-assign]
+        rows.Consumption.free = free  # type: ignore[method-assign]  # as it was
         sealing.remove_tree = remove
     taken = room(sealed)
     shutil.rmtree(copy)
@@ -194,9 +194,9 @@ def _run(copy: Path, call: int, where: str) -> None:
         tables(*args, **how)
 
     rows.punch = counting("punch", punch)
-    rows.Consumption.free = _of_a_part(rows.Consumption.free)  # type: ignore[method-assign]
-    part_writer.PartWriter.write = _of_a_part(part_writer.PartWriter.write)  # type: ignore[method-assign]
-    part_writer.PartWriter._pour_into = poured  # type: ignore[method-assign]
+    rows.Consumption.free = _of_a_part(rows.Consumption.free)  # type: ignore[method-assign]  # a step that may be killed
+    part_writer.PartWriter.write = _of_a_part(part_writer.PartWriter.write)  # type: ignore[method-assign]  # another
+    part_writer.PartWriter._pour_into = poured  # type: ignore[method-assign]  # counts
     sealing.write_all_but_parts = begun
     began = time.process_time()
     seal(None, copy / "s", licence="NOASSERTION", consume=True)

@@ -112,7 +112,7 @@ def row_bytes(values: NDArray[Any]) -> bytes:
     return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).tobytes()
 
 
-_PIECE = 1 << 16  # numbers looked at together: they stay in the processor's cache
+_PIECE = 1 << 17  # numbers looked at together: they stay in the processor's cache
 
 
 def all_finite(values: NDArray[Any]) -> bool:

@@ -26,7 +26,7 @@ from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec
 from obygaze_features.store.rows import Row, RowFiles
 from obygaze_features.store.stage_files import array_names
 
-PIECE = 1 << 16
+PIECE = 1 << 18
 """Bytes of a row that are checked and digested together, while they are in the processor's cache."""
 
 

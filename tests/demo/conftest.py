@@ -1,13 +1,16 @@
 """One run of the demo, as a user would run it."""
 
+import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from obygaze_features.commands import demo
 from tests.private import MARK, SECRETS
 
 
@@ -32,11 +35,18 @@ def obygaze():
 
 
 @pytest.fixture(scope="session")
-def demo_folder(obygaze, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("demo") / MARK
-    folder.mkdir()
-    obygaze(folder, 0, "demo", "--out", "demo", "--workers", 2)
-    return folder / "demo"
+def demo_folder(obygaze, tmp_path_factory, worker_id) -> Path:
+    """Give each process of the tests a copy of one run."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "one-demo" / MARK
+    shared.mkdir(parents=True, exist_ok=True)
+    with (shared / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "demo" / demo.MARK).is_file():
+            obygaze(shared, 0, "demo", "--out", "demo", "--workers", 2)
+    own = tmp_path_factory.mktemp("demo") / MARK
+    shutil.copytree(shared / "demo", own / "demo", symlinks=True)
+    return own / "demo"
 
 
 @pytest.fixture(scope="session")

@@ -158,6 +158,7 @@ def test_a_demo_that_ended_says_so(demo_folder):
     assert (demo_folder / demo.MARK).read_text(encoding="utf-8") == demo.FINISHED
 
 
+@pytest.mark.long
 def test_no_file_of_the_demo_names_the_folder_above_it_or_a_secret(demo_folder):
     files = files_below(demo_folder)
     assert len(files) > 50

@@ -210,6 +210,8 @@ def test_workers_killed_in_the_middle_leave_the_sealed_bytes_of_the_local_engine
             assert len(victims) >= 2  # an encoder, and the decoder that gave it its first clip
             for pid in victims:
                 with contextlib.suppress(ProcessLookupError):  # of an earlier run, and just gone
+                    # They don't yield to other processes, as those of the local engine don't.
+                    assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0)
                     os.kill(pid, signal.SIGKILL)
         finally:
             gate.unlink()

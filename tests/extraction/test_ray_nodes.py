@@ -187,6 +187,7 @@ def environment(tmp_path_factory) -> dict[str, str]:
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5e" * 32}
     # Three nodes share the memory of one machine here, and each would think that the others fill it.
     quiet = {"RAY_memory_monitor_refresh_ms": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    quiet["RAY_worker_niceness"] = "0"  # its workers would wait for minutes beside other tests
     naps = {"NAP_S": str(NAP_S), "NAP_GATE": str(site / "gate")}
     return others | token | quiet | naps | {"PYTHONPATH": paths}
 

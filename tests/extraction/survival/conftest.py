@@ -1,8 +1,9 @@
-"""Workers are killed while they wait, start, decode and send; the sealed bytes stay the same."""
+"""Films that are extracted while workers are killed, and what an undisturbed run makes of them."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,11 @@ import pytest
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 
-STATES = ("idle", "starting", "decoding", "sending")
 KILLER = Path(__file__).parent / "killer"
 CLIPS = 24
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def films(tmp_path_factory) -> Path:
     """Clips that can be read, windows of a film among them: films.csv."""
     folder = tmp_path_factory.mktemp("films")
@@ -41,33 +41,29 @@ def extract(films: Path, folder: Path, environment: dict[str, str], *words: str)
     assert "Traceback" not in done.stderr
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def undisturbed(films, tmp_path_factory, tree) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("undisturbed")
     extract(films, folder, dict(os.environ))
     return tree(folder / "films-1.0.0")
 
 
-def runs():
-    """List the state in which workers are killed, how often and of which engine."""
-    for state in STATES:
-        if state == "idle":
-            yield pytest.param(state, 2, "local")
-        yield pytest.param(state, 20, "local", marks=pytest.mark.long)
-        for kills in (3, 20):
-            yield pytest.param(state, kills, "ray", marks=pytest.mark.long)
+@pytest.fixture
+def survives(films, undisturbed, tmp_path, tree) -> Callable[[str, int, str], None]:
+    """Extract while workers in a state are killed so many times, and expect the undisturbed bytes."""
 
+    def run(state: str, kills: int, engine: str) -> None:
+        marks = tmp_path / "kills"
+        marks.mkdir()
+        killing = {
+            "KILL_STATE": state,
+            "KILL_FOLDER": str(marks),
+            "KILL_MOST": str(kills),
+            "KILL_ENGINE": engine,
+            "PYTHONPATH": os.pathsep.join([str(KILLER), os.environ.get("PYTHONPATH", "")]),
+        }
+        extract(films, tmp_path, os.environ | killing, "--engine", engine)
+        assert len(list(marks.iterdir())) == kills
+        assert tree(tmp_path / "films-1.0.0") == undisturbed
 
-@pytest.mark.parametrize(("state", "kills", "engine"), list(runs()))
-def test_killed_workers_leave_the_sealed_bytes_as_they_are(
-    films, undisturbed, tmp_path, tree, state, kills, engine
-):
-    if engine == "ray":
-        pytest.importorskip("ray")
-    marks = tmp_path / "kills"
-    marks.mkdir()
-    path = os.pathsep.join([str(KILLER), os.environ.get("PYTHONPATH", "")])
-    killing = {"KILL_STATE": state, "KILL_FOLDER": str(marks), "KILL_MOST": str(kills), "KILL_ENGINE": engine}
-    extract(films, tmp_path, os.environ | killing | {"PYTHONPATH": path}, "--engine", engine)
-    assert len(list(marks.iterdir())) == kills
-    assert tree(tmp_path / "films-1.0.0") == undisturbed
+    return run

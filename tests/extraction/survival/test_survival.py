@@ -1,0 +1,15 @@
+"""Workers are killed while they wait, start, decode and send; the sealed bytes stay the same."""
+
+import pytest
+
+STATES = ("idle", "starting", "decoding", "sending")
+
+
+def test_two_kills_of_idle_workers_leave_the_sealed_bytes_as_they_are(survives):
+    survives("idle", 2, "local")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("state", STATES)
+def test_twenty_kills_leave_the_sealed_bytes_as_they_are(survives, state):
+    survives(state, 20, "local")
