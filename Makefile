@@ -13,8 +13,9 @@ BIN := .venv/bin
 demo: .venv/with-video
 	$(BIN)/obygaze demo
 
-# One thread for the linear algebra of each process: as many as there are cores would wait for each other.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -W error
+# One thread for the linear algebra of each process: as many as there are cores would wait for each other. Bytecode is
+# kept whatever the environment says: the tests start hundreds of processes.
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -W error
 
 test: .venv/with-dev
 	$(PYTEST) -n auto --dist loadfile -m 'not long'

@@ -9,9 +9,9 @@ from .failed_calls import Trials
 from .harness import WORKS
 
 STRIDES = {
-    **dict.fromkeys(("stage", "consume", "merge"), 37),
-    **dict.fromkeys(("seal", "import", "anndata"), 29),
-    **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 11),
+    **dict.fromkeys(("stage", "consume", "merge"), 73),
+    **dict.fromkeys(("seal", "import", "anndata"), 59),
+    **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 23),
 }
 """Of the works with hundreds of calls every so many-th is tried, of the others every third."""
 

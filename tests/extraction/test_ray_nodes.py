@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,7 @@ pytestmark = [
 CLIPS = 24
 GATED = 20
 NAP_S = 0.1
+HALF_AN_HOUR_S = 1800
 
 # Holds the cores of all nodes but one until its input ends.
 HOLDER = """
@@ -54,7 +55,13 @@ leader.JOIN_S = float(os.environ["JOIN_S"])
 from obygaze.cli import main
 main(sys.argv[1:])
 """
-JOINED = "import ray, sys; ray.init(log_to_driver=False); print(sum(n['Alive'] for n in ray.nodes()))"
+# Waits until the head counts so many nodes.
+COUNTING = """
+import sys, time, ray
+ray.init(log_to_driver=False)
+while sum(node["Alive"] for node in ray.nodes()) != int(sys.argv[1]):
+    time.sleep(0.2)
+"""
 
 
 class Nodes:
@@ -94,27 +101,18 @@ class Nodes:
                     start_new_session=True,
                 )
 
+        deadline = time.monotonic() + HALF_AN_HOUR_S
         begin()
-        self.wait(len(self.running), begin)
-
-    def wait(self, nodes: int, begin: Callable[[], None] = lambda: None) -> None:
-        deadline = time.monotonic() + 1800
-        host, _, port = self.address.rpartition(":")
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError):
-                socket.create_connection((host, int(port)), timeout=1).close()
-                done = subprocess.run(
-                    [sys.executable, "-c", JOINED],
-                    env=self.environment,
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                )
-                if done.stdout.strip() == str(nodes):
-                    return
+        while "Ray runtime started" not in (self.folder / f"{name}.log").read_text(errors="replace"):
+            if time.monotonic() > deadline:
+                pytest.skip(f"the Ray node {name} did not come up on this machine within half an hour")
+            time.sleep(0.2)
             begin()
-            time.sleep(0.5)
-        pytest.skip(f"{nodes} Ray nodes did not come up on this machine within half an hour")
+
+    def wait(self, nodes: int) -> None:
+        """Wait until the head counts so many nodes."""
+        words = [sys.executable, "-c", COUNTING, str(nodes)]
+        subprocess.run(words, env=self.environment, capture_output=True, check=True, timeout=HALF_AN_HOUR_S)
 
     def kill(self, name: str) -> None:
         """Kill a node as a power cut would: its agents, its raylet and all workers at once."""
