@@ -2,9 +2,9 @@
 
 from obygaze_features.errors import ManifestError
 
-from .agreement import Gamma, PairAgreement, agreement, gamma
-from .clip import FIELDS, Clip
-from .codebook import (
+from obygaze_features.manifest.agreement import Gamma, PairAgreement, agreement, gamma
+from obygaze_features.manifest.clip import FIELDS, Clip
+from obygaze_features.manifest.codebook import (
     BUILTIN,
     Codebook,
     Concept,
@@ -16,7 +16,7 @@ from .codebook import (
     find_codebook,
     load_codebook,
 )
-from .importers import (
+from obygaze_features.manifest.importers import (
     SEEN_SCORE,
     Film,
     Imported,
@@ -34,11 +34,11 @@ from .importers import (
     shots_file,
     window_of_model,
 )
-from .manifest import Manifest, codebook_file, holds_codebook, read_manifest, write_manifest
-from .policies import LabelPolicy, apply_policy, policies_of
-from .projection import Label, Projection, merge, project, windows
-from .statistics import Statistics, is_obygaze12, statistics
-from .texts import ConceptText, TextList, concept_texts, read_texts
+from obygaze_features.manifest.manifest import Manifest, codebook_file, holds_codebook, read_manifest, write_manifest
+from obygaze_features.manifest.policies import LabelPolicy, apply_policy, policies_of
+from obygaze_features.manifest.projection import Label, Projection, merge, project, windows
+from obygaze_features.manifest.statistics import Statistics, is_obygaze12, statistics
+from obygaze_features.manifest.texts import ConceptText, TextList, concept_texts, read_texts
 
 __all__ = [
     "BUILTIN",

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
 
-from .clip import Clip
-from .codebook import Codebook
-from .manifest import Manifest
+from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.codebook import Codebook
+from obygaze_features.manifest.manifest import Manifest
 
 PAPER_SHUFFLES = 62
 """The paper's N."""

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from obygaze_features.errors import ManifestError
 
-from .codebook_check import POLICIES, check_codebook
-from .codebook_parts import (
+from obygaze_features.manifest.codebook_check import POLICIES, check_codebook
+from obygaze_features.manifest.codebook_parts import (
     Concept,
     Instance,
     Level,
@@ -22,8 +22,8 @@ from .codebook_parts import (
     spellings_of,
     suggestion,
 )
-from .codebook_toml import parts_of, record_of, toml_of
-from .table import text_of
+from obygaze_features.manifest.codebook_toml import parts_of, record_of, toml_of
+from obygaze_features.manifest.table import text_of
 
 Part = TypeVar("Part", Task, Scale)
 

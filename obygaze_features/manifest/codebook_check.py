@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from obygaze_features.errors import ManifestError
 from obygaze_features.text import unsuitable
 
-from .clip import CODEBOOK_COLUMN, FIELDS
-from .codebook_parts import Level, Named, Scale, Task, plain, spellings_of, suggestion
+from obygaze_features.manifest.clip import CODEBOOK_COLUMN, FIELDS
+from obygaze_features.manifest.codebook_parts import Level, Named, Scale, Task, plain, spellings_of, suggestion
 
 if TYPE_CHECKING:
-    from .codebook import Codebook
+    from obygaze_features.manifest.codebook import Codebook
 
 POLICIES: tuple[str, ...] = ("raw", "paper", "released")
 """Label policies that a codebook may list; `raw` can be used with every codebook."""

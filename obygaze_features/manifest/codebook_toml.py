@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from obygaze_features.errors import ManifestError
 
-from .codebook_parts import Concept, Instance, Level, Scale, Task, plain, suggestion
+from obygaze_features.manifest.codebook_parts import Concept, Instance, Level, Scale, Task, plain, suggestion
 
 if TYPE_CHECKING:
-    from .codebook import Codebook
+    from obygaze_features.manifest.codebook import Codebook
 
 Tables = Mapping[str, Any]
 

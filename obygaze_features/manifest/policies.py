@@ -5,9 +5,9 @@ from enum import StrEnum
 
 from obygaze_features.errors import ManifestError
 
-from .clip import Clip
-from .codebook import Codebook
-from .manifest import Manifest
+from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.codebook import Codebook
+from obygaze_features.manifest.manifest import Manifest
 
 UNRELEASED: frozenset[str] = frozenset(
     {

@@ -8,9 +8,9 @@ from fractions import Fraction
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import csv_line, sheet_line
 
-from .clip import CODEBOOK_COLUMN, FIELDS, Clip
-from .codebook import BUILTIN, Codebook
-from .table import Problems, Row
+from obygaze_features.manifest.clip import CODEBOOK_COLUMN, FIELDS, Clip
+from obygaze_features.manifest.codebook import BUILTIN, Codebook
+from obygaze_features.manifest.table import Problems, Row
 
 CONCEPT_SEPARATOR = ";"
 CLOCK = re.compile(r"(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2}(?:\.\d{0,30})?)", re.ASCII)

@@ -6,10 +6,10 @@ from typing import Any
 
 from obygaze_features.errors import ManifestError
 
-from .clip import Clip
-from .codebook import BUILTIN, Codebook
-from .importers.obygaze12 import MOVIES
-from .manifest import Manifest
+from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.codebook import BUILTIN, Codebook
+from obygaze_features.manifest.importers.obygaze12 import MOVIES
+from obygaze_features.manifest.manifest import Manifest
 
 PRINTED: Mapping[str, str] = {
     "EN of all clips": "52%",

@@ -9,8 +9,8 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import csv_line
 from obygaze_features.text import unsuitable
 
-from .codebook import Codebook
-from .table import Problems, read_table, text_of
+from obygaze_features.manifest.codebook import Codebook
+from obygaze_features.manifest.table import Problems, read_table, text_of
 
 COLUMNS = (("text_id", "text"), ("caption_id", "caption"))
 """The pairs of columns that a table of texts may have; what else it has is for others."""

@@ -1,14 +1,14 @@
 """Import manifests from published annotations, or from a folder of videos or images."""
 
-from .eaf import import_eaf
-from .film import Film, automatic_hop, import_film, window_of_model
-from .folder import import_folder, import_images
-from .imported import Imported
-from .judgements import SEEN_SCORE, import_judgements
-from .mediaeval15 import import_mediaeval15
-from .mobygaze import import_mobygaze
-from .obygaze12 import import_obygaze12
-from .parts import Part, read_parts, shots_bytes, shots_file
+from obygaze_features.manifest.importers.eaf import import_eaf
+from obygaze_features.manifest.importers.film import Film, automatic_hop, import_film, window_of_model
+from obygaze_features.manifest.importers.folder import import_folder, import_images
+from obygaze_features.manifest.importers.imported import Imported
+from obygaze_features.manifest.importers.judgements import SEEN_SCORE, import_judgements
+from obygaze_features.manifest.importers.mediaeval15 import import_mediaeval15
+from obygaze_features.manifest.importers.mobygaze import import_mobygaze
+from obygaze_features.manifest.importers.obygaze12 import import_obygaze12
+from obygaze_features.manifest.importers.parts import Part, read_parts, shots_bytes, shots_file
 
 __all__ = [
     "SEEN_SCORE",

@@ -17,8 +17,8 @@ from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebo
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.rows import CONCEPT_SEPARATOR
 
-from .imported import Imported, counted
-from .judgements import SEEN_SCORE, slug, unique_id
+from obygaze_features.manifest.importers.imported import Imported, counted
+from obygaze_features.manifest.importers.judgements import SEEN_SCORE, slug, unique_id
 
 HUMAN = "human:"
 """Begins the names of the tiers that are read."""

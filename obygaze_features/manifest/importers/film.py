@@ -12,8 +12,8 @@ from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.paths import stored_path
 
-from .imported import Imported, counted
-from .parts import Part
+from obygaze_features.manifest.importers.imported import Imported, counted
+from obygaze_features.manifest.importers.parts import Part
 
 LEAST_HOP_S = 5.0
 """Shortest automatic hop: what annotators agree on is not finer (median segment of MObyGaze 27 s)."""

@@ -15,7 +15,7 @@ from obygaze_features.manifest.paths import absolute, stored_path
 from obygaze_features.manifest.rows import Collected, clip_of, split_concepts, time_code
 from obygaze_features.manifest.table import Problems, Row, delimiter_of, read_table
 
-from .imported import Imported, counted
+from obygaze_features.manifest.importers.imported import Imported, counted
 
 VIDEO_SUFFIXES: frozenset[str] = frozenset(
     {

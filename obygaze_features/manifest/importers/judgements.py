@@ -13,7 +13,7 @@ from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.rows import clip_of
 from obygaze_features.manifest.table import Problems, Row, delimiter_of, read_table
 
-from .imported import Imported, counted
+from obygaze_features.manifest.importers.imported import Imported, counted
 
 SEEN_SCORE = "seen_score"
 """Extra column: 1 where the annotator saw the model's score, 0 where not."""

@@ -18,7 +18,7 @@ from obygaze_features.manifest.paths import stored_path
 from obygaze_features.manifest.rows import Collected
 from obygaze_features.manifest.table import Problems, Row, read_table
 
-from .imported import Imported, counted, file_in, videos_found
+from obygaze_features.manifest.importers.imported import Imported, counted, file_in, videos_found
 
 FILE_NAME = "clips.csv"
 LISTS: Mapping[str, str] = {"dev": "dev.txt", "test": "test.txt"}

@@ -20,7 +20,7 @@ from obygaze_features.manifest.paths import stored_path
 from obygaze_features.manifest.rows import Collected
 from obygaze_features.manifest.table import Problems, Row, read_table
 
-from .imported import Imported, concept_list, counted, file_in, text_list, whole_number
+from obygaze_features.manifest.importers.imported import Imported, concept_list, counted, file_in, text_list, whole_number
 
 FILE_NAME = "mobygaze_dataframe.csv"
 MOVIE_LIST = "mobygaze_movielist.csv"

@@ -12,7 +12,7 @@ from obygaze_features.manifest.paths import stored_path
 from obygaze_features.manifest.rows import Collected
 from obygaze_features.manifest.table import Problems, Row, read_table
 
-from .imported import Imported, concept_list, counted, file_in, videos_found, whole_number
+from obygaze_features.manifest.importers.imported import Imported, concept_list, counted, file_in, videos_found, whole_number
 
 FILE_NAME = "ObyGaze12_thresh_02.csv"
 COLUMNS = (
