@@ -34,8 +34,9 @@ from decode_limit import left_out, limit
 from numpy.typing import NDArray
 from tabulate import tabulate
 
-from obygaze_features.video import VideoError, read_frames, read_windows, sparse, uniform
+from obygaze_features.errors import VideoError
 from obygaze_features.video import index as video_index
+from obygaze_features.video import read_frames, read_windows, sparse, uniform
 
 FRAMES = 32
 FILMS = "films"

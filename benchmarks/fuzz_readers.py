@@ -20,14 +20,14 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.exchange.import_tables import read_ids, table_pieces
 from obygaze_features.manifest import load_codebook
 from obygaze_features.manifest.importers.eaf import import_eaf
+from obygaze_features.manifest.importers.film_parts import read_parts
 from obygaze_features.manifest.importers.judgements import import_judgements
-from obygaze_features.manifest.importers.parts import read_parts
 from obygaze_features.video import find_shots, read_frames, read_windows, uniform
-from obygaze_models.audits.alpha import read_ratings
-from obygaze_models.audits.captions import read_captions
-from obygaze_models.audits.eat_tests import read_tests
-from obygaze_models.audits.regions import read_regions
 from obygaze_models.evaluation.predictions import Predictions
+from obygaze_studies.alpha import read_ratings
+from obygaze_studies.eat.eat_tests import read_tests
+from obygaze_studies.gender_score.captions import read_captions
+from obygaze_studies.saliency.regions import read_regions
 
 Target = Callable[[bytes], None]
 SIZE = (48, 64)

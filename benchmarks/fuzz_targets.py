@@ -8,13 +8,14 @@ import h5py
 import numpy as np
 from fuzz_readers import count_lost
 
+from obygaze_features.errors import ManifestError, StoreError
 from obygaze_features.exchange.import_hdf5 import hdf5_pieces
 from obygaze_features.exchange.import_sources import read_npy
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
 from obygaze_features.io import file_sha256
-from obygaze_features.manifest import ManifestError, read_manifest
-from obygaze_features.store import StoreError, open_store, read_stage, seal, verify
+from obygaze_features.manifest import read_manifest
+from obygaze_features.store import open_store, read_stage, seal, verify
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import (

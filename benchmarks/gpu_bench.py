@@ -46,7 +46,7 @@ class Bench:
         """Weights of every network."""
         if not self.tiny:
             return dict.fromkeys(NAMES, "random:0")
-        from obygaze_features.backbones.testing import tiny_checkpoint
+        from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint
 
         return {name: str(tiny_checkpoint(name, self.folder / name)) for name in NAMES}
 

@@ -32,7 +32,7 @@ from transformers import (
 )
 
 from obygaze_features.backbones import Output
-from obygaze_features.backbones.clip import FrameByFrame
+from obygaze_features.backbones.clip_siglip import FrameByFrame
 from obygaze_features.backbones.compute import Compute, Precision
 from obygaze_features.backbones.network import fuse_activations
 from obygaze_features.backbones.presets import IMAGENET

@@ -14,7 +14,8 @@ from survive_processes import Running, Steps, ask, content
 from survive_works import COPIED, Work
 
 import obygaze_features.store.writer
-from obygaze_features.store import StoreError, open_store
+from obygaze_features.errors import StoreError
+from obygaze_features.store import open_store
 
 NOBODY = 65534
 FRACTIONS = (0.02, 0.3, 0.9)

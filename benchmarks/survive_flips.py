@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from obygaze_features.store import StoreError, verify
+from obygaze_features.errors import StoreError
+from obygaze_features.store import verify
 
 
 def flips(folder: Path, number: int, seed: int) -> bool:

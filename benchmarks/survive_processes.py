@@ -20,8 +20,9 @@ import numpy as np
 from survive_works import serve
 
 from obygaze.cli import main as obygaze
+from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
-from obygaze_features.store import StoreError, open_store, verify
+from obygaze_features.store import open_store, verify
 from obygaze_features.store.arrays import row_bytes
 
 # What Python imports late, nobody may not read, where Python is root's.

@@ -30,9 +30,9 @@ from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models import MLPProbe, RidgeLogistic, fit_many
 from obygaze_models.models.linear import PENALTIES
-from obygaze_models.obygaze12.corpus import CODEBOOK, TASKS, VISUAL_CONCEPTS
-from obygaze_models.obygaze12.folds import classifier_folds
 from obygaze_models.protocol import Fold, Labels
+from obygaze_studies.obygaze12.corpus import CODEBOOK, TASKS, VISUAL_CONCEPTS
+from obygaze_studies.obygaze12.paper_folds import classifier_folds
 
 N_CLIPS, N_FEATURES, N_MOVIES, EPOCHS = 1000, 512, 12, 10
 
@@ -264,7 +264,7 @@ def svms(manifest: Manifest, X: NDArray[np.float32]) -> None:
 
 PAPER = """
 import resource, sys, time
-from obygaze_models.commands.paper import all_
+from obygaze_studies.commands.paper_commands import all_
 start = time.perf_counter()
 all_.main(sys.argv[1:], standalone_mode=False)
 used = resource.getrusage(resource.RUSAGE_SELF)

@@ -8,7 +8,9 @@ import posixpath
 import re
 import shutil
 import sys
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).parents[1]
 BESIDE = {
@@ -27,7 +29,11 @@ BESIDE = {
 """File of the repository -> its place in the site."""
 
 NAVIGATION = {
-    "In Python": ("python", "gallery/index", "api/obygaze_features/index", "api/obygaze_models/index"),
+    "In Python": (
+        *("python", "gallery/index"),
+        *("api/obygaze_features/index", "api/obygaze_models/index"),
+        *("api/obygaze_film/index", "api/obygaze_studies/index"),
+    ),
     "Guide": (
         *("corpora", "manifests", "codebooks", "decoding", "shots", "backbones", "text-search", "gpu"),
         *("lsmdc", "slurm", "large"),
@@ -43,7 +49,7 @@ NAVIGATION = {
         *("architecture", "decisions", "releasing", "tests", "benchmarks"),
     ),
 }
-PACKAGES = ("obygaze_features", "obygaze_models")
+PACKAGES = ("obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies")
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]+)?\)")
 
 
@@ -100,14 +106,11 @@ def _write_api(out: Path, package: str) -> None:
     """Write a page of every public name of a package."""
     folder = out / "api" / package
     folder.mkdir(parents=True)
-    path = ROOT / package / "__init__.py"
-    names = _names(path)
-    modules = _modules(path)
-    before = [
-        name for other in PACKAGES[: PACKAGES.index(package)] for name in _names(ROOT / other / "__init__.py")
-    ]
+    names = _public(package)
+    before = [name for other in PACKAGES[: PACKAGES.index(package)] for name in _public(other)]
     for name in names:
-        module = modules.get(name)
+        value = getattr(import_module(package), name)
+        module = value.__name__ if isinstance(value, ModuleType) else None
         member = "automodule" if module else "autoclass" if name[0].isupper() else "autofunction"
         options = {
             "autoclass": "   :members:\n   :show-inheritance:\n",
@@ -122,7 +125,7 @@ def _write_api(out: Path, package: str) -> None:
         "`stores/more` (all written by `examples/toy_films.py`), and models of the first that `save_models` "
         "wrote to `kept/`."
     )
-    page = f"# {package}\n\n{_docstring(path)}\n\n{where}\n\n{_tree(names, '')}"
+    page = f"# {package}\n\n{_docstring(ROOT / package / '__init__.py')}\n\n{where}\n\n{_tree(names, '')}"
     (folder / "index.md").write_text(page, encoding="utf-8")
 
 
@@ -139,25 +142,9 @@ def _docstring(path: Path) -> str:
     return text.partition("\nExamples\n")[0].strip()
 
 
-def _names(path: Path) -> list[str]:
-    """Read the names of `__all__`, in order, without importing the package."""
-    (value,) = (
-        node.value
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.Assign) and any(getattr(to, "id", "") == "__all__" for to in node.targets)
-    )
-    return [name for name in ast.literal_eval(value) if name != "__version__"]
-
-
-def _modules(path: Path) -> dict[str, str]:
-    """Read which names a package imports are modules, by the files they come from."""
-    return {
-        name.name: f"{node.module}.{name.name}"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module
-        for name in node.names
-        if (ROOT / node.module.replace(".", "/") / f"{name.name}.py").is_file()
-    }
+def _public(package: str) -> list[str]:
+    """List what a package offers, without its version."""
+    return [name for name in import_module(package).__all__ if name != "__version__"]
 
 
 if __name__ == "__main__":

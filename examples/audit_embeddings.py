@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.audits.eat_audit import audit_eat
-from obygaze_models.audits.eat_tests import EatTest
-from obygaze_models.audits.embeddings import read_embeddings, read_stored_text_ids
 from obygaze_models.report import plain, write_report
+from obygaze_studies.audits.embeddings import read_embeddings, read_stored_text_ids
+from obygaze_studies.eat.eat_audit import audit_eat
+from obygaze_studies.eat.eat_tests import EatTest
 
 SPACE = "planted-clip sha256:0123"
 SAD, NEUTRAL = ("a sad person", "an unhappy person"), ("a person", "a photo of a person")

@@ -15,9 +15,9 @@ import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.manifest import concept_texts
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.audits.text_directions import audit_text_directions
 from obygaze_models.concepts.texts import zero_shot_models
 from obygaze_models.report import plain
+from obygaze_studies.text_directions import audit_text_directions
 
 SPACE = "planted sha256:0123"
 WIDTH, N_MOVIES, N_CLIPS = 24, 6, 30

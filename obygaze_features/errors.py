@@ -5,6 +5,21 @@ Any other exception is a bug and keeps its traceback.
 
 from pathlib import Path
 
+__all__ = [
+    "BackboneError",
+    "ExtractError",
+    "InterruptedTransferError",
+    "ManifestError",
+    "NoRangesError",
+    "ObygazeError",
+    "OutputError",
+    "SearchError",
+    "ShotError",
+    "StoreError",
+    "VideoError",
+    "WorkerError",
+]
+
 
 class ObygazeError(ValueError):
     """Base of all errors meant for users; the command prints the message in place of a traceback.
@@ -85,7 +100,3 @@ class NoRangesError(StoreError):
 
 class SearchError(ObygazeError):
     """Clips cannot be ranked by a text: the two do not compare, or there is nothing to rank."""
-
-
-class TrainError(ObygazeError):
-    """A training cannot start from its inputs, or cannot resume."""

@@ -14,6 +14,33 @@ from typing import Final
 from obygaze_features.errors import OutputError
 from obygaze_features.text import not_a_formula
 
+__all__ = [
+    "NO_LICENCE",
+    "NO_SUCH_FILE",
+    "PARTIAL_SUFFIX",
+    "csv_line",
+    "empty",
+    "file_sha256",
+    "json_bytes",
+    "make_folder",
+    "naming",
+    "refuse_existing",
+    "remove_tree",
+    "sha256_of",
+    "sheet_line",
+    "sync",
+    "sync_all",
+    "sync_name",
+    "sync_tree",
+    "whole_file",
+    "whole_folder",
+    "write_all",
+    "write_new",
+    "write_together",
+    "write_whole",
+]
+
+
 PARTIAL_SUFFIX: Final = ".partial"
 """Ends the name of everything that is not finished yet and may be swept once its writer is gone."""
 

@@ -12,6 +12,9 @@ from pathlib import Path
 from obygaze_features.errors import StoreError
 from obygaze_features.io import make_folder, naming
 
+__all__ = ["NO_LOCKS", "alone_in", "hold", "locked", "require_locks"]
+
+
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
 
 

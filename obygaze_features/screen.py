@@ -12,6 +12,9 @@ import click
 
 from obygaze_features.text import unescaped, visible
 
+__all__ = ["ShowProgress", "json_option", "progress_bar", "table", "terminal_width"]
+
+
 QUIET_S: Final = 60.0
 """Seconds between two lines of progress where stderr is no terminal, as in a Slurm log."""
 

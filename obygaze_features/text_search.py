@@ -12,7 +12,7 @@ from obygaze_features.backbones import load_text_backbone
 from obygaze_features.errors import BackboneError, SearchError, StoreError
 from obygaze_features.store import Group, Store, open_store
 from obygaze_features.store.labelled import html_table
-from obygaze_features.store.provenance import clipped, space
+from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_features.store.records import StoredClip
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def search(
     opened = store if isinstance(store, Store) else open_store(store)
     group = choose_group(opened, backbone)
     where = f"{opened.where}, group {group.name}"
-    wanted = space(group.provenance)
+    wanted = embedding_space(group.provenance)
     if wanted is None:
         raise SearchError(f"{where}: its provenance names no weights, so nothing says which texts compare")
     asked = (
@@ -264,12 +264,12 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
         There is no such text, or two rows have it.
     """
     opened = store if isinstance(store, Store) else open_store(store)
-    names = [name for name in opened.names if space(opened[name].provenance) == wanted]
+    names = [name for name in opened.names if embedding_space(opened[name].provenance) == wanted]
     group = opened[names[0] if names else opened.names[0]]
     where = f"{opened.where}, group {group.name}"
     if group.text is None:
         raise SearchError(f"{where}: holds clips, not texts; a text store is expected")
-    found = space(group.provenance)
+    found = embedding_space(group.provenance)
     if found is None:
         raise SearchError(f"{where}: its provenance names no space, so nothing says which clips compare")
     rows = [row for row, text in enumerate(group.text) if text == query]

@@ -24,6 +24,9 @@ from typing import Any, Literal, Self
 
 from obygaze_features.errors import WorkerError
 
+__all__ = ["Event", "WorkerPool"]
+
+
 Work = Callable[[Any, Mapping[int, int]], Iterator[Any]]
 """Function of a worker: takes a task and its files (number -> descriptor), and yields items."""
 

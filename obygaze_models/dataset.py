@@ -17,6 +17,20 @@ from obygaze_models.errors import DatasetError
 from obygaze_models.protocol.targets import Labels, labels_of
 from obygaze_models.reduction import ReducedTokens, reduce_tokens
 
+__all__ = [
+    "Dataset",
+    "Exclusion",
+    "Features",
+    "Pool",
+    "find_group",
+    "load_dataset",
+    "load_datasets",
+    "read_array",
+    "read_features",
+    "unusable",
+]
+
+
 Features = Literal["pooled", "frames", "tokens"]
 Pool = Literal["max", "mean"]
 ARRAYS: tuple[Features, ...] = FEATURE_ARRAYS  # type: ignore[assignment]  # Features names the same

@@ -2,6 +2,17 @@
 
 from obygaze_features.errors import ObygazeError
 
+__all__ = [
+    "CompareError",
+    "ConceptError",
+    "DatasetError",
+    "ModelError",
+    "ObygazeError",
+    "PredictionsError",
+    "ProtocolError",
+    "RunError",
+]
+
 
 class DatasetError(ObygazeError):
     """A store and a manifest do not provide the requested clips."""
@@ -9,10 +20,6 @@ class DatasetError(ObygazeError):
 
 class ProtocolError(ObygazeError):
     """Clips or movies do not allow a fair evaluation, or a fold leaks."""
-
-
-class FoldsError(ProtocolError):
-    """Too few clips of a published fold have features."""
 
 
 class ConceptError(ObygazeError):
@@ -33,15 +40,3 @@ class RunError(ObygazeError):
 
 class CompareError(ObygazeError):
     """Two models cannot be compared."""
-
-
-class AuditError(ObygazeError):
-    """The inputs of an audit are invalid."""
-
-
-class TaskError(ObygazeError):
-    """Labels, runs or a store cannot be used for a benchmark task."""
-
-
-class FilmError(ObygazeError):
-    """A film cannot be scored, or a scored film cannot be read or measured."""

@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 import obygaze_features as of
+import obygaze_film
 import obygaze_models as om
+import obygaze_studies
 from obygaze_features.demo.corpus import write_video
 
 ROOT = Path(__file__).parents[1]
-PUBLIC = [(package, name) for package in (of, om) for name in package.__all__ if name != "__version__"]
+PACKAGES = (of, om, obygaze_film, obygaze_studies)
+PUBLIC = [(package, name) for package in PACKAGES for name in package.__all__ if name != "__version__"]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +56,7 @@ def test_a_public_name_has_an_example_that_runs(package, name, prepared, monkeyp
         assert not runner.failures, "".join(said)
 
 
-@pytest.mark.parametrize("package", [of, om], ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 def test_the_package_itself_has_an_example_that_runs(package):
     tests = doctest.DocTestFinder(recurse=False).find(package)
     assert any(test.examples for test in tests)

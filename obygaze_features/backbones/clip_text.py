@@ -14,7 +14,7 @@ from transformers import (
 from transformers import SiglipTextModel as SiglipText
 
 from obygaze_features.backbones.checkpoint import ATTENTION, check_model_type, load_pretrained, plain_config
-from obygaze_features.backbones.clip import CITATIONS
+from obygaze_features.backbones.clip_siglip import CITATIONS
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.text_backbone import TextBackbone
 from obygaze_features.backbones.text_runner import TextRunner

@@ -62,8 +62,8 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     """
     from tqdm import tqdm
 
+    from obygaze_features.cores import usable_cores
     from obygaze_features.demo import UNLABELLED, beside_planted, plan_corpus, write_corpus
-    from obygaze_features.extraction import usable_cores
 
     workers = workers or usable_cores()
     _clear(out)

@@ -154,7 +154,7 @@ def _window_of_store(path: Path) -> float:
     """Compute the median duration of a store's clips (spans or whole files), to the millisecond."""
     import numpy as np
 
-    from obygaze_features.manifest import ManifestError
+    from obygaze_features.errors import ManifestError
     from obygaze_features.store import open_store
 
     lengths: list[float] = []

@@ -196,7 +196,7 @@ def import_folder_(
           --codebook violence.toml --out fights-in.csv
     """
     from obygaze_features.manifest import find_codebook, import_folder
-    from obygaze_features.manifest.rows import frame_rate
+    from obygaze_features.manifest.clip_rows import frame_rate
 
     fps = None if rate is None else frame_rate(rate)
     labels = find_codebook(codebook)

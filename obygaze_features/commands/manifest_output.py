@@ -25,7 +25,8 @@ def folder_of(path: Path) -> Path:
 
 def refuse_to_replace(out: Path, force: bool, codebook: "Codebook | None" = None) -> None:
     """Refuse to replace an existing manifest, before any work is done."""
-    from obygaze_features.manifest import BUILTIN, ManifestError, codebook_file, holds_codebook
+    from obygaze_features.errors import ManifestError
+    from obygaze_features.manifest import BUILTIN, codebook_file, holds_codebook
 
     beside = codebook_file(out)
     if beside.exists() and not (codebook and holds_codebook(beside, codebook)):

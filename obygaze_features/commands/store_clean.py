@@ -48,7 +48,7 @@ def gc(folder: Path, yes: bool) -> None:
       obygaze store gc
       obygaze store gc /data/features --yes
     """
-    from obygaze_features.store import StoreError
+    from obygaze_features.errors import StoreError
 
     if not folder.is_dir():
         raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store gc FOLDER")
@@ -79,7 +79,8 @@ def _kind(place: Path) -> str:
     StoreError
         If it is not a store or stage itself, or is in use.
     """
-    from obygaze_features.store import StoreError, read_stage
+    from obygaze_features.errors import StoreError
+    from obygaze_features.store import read_stage
 
     if place.is_symlink():
         raise StoreError(f"{place}: is a link; remove what it points to, by its own name")
@@ -96,7 +97,8 @@ def _kind(place: Path) -> str:
 
 def _still_needed(path: Path) -> str:
     """Return why a stage is still needed; empty if a sealed store beside it has all its clips."""
-    from obygaze_features.store import StoreError, open_store, read_stage
+    from obygaze_features.errors import StoreError
+    from obygaze_features.store import open_store, read_stage
 
     stage = read_stage(path)
     if left := len(stage.missing()):

@@ -89,10 +89,11 @@ def import_(
       obygaze store import films.csv all.parquet stores/lab --from table \\
           --ids name --pattern {video} --backbone lab --licence CC-BY-4.0
     """
+    from obygaze_features.errors import StoreError
     from obygaze_features.exchange.import_features import Declared, import_features
     from obygaze_features.exchange.import_sources import match
     from obygaze_features.manifest import read_manifest
-    from obygaze_features.store import PlannedClip, StoreError
+    from obygaze_features.store import PlannedClip
 
     if manifest.suffix != ".csv" and source.suffix == ".csv":
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")

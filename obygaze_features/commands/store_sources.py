@@ -96,8 +96,8 @@ def read_pth(path: Path) -> "NDArray[Any]":
     """
     import torch
 
+    from obygaze_features.errors import StoreError
     from obygaze_features.exchange.import_sources import refuse_giants
-    from obygaze_features.store import StoreError
 
     refuse_giants(path.stat().st_size, str(path))
     try:

@@ -1,5 +1,5 @@
 """Generate a small corpus with known labels: real H.264 files of abstract shapes."""
 
-from obygaze_features.demo.corpus import UNLABELLED, PlannedMovie, beside_planted, plan_corpus, write_corpus
+import lazy_loader
 
-__all__ = ["UNLABELLED", "PlannedMovie", "beside_planted", "plan_corpus", "write_corpus"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -6,3 +6,7 @@ Every module stands on sealed stores and knows no video, manifest or backbone: `
 packs stores, `push` copies them to a folder, S3 or the Hub and `transfer` fetches them; `diff` and `merge`
 compare and combine the stores of several labs.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,13 +11,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.errors import VideoError
 from obygaze_features.store import ClipFeatures
 from obygaze_features.video import (
     Frames,
     Known,
     Rest,
     Sampling,
-    VideoError,
     file_digest,
     probe,
     read_stretch,

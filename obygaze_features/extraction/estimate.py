@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from obygaze_features.cores import usable_cores
+from obygaze_features.errors import VideoError
 from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_clips, pieces
 from obygaze_features.extraction.decoders import load_decoder
 from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses_gpu, warm_up
 from obygaze_features.extraction.job import Job
 from obygaze_features.store.room import Free, Room
-from obygaze_features.video import VideoError, probe
+from obygaze_features.video import probe
 
 TRIALS = 8
 """Number of trial passes: one from each stratum of the work, stratified by bytes read."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from obygaze_features.errors import ManifestError
-
 from obygaze_features.manifest.codebook_check import POLICIES, check_codebook
 from obygaze_features.manifest.codebook_parts import (
     Concept,

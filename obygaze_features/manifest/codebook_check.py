@@ -5,10 +5,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.text import unsuitable
-
 from obygaze_features.manifest.clip import CODEBOOK_COLUMN, FIELDS
-from obygaze_features.manifest.codebook_parts import Level, Named, Scale, Task, plain, spellings_of, suggestion
+from obygaze_features.manifest.codebook_parts import (
+    Level,
+    Named,
+    Scale,
+    Task,
+    plain,
+    spellings_of,
+    suggestion,
+)
+from obygaze_features.text import unsuitable
 
 if TYPE_CHECKING:
     from obygaze_features.manifest.codebook import Codebook

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from obygaze_features.errors import ManifestError
-
 from obygaze_features.manifest.codebook_parts import Concept, Instance, Level, Scale, Task, plain, suggestion
 
 if TYPE_CHECKING:

@@ -9,12 +9,11 @@ from shlex import quote
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import write_together
-
 from obygaze_features.manifest.clip import CODEBOOK_COLUMN, FIELDS, Clip
+from obygaze_features.manifest.clip_rows import Collected, canonical_bytes, clip_of
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
 from obygaze_features.manifest.codebook_parts import suggestion
 from obygaze_features.manifest.paths import absolute, stored_path
-from obygaze_features.manifest.rows import Collected, canonical_bytes, clip_of
 from obygaze_features.manifest.table import Problems, Table, delimiter_of, read_table, text_of
 
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 from enum import StrEnum
 
 from obygaze_features.errors import ManifestError
-
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest

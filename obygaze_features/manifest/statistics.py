@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from obygaze_features.errors import ManifestError
-
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import BUILTIN, Codebook
 from obygaze_features.manifest.importers.obygaze12 import MOVIES
 from obygaze_features.manifest.manifest import Manifest
 
-PRINTED: Mapping[str, str] = {
+PRINTED_COUNTS: Mapping[str, str] = {
     "EN of all clips": "52%",
     "HN of all clips": "16%",
     "NS of all clips": "15%",
@@ -90,7 +89,7 @@ class Statistics:
             "numbers": [
                 {"name": one.name, "ours": one.value}
                 | ({"printed": printed[one.name]} if one.name in printed else {})
-                for one in numbers(self)
+                for one in count_table(self)
             ],
             "concepts": {
                 level: {concept: of_concept(level, concept) for concept in self.codebook.concept_names}
@@ -161,7 +160,7 @@ class Number:
         return "undefined" if self.value is None else format(self.value, self.style)
 
 
-def numbers(counted: Statistics) -> tuple[Number, ...]:
+def count_table(counted: Statistics) -> tuple[Number, ...]:
     """List what section 3.4 and App. 8.2 of the paper state of a corpus, for the levels of any codebook.
 
     Shares of each level, among all clips and without the levels that are in no task; the share of positives
@@ -193,12 +192,12 @@ def is_obygaze12(manifest: Manifest) -> bool:
     return manifest.codebook.name == BUILTIN[0] and frozenset(manifest.movies) == frozenset(MOVIES)
 
 
-def printed_numbers(manifest: Manifest) -> Mapping[str, str]:
-    """Return what the paper prints, by the names of `numbers`; nothing unless the manifest is of ObyGaze12.
+def printed_count_table(manifest: Manifest) -> Mapping[str, str]:
+    """Return what the paper prints, by the names of `count_table`; nothing but for ObyGaze12.
 
     Ours agree when rounded, but for one: S of EN and S is 23.6 %, printed as 23 %.
     """
-    return PRINTED if is_obygaze12(manifest) else {}
+    return PRINTED_COUNTS if is_obygaze12(manifest) else {}
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -328,7 +328,7 @@ def differences(a: object, b: object) -> list[str]:
     return [field for field, _, _ in contrasts(a, b)]
 
 
-def space(provenance: Mapping[str, object]) -> str | None:
+def embedding_space(provenance: Mapping[str, object]) -> str | None:
     """Name the space that vectors lie in, such as `clip sha256:...`; None if nothing tells.
 
     It is the field `space`; of an X-CLIP, whose groups of clips lack the field, name and weights.

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.av1 import FrameReferences
+from obygaze_features.video.av_errors import UNREADABLE
 from obygaze_features.video.completeness import declared_packets, promised_seconds, truncation
-from obygaze_features.video.errors import UNREADABLE
 from obygaze_features.video.heads import MPEG12, READABLE, Head, Packet, head_reader
 from obygaze_features.video.learnt import LARGE_BYTES, learnt
+from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.pictures import display_ranks, vop_type
 from obygaze_features.video.source import Kept, Source, opened
-from obygaze_features.video.table import PacketTable
 
 # Containers with presentation time stamps; AVI and raw streams store none.
 TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv", "ivf", "nut"})

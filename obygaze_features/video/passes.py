@@ -15,7 +15,7 @@ from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.errors import UNREADABLE
+from obygaze_features.video.av_errors import UNREADABLE
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.picture import Picture

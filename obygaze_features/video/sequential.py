@@ -7,9 +7,9 @@ from av import FFmpegError
 from av.video.frame import VideoFrame
 
 from obygaze_features.video.index import seconds
+from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.sampling import Timeline
 from obygaze_features.video.source import Source, Tally
-from obygaze_features.video.table import PacketTable
 
 
 def decode_all(source: Source, tally: Tally) -> Iterator[VideoFrame]:

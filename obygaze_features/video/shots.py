@@ -12,12 +12,12 @@ from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
+from obygaze_features.video.av_errors import guarded
 from obygaze_features.video.cuts import DETECTORS, SMALL, Detector, Differences, OwnDetector
-from obygaze_features.video.errors import guarded
 from obygaze_features.video.index import index_packets
+from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.sequential import decode_sequential
 from obygaze_features.video.source import Tally, opened
-from obygaze_features.video.table import PacketTable
 
 Show: TypeAlias = Callable[[int, int], None]
 

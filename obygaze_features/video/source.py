@@ -19,7 +19,7 @@ from av.video.stream import VideoStream
 
 from obygaze_features.errors import VideoError
 from obygaze_features.io import NO_SUCH_FILE
-from obygaze_features.video.errors import UNREADABLE
+from obygaze_features.video.av_errors import UNREADABLE
 
 HEAD_BYTES = 1 << 16
 # Accepted formats, by FFmpeg's names. FFmpeg has about 300 more, including playlists and text formats that

@@ -13,8 +13,8 @@ from av.video.frame import VideoFrame
 
 from obygaze_features.video.heads import SKIPS_UNREFERENCED, Packet
 from obygaze_features.video.needed import left_out, needed_packets, runs, without
+from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.source import Source, Tally
-from obygaze_features.video.table import PacketTable
 
 # From this gap in packets on (10 s of film), a seek costs less than reading on.
 SEEK_AHEAD = 250

@@ -16,13 +16,13 @@ from av.video.frame import VideoFrame
 from obygaze_features.errors import VideoError
 from obygaze_features.video.cuts import OwnDetector
 from obygaze_features.video.index import index_packets
+from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.passes import Given, Known, Pass, Window, Wishes, union
 from obygaze_features.video.picture import Picture
 from obygaze_features.video.sampling import Span
 from obygaze_features.video.shots import Measured, Meter
 from obygaze_features.video.source import Kept
 from obygaze_features.video.sparse import Astray, NotSafe, decode_sparse
-from obygaze_features.video.table import PacketTable
 
 T = TypeVar("T")
 Windows = Sequence[tuple[float | None, float | None]]

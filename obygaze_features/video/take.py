@@ -10,7 +10,7 @@ from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.errors import guarded
+from obygaze_features.video.av_errors import guarded
 from obygaze_features.video.picture import Converter, Picture
 
 T = TypeVar("T")

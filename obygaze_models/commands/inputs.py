@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
-def options(*parts: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def join_options(*parts: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Join arguments and options of click, in the order of the help text."""
 
     def apply(command: Command) -> Command:
@@ -27,7 +27,7 @@ def options(*parts: Callable[[Command], Command]) -> Callable[[Command], Command
     return apply
 
 
-TASK = options(
+TASK_OPTIONS = join_options(
     click.option(
         "--task",
         help="Task to train on: a task of the manifest's codebook, concept:NAME, "
@@ -41,7 +41,7 @@ TASK = options(
     click.option("--test-positive", multiple=True, help="Positive level of --test; repeatable."),
 )
 
-HTML = click.option(
+html_option = click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Also write the results as a page: one HTML file that loads nothing from elsewhere.",

@@ -16,9 +16,9 @@ from obygaze_models.concepts.explanation import Explanation, additive_parts, exp
 from obygaze_models.concepts.heads import Head, HeadName, choice, head_scores, make_head
 from obygaze_models.concepts.hyperplane import Floats
 from obygaze_models.errors import ConceptError
+from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.labels import LogitClassifier, encode_labels
 from obygaze_models.models.linear import CLIP
-from obygaze_models.models.selection import GroupedSelection
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
 

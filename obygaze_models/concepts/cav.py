@@ -13,9 +13,9 @@ from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes
 from obygaze_models.concepts.hyperplane import Hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
+from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate
 from obygaze_models.models.labels import BinaryClassifier, encode_labels
 from obygaze_models.models.linear import CLIP, MOST, ClippedScaler
-from obygaze_models.models.selection import ABOVE_ZERO, Candidate
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
 

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from obygaze_models.concepts.hyperplane import Floats
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.selection import Grid, Threshold
+from obygaze_models.models.grouped_selection import Grid, Threshold
 
 HeadName = Literal["logistic", "elastic_net", "tree"]
 

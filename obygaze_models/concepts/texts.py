@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_features.manifest import concept_texts
 from obygaze_features.store import Store
-from obygaze_features.store.provenance import clipped, space
+from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError
@@ -22,7 +22,7 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import Target, find_target
 
 TextKind = Literal["definition", "instances"]
-KINDS: tuple[TextKind, ...] = ("definition", "instances")
+TEXT_KINDS: tuple[TextKind, ...] = ("definition", "instances")
 TITLES = {"definition": "Zero-shot, definition", "instances": "Zero-shot, instances"}
 
 
@@ -94,7 +94,7 @@ class TextSimilarity(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
         with one_blas_thread():
-            found: NDArray[np.float64] = (unit(features) @ self.texts.vectors.T).max(axis=1)
+            found: NDArray[np.float64] = (unit_length(features) @ self.texts.vectors.T).max(axis=1)
         return found
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -103,7 +103,7 @@ class TextSimilarity(ClassifierMixin, BaseEstimator):
         return labels
 
 
-def unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def unit_length(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale each row to length 1; rows of zeros stay."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: NDArray[np.float64] = rows / np.where(lengths > 0, lengths, 1.0)
@@ -124,12 +124,12 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
         The clips' vectors are not those that texts compare with, the store has no group of their space, or it
         lacks a text.
     """
-    group, wanted = data.group, None if data.group is None else space(data.group.provenance)
+    group, wanted = data.group, None if data.group is None else embedding_space(data.group.provenance)
     if group is None or wanted is None:
         raise ConceptError(f"the features {data.backbone} name no space, so nothing says which texts compare")
     if data.features != "pooled":
         raise ConceptError(f"texts compare with pooled vectors, and these features are {data.features}")
-    spaces = {name: space(texts[name].provenance) for name in texts.names}
+    spaces = {name: embedding_space(texts[name].provenance) for name in texts.names}
     name = next((name for name, found in spaces.items() if found == wanted), None)
     if name is None:
         shown = ", ".join(f"{name} {found!r}" for name, found in spaces.items())
@@ -142,7 +142,7 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
         raise ConceptError(f"{texts.where}, group {name}: holds clips, not texts")
     usable = np.flatnonzero(stored.usable)
     row_of = {stored.text[row]: row for row in usable[::-1]}
-    pooled = unit(stored.pooled().astype(np.float64))
+    pooled = unit_length(stored.pooled().astype(np.float64))
     chosen: dict[tuple[str, TextKind], list[str]] = {}
     for one in concept_texts(data.codebook):
         if one.text not in row_of:
@@ -183,7 +183,7 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
     target = find_target(task, data.codebook) if isinstance(task, str) else task
     found = read_concept_texts(texts, data)
     specs = []
-    for kind in KINDS:
+    for kind in TEXT_KINDS:
         mine = [
             one for (concept, what), one in found.items() if what == kind and target.concept in {"", concept}
         ]

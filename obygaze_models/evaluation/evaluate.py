@@ -25,7 +25,7 @@ from obygaze_models.evaluation.run import (
 )
 from obygaze_models.evaluation.summary import summarise
 from obygaze_models.models.labels import Imbalance
-from obygaze_models.models.ordinal import Ladder, fit_ladder
+from obygaze_models.models.ordinal import OrdinalModel, fit_ordinal
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, fit
 from obygaze_models.protocol.folds import Split, leave_movies_out, splits
@@ -307,7 +307,7 @@ def _fit(
     *,
     learnt: tuple[Target, NDArray[np.int64]],
     concepts: Sequence[str],
-) -> Fitted | Ladder:
+) -> Fitted | OrdinalModel:
     """Fit a model on a fold's training side; `learnt` is the target and every clip's label, X all clips'."""
     target, labels = learnt
     requests = spec.requests()
@@ -319,5 +319,5 @@ def _fit(
     y = np.where(inside, labels[rows], NOT_ASKED)
     number = seed_of(fold.seed, fold.name)
     if target.kind == "ordinal":
-        return fit_ladder(spec, number, X[rows], y, n_levels=target.n_classes, **given)
+        return fit_ordinal(spec, number, X[rows], y, n_levels=target.n_classes, **given)
     return fit(spec, number, X[rows], y, **given)

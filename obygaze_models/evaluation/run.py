@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation.predictions import COLUMNS, Predictions
-from obygaze_models.models.ordinal import Ladder
+from obygaze_models.models.ordinal import OrdinalModel
 from obygaze_models.models.spec import Fitted
 from obygaze_models.protocol.folds import Split
 from obygaze_models.protocol.targets import NOT_ASKED
@@ -125,14 +125,14 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
     return Predictions(table.iloc[order].reset_index(drop=True), n_classes)
 
 
-def _steps(model: Fitted | Ladder) -> list[tuple[str, Any]]:
+def _steps(model: Fitted | OrdinalModel) -> list[tuple[str, Any]]:
     """List a model's estimators, those of a ladder with their step before each candidate."""
     if isinstance(model, Fitted):
         return [("", model.estimator)]
     return [(f"step {place + 1}: ", step.estimator) for place, step in enumerate(model.steps)]
 
 
-def selection_of(model: Fitted | Ladder, where: Mapping[str, Any]) -> pd.DataFrame:
+def selection_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> pd.DataFrame:
     """List what inner folds tried for a model, a row a candidate; `where` is the model, task and fold."""
     rows = [
         {
@@ -147,7 +147,7 @@ def selection_of(model: Fitted | Ladder, where: Mapping[str, Any]) -> pd.DataFra
     return pd.DataFrame(rows, columns=list(SELECTION))
 
 
-def curves_of(model: Fitted | Ladder, where: Mapping[str, Any]) -> pd.DataFrame:
+def curves_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> pd.DataFrame:
     """List the inner curves of a model that stops early, a row an epoch."""
     parts = [
         pd.DataFrame(

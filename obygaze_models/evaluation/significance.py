@@ -26,7 +26,7 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.multiplicity import holm
 
-CHUNK = 250
+SHIFTS_AT_ONCE = 250
 """Draws computed at a time, so that memory stays small."""
 
 
@@ -142,8 +142,8 @@ def _test(
     reached = 1
     # Rounding parts values that are equal in truth; a shift that changes nothing must count.
     least = observed - 1e-9 * float(np.abs(z) @ np.abs(operator) @ np.abs(z))
-    for start in range(0, len(orders), CHUNK):
-        drawn = z[orders[start : start + CHUNK]]
+    for start in range(0, len(orders), SHIFTS_AT_ONCE):
+        drawn = z[orders[start : start + SHIFTS_AT_ONCE]]
         reached += int(np.count_nonzero(np.einsum("pn,pn->p", drawn @ operator, drawn) >= least))
     return observed, reached / (len(orders) + 1)
 

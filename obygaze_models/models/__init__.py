@@ -1,32 +1,5 @@
 """Small models on frozen features and their baselines, as scikit-learn estimators."""
 
-from obygaze_models.models.attention import AttentionPooling
-from obygaze_models.models.baselines import AlwaysNegative, AlwaysPositive, MoviePrior, RandomGuess
-from obygaze_models.models.labels import IMBALANCES, Imbalance
-from obygaze_models.models.linear import ClippedScaler, linear_probe
-from obygaze_models.models.mlp import MLPProbe, fit_many
-from obygaze_models.models.ridge_logistic import RidgeLogistic
-from obygaze_models.models.selection import EarlyStopping, Grid, GroupedSelection, Threshold
-from obygaze_models.models.spec import ModelSpec
-from obygaze_models.models.training import Curve
+import lazy_loader
 
-__all__ = [
-    "IMBALANCES",
-    "AlwaysNegative",
-    "AlwaysPositive",
-    "AttentionPooling",
-    "ClippedScaler",
-    "Curve",
-    "EarlyStopping",
-    "Grid",
-    "GroupedSelection",
-    "Imbalance",
-    "MLPProbe",
-    "ModelSpec",
-    "MoviePrior",
-    "RandomGuess",
-    "RidgeLogistic",
-    "Threshold",
-    "fit_many",
-    "linear_probe",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

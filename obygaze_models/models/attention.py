@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.attention_network import AttentionNetwork, Pooled
 from obygaze_models.models.frame_pool import check_frames, make_frames_probe
+from obygaze_models.models.grouped_selection import EarlyStopping
 from obygaze_models.models.labels import encode_labels
 from obygaze_models.models.linear import CLIP, PENALTIES
 from obygaze_models.models.network import Floats
-from obygaze_models.models.selection import EarlyStopping
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.trained_network import TRAINING_CONSTRAINTS, TrainedNetwork
 from obygaze_models.models.training import Job, train_many

@@ -10,8 +10,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from obygaze_models.models.grouped_selection import Grid
 from obygaze_models.models.ridge_logistic import RidgeLogistic
-from obygaze_models.models.selection import Grid
 from obygaze_models.models.spec import ModelSpec
 
 CLIP = 5.0

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_X_y, validate_data
 
+from obygaze_models.models.grouped_selection import EarlyStopping
 from obygaze_models.models.labels import IMBALANCES, Imbalance, encode_labels
 from obygaze_models.models.linear import CLIP, moments, standardise
 from obygaze_models.models.network import Floats, Layers, backward, initial, layers, log_loss, logits
-from obygaze_models.models.selection import EarlyStopping
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.trained_network import TRAINING_CONSTRAINTS, TrainedNetwork
 from obygaze_models.models.training import Job, train_many

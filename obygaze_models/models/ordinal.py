@@ -10,12 +10,12 @@ from sklearn.base import BaseEstimator
 
 from obygaze_models.models.spec import Fitted, ModelSpec, fit
 
-NEAREST = 0.5
+NEAREST_THRESHOLD = 0.5
 """The threshold of ordered levels: a score calls the level that it is nearest to, the higher of two."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class OrdinalModel:
     """A binary model for each step between two levels (Frank and Hall, ECML 2001).
 
     Attributes
@@ -26,7 +26,7 @@ class Ladder:
 
     steps: tuple[Fitted, ...]
 
-    threshold = NEAREST
+    threshold = NEAREST_THRESHOLD
 
     def scores(self, X: NDArray[Any], movies: NDArray[np.str_]) -> NDArray[np.float64]:
         """Compute each clip's expected level [N], 0 to the number of steps."""
@@ -34,7 +34,7 @@ class Ladder:
         return scores
 
 
-def fit_ladder(
+def fit_ordinal(
     spec: ModelSpec,
     seed: int,
     X: NDArray[Any],
@@ -43,7 +43,7 @@ def fit_ladder(
     n_levels: int,
     movies: NDArray[np.str_],
     present: Any = None,
-) -> Ladder | Fitted:
+) -> OrdinalModel | Fitted:
     """Fit a model on ordered levels y [N], 0 to `n_levels` - 1, as `fit` does on two classes.
 
     A baseline, which looks at no feature, is fitted on the levels themselves.
@@ -57,8 +57,8 @@ def fit_ladder(
     """
     if not spec.looks_at_features:
         made = spec.make(seed).fit(X, y)
-        return Fitted(spec, made, NEAREST)
-    return Ladder(
+        return Fitted(spec, made, NEAREST_THRESHOLD)
+    return OrdinalModel(
         tuple(
             fit(spec, seed, X, np.where(y < 0, -1, y > step), movies=movies, present=present)
             for step in range(n_levels - 1)

@@ -22,14 +22,14 @@ HOMES = (
 )
 """Modules whose `SPECS` are the zoo's models, in the order of every table; a new model is one line here."""
 
-BUILTIN: Mapping[str, ModelSpec] = {
+BUILTIN_MODELS: Mapping[str, ModelSpec] = {
     spec.name: spec for home in HOMES for spec in import_module(f"obygaze_models.{home}").SPECS
 }
 
 
 def default_models(kind: Kind) -> list[ModelSpec]:
     """List the zoo's models for a kind of target."""
-    return [spec for spec in BUILTIN.values() if kind in spec.kinds]
+    return [spec for spec in BUILTIN_MODELS.values() if kind in spec.kinds]
 
 
 def models_for(
@@ -58,7 +58,7 @@ def models_for(
     if isinstance(asked, Mapping):
         specs = [replace(as_spec(name, given), name=name) for name, given in asked.items()]
     elif asked is None:
-        specs = find_models([spec.name for spec in own if spec.looks_at_features], BUILTIN, **changed)
+        specs = find_models([spec.name for spec in own if spec.looks_at_features], BUILTIN_MODELS, **changed)
     else:
         listed: list[Any] = [asked] if hasattr(asked, "fit") else list(asked)
         for one in listed:
@@ -66,13 +66,13 @@ def models_for(
                 given = type(one).__name__
                 raise ModelError(f"a {given} has no name here: give models={{'my_model': {given}(...)}}")
         specs = [
-            one if isinstance(one, ModelSpec) else find_models([one], BUILTIN, **changed)[0]
+            one if isinstance(one, ModelSpec) else find_models([one], BUILTIN_MODELS, **changed)[0]
             for one in dict.fromkeys(listed)
         ]
     named = {spec.name for spec in specs}
     for name in dict.fromkeys(name for spec in specs for name in spec.beside):
         if name not in named:
-            specs.append(BUILTIN[name])
+            specs.append(BUILTIN_MODELS[name])
             named.add(name)
     for spec in specs:
         if sum(spec.name == other.name for other in specs) > 1:

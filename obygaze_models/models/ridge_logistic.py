@@ -23,8 +23,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
+from obygaze_models.models.grouped_selection import ABOVE_ZERO
 from obygaze_models.models.labels import LogitClassifier, encode_labels
-from obygaze_models.models.selection import ABOVE_ZERO
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from obygaze_features.errors import ObygazeError
 from obygaze_models.dataset import Features
 from obygaze_models.errors import ModelError
-from obygaze_models.models.selection import (
+from obygaze_models.models.grouped_selection import (
     THRESHOLD,
     Choice,
     GroupedSelection,

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
+from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.schema import (
     Count,
@@ -26,7 +27,7 @@ from obygaze_features.schema import (
     fits,
     one_of,
 )
-from obygaze_features.store import StoreError, validate_provenance
+from obygaze_features.store import validate_provenance
 from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_features.store.provenance import NOT_NUMERICS
 from obygaze_models.errors import ModelError

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 N_DRAWS = 200
-BAND = (0.10, 0.90)
+CALIBRATION_BAND = (0.10, 0.90)
 """Quantiles of the refitted probabilities that bound the 80 % band."""
 
 MAX_STEPS = 100
@@ -90,7 +90,7 @@ class Calibration:
         """
         values = np.asarray(scores, dtype=np.float64)
         logits = values[:, None] * self.draws[:, 0] + self.draws[:, 1]
-        low, high = np.quantile(expit(logits), BAND, axis=1) if len(values) else (values, values)
+        low, high = np.quantile(expit(logits), CALIBRATION_BAND, axis=1) if len(values) else (values, values)
         p = self.probability(values)
         return np.minimum(low, p), np.maximum(high, p)
 

@@ -17,8 +17,8 @@ from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.evaluate import seed_of, varying
 from obygaze_models.evaluation.run import Run
 from obygaze_models.evaluation.run_folder import document
+from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.registry import models_for
-from obygaze_models.models.selection import GroupedSelection
 from obygaze_models.models.spec import ModelSpec, fit
 from obygaze_models.persistence.card import Card, CardTarget, family
 from obygaze_models.persistence.model_file import parts_of

@@ -14,8 +14,8 @@ from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.explanation import Explanation
 from obygaze_models.errors import ConceptError, ModelError
+from obygaze_models.models.grouped_selection import scores_of
 from obygaze_models.models.linear import standardise
-from obygaze_models.models.selection import scores_of
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.model_file import construct, parts_of, read_model, write_model
 from obygaze_models.prediction.calibration import Calibration

@@ -7,7 +7,7 @@ import pandas as pd
 
 from obygaze_features.manifest import Manifest, Projection, apply_policy, is_obygaze12, statistics
 from obygaze_features.manifest.policies import LabelPolicy
-from obygaze_features.manifest.statistics import PRINTED, grouped
+from obygaze_features.manifest.statistics import PRINTED_COUNTS, grouped
 from obygaze_models.evaluation.composition import (
     Trend,
     alone_or_combined,
@@ -122,7 +122,7 @@ def _printed_trend(manifest: Manifest, policy: LabelPolicy) -> tuple[str, ...]:
     if not is_obygaze12(manifest) or policy is not LabelPolicy.PAPER:
         return ()
     values = ", ".join(
-        f"{level} {PRINTED[f'visual concepts per {level} clip']}"
+        f"{level} {PRINTED_COUNTS[f'visual concepts per {level} clip']}"
         for level in manifest.codebook.level_names[1:]
     )
     return (f"printed for all clips (section 3.4): {values}",)

@@ -20,35 +20,37 @@ from obygaze_models.report.write import is_numeric
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-TEMPLATES = ("obygaze_models.report", "assets")
-"""Package and folder of templates, style sheets and scripts."""
+HERE = "obygaze_models.report"
+FOLDER = "assets"
+"""Folder of a package with its templates, style sheets and scripts."""
 
 
 # --- parts of every page
 # ---------------------------------------------------------------------------
-def asset(name: str) -> str:
-    """Read a style sheet or a script of the pages."""
-    package, folder = TEMPLATES
-    return (files(package) / folder / name).read_text(encoding="utf-8")
+def asset(name: str, package: str = HERE) -> str:
+    """Read a style sheet, script or other text from the folder `assets` of a package."""
+    return (files(package) / FOLDER / name).read_text(encoding="utf-8")
 
 
-def page(template: str, styles: Sequence[str], script: str = "", **values: object) -> str:
+def page(template: str, style: str = "", script: str = "", package: str = HERE, **values: object) -> str:
     """Fill a template; every text is escaped.
 
     Parameters
     ----------
     template
         Name of a template that extends `page.html.j2`.
-    styles
-        Names of style sheets, in order.
+    style
+        The page's own style, after the common one.
     script
         The page's script; the content security policy blocks all others.
+    package
+        Package with the template in its folder `assets`.
     values
         Values of the template, including `title` and `language`.
     """
-    style = "\n".join(map(asset, styles))
+    style = "\n".join([asset("page.css"), *([style] if style else [])])
     return (
-        _environment()
+        _environment(package)
         .get_template(template)
         .render(
             style=Markup(style),  # noqa: S704 - ours
@@ -61,11 +63,11 @@ def page(template: str, styles: Sequence[str], script: str = "", **values: objec
 
 
 @cache
-def _environment() -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - few commands write pages
+def _environment(package: str) -> "Environment":
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - slow
 
     return Environment(
-        loader=PackageLoader(*TEMPLATES),
+        loader=ChoiceLoader([PackageLoader(name, FOLDER) for name in (package, HERE)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -117,7 +119,6 @@ def to_html(reports: Report | Sequence[Report], title: str = "") -> str:
     shown = [reports] if isinstance(reports, Report) else list(reports)
     return page(
         "report.html.j2",
-        ["page.css"],
         title=title or shown[0].title,
         language="en",
         reports=[_values(one, place, alone=len(shown) == 1) for place, one in enumerate(shown, start=1)],

@@ -8,11 +8,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import CLIPConfig, CLIPModel, VivitConfig, VivitForVideoClassification, XCLIPVisionModel
 
-from obygaze_features.backbones import BackboneError, load_backbone
+from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.checkpoint import load_pretrained, load_state_dict, quiet
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.commands.store_sources import read_pth
-from obygaze_features.errors import ObygazeError
+from obygaze_features.errors import BackboneError, ObygazeError
 
 
 @pytest.fixture

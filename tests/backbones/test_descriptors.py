@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from obygaze_features.backbones import BackboneError, load_backbone
+from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.descriptors import (
     FEATURES,
     SIZE,
@@ -19,6 +19,7 @@ from obygaze_features.backbones.descriptors import (
     prepare,
 )
 from obygaze_features.backbones.resize import box_resize
+from obygaze_features.errors import BackboneError
 
 
 def flat(colour, frames=1):

@@ -6,9 +6,10 @@ import torch
 from PIL import Image
 from transformers import CLIPImageProcessorPil, CLIPModel, SiglipModel, VivitModel, XCLIPModel
 
-from obygaze_features.backbones import BackboneError, load_backbone
+from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.checkpoint import quiet, untrained
 from obygaze_features.backbones.compute import Compute
+from obygaze_features.errors import BackboneError
 from obygaze_features.video import read_frames, uniform
 
 TOLERANCE = 1e-5  # of the largest value

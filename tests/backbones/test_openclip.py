@@ -12,17 +12,18 @@ from PIL import Image
 from torch.nn.functional import normalize
 
 from obygaze.cli import main
-from obygaze_features.backbones import BackboneError, load_backbone, load_text_backbone, openclip, weights
+from obygaze_features.backbones import load_backbone, load_text_backbone, openclip, weights
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.gradcam import live_map, similarity
-from obygaze_features.backbones.gradcam_networks import openclip_to_map
 from obygaze_features.backbones.presets import choose_preset
-from obygaze_features.backbones.testing import tiny_openclip
+from obygaze_features.backbones.tiny_checkpoints import tiny_openclip
 from obygaze_features.backbones.weights import OPENCLIP
+from obygaze_features.errors import BackboneError
 from obygaze_features.store import open_store
-from obygaze_features.store.saliency_maps import read_maps
 from obygaze_features.text_search import search
-from obygaze_models.audits.published import EFFECTS
+from obygaze_studies.audits.published import EFFECTS
+from obygaze_studies.saliency.class_activation import live_map, similarity
+from obygaze_studies.saliency.differentiable_networks import openclip_to_map
+from obygaze_studies.saliency.maps_file import read_maps
 
 pytestmark = pytest.mark.usefixtures("open_clip")
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from obygaze_features.backbones import BackboneError, backbone_names, backbone_options, load_backbone
+from obygaze_features.backbones import backbone_names, backbone_options, load_backbone
 from obygaze_features.backbones.compute import Compute
+from obygaze_features.errors import BackboneError
 from tests import lab_package
 
 PAGE = Path(__file__).parents[2] / "docs" / "backbones.md"

@@ -10,8 +10,8 @@ import torch
 from transformers import CLIPImageProcessorPil, VideoMAEImageProcessorPil, VivitImageProcessor
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
-from obygaze_features.backbones import BackboneError
 from obygaze_features.backbones.presets import IMAGENET, PRESETS, choose_preset
+from obygaze_features.errors import BackboneError
 
 IMAGENET_STATISTICS = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 HALF = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}

@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from obygaze_features.backbones import BackboneError, Output, memory
+from obygaze_features.backbones import Output, memory
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET, MINUS_ONE_TO_ONE
 from obygaze_features.backbones.runner import Runner
+from obygaze_features.errors import BackboneError
 
 F, SIZE = 4, 8
 OUTPUTS = (Output("frames", (F, 3)), Output("pooled", (3,)))

@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from obygaze_features.backbones import BackboneError, Output, memory
+from obygaze_features.backbones import Output, memory
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET
 from obygaze_features.backbones.runner import Runner
+from obygaze_features.errors import BackboneError
 
 from .pretended_card import NAME, Card
 

@@ -10,17 +10,18 @@ import transformers
 from click.testing import CliRunner
 from huggingface_hub import constants
 
-from obygaze_features.backbones import BackboneError, load_backbone, load_text_backbone
+from obygaze_features.backbones import load_backbone, load_text_backbone
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.text_runner import TextRunner
-from obygaze_features.backbones.text_testing import LIMIT, tiny_text_checkpoint, write_modules
+from obygaze_features.backbones.tiny_checkpoints import LIMIT, tiny_text_checkpoint, write_modules
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc import load as load_lsmdc
 from obygaze_features.backbones.xclip_lsmdc_scores import similarities
 from obygaze_features.backbones.xclip_lsmdc_text import XClipLsmdcText
-from obygaze_features.commands.weights import fetch
-from obygaze_features.store.provenance import space
+from obygaze_features.commands.weights_commands import fetch
+from obygaze_features.errors import BackboneError
+from obygaze_features.store.provenance import embedding_space
 
 CPU = Compute(device="cpu")
 TEXTS = ("a", "a photo of a man", "sad man", "A Sad Man")
@@ -216,7 +217,7 @@ def test_threads_are_as_before(folders):
 def test_the_two_halves_of_one_file_have_one_space(folders, family, name):
     texts = load(f"{name}-text", folders[family])
     images = load_backbone(name, 1 if name == "clip" else None, weights=str(folders[family]), compute=CPU)
-    assert texts.provenance["space"] == space({"name": name, **images.provenance})
+    assert texts.provenance["space"] == embedding_space({"name": name, **images.provenance})
     assert texts.provenance["weights_sha256"] in texts.provenance["space"]
     assert texts.width == images.outputs[0].shape[-1]
 

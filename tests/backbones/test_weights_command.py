@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 from huggingface_hub import constants
 
-from obygaze_features.backbones import BackboneError
-from obygaze_features.commands.weights import fetch, verify
+from obygaze_features.commands.weights_commands import fetch, verify
+from obygaze_features.errors import BackboneError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from obygaze_features.backbones import BackboneError, load_backbone
-from obygaze_features.backbones.testing import tiny_lsmdc
+from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones.tiny_checkpoints import tiny_lsmdc
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc import load
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, tensors_of
 from obygaze_features.backbones.xclip_lsmdc_scores import similarities
+from obygaze_features.errors import BackboneError
 
 TOLERANCE = 1e-5  # the wrong epsilon in the temporal layer norms would be 1.8e-5 off
 

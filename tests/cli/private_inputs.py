@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from obygaze_features.backbones.testing import tiny_language_model
-from obygaze_features.backbones.text_testing import tiny_text_checkpoint
+from obygaze_features.backbones.tiny_checkpoints import tiny_language_model, tiny_text_checkpoint
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.extraction.priors import write_priors
 from obygaze_features.manifest import (
     Clip,
     Manifest,
@@ -22,10 +20,11 @@ from obygaze_features.manifest import (
     load_codebook,
     write_manifest,
 )
-from obygaze_features.store.saliency_maps import SIDE, with_means, write_maps
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.audits.prompts import Variant, prompt_rows
-from tests.train.corpus import picture, tiny_clip, write_corpus, write_video
+from obygaze_studies.eat.prompts import Variant, prompt_rows
+from obygaze_studies.gender_score.priors import write_priors
+from obygaze_studies.saliency.maps_file import SIDE, with_means, write_maps
+from tests.studies.lsmdc.corpus import picture, tiny_clip, write_corpus, write_video
 
 LSMDC = "--annotations in/lsmdc/annotations --videos in/lsmdc/videos --batch 4 --epochs 1 --workers 1"
 DRAWN = "in/drawn.csv out/drawn --n 2 --workers 1 --licence CC0-1.0"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from obygaze.cli import main
-from obygaze_features.store.saliency_maps import SIDE, with_means, write_maps
 from obygaze_features.store.testing import seal_arrays
+from obygaze_studies.saliency.maps_file import SIDE, with_means, write_maps
 
 SPACE = "toy-clip sha256:0123"
 

@@ -33,7 +33,7 @@ def test_help_loads_nothing_but_click():
     )
     loaded = modules_after(code)
     assert "click" in loaded
-    assert not loaded & (HEAVY | {"obygaze_features", "obygaze_models"})
+    assert not loaded & (HEAVY | {"obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies"})
 
 
 def test_the_feature_store_imports_none_of_the_heavy_ones():

@@ -16,8 +16,8 @@ from obygaze_features.manifest import (
     import_obygaze12,
     write_manifest,
 )
-from obygaze_models.commands.folds import folds
 from obygaze_models.errors import ProtocolError
+from obygaze_studies.commands.folds import folds
 
 
 @pytest.fixture(scope="module")

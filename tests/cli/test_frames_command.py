@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from obygaze_features.commands.frames import frames
+from obygaze_features.commands.frames_command import frames
 from obygaze_features.video.sheet import LINE_HEIGHT, label
 
 GREYS = 20  # frame number n is grey of level 10 n

@@ -18,5 +18,7 @@ def test_the_launcher_is_in_the_source_distribution_and_in_no_wheel():
     targets = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"][
         "targets"
     ]
-    assert targets["wheel"] == {"packages": ["obygaze", "obygaze_features", "obygaze_models"]}
+    assert targets["wheel"] == {
+        "packages": ["obygaze", "obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies"]
+    }
     assert not any("cli" in pattern for pattern in targets["sdist"]["exclude"])

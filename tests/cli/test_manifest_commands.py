@@ -227,7 +227,7 @@ def test_the_figure_is_the_same_bytes_twice(run, segments, name):
 
 
 def test_a_figure_that_cannot_be_drawn_is_known_before_the_tables(run, segments, monkeypatch):
-    monkeypatch.delitem(sys.modules, "obygaze_models.obygaze12.figure2", raising=False)
+    monkeypatch.delitem(sys.modules, "obygaze_studies.obygaze12.figure2", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, out, err = run("stats", segments, "--figure", "figure.svg")
     assert (code, out) == (1, "")

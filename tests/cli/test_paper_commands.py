@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from obygaze_features.errors import OutputError
 from obygaze_features.manifest import Clip, Codebook, Level, Manifest, Task, write_manifest
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.commands import paper
 from obygaze_models.errors import DatasetError, ProtocolError
-from obygaze_models.obygaze12.corpus import VISUAL_CONCEPTS
-from obygaze_models.report import CONTENTS, OutputError, new_folder
+from obygaze_models.report import CONTENTS, new_folder
+from obygaze_studies.commands import paper_commands as paper
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
 
 N_MOVIES, N_CLIPS, D = 5, 24, 6
 BROKEN = "m1-07"

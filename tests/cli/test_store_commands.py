@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from obygaze.cli import main
-from obygaze_features.commands.store import _flat
+from obygaze_features.commands.store_commands import _flat
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, open_store, staging_path
 from obygaze_features.store.testing import toy_group
 

@@ -10,11 +10,11 @@ from obygaze.cli import main
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook, concept_texts, write_manifest
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.audits.text_directions import audit_text_directions
 from obygaze_models.concepts.texts import TextSimilarity, TextVectors, read_concept_texts, zero_shot_models
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_studies.text_directions import audit_text_directions
 
 SPACE = "xclip sha256:0123"
 D, MOVIES, CLIPS = 24, 6, 40

@@ -8,8 +8,8 @@ import pytest
 
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.demo.drawing import RATE, Look, draw_clip
-from obygaze_models.film.agreement import overlap_matrix
-from obygaze_models.film.timeline import Timeline
+from obygaze_film.agreement import overlap_matrix
+from obygaze_film.timeline import Timeline
 
 SCENE_S, N_SCENES = 10, 60
 SURE = ((4, 7), (18, 22), (33, 36), (50, 53))

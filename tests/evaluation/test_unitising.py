@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_features.manifest import Clip, Manifest, ManifestError, builtin_codebook, import_mobygaze
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook, import_mobygaze
 from obygaze_features.manifest.agreement import distances, mean_defined
 from obygaze_models.evaluation.unitising import (
     EMPTY,

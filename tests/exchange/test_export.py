@@ -11,8 +11,9 @@ import h5py
 import numpy as np
 import pytest
 
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.export import CLIP_OVERHEAD, _Sink, export_anndata, export_hdf5
-from obygaze_features.store import StoreError, open_store
+from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 
 from ..store.toy_stores import features, group, sealed, status_of

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from obygaze_features.store import StoreError, open_store
+from obygaze_features.errors import StoreError
+from obygaze_features.store import open_store
 from obygaze_features.store.store import locate
 
 from ..store.serving import Handler, serving

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_features import declaration
 from obygaze_features.exchange.import_sources import Piece, files_below, match, read_npy
-from obygaze_features.store import StoreError, same_numerics, verify
+from obygaze_features.store import same_numerics, verify
 
 from ..store.toy_stores import group, provenance
 from .lab_features import CLIPS, D, imported, row

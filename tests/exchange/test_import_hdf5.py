@@ -10,11 +10,12 @@ import h5py
 import numpy as np
 import pytest
 
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.export import export_hdf5
 from obygaze_features.exchange.import_hdf5 import hdf5_pieces
 from obygaze_features.exchange.import_sources import match
 from obygaze_features.exchange.import_tables import table_pieces
-from obygaze_features.store import PlannedClip, StoreError, open_store, same_numerics
+from obygaze_features.store import PlannedClip, open_store, same_numerics
 
 from ..store.toy_stores import sealed
 from .lab_features import imported, row

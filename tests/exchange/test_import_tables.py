@@ -9,11 +9,12 @@ import h5py
 import numpy as np
 import pytest
 
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.exchange.import_hdf5 import hdf5_pieces
 from obygaze_features.exchange.import_sources import files_below, match, read_npy
 from obygaze_features.exchange.import_tables import read_ids, table_pieces
-from obygaze_features.store import PlannedClip, StoreError, open_store
+from obygaze_features.store import PlannedClip, open_store
 
 from ..store.toy_stores import sealed
 from .lab_features import D, imported, row

@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.merge import merge
-from obygaze_features.store import Stage, StoreError, open_store, read_stage, seal, staging_path, verify
+from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path, verify
 from obygaze_features.store.format import CROISSANT
 from obygaze_features.store.growth import check_growth
 

@@ -8,10 +8,11 @@ import sys
 import numpy as np
 import pytest
 
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange import transfer as downloading
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
-from obygaze_features.store import StoreError, open_store, verify
+from obygaze_features.store import open_store, verify
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays

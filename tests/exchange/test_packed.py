@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from obygaze_features.errors import ObygazeError
+from obygaze_features.errors import ObygazeError, StoreError
 from obygaze_features.exchange import publish
 from obygaze_features.exchange.export import export_hdf5
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
-from obygaze_features.store import StoreError, open_store, verify
+from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_zip import open_zip
 from obygaze_features.store.store_files import FolderFiles
 

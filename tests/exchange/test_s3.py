@@ -8,9 +8,10 @@ import uuid
 import numpy as np
 import pytest
 
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.push import journal_path, push
 from obygaze_features.exchange.transfer import download
-from obygaze_features.store import StoreError, open_store, verify
+from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_remote import connect
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles

@@ -10,11 +10,12 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange import transfer as transferring
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.push import push
 from obygaze_features.exchange.transfer import download, download_file
-from obygaze_features.store import StoreError, open_store, seal, verify
+from obygaze_features.store import open_store, seal, verify
 from obygaze_features.store.files_zip import open_zip
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles, absent_files

@@ -11,7 +11,8 @@ import pytest
 
 from obygaze_features.backbones import load_backbone
 from obygaze_features.demo.corpus import write_video
-from obygaze_features.extraction import ExtractError, Job, estimate_clips, run_local
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction import Job, estimate_clips, run_local
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.video import read_frames, uniform

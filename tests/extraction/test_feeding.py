@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from obygaze_features import cores
-from obygaze_features.extraction import usable_cores
+from obygaze_features.cores import usable_cores
 from obygaze_features.extraction.decode import DecodeTask
 from obygaze_features.extraction.pool import DecodePool
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.extraction import ExtractError, extract, prepare
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction import extract, prepare
 from obygaze_features.extraction.films import MEASURED
 from obygaze_features.manifest import Clip, Manifest, Part, shots_bytes, write_manifest
 from obygaze_features.video import find_shots

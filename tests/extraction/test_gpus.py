@@ -11,8 +11,8 @@ import pytest
 
 from obygaze_features.backbones import load_backbone
 from obygaze_features.demo.corpus import write_video
-from obygaze_features.errors import BackboneError
-from obygaze_features.extraction import ExtractError, Job, Recipe, RunReport, gpus, run_local
+from obygaze_features.errors import BackboneError, ExtractError
+from obygaze_features.extraction import Job, Recipe, RunReport, gpus, run_local
 from obygaze_features.extraction.gpus import added, on_gpus, run_gpus
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, seal, staging_path

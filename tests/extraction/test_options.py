@@ -10,12 +10,12 @@ import click
 import numpy as np
 import pytest
 
-from obygaze_features.backbones import BACKBONES, BackboneError
+from obygaze_features.backbones import BACKBONES
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.commands.extract import COMPUTE, choose_shard, read_recipes
+from obygaze_features.commands.extract_command import COMPUTE, choose_shard, read_recipes
 from obygaze_features.commands.extract_output import logs_as_notes
 from obygaze_features.demo.corpus import write_video
-from obygaze_features.errors import ExtractError
+from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.extraction import Recipe, prepare
 from obygaze_features.extraction.prepared import what_forbids_writing
 from obygaze_features.manifest import Clip, Manifest, write_manifest

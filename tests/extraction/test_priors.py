@@ -6,10 +6,12 @@ import json
 import pytest
 
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.language_model import language_model
-from obygaze_features.backbones.testing import tiny_language_model
-from obygaze_features.extraction import ExtractError
-from obygaze_features.extraction.priors import (
+from obygaze_features.backbones.tiny_checkpoints import tiny_language_model
+from obygaze_features.errors import ExtractError, ManifestError
+from obygaze_studies.gender_score import genders
+from obygaze_studies.gender_score.gender_audit import Labels, Mode, needed_texts
+from obygaze_studies.gender_score.language_model import language_model
+from obygaze_studies.gender_score.priors import (
     FILLINGS,
     MASKS,
     fillings,
@@ -17,10 +19,7 @@ from obygaze_features.extraction.priors import (
     texts_to_score,
     write_priors,
 )
-from obygaze_features.manifest import ManifestError
-from obygaze_models.audits import genders
-from obygaze_models.audits.gender_audit import Labels, Mode, needed_texts
-from obygaze_models.audits.gender_score import read_priors
+from obygaze_studies.gender_score.score_captions import read_priors
 
 CAPTIONS = """caption_id,image_id,caption
 c1,i1,a man riding a motorcycle

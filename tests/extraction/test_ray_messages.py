@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from obygaze_features.extraction import ExtractError, Recipe
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction import Recipe
 from obygaze_features.extraction.leader import Encoded, Pools
 from obygaze_features.store import ClipResult
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.extraction import ExtractError, array_shard, stop_on_signals, usable_cores
+from obygaze_features.cores import usable_cores
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction import array_shard, stop_on_signals
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "slurm"
 

@@ -10,7 +10,7 @@ import torch
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.text_backbone import TextBackbone, Tokens
-from obygaze_features.backbones.text_testing import LIMIT, tiny_text_checkpoint
+from obygaze_features.backbones.tiny_checkpoints import LIMIT, tiny_text_checkpoint
 from obygaze_features.extraction.texts import TextJob, estimate_texts, run_texts
 from obygaze_features.manifest import TextList
 from obygaze_features.store import Stage, open_store, seal, staging_path, verify
@@ -184,7 +184,7 @@ def test_shards_limits_and_dry_runs_are_as_with_clips(folders, obygaze, tmp_path
 def test_what_makes_no_sense_is_a_usage_error_that_says_why(options, words, tmp_path):
     from click.testing import CliRunner
 
-    from obygaze_features.commands.extract import extract as command
+    from obygaze_features.commands.extract_command import extract as command
 
     said = CliRunner().invoke(command, [str(tmp_path / "t.csv"), str(tmp_path / "t"), *map(str, options)])
     assert said.exit_code == 2

@@ -9,10 +9,10 @@ import pandas as pd
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.testing import seal_arrays
+from obygaze_film.score import FilmFacts, score_film
+from obygaze_film.timeline import Timeline
 from obygaze_models.dataset import load_dataset
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.film.score import FilmFacts, score_film
-from obygaze_models.film.timeline import Timeline
 from obygaze_models.prediction.final import save_models
 from tests.planted_models import FILMS, GUN, LIGHT, D, corpus
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from obygaze_features.manifest import import_mobygaze
-from obygaze_models.evaluation.metrics import average_precision
-from obygaze_models.film.agreement import (
+from obygaze_film.agreement import (
     boundary_f1,
     kappa,
     merged,
@@ -22,9 +21,10 @@ from obygaze_models.film.agreement import (
     segment_f1,
     top_precision,
 )
-from obygaze_models.film.describe import MOBYGAZE
-from obygaze_models.film.marks import Marks, annotated, human_marks
-from obygaze_models.film.measure import compare_marks
+from obygaze_film.describe import MOBYGAZE
+from obygaze_film.marks import Marks, annotated, human_marks
+from obygaze_film.measure import compare_marks
+from obygaze_models.evaluation.metrics import average_precision
 
 ORACLE = json.loads((Path(__file__).parent / "oracles" / "sed_eval.json").read_text(encoding="utf-8"))
 

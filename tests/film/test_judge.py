@@ -10,13 +10,13 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest, hypergeom
 
 from obygaze_features.manifest import Clip, Manifest
+from obygaze_film.choose import choose_next
+from obygaze_film.errors import FilmError
+from obygaze_film.estimate import difference_estimate
+from obygaze_film.judge import correct_rate, read_rates, write_rates
+from obygaze_film.timeline import Timeline
 from obygaze_models.dataset import load_dataset
-from obygaze_models.errors import FilmError
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.film.choose import choose_next
-from obygaze_models.film.estimate import difference_estimate
-from obygaze_models.film.judge import correct_rate, read_rates, write_rates
-from obygaze_models.film.timeline import Timeline
 from obygaze_models.report.evaluation import run_report
 from tests.planted_models import codebook
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_features.manifest import ManifestError
+from obygaze_features.errors import ManifestError
 from obygaze_features.store import open_store
-from obygaze_models.errors import FilmError
-from obygaze_models.film.rows import durations, is_counted
-from obygaze_models.film.score import FilmFacts, score_film, score_films
-from obygaze_models.film.timeline import Timeline, read_films
-from obygaze_models.film.windows import Windows, overlaps, read_shots, rows_of, windows_of
+from obygaze_film.errors import FilmError
+from obygaze_film.rows import durations, is_counted
+from obygaze_film.score import FilmFacts, score_film, score_films
+from obygaze_film.timeline import Timeline, read_films
+from obygaze_film.windows import Windows, overlaps, read_shots, rows_of, windows_of
 from obygaze_models.prediction.model import load_model
 from tests.film.films import PLANTED, film_store, scored_film, shots_of
 

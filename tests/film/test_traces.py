@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from obygaze_models.film import score
-from obygaze_models.film.page import film_page
-from obygaze_models.film.timeline import Timeline
+from obygaze_film import score
+from obygaze_film.page import film_page
+from obygaze_film.timeline import Timeline
 from tests.film.page.invented import invented_film
 
 SMALL = {"duration_s": 600.0, "n_rows": 120, "unlike": ()}

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
     Clip,
     Codebook,
     Level,
     Manifest,
-    ManifestError,
     agreement,
     builtin_codebook,
     import_mobygaze,

@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 
 import obygaze_features.manifest
-from obygaze_features.manifest import (
-    BUILTIN,
-    Instance,
-    Level,
-    ManifestError,
-    Scale,
-    builtin_codebook,
-    find_codebook,
-)
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import BUILTIN, Instance, Level, Scale, builtin_codebook, find_codebook
 
 OBYGAZE12 = builtin_codebook("obygaze12")
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
     Codebook,
     Concept,
     Instance,
     Level,
-    ManifestError,
     Scale,
     Task,
     builtin_codebook,

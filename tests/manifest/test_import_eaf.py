@@ -8,7 +8,7 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import builtin_codebook, import_eaf, read_manifest
-from obygaze_models.film.exchange import export
+from obygaze_film.exchange import export
 from tests.film.page.invented import invented_film
 
 SLOT = '<TIME_SLOT TIME_SLOT_ID="h{0}" TIME_VALUE="{1}"/>'

@@ -11,15 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze.cli import table_of_contents
-from obygaze_features.manifest import (
-    Film,
-    ManifestError,
-    Part,
-    import_film,
-    read_manifest,
-    read_parts,
-    window_of_model,
-)
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import Film, Part, import_film, read_manifest, read_parts, window_of_model
 from obygaze_features.manifest.importers import automatic_hop
 from obygaze_features.store.testing import seal_arrays
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
     Clip,
-    ManifestError,
     builtin_codebook,
     import_mobygaze,
     import_obygaze12,

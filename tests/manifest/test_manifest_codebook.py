@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from obygaze_features import io
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
     FIELDS,
     Clip,
@@ -14,7 +15,6 @@ from obygaze_features.manifest import (
     LabelPolicy,
     Level,
     Manifest,
-    ManifestError,
     Task,
     agreement,
     apply_policy,
@@ -28,7 +28,7 @@ from obygaze_features.manifest import (
     statistics,
     write_manifest,
 )
-from obygaze_features.manifest.statistics import numbers
+from obygaze_features.manifest.statistics import count_table
 
 VIOLENCE = Codebook(
     "violence",
@@ -198,7 +198,7 @@ def test_statistics_count_the_levels_and_concepts_of_the_codebook(tmp_path):
     clips = Clip("a", "a", level="violent", concepts=("Gun",)), Clip("b", "a", level="calm")
     counted = statistics(manifest(tmp_path, *clips))
     assert counted.clips == {"calm": 1, "unsure": 0, "violent": 1}
-    assert [(one.name, one.shown) for one in numbers(counted)] == [
+    assert [(one.name, one.shown) for one in count_table(counted)] == [
         ("calm of all clips", "50.0%"),
         ("unsure of all clips", "0.0%"),
         ("violent of all clips", "50.0%"),

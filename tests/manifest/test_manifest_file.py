@@ -9,15 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_features.manifest import (
-    FIELDS,
-    Clip,
-    Manifest,
-    ManifestError,
-    builtin_codebook,
-    read_manifest,
-    write_manifest,
-)
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import FIELDS, Clip, Manifest, builtin_codebook, read_manifest, write_manifest
 from obygaze_features.manifest.clip import CODEBOOK_COLUMN
 from obygaze_features.manifest.paths import stored_path
 from obygaze_features.text import unsuitable

@@ -14,7 +14,7 @@ from obygaze_features.manifest import (
     statistics,
 )
 from obygaze_features.manifest.policies import UNRELEASED
-from obygaze_features.manifest.statistics import numbers, printed_numbers
+from obygaze_features.manifest.statistics import count_table, printed_count_table
 
 CLIPS = Manifest(
     (
@@ -83,8 +83,8 @@ def test_the_unreleased_clips_are_few_and_no_rule_tells_them_apart(obygaze12):
 
 
 def test_the_papers_numbers_come_out_under_its_policy(obygaze12):
-    printed = printed_numbers(obygaze12)
-    ours = {one.name: one for one in numbers(statistics(apply_policy(obygaze12, LabelPolicy.PAPER)))}
+    printed = printed_count_table(obygaze12)
+    ours = {one.name: one for one in count_table(statistics(apply_policy(obygaze12, LabelPolicy.PAPER)))}
     assert len(printed) == 12
     differing = [
         (name, ours[name].shown)

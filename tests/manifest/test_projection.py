@@ -7,16 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_features.manifest import (
-    Clip,
-    Label,
-    Manifest,
-    ManifestError,
-    builtin_codebook,
-    merge,
-    project,
-    windows,
-)
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import Clip, Label, Manifest, builtin_codebook, merge, project, windows
 
 OBYGAZE12 = builtin_codebook("obygaze12")
 

@@ -4,7 +4,8 @@ import hashlib
 
 import pytest
 
-from obygaze_features.manifest import ManifestError, TextList, read_texts
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import TextList, read_texts
 
 
 def write(path, content):

@@ -13,7 +13,7 @@ import obygaze_models as om
 from obygaze_models.models.attention import SPECS, AttentionPooling
 from obygaze_models.models.attention_network import DECAY, AttentionNetwork
 from obygaze_models.models.frame_pool import make_frames_probe
-from obygaze_models.models.registry import BUILTIN, models_for
+from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from tests.planted_frames import planted_frames
 
 ABSENT = np.nan
@@ -175,7 +175,7 @@ def test_in_every_table_controls_stand_beside_attention():
 
 def test_it_can_be_cloned_and_is_in_the_zoo():
     assert clone(AttentionPooling(n_hidden=3)).n_hidden == 3
-    assert BUILTIN["attention"].reads == "frames"
+    assert BUILTIN_MODELS["attention"].reads == "frames"
     assert om.AttentionPooling is AttentionPooling
 
 

@@ -11,7 +11,7 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.localise import localise
 from obygaze_models.models.attention import AttentionPooling
-from obygaze_models.models.registry import BUILTIN
+from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.protocol.targets import Labels
 from tests.planted_frames import planted_frames
 
@@ -48,7 +48,7 @@ def found(seed, *, event, n_per_movie=16):
     weights of two models, each trained on half of the movies, in the other half.
     """
     data, X, y, where = corpus(seed, event=event, n_per_movie=n_per_movie)
-    run = evaluate(data, [replace(BUILTIN["attention"], beside=())], "hn_s", seed=seed)
+    run = evaluate(data, [replace(BUILTIN_MODELS["attention"], beside=())], "hn_s", seed=seed)
     row = run.metrics.set_index(["model", "metric"]).loc[("attention", "average_precision")]
     half = np.isin(data.movies, ["film0", "film1", "film2"])
     weights = np.empty(X.shape[:2])

@@ -7,8 +7,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from obygaze_models.models import ClippedScaler, GroupedSelection, linear_probe
+from obygaze_models.models.grouped_selection import log_loss
 from obygaze_models.models.linear import CLIP, PENALTIES, moments
-from obygaze_models.models.selection import log_loss
 from obygaze_models.protocol import best_threshold, inner_folds
 
 

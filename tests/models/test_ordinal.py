@@ -6,8 +6,8 @@ from scipy.special import expit
 
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.levels import quadratic_kappa, spearman
-from obygaze_models.models.ordinal import SPECS, Ladder, MedianLevel, RandomLevel, fit_ladder
-from obygaze_models.models.registry import BUILTIN
+from obygaze_models.models.ordinal import SPECS, MedianLevel, OrdinalModel, RandomLevel, fit_ordinal
+from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.spec import fit
 
 
@@ -26,7 +26,7 @@ def clips():
 def ladder(clips):
     X, y, movies = clips
     train = movies < "m6"
-    return fit_ladder(BUILTIN["linear"], 0, X[train], y[train], n_levels=4, movies=movies[train])
+    return fit_ordinal(BUILTIN_MODELS["linear"], 0, X[train], y[train], n_levels=4, movies=movies[train])
 
 
 def test_a_planted_order_is_learnt_and_holds_in_movies_not_seen(clips, ladder):
@@ -41,9 +41,9 @@ def test_a_planted_order_is_learnt_and_holds_in_movies_not_seen(clips, ladder):
 def test_a_score_is_the_sum_of_the_steps_probabilities_each_a_model_of_its_own(clips, ladder):
     X, y, movies = clips
     train = movies < "m6"
-    assert isinstance(ladder, Ladder)
+    assert isinstance(ladder, OrdinalModel)
     alone = [
-        fit(BUILTIN["linear"], 0, X[train], (y[train] > step).astype(np.int64), movies=movies[train])
+        fit(BUILTIN_MODELS["linear"], 0, X[train], (y[train] > step).astype(np.int64), movies=movies[train])
         for step in range(3)
     ]
     expected = sum(expit(step.scores(X, movies)) for step in alone)
@@ -54,14 +54,14 @@ def test_a_level_that_no_other_movie_has_is_refused(clips):
     X, y, movies = clips
     rare = np.where((y == 3) & (movies != "m1"), 2, y)
     with pytest.raises(ProtocolError, match="no positive clip"):
-        fit_ladder(BUILTIN["linear"], 0, X, rare, n_levels=4, movies=movies)
+        fit_ordinal(BUILTIN_MODELS["linear"], 0, X, rare, n_levels=4, movies=movies)
 
 
 def test_baselines_of_levels_look_at_no_feature(clips):
     X, y, movies = clips
     for spec in SPECS:
         found = [
-            fit_ladder(spec, 0, given, y, n_levels=4, movies=movies).scores(given, movies)
+            fit_ordinal(spec, 0, given, y, n_levels=4, movies=movies).scores(given, movies)
             for given in (X, -X)
         ]
         np.testing.assert_array_equal(*found)

@@ -22,8 +22,8 @@ from obygaze_models.models import (
     Threshold,
     linear_probe,
 )
+from obygaze_models.models.grouped_selection import log_loss
 from obygaze_models.models.linear import ClippedScaler
-from obygaze_models.models.selection import log_loss
 from obygaze_models.protocol import best_threshold, inner_folds
 
 

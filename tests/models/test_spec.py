@@ -18,7 +18,7 @@ from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models import Grid, ModelSpec, spec
-from obygaze_models.models.registry import BUILTIN, default_models, models_for
+from obygaze_models.models.registry import BUILTIN_MODELS, default_models, models_for
 from tests.lab_package import describe
 
 LAB = """
@@ -293,7 +293,7 @@ def test_an_estimator_without_a_name_is_refused_with_how_to_name_it(data, given)
 def test_two_models_of_one_name_are_refused(data):
     twice = ModelSpec("linear", "Another", lambda _: LogisticRegression())
     with pytest.raises(ModelError, match="two models are called 'linear'"):
-        evaluate(data, [BUILTIN["linear"], twice], "enhn_s")
+        evaluate(data, [BUILTIN_MODELS["linear"], twice], "enhn_s")
     assert [one.name for one in models_for("levels", ["linear", "linear"])][:2] == [
         "linear",
         "always_positive",

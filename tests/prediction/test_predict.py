@@ -40,9 +40,9 @@ def test_a_model_that_was_kept_is_the_model_that_was_trained(shelf, tmp_path, na
     save_model(loaded, tmp_path / "again.model")
     assert (tmp_path / "again.model").read_bytes() == shelf.paths[name].read_bytes()
     if name in MODELS:
-        from obygaze_models.models.registry import BUILTIN
+        from obygaze_models.models.registry import BUILTIN_MODELS
 
-        trained = train_final(shelf.data, BUILTIN[name], shelf.run, licence="CC-BY-4.0", citation="us")
+        trained = train_final(shelf.data, BUILTIN_MODELS[name], shelf.run, licence="CC-BY-4.0", citation="us")
         X = shelf.data.X
         assert trained.logits(X).tobytes() == loaded.logits(X).tobytes()
         assert trained.card.to_json() == loaded.card.to_json()
@@ -196,9 +196,9 @@ def test_an_intervention_is_what_computing_anew_gives(shelf, more, name):
         expected = head_scores(bottleneck.head_, changed)
         np.testing.assert_allclose(model.intervene(X, {"Gun": quantile}), expected, atol=1e-12)
     # The file's quantiles are those of the training clips' cross-fitted values.
-    from obygaze_models.models.registry import BUILTIN
+    from obygaze_models.models.registry import BUILTIN_MODELS
 
-    trained = train_final(shelf.data, BUILTIN[name], shelf.run)
+    trained = train_final(shelf.data, BUILTIN_MODELS[name], shelf.run)
     np.testing.assert_allclose(
         trained.intervene(X, {"Gun": 0.9}), model.intervene(X, {"Gun": 0.9}), atol=1e-9
     )

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from obygaze_features.manifest import Clip, Codebook, Level, Manifest, ManifestError, Scale, builtin_codebook
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import Clip, Codebook, Level, Manifest, Scale, builtin_codebook
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import find_target, labels_of, level_target
 from obygaze_models.protocol.targets import NOT_ASKED, choose_targets

@@ -7,9 +7,10 @@ from importlib.util import find_spec
 
 import pytest
 
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.publish import card_files
 from obygaze_features.io import sha256_of
-from obygaze_features.store import StoreError, open_store, seal, staging_path
+from obygaze_features.store import open_store, seal, staging_path
 from obygaze_features.store.dataset_card import HUB_LICENCES
 
 from .toy_stores import group, sealed, staged, tree

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.store import Stage, StoreError, metadata, seal, staging_path, verify
+from obygaze_features.errors import StoreError
+from obygaze_features.store import Stage, metadata, seal, staging_path, verify
 
 from .toy_stores import CORPUS, group, plan, result, sealed, staged, status_of, tree
 

@@ -6,15 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obygaze_features.store import (
-    Stage,
-    StoreError,
-    open_store,
-    read_stage,
-    same_numerics,
-    seal,
-    verify,
-)
+from obygaze_features.errors import StoreError
+from obygaze_features.store import Stage, open_store, read_stage, same_numerics, seal, verify
 
 from .toy_stores import CORPUS, features, group, provenance
 

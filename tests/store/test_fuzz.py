@@ -11,10 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from obygaze_features.errors import ManifestError, StoreError
 from obygaze_features.exchange.import_hdf5 import hdf5_pieces
 from obygaze_features.exchange.import_sources import read_npy
-from obygaze_features.manifest import ManifestError, read_manifest
-from obygaze_features.store import StoreError, open_store, read_stage, verify
+from obygaze_features.manifest import read_manifest
+from obygaze_features.store import open_store, read_stage, verify
 
 from .toy_stores import group, sealed
 

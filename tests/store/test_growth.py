@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from obygaze_features.store import PlannedClip, Stage, StoreError, open_store, seal, staging_path, verify
+from obygaze_features.errors import StoreError
+from obygaze_features.store import PlannedClip, Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.growth import check_growth, plan_growth
 
 from .toy_stores import CORPUS, group, provenance, result, tree

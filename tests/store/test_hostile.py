@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from numcodecs.zstd import Zstd
 
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
-from obygaze_features.store import StoreError, open_store, read_stage, verify
+from obygaze_features.store import open_store, read_stage, verify
 from obygaze_features.store.arrays import _zstd_size
 from obygaze_features.store.files_zip import open_zip
 from obygaze_features.store.rows import read_at

@@ -8,8 +8,9 @@ from functools import partial
 
 import pytest
 
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.transfer import download, download_file
-from obygaze_features.store import StoreError, open_store, verify
+from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_remote import _known_hosts
 from obygaze_features.store.store import locate
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from obygaze_features.errors import StoreError
 from obygaze_features.store import (
     ArraySpec,
     GroupSpec,
     PlannedClip,
     Stage,
-    StoreError,
     metadata,
     open_store,
     part_writer,

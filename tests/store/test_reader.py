@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from obygaze_features.store import StoreError, open_store, seal, staging_path
+from obygaze_features.errors import StoreError
+from obygaze_features.store import open_store, seal, staging_path
 
 from .toy_stores import features, group, sealed, staged, status_of
 

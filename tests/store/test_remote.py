@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obygaze_features.errors import ObygazeError
+from obygaze_features.errors import ObygazeError, StoreError
 from obygaze_features.exchange.publish import pack
-from obygaze_features.store import StoreError, open_store, verify
+from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_hub import HubFiles
 from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.store import locate

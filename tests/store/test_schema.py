@@ -11,10 +11,11 @@ import jsonschema
 import numpy as np
 import pytest
 
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_features import Declared, import_features
 from obygaze_features.exchange.import_sources import Piece
 from obygaze_features.exchange.merge import merge
-from obygaze_features.store import StoreError, open_store, validate_provenance
+from obygaze_features.store import open_store, validate_provenance
 from obygaze_features.store.format import ARRAYS
 from obygaze_features.store.records import COLUMNS
 from obygaze_features.store.testing import seal_arrays

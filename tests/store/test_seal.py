@@ -10,17 +10,9 @@ import xarray
 import zarr
 from hypothesis import HealthCheck, given, settings
 
+from obygaze_features.errors import StoreError
 from obygaze_features.locks import locked
-from obygaze_features.store import (
-    ArraySpec,
-    GroupSpec,
-    Stage,
-    StoreError,
-    open_store,
-    seal,
-    staging_path,
-    verify,
-)
+from obygaze_features.store import ArraySpec, GroupSpec, Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.format import ARRAYS
 
 from .toy_stores import (

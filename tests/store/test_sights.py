@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.errors import StoreError
-from obygaze_features.extraction import ExtractError
+from obygaze_features.errors import ExtractError, StoreError
 from obygaze_features.extraction import extract as extract_clips
 from obygaze_features.extraction.extract import prepare
 from obygaze_features.io import NO_SUCH_FILE
@@ -182,7 +181,7 @@ def test_links_that_lead_nowhere_are_absent(tmp_path):
 
 def test_the_reasons_are_those_of_the_reader_of_videos(tmp_path):
     pytest.importorskip("av")
-    from obygaze_features.video import VideoError
+    from obygaze_features.errors import VideoError
     from obygaze_features.video.source import check_file
 
     with pytest.raises(VideoError) as refused:

@@ -7,16 +7,8 @@ import numpy as np
 import pytest
 
 from obygaze_features.checked_lines import encode_line, read_lines
-from obygaze_features.store import (
-    ClipFeatures,
-    ClipResult,
-    PlannedClip,
-    Stage,
-    StoreError,
-    journal,
-    read_stage,
-    seal,
-)
+from obygaze_features.errors import StoreError
+from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, journal, read_stage, seal
 
 from .toy_stores import CORPUS, F, features, group, plan, provenance, result, staged, tree
 

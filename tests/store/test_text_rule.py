@@ -5,17 +5,10 @@ import json
 import pytest
 
 from obygaze.cli import main
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.merge import merge
 from obygaze_features.manifest import Clip, Manifest, write_manifest
-from obygaze_features.store import (
-    PlannedClip,
-    Stage,
-    StoreError,
-    open_store,
-    seal,
-    staging_path,
-    verify,
-)
+from obygaze_features.store import PlannedClip, Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.records import ClipResult
 from obygaze_features.text import unsuitable
 

@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.diff import diff, in_words
 from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.exchange.merge import merge
@@ -19,7 +20,6 @@ from obygaze_features.store import (
     GroupSpec,
     PlannedClip,
     Stage,
-    StoreError,
     open_store,
     seal,
     staging_path,

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from obygaze_features.errors import StoreError
 from obygaze_features.schema import fields
 from obygaze_features.store import (
     ArraySpec,
     ClipResult,
     GroupSpec,
     PlannedClip,
-    StoreError,
     open_store,
     same_numerics,
     validate_provenance,

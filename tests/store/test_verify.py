@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import zarr
 
+from obygaze_features.errors import StoreError
 from obygaze_features.io import file_sha256
-from obygaze_features.store import Problem, StoreError, verify
+from obygaze_features.store import Problem, verify
 from obygaze_features.store.store_files import digests_bytes, oxum, payload_files, tag_files
 
 from .toy_stores import group, sealed, staged

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from av.codec import codecs_available
 
-from obygaze_features.video import VideoError, keyframes, probe, read_frames, uniform
+from obygaze_features.errors import VideoError
+from obygaze_features.video import keyframes, probe, read_frames, uniform
 from obygaze_features.video.picture import Converter, black_bars
 from tests.priority import ordinary_priority
 

@@ -8,7 +8,8 @@ import av
 import numpy as np
 import pytest
 
-from obygaze_features.video import VideoError, at, probe, read_frames, uniform
+from obygaze_features.errors import VideoError
+from obygaze_features.video import at, probe, read_frames, uniform
 
 
 def refused(path: Path, **settings) -> str:

@@ -7,7 +7,8 @@ import av
 import numpy as np
 import pytest
 
-from obygaze_features.video import VideoError, at, keyframes, read_frames, uniform
+from obygaze_features.errors import VideoError
+from obygaze_features.video import at, keyframes, read_frames, uniform
 
 SOUND = {
     "arm_wrestling.mp4": 280,

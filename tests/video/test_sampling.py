@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_features.video import Sampling, VideoError, at, fps, keyframes, uniform
+from obygaze_features.errors import VideoError
+from obygaze_features.video import Sampling, at, fps, keyframes, uniform
 from obygaze_features.video.sampling import Timeline, choose, nearest
 
 LENGTHS = st.integers(1, 5000)

@@ -10,8 +10,9 @@ import pytest
 from PIL import Image, ImageDraw
 
 from obygaze.cli import main
+from obygaze_features.errors import VideoError
 from obygaze_features.manifest.importers.folder import IMAGE_SUFFIXES
-from obygaze_features.video import VideoError, at, fps, is_still, keyframes, probe, read_frames, uniform
+from obygaze_features.video import at, fps, is_still, keyframes, probe, read_frames, uniform
 from obygaze_features.video.stills import MOST_PIXELS, STILL_SUFFIXES, load_still
 
 ORIENTATION = 0x0112

@@ -6,9 +6,9 @@ import av
 import numpy as np
 import pytest
 
+from obygaze_features.errors import VideoError
 from obygaze_features.video import (
     Rest,
-    VideoError,
     find_shots,
     joined_shots,
     keyframes,

@@ -7,9 +7,9 @@ import av
 import numpy as np
 import pytest
 
+from obygaze_features.errors import VideoError
 from obygaze_features.video import (
     Frames,
-    VideoError,
     at,
     file_digest,
     keyframes,
@@ -23,7 +23,7 @@ from obygaze_features.video import index as index_room
 from obygaze_features.video import learnt as learnt_room
 from obygaze_features.video import sparse as sparse_room
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.table import PacketTable
+from obygaze_features.video.packet_table import PacketTable
 
 FILMS = [
     "pyramid.mp4",

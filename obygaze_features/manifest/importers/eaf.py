@@ -13,12 +13,11 @@ from xml.etree.ElementTree import Element, ParseError, XMLParser
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.clip_rows import CONCEPT_SEPARATOR
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
-from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.rows import CONCEPT_SEPARATOR
-
 from obygaze_features.manifest.importers.imported import Imported, counted
 from obygaze_features.manifest.importers.judgements import SEEN_SCORE, slug, unique_id
+from obygaze_features.manifest.manifest import Manifest, default_codebook
 
 HUMAN = "human:"
 """Begins the names of the tiers that are read."""

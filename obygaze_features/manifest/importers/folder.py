@@ -9,13 +9,12 @@ from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import CODEBOOK_COLUMN, FIELDS, Clip
+from obygaze_features.manifest.clip_rows import Collected, clip_of, split_concepts, time_code
 from obygaze_features.manifest.codebook import Codebook
+from obygaze_features.manifest.importers.imported import Imported, counted
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.paths import absolute, stored_path
-from obygaze_features.manifest.rows import Collected, clip_of, split_concepts, time_code
 from obygaze_features.manifest.table import Problems, Row, delimiter_of, read_table
-
-from obygaze_features.manifest.importers.imported import Imported, counted
 
 VIDEO_SUFFIXES: frozenset[str] = frozenset(
     {

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import CODEBOOK_COLUMN, FIELDS, Clip
+from obygaze_features.manifest.clip_rows import clip_of
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
-from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.rows import clip_of
-from obygaze_features.manifest.table import Problems, Row, delimiter_of, read_table
-
 from obygaze_features.manifest.importers.imported import Imported, counted
+from obygaze_features.manifest.manifest import Manifest, default_codebook
+from obygaze_features.manifest.table import Problems, Row, delimiter_of, read_table
 
 SEEN_SCORE = "seen_score"
 """Extra column: 1 where the annotator saw the model's score, 0 where not."""

@@ -12,13 +12,12 @@ from pathlib import Path
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.clip_rows import Collected
 from obygaze_features.manifest.codebook import builtin_codebook
+from obygaze_features.manifest.importers.imported import Imported, counted, file_in, videos_found
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.paths import stored_path
-from obygaze_features.manifest.rows import Collected
 from obygaze_features.manifest.table import Problems, Row, read_table
-
-from obygaze_features.manifest.importers.imported import Imported, counted, file_in, videos_found
 
 FILE_NAME = "clips.csv"
 LISTS: Mapping[str, str] = {"dev": "dev.txt", "test": "test.txt"}

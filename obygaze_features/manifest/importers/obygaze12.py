@@ -6,13 +6,19 @@ from pathlib import Path
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.clip_rows import Collected
 from obygaze_features.manifest.codebook import Codebook, builtin_codebook
+from obygaze_features.manifest.importers.imported import (
+    Imported,
+    concept_list,
+    counted,
+    file_in,
+    videos_found,
+    whole_number,
+)
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.paths import stored_path
-from obygaze_features.manifest.rows import Collected
 from obygaze_features.manifest.table import Problems, Row, read_table
-
-from obygaze_features.manifest.importers.imported import Imported, concept_list, counted, file_in, videos_found, whole_number
 
 FILE_NAME = "ObyGaze12_thresh_02.csv"
 COLUMNS = (

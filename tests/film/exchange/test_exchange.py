@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_models.errors import FilmError
-from obygaze_models.film.exchange import FORMATS, export
+from obygaze_film.errors import FilmError
+from obygaze_film.exchange import FORMATS, export
 from tests.film.page.invented import invented_film
 
 NASTY = "A <b> & \"x\" 'y' --> </script>\x07 =1+1\n\nNOTE"

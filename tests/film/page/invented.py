@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from obygaze_models.film.record import (
+from obygaze_film.record import (
     CalibrationRecord,
     ConceptRecord,
     FilmRecord,
@@ -15,8 +15,8 @@ from obygaze_models.film.record import (
     StoreRecord,
     WindowsRecord,
 )
-from obygaze_models.film.rows import NO_TRACES
-from obygaze_models.film.timeline import Timeline
+from obygaze_film.rows import NO_TRACES
+from obygaze_film.timeline import Timeline
 
 CONCEPTS = (
     ("Type of shot", 0.31, 0.24),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from obygaze_features.manifest import read_manifest
-from obygaze_models.film.page import write_film_page
+from obygaze_film.page import write_film_page
 from tests.film.page.invented import invented_film
 
 pytestmark = pytest.mark.long

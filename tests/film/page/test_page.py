@@ -11,12 +11,12 @@ from click.testing import CliRunner
 
 from obygaze.cli import table_of_contents
 from obygaze_features.errors import OutputError
-from obygaze_models.errors import FilmError
-from obygaze_models.film.judge import CorrectedRate
-from obygaze_models.film.page import LANGUAGES, charts, film_page, write_film_page
-from obygaze_models.film.page.cards import sentence
-from obygaze_models.film.page.stills import read_stills
-from obygaze_models.film.page.words import Words, clock
+from obygaze_film.errors import FilmError
+from obygaze_film.judge import CorrectedRate
+from obygaze_film.page import LANGUAGES, charts, film_page, write_film_page
+from obygaze_film.page.cards import sentence
+from obygaze_film.page.stills import read_stills
+from obygaze_film.page.words import Words, clock
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film
 

@@ -1,0 +1,16 @@
+from .backbone import Backbone as Backbone
+from .backbone import Output as Output
+from .compute import Compute as Compute
+from .presets import Preset as Preset
+from .registry import BACKBONES as BACKBONES
+from .registry import TEXT_BACKBONES as TEXT_BACKBONES
+from .registry import backbone_names as backbone_names
+from .registry import backbone_options as backbone_options
+from .registry import load_backbone as load_backbone
+from .registry import load_text_backbone as load_text_backbone
+from .text_backbone import TextBackbone as TextBackbone
+from .text_backbone import Tokens as Tokens
+from .weights import HUB as HUB
+from .weights import Weights as Weights
+from .weights import find_weights as find_weights
+from .weights import space_of as space_of

@@ -1,0 +1,138 @@
+"""Find backbones by their name: those of this package and of installed plugins.
+
+A custom backbone is a function in another package, declared by an entry point of the group
+`obygaze.backbones`; docs/backbones.md has an example.
+"""
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from obygaze_features.backbones.backbone import Backbone
+from obygaze_features.backbones.text_backbone import TextBackbone
+from obygaze_features.errors import BackboneError
+
+# name -> module:function, imported on demand, since networks need large libraries.
+BACKBONES = {
+    "clip": "obygaze_features.backbones.clip_siglip:clip",
+    "descriptors": "obygaze_features.backbones.descriptors:descriptors",
+    "openclip": "obygaze_features.backbones.openclip:openclip",
+    "vivit": "obygaze_features.backbones.vivit:vivit",
+    "xclip": "obygaze_features.backbones.xclip:xclip",
+    "xclip-lsmdc": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc",
+}
+TEXT_BACKBONES = {
+    "clip-text": "obygaze_features.backbones.clip_text:clip_text",
+    "openclip-text": "obygaze_features.backbones.openclip_text:openclip_text",
+    "sentence": "obygaze_features.backbones.sentence:sentence",
+    "xclip-lsmdc-text": "obygaze_features.backbones.xclip_lsmdc_text:xclip_lsmdc_text",
+    "xclip-text": "obygaze_features.backbones.xclip_text:xclip_text",
+}
+"""The same for those that read texts in place of frames."""
+GROUP = "obygaze.backbones"
+
+
+def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Backbone:
+    """Build a backbone by its name.
+
+    Parameters
+    ----------
+    n_frames
+        Frames per clip; None is the backbone's default.
+    options
+        Options of the backbone's function, listed by `backbone_options`: `weights`, `preset`, `compute`.
+
+    Raises
+    ------
+    BackboneError
+        If there is no such backbone, it does not take an option, or it is not available.
+
+    Examples
+    --------
+    >>> from obygaze_features import load_backbone
+    >>> backbone = load_backbone("descriptors", n_frames=8)
+    >>> [(output.name, output.shape) for output in backbone.outputs]
+    [('frames', (8, 103)), ('pooled', (103,))]
+    """
+    if name in TEXT_BACKBONES:
+        raise BackboneError(f"backbone '{name}' reads texts, not frames")
+    function = _function(name)
+    _check_options(name, function, options)
+    backbone = function(**({} if n_frames is None else {"n_frames": n_frames}), **options)
+    if not isinstance(backbone, Backbone):
+        raise BackboneError(f"backbone '{name}': its function gave {type(backbone).__name__}, not a Backbone")
+    return backbone
+
+
+def load_text_backbone(name: str, **options: Any) -> TextBackbone:
+    """Build a text backbone by its name; see `load_backbone`."""
+    if name not in TEXT_BACKBONES:
+        raise BackboneError(f"no backbone '{name}' reads texts; those that do: {', '.join(TEXT_BACKBONES)}")
+    function = _function(name)
+    _check_options(name, function, options)
+    backbone: TextBackbone = function(**options)
+    return backbone
+
+
+def backbone_names() -> tuple[str, ...]:
+    """List the backbones of this package and of installed plugins.
+
+    Examples
+    --------
+    >>> from obygaze_features import backbone_names
+    >>> "descriptors" in backbone_names()
+    True
+    """
+    return tuple(sorted({*BACKBONES, *TEXT_BACKBONES, *(entry.name for entry in entry_points(group=GROUP))}))
+
+
+def backbone_options(name: str) -> tuple[str, ...]:
+    """List the options of a backbone other than the number of frames.
+
+    Raises
+    ------
+    BackboneError
+        If there is no such backbone.
+    """
+    return _options(_function(name))
+
+
+def _function(name: str) -> Callable[..., Any]:
+    brought = {(entry.name, entry.value): entry for entry in entry_points(group=GROUP) if entry.name == name}
+    ours = BACKBONES.get(name) or TEXT_BACKBONES.get(name)
+    if len(brought) + (ours is not None) > 1:
+        values = sorted([value for _, value in brought] + ([ours] if ours else []))
+        raise BackboneError(f"more than one backbone is called '{name}': {', '.join(values)}; uninstall one")
+    if ours is not None:
+        module, function = ours.split(":")
+        found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+        return found
+    if not brought:
+        raise BackboneError(f"no backbone is called '{name}'; there is {', '.join(backbone_names())}")
+    return _load(next(iter(brought.values())))
+
+
+def _load(entry: EntryPoint) -> Callable[..., Any]:
+    try:
+        found = entry.load()
+    except AttributeError as error:
+        raise BackboneError(f"backbone '{entry.name}': {entry.value} cannot be loaded: {error}") from None
+    if not callable(found):
+        raise BackboneError(f"backbone '{entry.name}': {entry.value} is not a function")
+    function: Callable[..., Any] = found
+    return function
+
+
+def _check_options(name: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    taken = _options(function)
+    for option in options:
+        if option not in taken:
+            raise BackboneError(
+                f"backbone '{name}' takes no option '{option}'; it takes {', '.join(taken) or 'none'}"
+            )
+
+
+def _options(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(name for name in inspect.signature(function).parameters if name != "n_frames")

@@ -1,0 +1,219 @@
+"""`obygaze codebook show | check | init | texts`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from obygaze_features.screen import json_option, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from obygaze_features.manifest import Codebook
+
+
+@click.command()
+@click.argument("what", required=False, metavar="[NAME|FILE|MANIFEST]")
+@json_option
+def show(what: str | None, as_json: bool) -> None:
+    """Show a codebook: levels, concepts with their instances, tasks, scales and label policies.
+
+    The argument is the name of a built-in codebook, a .toml file, or a manifest (for the codebook it names).
+    Without an argument, lists the built-in codebooks.
+
+    \b
+    Examples:
+      obygaze codebook show
+      obygaze codebook show obygaze12
+      obygaze codebook show violence.toml
+      obygaze codebook show films.csv --json
+    """
+    from obygaze_features.manifest import BUILTIN, builtin_codebook
+
+    if what is None:
+        built_in = [builtin_codebook(name) for name in BUILTIN]
+        if as_json:
+            _echo_json([{**codebook.record(), "digest": codebook.digest()} for codebook in built_in])
+        else:
+            _echo_table(
+                [[one.name, one.version, _counts(one), one.source] for one in built_in],
+                ["name", "version", "holds", "source"],
+            )
+        return
+    codebook = _codebook_of(what)
+    if as_json:
+        _echo_json({**codebook.record(), "digest": codebook.digest()})
+    else:
+        _show(codebook)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def check(file: Path) -> None:
+    """Check a codebook file and report its content, or the error, in one line.
+
+    \b
+    Examples:
+      obygaze codebook check violence.toml
+    """
+    from obygaze_features.manifest import load_codebook
+
+    codebook = load_codebook(file)
+    click.echo(f"{file}: codebook {codebook.name} {codebook.version}: {_counts(codebook)}")
+
+
+@click.command()
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write (.toml).",
+)
+def init(out: Path) -> None:
+    """Write a commented template of a codebook. An existing file is never replaced.
+
+    \b
+    Examples:
+      obygaze codebook init --out mine.toml
+    """
+    from obygaze_features.errors import ManifestError
+    from obygaze_features.manifest.codebook import starter
+
+    if out.suffix.lower() != ".toml":
+        raise click.BadParameter(f"'{out}' should end in .toml", param_hint="--out")
+    try:
+        with out.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(starter())
+    except FileExistsError:
+        raise ManifestError(f"{out} is there already; choose another --out") from None
+    click.echo(f"{out}: edit it, then run: obygaze codebook check {out}")
+
+
+@click.command()
+@click.argument("what", metavar="NAME|FILE|MANIFEST")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="CSV file to write: text_id, concept, kind, text.",
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+def texts(what: str, out: Path, force: bool) -> None:
+    """Write the texts of a codebook's visual concepts, for a text backbone to encode.
+
+    Definitions (or names, where there is none), names of instances and their examples.
+
+    \b
+    Examples:
+      obygaze codebook texts obygaze12 --out thesaurus.csv
+      obygaze extract thesaurus.csv stores/thesaurus --backbone xclip-text
+      obygaze evaluate films.csv stores/films --task concept:Body \\
+          --texts stores/thesaurus
+    """
+    from obygaze_features.errors import ManifestError
+    from obygaze_features.io import csv_line, refuse_existing, write_whole
+    from obygaze_features.manifest import concept_texts
+
+    refuse_existing(out, force=force)
+    codebook = _codebook_of(what)
+    found = concept_texts(codebook)
+    if not found:
+        raise ManifestError(f"the codebook {codebook.name!r} has no visual concepts, so no texts of them")
+    rows = [("text_id", "concept", "kind", "text")]
+    rows += [(one.text_id, one.concept, one.kind, one.text) for one in found]
+    write_whole(out, "".join(csv_line(list(row)) for row in rows))
+    click.echo(f"{out}: {len(found)} texts of {_number(codebook.visual_concepts, 'concept')}")
+
+
+def _codebook_of(what: str) -> "Codebook":
+    from obygaze_features.manifest import BUILTIN, find_codebook, read_manifest
+
+    path = Path(what)
+    if what not in BUILTIN and path.suffix.lower() != ".toml" and path.is_file():
+        return read_manifest(path).codebook
+    return find_codebook(what)
+
+
+def _counts(codebook: "Codebook") -> str:
+    return ", ".join(
+        [
+            f"{_number(codebook.levels, 'level')} ({len(codebook.labels)} in tasks)"
+            if len(codebook.labels) < len(codebook.levels)
+            else _number(codebook.levels, "level"),
+            f"{_number(codebook.concepts, 'concept')} ({len(codebook.visual_concepts)} visual)"
+            if codebook.non_visual_concepts
+            else _number(codebook.concepts, "concept"),
+            _number(codebook.tasks, "task"),
+            *([_number(codebook.scales, "scale")] if codebook.scales else []),
+        ]
+    )
+
+
+def _number(things: "Sequence[object]", noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
+
+
+def _show(codebook: "Codebook") -> None:
+    from obygaze_features.manifest import policies_of
+
+    click.echo(f"{codebook.name} {codebook.version}  {codebook.source}".rstrip())
+    click.echo(f"digest {codebook.digest()}")
+    click.echo(f"label policies: {', '.join(policies_of(codebook))}\n")
+    _echo_table(
+        [
+            [one.name, one.title, "yes" if one.label else "no", ", ".join(one.synonyms)]
+            for one in codebook.levels
+        ],
+        ["level", "title", "in tasks", "also spelled"],
+    )
+    if codebook.concepts:
+        _echo_table(
+            [
+                [one.name, one.group, "yes" if one.visual else "no", ", ".join(one.synonyms), one.definition]
+                for one in codebook.concepts
+            ],
+            ["concept", "group", "visual", "also spelled", "definition"],
+        )
+    if codebook.tasks:
+        _echo_table(
+            [[one.name, ", ".join(one.negatives), ", ".join(one.positives)] for one in codebook.tasks],
+            ["task", "negative", "positive"],
+        )
+    if codebook.scales:
+        _echo_table(
+            [
+                [
+                    one.name,
+                    ", ".join(level.name for level in one.levels),
+                    ", ".join(f"{cut:g}" for cut in one.cuts),
+                ]
+                for one in codebook.scales
+            ],
+            ["scale", "levels", "cuts"],
+        )
+    if codebook.sub_constructs:
+        click.echo(f"sub-constructs: {'; '.join(codebook.sub_constructs)}\n")
+    for line in _instances(codebook):
+        click.echo(line)
+
+
+def _instances(codebook: "Codebook") -> "Iterator[str]":
+    for concept in codebook.concepts:
+        if concept.instances:
+            yield f"{concept.name}:"
+        for instance in concept.instances:
+            examples = f" ({'; '.join(instance.examples)})" if instance.examples else ""
+            yield f"  {instance.name}{examples}"
+
+
+def _echo_table(rows: "Sequence[list[str]]", headers: list[str]) -> None:
+    """Print a table without its empty columns."""
+    kept = [place for place in range(len(headers)) if any(row[place] for row in rows)]
+    cells = [[row[place] for place in kept] for row in rows]
+    click.echo(table(cells, [headers[place] for place in kept]) + "\n")
+
+
+def _echo_json(document: object) -> None:
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -1,0 +1,404 @@
+"""`obygaze extract`: extract features of a manifest's clips, or of texts, to a store."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+from click.core import ParameterSource
+
+from obygaze_features.commands.extract_output import (
+    logs_as_notes,
+    note,
+    progress,
+    show_estimate,
+    show_outcome,
+)
+from obygaze_features.commands.store_output import LOCAL
+from obygaze_features.io import NO_LICENCE
+from obygaze_features.screen import json_option
+
+if TYPE_CHECKING:
+    from obygaze_features.extraction import Recipe
+
+PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16", "bfloat16-weights"]] = {
+    "fp32": "float32",
+    "bf16": "bfloat16",
+    "fp16": "float16",
+    "bf16-weights": "bfloat16-weights",
+}
+COMPUTE = {
+    "device": "--device",
+    "dtype": "--dtype",
+    "tf32": "--tf32",
+    "compiled": "--compile",
+    "clips_at_once": "--clips-at-once",
+    "same_device": "--same-device",
+}
+"""Options about how networks run, by the names of the command's parameters."""
+OF_FRAMES = {
+    "n_frames": "--n",
+    "sampling": "--sampling",
+    "preset": "--preset",
+    "tokens": "--tokens",
+    "tf32": "--tf32",
+    "compiled": "--compile",
+    "same_device": "--same-device",
+    "engine": "--engine",
+    "workers": "--workers",
+    "gpus": "--gpus",
+    "timeout_s": "--timeout",
+    "decoder": "--decoder",
+    "strict": "--strict",
+    "hash_sources": "--hash-sources",
+    "shots": "--shots",
+}
+"""Options that mean nothing where no video is decoded, by the names of the command's parameters."""
+
+
+class Shard(click.ParamType[tuple[int, int]]):
+    """Parameter type `i/n`: shard i (0-based) of n jobs that share the clips."""
+
+    name = "i/n"
+
+    def convert(
+        self, value: str | tuple[int, int], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """Parse `i/n`."""
+        if isinstance(value, tuple):
+            return value
+        part, _, parts = value.partition("/")
+        if not (part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
+            self.fail(f"'{value}' is not i/n with i from 0 to n-1, as in 0/4", param, ctx)
+        return int(part), int(parts)
+
+
+class Numbers(click.ParamType[tuple[int, ...]]):
+    """Parameter type of GPU numbers: `0,1,3`."""
+
+    name = "0,1,..."
+
+    def convert(
+        self, value: str | tuple[int, ...], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Parse `0,1,3`."""
+        if isinstance(value, tuple):
+            return value
+        parts = [part.strip() for part in value.split(",")] if value else []
+        if not all(part.isdecimal() for part in parts):
+            self.fail(f"'{value}' is no list of numbers such as 0,1", param, ctx)
+        return tuple(map(int, parts))
+
+
+@click.command()
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("store", type=LOCAL)
+@click.option(
+    "--backbone",
+    "names",
+    multiple=True,
+    default=["descriptors"],
+    help="Backbone to run; repeatable.  [default: descriptors]",
+)
+@click.option(
+    "--n",
+    "n_frames",
+    type=click.IntRange(1),
+    help="Number of frames per clip.  [default: the backbone's; 1 for still images]",
+)
+@click.option(
+    "--sampling",
+    type=click.Choice(["uniform", "keyframes"]),
+    default="uniform",
+    show_default=True,
+    help="uniform: evenly spaced frames, exactly. keyframes: the nearest keyframe of each; "
+    "faster, but not the same frames.",
+)
+@click.option(
+    "--weights",
+    multiple=True,
+    metavar="[NAME=]WEIGHTS",
+    help="Weights of the backbone NAME: a file, folder, repository[@revision] or random:SEED.",
+)
+@click.option("--preset", multiple=True, metavar="[NAME=]PRESET", help="Preprocessing preset for frames.")
+@click.option("--tokens", multiple=True, metavar="[NAME=]WHICH", help="Which tokens to store.")
+@click.option("--device", metavar="auto|cpu|cuda[:N]", help="Device to run networks on.  [default: auto]")
+@click.option(
+    "--dtype",
+    type=click.Choice(list(PRECISIONS)),
+    help="Precision of networks. bf16 and fp16 keep the weights in fp32; bf16-weights does not.  "
+    "[default: fp32]",
+)
+@click.option("--tf32", is_flag=True, help="Let fp32 products on a GPU drop mantissa bits, for speed.")
+@click.option("--compile", "compiled", is_flag=True, help="Compile networks with torch.compile.")
+@click.option(
+    "--clips-at-once",
+    type=click.IntRange(1),
+    help="Clips in each call of a network.  [default: 8 on a GPU, 1 on a CPU]",
+)
+@click.option(
+    "--same-device",
+    is_flag=True,
+    help="Record the model of the GPU, and refuse to continue the store on another.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="local: this machine. ray: a Ray cluster, at RAY_ADDRESS or started for the run.",
+)
+@click.option(
+    "--workers", type=click.IntRange(1), help="Number of decoding processes.  [default: the usable cores]"
+)
+@click.option(
+    "--gpus",
+    type=Numbers(),
+    default="",
+    help="GPUs of this machine that share the clips and the cores, a process each, such as 0,1,3.",
+)
+@click.option(
+    "--batch-size", type=click.IntRange(1), help="Rows to encode together.  [default: 8 clips or 64 texts]"
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    help="Time limit for decoding one clip, in seconds.",
+)
+@click.option(
+    "--decoder",
+    default="pyav",
+    show_default=True,
+    help="What decodes the videos: pyav, or a decoder that an installed package brings.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Mark damaged files as failed instead of keeping the readable part as 'partial'.",
+)
+@click.option("--hash-sources", is_flag=True, help="Record the SHA-256 of every video file.")
+@click.option("--limit", type=click.IntRange(1), help="Process at most N clips.")
+@click.option(
+    "--shard",
+    type=Shard(),
+    help="Process shard i of n (0-based). Shards, and tasks of job arrays, never seal the store.  [default: "
+    "all clips, or the shard of a task of a Slurm job array from 0 to n-1]",
+)
+@click.option("--retry-failed", is_flag=True, help="Retry clips that failed before.")
+@click.option("--corpus", help="Name of the corpus in the store.  [default: the manifest's name]")
+@click.option("--licence", default=NO_LICENCE, show_default=True, help="SPDX licence of the features.")
+@click.option("--citation", default="", help="How to cite the store.")
+@click.option(
+    "--store-version", "version", default="1.0.0", show_default=True, help="Version of the sealed store."
+)
+@click.option(
+    "--append",
+    type=click.Path(path_type=Path),
+    metavar="STORE",
+    help="Make the next version of this sealed store, with the clips of MANIFEST that it lacks.",
+)
+@click.option(
+    "--consume",
+    is_flag=True,
+    help="Free the staging folder while sealing, and remove it: the disk holds the features once.",
+)
+@click.option(
+    "--shots",
+    type=click.Path(path_type=Path),
+    metavar="FILE.csv",
+    help="Also find the shots of films whose windows are in MANIFEST, and write their table. Each frame is "
+    "decoded once for both.",
+)
+@click.option("--no-seal", is_flag=True, help="Do not seal; run 'obygaze store seal' later.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the work to be done and its estimated duration, then stop."
+)
+@json_option
+@click.pass_context
+def extract(
+    ctx: click.Context,
+    /,
+    manifest: Path,
+    store: Path,
+    names: tuple[str, ...],
+    n_frames: int | None,
+    shard: tuple[int, int] | None,
+    no_seal: bool,
+    dry_run: bool,
+    as_json: bool,
+    append: Path | None,
+    **settings: Any,
+) -> None:
+    """Extract the clips of MANIFEST, or the texts of a list, into STORE; resumes where it stopped.
+
+    Finished clips are saved in STORE.staging at once. When every clip is done or failed with a reason,
+    the staging folder is sealed as STORE-VERSION, which never changes.
+
+    With several backbones, each clip is decoded once for all. Several GPUs of one machine share the clips
+    with --gpus 0,1; several machines with a job array (--shard) or --engine ray. docs/slurm.md has complete
+    job scripts.
+
+    The backbones sentence, clip-text, openclip-text, xclip-text and xclip-lsmdc-text read texts: MANIFEST is
+    then a CSV with text_id and text, or with caption_id and caption, or a .txt with one text per line. Texts
+    longer than the backbone's limit are cut and marked 'partial'.
+
+    \b
+    Exit codes: 0 all done, 1 error, 2 usage, 3 done but some clips failed,
+    130 or 143 stopped by SIGINT or SIGTERM.
+
+    \b
+    Examples:
+      obygaze extract films.csv stores/films --dry-run
+      obygaze extract films.csv stores/films --licence CC-BY-4.0
+      obygaze extract films.csv stores/films --retry-failed --store-version 1.1.0
+      obygaze extract films.csv stores/films --backbone xclip --backbone vivit \\
+          --dtype bf16
+      obygaze extract films.csv stores/films --backbone xclip-lsmdc \\
+          --weights pytorch_model.bin.4
+      obygaze extract more.csv stores/films --append stores/films-1.0.0 \\
+          --store-version 1.1.0
+      obygaze extract films.csv stores/films --backbone xclip --gpus 0,1
+      obygaze extract windows.csv stores/film --shots windows.shots.csv
+      obygaze extract films.csv stores/films --shard 3/8         one of eight jobs
+      obygaze extract stills.csv stores/stills --backbone clip        still images
+      obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
+    """
+    from obygaze_features.errors import ExtractError
+    from obygaze_features.extraction import prepare, stop_on_signals
+    from obygaze_features.extraction.extract import reads_texts
+
+    if store.is_file():
+        raise click.UsageError(f"the order is MANIFEST STORE: {store} is a file, and a store is a new folder")
+    try:
+        texts = reads_texts(names)
+    except ExtractError as error:
+        raise click.UsageError(str(error)) from None
+    if texts:
+        _refuse_options_of_frames(ctx, names)
+    named = {option: settings.pop(option) for option in ("weights", "preset", "tokens")}
+    compute = {option: settings.pop(option) for option in COMPUTE}
+    recipes = read_recipes(names, n_frames, named, compute)
+    shard = choose_shard(shard)
+    of_array = "SLURM_ARRAY_TASK_ID" in os.environ  # other tasks may write: a later job seals
+    work = prepare(
+        manifest,
+        store,
+        recipes,
+        n_frames=n_frames,
+        shard=shard,
+        sealing=not (no_seal or of_array),
+        append=append,
+        note=note,
+        watch=progress,
+        **settings,
+    )
+    if dry_run:
+        show_estimate(work.estimate(), as_json=as_json)
+        return
+    with stop_on_signals() as stop, logs_as_notes():
+        stage, report = work.run(stopped=stop)
+    sealed = None if stop() else work.seal(stage)
+    show_outcome(stage, report, sealed, stop, as_json=as_json, unit=work.unit)
+    if (shard[1] > 1 or of_array) and not (stop() or stage.missing(shard)):
+        stated = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
+        note(
+            f"shard {shard[0]}/{shard[1]} is done. "
+            f"Once all are: obygaze store seal {quote(str(store))} --licence {stated}"
+        )
+    failed = any(
+        entry.status == "failed" and entry.row % shard[1] == shard[0] for entry in stage.status().values()
+    )
+    ctx.exit(stop.exit_code or (3 if failed else 0))
+
+
+def _refuse_options_of_frames(ctx: click.Context, names: Sequence[str]) -> None:
+    given = [
+        option
+        for parameter, option in OF_FRAMES.items()
+        if ctx.get_parameter_source(parameter) not in (ParameterSource.DEFAULT, None)
+    ]
+    if given:
+        raise click.UsageError(f"{', '.join(given)}: about frames, and {', '.join(names)} reads texts")
+
+
+def choose_shard(given: tuple[int, int] | None) -> tuple[int, int]:
+    """Return the given shard, else that of the Slurm array task, else everything."""
+    from obygaze_features.extraction import array_shard
+
+    if given is not None:
+        return given
+    shard = array_shard(os.environ)
+    if shard is not None:
+        note(f"--shard {shard[0]}/{shard[1]}, as this is a task of a Slurm job array")
+    return shard or (0, 1)
+
+
+def read_recipes(
+    names: Sequence[str],
+    n_frames: int | None,
+    named: Mapping[str, tuple[str, ...]],
+    compute: Mapping[str, Any],
+) -> "tuple[Recipe, ...]":
+    """Build a recipe per backbone from the options.
+
+    Parameters
+    ----------
+    named
+        Option (`weights`, `preset`, `tokens`) -> its values as typed, `VALUE` or `NAME=VALUE`.
+    compute
+        Option of `COMPUTE` -> its value, for every backbone with a network; None or False if not given.
+
+    Raises
+    ------
+    click.UsageError
+        If a backbone does not take an option that was given for it.
+    """
+    from obygaze_features.backbones import backbone_options
+    from obygaze_features.extraction import Recipe
+
+    taken = {name: backbone_options(name) for name in names}
+    options: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for option, values in named.items():
+        for written in values:
+            whom, value = _addressed(written, names)
+            for name in whom:
+                if option not in taken[name]:
+                    raise click.UsageError(_not_taken(name, option, value, names))
+                options[name][option] = _absolute(value) if option == "weights" else value
+    given = {option: value for option, value in compute.items() if value}
+    if given:
+        takers = [name for name in names if "compute" in taken[name]]
+        if not takers:
+            raise click.UsageError(
+                f"{', '.join(names)}: takes no {', '.join(COMPUTE[option] for option in given)}"
+            )
+        from obygaze_features.backbones.compute import Compute
+
+        if "dtype" in given:
+            given["precision"] = PRECISIONS[given.pop("dtype")]
+        for name in takers:
+            options[name]["compute"] = Compute(**given)
+    return tuple(Recipe(name, n_frames, options[name]) for name in names)
+
+
+def _addressed(written: str, names: Sequence[str]) -> tuple[Sequence[str], str]:
+    """Split `NAME=VALUE`; a plain value applies to every backbone."""
+    name, equals, value = written.partition("=")
+    return ([name], value) if equals and name in names else (names, written)
+
+
+def _not_taken(name: str, option: str, value: str, names: Sequence[str]) -> str:
+    told = f"backbone '{name}' takes no --{option}"
+    others = [other for other in names if other != name]
+    return f"{told}; write for whom it is, as in --{option} {others[0]}={value}" if others else told
+
+
+def _absolute(weights: str) -> str:
+    """Make a path to weights absolute, for other processes."""
+    path = Path(weights).expanduser()
+    return str(path.absolute()) if path.exists() else weights

@@ -1,0 +1,199 @@
+"""`obygaze frames`: show or save the frames an extraction would use."""
+
+import errno
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from obygaze_features.io import refuse_existing, whole_file, write_whole
+from obygaze_features.screen import json_option, table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from obygaze_features.video import Frames, Sampling
+
+
+@click.command()
+@click.argument("video", type=click.Path(path_type=Path))
+@click.option(
+    "--n",
+    type=click.IntRange(min=1),
+    help="Number of evenly spaced frames: frame int(i * L / n) of L.  [default: 32; 1 for a still]",
+)
+@click.option(
+    "--indices", metavar="LIST", help="Indices of the frames, 0-based over the whole video, e.g. 0,5,390."
+)
+@click.option("--fps", "rate", type=float, help="Take the frame nearest to every 1/FPS seconds.")
+@click.option(
+    "--keyframes",
+    type=click.IntRange(min=1),
+    help="Take the keyframe nearest to each of this many evenly spaced times.",
+)
+@click.option("--start", type=float, help="Start of sampling, in seconds as shown by a player.")
+@click.option("--end", type=float, help="End of sampling (exclusive), in seconds.")
+@click.option(
+    "--npz",
+    type=click.Path(path_type=Path),
+    help="Save frames [F,H,W,3] uint8, index and time_s to this file.",
+)
+@click.option(
+    "--sheet",
+    type=click.Path(path_type=Path),
+    help="Save a contact sheet (.png): thumbnails with their index and time.",
+)
+@click.option("--strict", is_flag=True, help="Refuse videos with visible damage.")
+@json_option
+@click.option("--force", is_flag=True, help="Replace existing files.")
+def frames(
+    video: Path,
+    n: int | None,
+    indices: str | None,
+    rate: float | None,
+    keyframes: int | None,
+    start: float | None,
+    end: float | None,
+    npz: Path | None,
+    sheet: Path | None,
+    strict: bool,
+    as_json: bool,
+    force: bool,
+) -> None:
+    """Show or save the frames an extraction would use.
+
+    Pixels are saved only with --npz or --sheet. A still image has one frame, at time 0.
+
+    \b
+    Examples:
+      obygaze frames clip.mp4             which 32 frames, and when they are shown
+      obygaze frames clip.mp4 --indices 0,5,390 --npz f.npz   these, full size
+      obygaze frames film.mkv --start 61.5 --end 74 --sheet scene.png
+    """
+    from obygaze_features.video import is_still, read_frames
+    from obygaze_features.video.sheet import contact_sheet
+
+    sampling = chosen_sampling(n, indices, rate, keyframes, default=1 if is_still(video) else 32)
+    check_output(npz, video, ".npz", force=force)
+    check_output(sheet, video, ".png", force=force)
+    keep = keeper(full_size=npz is not None, thumbnails=sheet is not None)
+    taken = read_frames(video, sampling, start_s=start, end_s=end, strict=strict, each=keep)
+    if npz is not None:
+        save_npz(npz, video, taken)
+    if sheet is not None:
+        thumbnails = [small for _, small in taken.images if small is not None]
+        png = contact_sheet(thumbnails, taken.index, taken.time_s)
+        write_whole(sheet, png)
+    click.echo(as_document(video, sampling, start, end, taken) if as_json else as_table(video, taken))
+    for path in (npz, sheet):
+        if path is not None:
+            click.echo(f"saved {path}", err=True)
+
+
+def chosen_sampling(
+    n: int | None, indices: str | None, rate: float | None, keyframes: int | None, *, default: int
+) -> "Sampling":
+    """Return the sampling rule that the options name; by default, evenly spaced frames."""
+    from obygaze_features import video
+    from obygaze_features.errors import VideoError
+
+    given = {"--n": n, "--indices": indices, "--fps": rate, "--keyframes": keyframes}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise click.UsageError(f"{' and '.join(names)} cannot be combined: each is a way to choose frames")
+    if indices is not None:
+        try:
+            return video.at(int(item) for item in indices.split(","))
+        except VideoError as error:
+            raise click.BadParameter(str(error), param_hint="--indices") from None
+        except ValueError:
+            raise click.BadParameter(
+                f"whole numbers joined by commas are expected, not {indices!r}", param_hint="--indices"
+            ) from None
+    if rate is not None:
+        try:
+            return video.fps(rate)
+        except VideoError as error:
+            raise click.BadParameter(str(error), param_hint="--fps") from None
+    return video.uniform(n or default) if keyframes is None else video.keyframes(keyframes)
+
+
+def check_output(path: Path | None, video: Path, suffix: str, *, force: bool) -> None:
+    """Refuse a wrong suffix, the video itself, and an existing file unless `force` is set."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder to save in", str(path.parent))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "a file is to be saved, but this is a directory", str(path))
+    if path.exists() and video.exists() and path.samefile(video):
+        raise FileExistsError(errno.EEXIST, "this is the video itself, which stays as it is", str(path))
+    if path.suffix.lower() != suffix:
+        raise click.UsageError(f"--{'npz' if suffix == '.npz' else 'sheet'} {path}: name it {suffix}")
+    refuse_existing(path, force=force)
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, "no permission to write there", str(path.parent))
+
+
+Kept = tuple["NDArray[np.uint8] | None", "NDArray[np.uint8] | None"]
+
+
+def keeper(*, full_size: bool, thumbnails: bool) -> "Callable[[NDArray[np.uint8]], Kept]":
+    """Return a function that keeps only the data to save: pixels, thumbnail, both or neither."""
+    from obygaze_features.video.sheet import thumbnail
+
+    def keep(frame: "NDArray[np.uint8]") -> Kept:
+        return frame if full_size else None, thumbnail(frame) if thumbnails else None
+
+    return keep
+
+
+def save_npz(path: Path, video: Path, taken: "Frames[Kept]") -> None:
+    """Save pixels, indices and times; the same frames give the same bytes, as numpy writes no dates."""
+    import numpy as np
+
+    from obygaze_features.errors import VideoError
+
+    pictures = [full for full, _ in taken.images if full is not None]
+    if len({picture.shape for picture in pictures}) > 1:
+        raise VideoError("its pictures change size, so they cannot be saved as one array", video)
+    with whole_file(path) as partial, partial.open("wb") as file:
+        np.savez(file, frames=np.stack(pictures), index=taken.index, time_s=taken.time_s)
+
+
+def as_table(video: Path, taken: "Frames[Kept]") -> str:
+    """Format the frames as a plain table, headed by how they were read."""
+    how = taken.method + (f" ({taken.why_sequential})" if taken.why_sequential else "")
+    turned = f", turned {taken.rotation} degrees clockwise" if taken.rotation else ""
+    lines = [
+        f"{video}: {len(taken)} of {taken.total} frames, {taken.width}x{taken.height}{turned}",
+        f"status {taken.status}, method {how}, {taken.decoded} frames decoded",
+        *(f"note: {note}" for note in taken.notes),
+        "",
+        table(
+            [(index, f"{time_s:.3f}") for index, time_s in zip(taken.index, taken.time_s, strict=True)],
+            ("index", "time_s"),
+            right=(0, 1),
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def as_document(
+    video: Path, sampling: "Sampling", start: float | None, end: float | None, taken: "Frames[Kept]"
+) -> str:
+    """Return the same as JSON; unknown times are null."""
+    times = [None if second != second else second for second in taken.time_s.tolist()]  # noqa: PLR0124 - NaN alone differs
+    document = {
+        "video": str(video),
+        "sampling": sampling.record(),
+        "start_s": start,
+        "end_s": end,
+        **taken.record(),
+        "frames": [{"index": i, "time_s": t} for i, t in zip(taken.index.tolist(), times, strict=True)],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)

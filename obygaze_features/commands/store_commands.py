@@ -1,0 +1,260 @@
+"""`obygaze store`: list, inspect, seal and verify stores."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from obygaze_features.commands.store_output import LOCAL, say_sealed
+from obygaze_features.screen import json_option, progress_bar, table
+from obygaze_features.text import visible
+
+if TYPE_CHECKING:
+    from obygaze_features.store import Store
+
+PROBLEMS_FOUND = 3
+LONGEST_LIST = 8
+
+
+@click.command()
+@click.argument("folder", default="stores", type=LOCAL)
+@json_option
+def ls(folder: Path, as_json: bool) -> None:
+    """List the stores, packed stores and stages in a folder (default: stores).
+
+    \b
+    Examples:
+      obygaze store ls
+      obygaze store ls /data/features
+    """
+    from obygaze_features.errors import StoreError
+
+    if not folder.is_dir():
+        raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store ls FOLDER")
+    rows = list(_rows(folder))
+    headers = ("name", "format", "clips", "ok", "partial", "failed", "missing", "features")
+    if as_json:
+        found = [dict(zip(headers, row, strict=True)) for row in rows]
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    if not rows:
+        click.echo(f"no stores in {folder}", err=True)
+        return
+    damaged = {str(row[0]): str(row[-1]) for row in rows if row[1] == "-"}
+    shown = [(*row[:-1], "not readable") if row[0] in damaged else row for row in rows]
+    click.echo(table(shown, headers))
+    for message in damaged.values():
+        click.echo(message, err=True)
+
+
+def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
+    from obygaze_features.errors import StoreError
+    from obygaze_features.store import STATUSES, open_store, read_stage
+
+    for path in sorted(folder.iterdir()):
+        try:
+            if (path / "plan.jsonl").is_file():
+                stage = read_stage(path)
+                found = [entry.status for entry in stage.status().values()]
+                total, names, kind = len(stage.clips), tuple(group.name for group in stage.groups), "staging"
+                found += [STATUSES[0]] * (total - len(found))
+            elif _may_be_sealed(path):
+                store = open_store(path)
+                found = [clip.status for clip in store.clips]
+                total, names, kind = len(found), store.names, str(store.attributes["spec_version"])
+            else:
+                continue
+        except (StoreError, OSError) as error:
+            yield (path.name, "-", "-", "-", "-", "-", "-", str(error))
+            continue
+        counts = [found.count(status) for status in (*STATUSES[1:], STATUSES[0])]
+        yield (path.name, kind, total, *counts, ", ".join(names))
+
+
+def _may_be_sealed(path: Path) -> bool:
+    packed = path.suffix == ".zip" and path.is_file()
+    return packed or ((path / "data" / "features.zarr").is_dir() and not path.name.endswith(".building"))
+
+
+@click.command()
+@click.argument("store", type=click.Path(path_type=Path))
+@json_option
+def inspect(store: Path, as_json: bool) -> None:
+    """Show a store's content and provenance.
+
+    \b
+    Examples:
+      obygaze store inspect stores/films            the highest version of it
+      obygaze store inspect stores/films-1.0.0 --json
+    """
+    from obygaze_features.store import open_store
+
+    record = _record(open_store(store))
+    if as_json:
+        click.echo(json.dumps(record, indent=2, ensure_ascii=False))
+        return
+    groups = record.pop("groups")
+    click.echo(table(_flat(record)))
+    for name, group in groups.items():
+        arrays = [
+            (array, kind["dtype"], " x ".join(map(str, kind["shape"])))
+            for array, kind in group["arrays"].items()
+        ]
+        click.echo(f"\n{name}")
+        click.echo(table(arrays, ("array", "dtype", "shape")))
+        click.echo(table(_flat(group["provenance"])))
+
+
+def _record(store: "Store") -> dict[str, Any]:
+    from obygaze_features.store import STATUSES
+    from obygaze_features.store.format import TIME_ARRAYS
+
+    found = [clip.status for clip in store.clips]
+    groups = {}
+    for name in store:
+        group = store[name]
+        arrays = {
+            array: {"dtype": group.dtype(array).name, "shape": list(group.shape(array))}
+            for array in (*group.arrays, *TIME_ARRAYS)
+        }
+        if group.text is not None:
+            arrays["text"] = {"dtype": "string", "shape": [len(group)]}
+        groups[name] = {"arrays": arrays, "provenance": group.provenance}
+    return {
+        "name": store.name,
+        "version": store.version,
+        "fingerprint": store.fingerprint,
+        **store.attributes,
+        "rows": "clips" if all(clip.text is None for clip in store.clips) else "texts",
+        "clips": {status: found.count(status) for status in STATUSES},
+        "groups": groups,
+    }
+
+
+def _flat(record: dict[str, Any], where: str = "") -> list[tuple[str, str]]:
+    """List nested fields as (dotted name, value)."""
+    lines = []
+    for name, value in record.items():
+        if isinstance(value, dict) and value:
+            lines += _flat(value, f"{where}{name}.")
+        else:
+            lines.append((where + name, _shown(value)))
+    return lines
+
+
+def _shown(value: object) -> str:
+    """Format a value on one line, possibly shortened; --json has the full value."""
+    if isinstance(value, list) and len(value) > LONGEST_LIST:
+        ends = [item if isinstance(item, str) else json.dumps(item) for item in (*value[:2], value[-1])]
+        return visible(f"{len(value)} values: {ends[0]}, {ends[1]}, ... {ends[2]}", lines=False)
+    return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), lines=False)
+
+
+@click.command()
+@click.argument("name", type=LOCAL)
+@click.option("--licence", required=True, help="SPDX expression such as CC-BY-4.0, or NOASSERTION.")
+@click.option("--citation", default="", help="How to cite the store, in one line.")
+@click.option(
+    "--store-version", "version", default="1.0.0", show_default=True, help="Version of the store's content."
+)
+@click.option("--parent", help="Sealed store that this one extends, such as stores/films-1.0.0.")
+@click.option("--allow-missing", is_flag=True, help="Seal even if clips are still to be extracted.")
+@click.option(
+    "--consume",
+    is_flag=True,
+    help="Free the staging folder part by part while sealing, and remove it at the end: needs room for one.",
+)
+@click.option(
+    "--workers", type=click.IntRange(1), help="Number of files to write at a time.  [default: usable cores]"
+)
+@click.option(
+    "--max-failed", type=click.IntRange(0), metavar="N", help="Refuse if more than N clips have failed."
+)
+def seal(
+    name: Path,
+    licence: str,
+    citation: str,
+    version: str,
+    parent: str | None,
+    allow_missing: bool,
+    consume: bool,
+    workers: int | None,
+    max_failed: int | None,
+) -> None:
+    """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
+
+    A sealing that was stopped resumes when it is started again. With --consume the stage's rows are freed as
+    they are sealed, so that they never lie on the disk twice. A store also grows without its staging folder,
+    by the option --append of extract.
+
+    An extended store names its parent, and its version shows what changed: 1.1.0 after 1.0.0 only adds clips
+    or backbones, 2.0.0 may change rows.
+
+    \b
+    Examples:
+      obygaze store seal stores/films --licence CC-BY-4.0
+      obygaze store seal stores/films --licence CC-BY-4.0 --store-version 1.1.0 \\
+          --parent stores/films-1.0.0
+      obygaze store seal stores/films --licence NOASSERTION \\
+          --store-version 1.1.0 --allow-missing
+      obygaze store seal stores/films --licence CC-BY-4.0 --consume
+    """
+    from obygaze_features.store import open_store, read_stage, staging_path
+    from obygaze_features.store import seal as seal_stage
+    from obygaze_features.store.growth import check_growth
+
+    grown_from = None
+    if staging_path(name).is_dir() and (parent or read_stage(staging_path(name)).grows):
+        stage = read_stage(staging_path(name))
+        before = parent or (stage.grows.path if stage.grows else "")
+        grown_from = check_growth(open_store(before), stage, version)
+    with progress_bar("seal", "row") as progress:
+        path = seal_stage(
+            None,
+            name,
+            version=version,
+            licence=licence,
+            citation=citation,
+            allow_missing=allow_missing,
+            max_failed=max_failed,
+            parent=grown_from,
+            consume=consume,
+            workers=workers,
+            progress=progress,
+        )
+    say_sealed(path)
+
+
+@click.command()
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option("--quick", is_flag=True, help="Check only sizes and counts (milliseconds).")
+@click.option("--full", is_flag=True, help="Also check every row: schema, ids, statuses, finiteness.")
+@json_option
+@click.pass_context
+def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json: bool) -> None:
+    """Check every file of a store against its digests; exit with 3 if a check fails.
+
+    \b
+    Examples:
+      obygaze store verify stores/films-1.0.0
+      obygaze store verify stores/films --full --json
+    """
+    from obygaze_features.store import verify as verify_store
+
+    if quick and full:
+        raise click.UsageError("--quick or --full, not both")
+    with progress_bar("verify", "file") as progress:
+        report = verify_store(store, "quick" if quick else "full" if full else "digests", progress)
+    if as_json:
+        click.echo(json.dumps(report.record(), indent=2, ensure_ascii=False))
+    else:
+        for problem in report.problems:
+            click.echo(visible(f"{problem.file}: {problem.what}", lines=False))
+        number = len(report.problems)
+        verdict = "nothing wrong" if report.ok else f"{number} problem{'' if number == 1 else 's'}"
+        counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
+        click.echo(f"{report.where} ({report.depth}): {verdict}; {counts}; fingerprint {report.fingerprint}")
+    if not report.ok:
+        context.exit(PROBLEMS_FOUND)

@@ -1,0 +1,14 @@
+from .estimate import Estimate as Estimate
+from .estimate import estimate_clips as estimate_clips
+from .extract import estimate as estimate
+from .extract import extract as extract
+from .extract import prepare as prepare
+from .job import Job as Job
+from .job import Recipe as Recipe
+from .job import array_shard as array_shard
+from .job import of_stills as of_stills
+from .local import run_local as run_local
+from .prepared import Extraction as Extraction
+from .report import RunReport as RunReport
+from .stop import Stop as Stop
+from .stop import stop_on_signals as stop_on_signals

@@ -1,0 +1,17 @@
+from .eaf import import_eaf as import_eaf
+from .film import Film as Film
+from .film import automatic_hop as automatic_hop
+from .film import import_film as import_film
+from .film import window_of_model as window_of_model
+from .film_parts import Part as Part
+from .film_parts import read_parts as read_parts
+from .film_parts import shots_bytes as shots_bytes
+from .film_parts import shots_file as shots_file
+from .folder import import_folder as import_folder
+from .folder import import_images as import_images
+from .imported import Imported as Imported
+from .judgements import SEEN_SCORE as SEEN_SCORE
+from .judgements import import_judgements as import_judgements
+from .mediaeval15 import import_mediaeval15 as import_mediaeval15
+from .mobygaze import import_mobygaze as import_mobygaze
+from .obygaze12 import import_obygaze12 as import_obygaze12

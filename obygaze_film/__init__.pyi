@@ -1,0 +1,5 @@
+from .measure import evaluate_films as evaluate_films
+from .score import score_film as score_film
+from .score import score_films as score_films
+from .timeline import Timeline as Timeline
+from .timeline import read_films as read_films

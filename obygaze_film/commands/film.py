@@ -1,0 +1,362 @@
+"""`obygaze film score`, `evaluate`, `next`, `rate`: score films and compare the scores with people."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from obygaze_features.screen import json_option
+from obygaze_models.commands import html_option, write_page
+
+if TYPE_CHECKING:
+    from obygaze_features.manifest import Codebook
+    from obygaze_film.judge import CorrectedRate
+    from obygaze_film.score import FilmFacts
+    from obygaze_film.timeline import Timeline
+
+PATH = click.Path(path_type=Path)
+folders = click.argument("folders", type=PATH, nargs=-1, required=True, metavar="FOLDER...")
+model_option = click.option(
+    "--model", "key", help="Model, as the tables name it.  [default: the first that decides]"
+)
+force_option = click.option("--force", is_flag=True, help="Replace an earlier --out.")
+
+
+@click.command()
+@click.argument("arguments", nargs=-1, required=True, metavar="MODEL... STORE")
+@click.option(
+    "--out", type=PATH, required=True, help="Folder to write; of several films, a folder in it for each."
+)
+@click.option("--shots", type=PATH, help="Table of shots, as `obygaze manifest import film` writes it.")
+@click.option(
+    "--films", type=PATH, help="Table of the films: movie, title, year, sha256 (all but movie may be absent)."
+)
+@click.option("--title", help="Title of the film, if there is one only.")
+@force_option
+@json_option
+@click.pass_context
+def score(
+    ctx: click.Context,
+    arguments: tuple[str, ...],
+    out: Path,
+    shots: Path | None,
+    films: Path | None,
+    title: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Score the films of STORE, whose clips are windows of films, with one or more saved models.
+
+    Writes film.json, timeline.csv (a row for each shot, or for each step from window to window), segments.csv
+    and shots.csv. The logits of the windows that cover a row are averaged. A row that is unlike any clip the
+    model was trained on gets no probability; a film of which more than a fifth is so gets no rate.
+
+    \b
+    Exit codes: 0 done, 1 error, 2 usage, 3 done, but a film is unlike
+    every film that a model was trained on: nothing is said about it.
+
+    \b
+    Examples:
+      obygaze film score run/pcbm_lr.model stores/film --out scored
+      obygaze film score pcbm_lr.model mlp.model stores/films \\
+          --shots films.shots.csv --films films-facts.csv --out scored
+    """
+    from obygaze_features.store import open_store
+    from obygaze_film.score import FilmFacts, score_films
+    from obygaze_film.timeline import RECORD
+    from obygaze_film.windows import read_shots, windows_of
+    from obygaze_models.prediction import json_text, refuse_wrong_order
+
+    *models, place = arguments
+    if not models:
+        raise click.UsageError("give one or more MODEL files, then the STORE")
+    refuse_wrong_order(models[0], [*models[1:], place])
+    store = open_store(place)
+    movies = list(windows_of(store))
+    if title is not None and len(movies) > 1:
+        raise click.UsageError(f"--title is for one film, the store has {len(movies)}: use --films FILE.csv")
+    folder_of = {movie: out if len(movies) == 1 else out / _folder_name(movie) for movie in movies}
+    _refuse(out, [folder / RECORD for folder in folder_of.values()], force=force)
+    facts = _facts(films) if films is not None else {}
+    if title is not None:
+        known = facts.get(movies[0], FilmFacts())
+        facts[movies[0]] = FilmFacts(title, known.year, known.source_sha256)
+    scored = score_films(store, models, shots=read_shots(shots, movies) if shots else None, facts=facts)
+    for timeline in scored:
+        timeline.write(folder_of[timeline.movie])
+    if as_json:
+        import msgspec
+
+        records = [msgspec.to_builtins(timeline.record) for timeline in scored]
+        click.echo(json_text({"films": records, "folders": [str(folder_of[one.movie]) for one in scored]}))
+    else:
+        for timeline in scored:
+            for line in _lines(timeline, folder_of[timeline.movie]):
+                click.echo(line)
+    ctx.exit(3 if any(_says_nothing(timeline) for timeline in scored) else 0)
+
+
+def _folder_name(movie: str) -> str:
+    return movie.replace("/", "_").replace("\\", "_").lstrip(".") or "_"
+
+
+def _refuse(out: Path, records: list[Path], *, force: bool) -> None:
+    """Refuse to replace a scored film, and to write into a folder of something else."""
+    from obygaze_features.errors import OutputError
+    from obygaze_features.io import refuse_existing
+
+    refuse_existing(*records, force=force)
+    if out.is_file():
+        raise OutputError(f"{out} is a file: --out is a folder")
+
+
+def _facts(path: Path) -> "dict[str, FilmFacts]":
+    """Read titles, years and digests of films."""
+    from obygaze_features.manifest import read_table
+    from obygaze_film.errors import FilmError
+    from obygaze_film.score import FilmFacts
+
+    found = {}
+    for row in read_table(path, needed=("movie",)).rows:
+        year = row.cells.get("year", "")
+        if year and not (year.isdecimal() and 1870 <= int(year) <= 2100):
+            raise FilmError(f"{path}: line {row.line}, column year: {year!r} is no year")
+        found[row.cells["movie"]] = FilmFacts(
+            row.cells.get("title", ""), int(year) if year else None, row.cells.get("sha256", "")
+        )
+    return found
+
+
+def _says_nothing(timeline: "Timeline") -> bool:
+    return any(model.rate.unreliable >= 1 for model in timeline.record.models)
+
+
+def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
+    """Summarise a scored film."""
+    record = timeline.record
+    lines = [timeline.heading]
+    windows = record.windows
+    said = f"{windows.n} windows of {windows.window_s:g} s"
+    if windows.n_missing:
+        said += f" ({windows.n_missing} without features)"
+    lines.append(f"  {said}, {record.rows.n} rows ({record.rows.kind})")
+    for model in record.models:
+        rate = model.rate
+        if rate.value is None:
+            expected = f"no rate: {rate.reason}"
+        else:
+            expected = f"expects {rate.value:.0%} of the time [{rate.low:.0%}, {rate.high:.0%}]"
+            if model.calibration is not None and model.calibration.film_error is not None:
+                expected += f"; films left out were off by {model.calibration.film_error:.0%} on average"
+        found = timeline.segments(model.key)
+        n = int((found["reaches"] == 1).sum()) if len(found) else 0
+        lines.append(f"  {model.key} ({model.task}): {expected}; {n} segment{'' if n == 1 else 's'}")
+        if model.clip_s and abs(windows.window_s / model.clip_s - 1) > 0.25:
+            lines.append(
+                f"    windows of {windows.window_s:g} s; the model was trained on clips of {model.clip_s:g} s"
+            )
+        flags = {flag: seconds for flag, seconds in model.flags.items() if flag != "trained_on"}
+        if flags:
+            shares = (f"{flag} {seconds / record.duration_s:.0%}" for flag, seconds in flags.items())
+            lines.append(f"    flagged: {', '.join(shares)} of the time")
+    return [*lines, f"  in {folder}"]
+
+
+@click.command()
+@folders
+@click.option("--truth", type=PATH, required=True, help="Manifest of annotated spans of the same films.")
+@model_option
+@click.option(
+    "--collar",
+    "collars",
+    type=click.FloatRange(min=0, min_open=True),
+    multiple=True,
+    default=(5.0, 15.0),
+    show_default=True,
+    help="Seconds by which boundaries may differ; repeatable.",
+)
+@click.option("--out", type=PATH, required=True, help="Folder of the report.")
+@html_option
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@force_option
+@json_option
+def evaluate(
+    folders: tuple[Path, ...],
+    truth: Path,
+    key: str | None,
+    collars: tuple[float, ...],
+    out: Path,
+    html: Path | None,
+    seed: int,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Compare scored films with annotations: seconds, segments, boundaries, rates.
+
+    Each annotator of the manifest is the truth once; the others are measured as the model is. So are
+    trivial timelines (every second, none, the other films' share), and the model's own moved in time
+    (circular shifts, which keep its autocorrelation). Metrics are by film, with 95 % intervals over films.
+
+    \b
+    Examples:
+      obygaze manifest import mobygaze MObyGaze --out segments.csv
+      obygaze film evaluate scored --truth segments.csv --out agreement
+      obygaze film evaluate scored/tt0108160 --truth segments.csv --collar 5 \\
+          --out agreement
+    """
+    from obygaze_features.io import refuse_existing
+    from obygaze_features.manifest import read_manifest
+    from obygaze_film.measure import evaluate_films
+    from obygaze_film.measured_report import measured_report
+    from obygaze_film.timeline import read_films
+    from obygaze_models.report import check_folder, new_folder, plain, to_json, write_report
+
+    check_folder(out, force=force)
+    refuse_existing(html, force=force)
+    films = read_films(folders)
+    report = measured_report(evaluate_films(films, read_manifest(truth), key=key, collars=collars, seed=seed))
+    with new_folder(out, force=force) as folder:
+        write_report(report, folder)
+    write_page(report, html, force=force)
+    click.echo(to_json(report) if as_json else plain(report), nl=False)
+    click.echo(f"report kept in {out}", err=True)
+
+
+@click.command("next")
+@folders
+@click.option(
+    "--n",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Number of windows; --blind: of each film.",
+)
+@click.option("--blind", is_flag=True, help="Draw windows at random, without their scores, for `film rate`.")
+@click.option(
+    "--judged", type=PATH, multiple=True, help="Judgements made already, to be left out; repeatable."
+)
+@model_option
+@click.option(
+    "--codebook", type=PATH, help="Codebook file of the judgements.  [default: the models', if built in]"
+)
+@click.option("--out", type=PATH, required=True, help="Manifest to write, to be filled in.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the draw.")
+@force_option
+def next_(
+    folders: tuple[Path, ...],
+    n: int,
+    blind: bool,
+    judged: tuple[Path, ...],
+    key: str | None,
+    codebook: Path | None,
+    out: Path,
+    seed: int,
+    force: bool,
+) -> None:
+    """Choose the windows of scored films that people should judge next.
+
+    Two thirds are the windows about which the model is least certain, spread over films and never flagged
+    ones; a third is drawn at random. --blind draws all at random and shows no score: from such judgements
+    `obygaze film rate` estimates each film's rate. The file is a manifest: fill in the columns level,
+    concepts and annotator. The same seed gives the same windows; a larger --n adds to them.
+
+    \b
+    Examples:
+      obygaze film next scored --n 20 --out to-judge.csv
+      obygaze film next scored --blind --n 60 --out blind.csv
+      obygaze film next scored --n 20 --judged judged.csv --out more.csv
+    """
+    from obygaze_features.io import refuse_existing
+    from obygaze_features.manifest import Manifest, read_manifest, write_manifest
+    from obygaze_film.choose import choose_next
+    from obygaze_film.timeline import read_films
+
+    refuse_existing(out, force=force)
+    films = read_films(folders)
+    done = [
+        (clip.movie, clip.start_s)
+        for path in judged
+        for clip in read_manifest(path, sheet=True)
+        if clip.start_s is not None
+    ]
+    clips = choose_next(films, n, key=key, blind=blind, judged=done, seed=seed)
+    book = _codebook(films[0].model(key).codebook, codebook)
+    write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, sheet=True)
+    movies = len({clip.movie for clip in clips})
+    random = sum(clip.extras["draw"] == "random" for clip in clips)
+    click.echo(
+        f"{out}: {len(clips)} windows of {movies} film{'' if movies == 1 else 's'}, {random} drawn at random"
+    )
+    if blind:
+        click.echo("Judge them without looking at the film's page, then: obygaze film rate", err=True)
+
+
+def _codebook(name: str, given: Path | None) -> "Codebook":
+    """Find the codebook of the judgements."""
+    from obygaze_features.manifest import BUILTIN, builtin_codebook, load_codebook
+    from obygaze_film.errors import FilmError
+
+    if given is not None:
+        book = load_codebook(given)
+        if book.name != name:
+            raise FilmError(f"{given}: its codebook is {book.name!r}, the model's is {name!r}")
+        return book
+    if name not in BUILTIN:
+        raise FilmError(f"the model's codebook {name!r} is not built in: give its file with --codebook")
+    return builtin_codebook(name)
+
+
+@click.command()
+@click.argument("folder", type=PATH)
+@click.argument("judgements", type=PATH)
+@model_option
+@json_option
+def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None:
+    """Estimate a film's rate from JUDGEMENTS of windows that `film next --blind` drew.
+
+    The model's probabilities make the interval narrower, and need not be right (difference estimate with the
+    finite-population correction, 95 %). Judgements made with the score in sight do not count. The result is
+    printed and kept in FOLDER/rate.json, where the film's page finds it.
+
+    \b
+    Examples:
+      obygaze film next scored --blind --n 60 --out blind.csv
+      obygaze film rate scored blind.csv
+    """
+    import msgspec
+
+    from obygaze_features.manifest import read_manifest
+    from obygaze_film.judge import correct_rate, write_rates
+    from obygaze_film.timeline import read_films
+    from obygaze_models.prediction import json_text
+
+    truth = read_manifest(judgements, sheet=True)
+    every = []
+    for timeline in read_films([folder]):
+        keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
+        rates = []
+        notices: list[str] = []
+        for one in keys:
+            found, notices = correct_rate(timeline, truth, one)
+            rates.append(found)
+        place = folder if (folder / "film.json").is_file() else folder / _folder_name(timeline.movie)
+        write_rates(place, rates)
+        every += [{"movie": timeline.movie, **msgspec.to_builtins(one)} for one in rates]
+        if not as_json:
+            click.echo(timeline.heading)
+            for corrected in rates:
+                click.echo(f"  {_rate_line(corrected)}")
+        for notice in notices:
+            click.echo(f"{timeline.movie}: {notice}", err=True)
+    if as_json:
+        click.echo(json_text({"rates": every}))
+
+
+def _rate_line(found: "CorrectedRate") -> str:
+    said = f"{found.value:.0%} of the time [{found.low:.0%}, {found.high:.0%}], {found.level:.0%} interval"
+    said += f", from {found.n} of {found.n_rows} windows judged blindly ({found.n_positive} positive)"
+    if found.worth is not None and found.worth > found.n:
+        said += f"; with {found.model}, worth {found.worth:.0f} judgements alone"
+    if found.expected is not None:
+        said += f"; {found.model} alone expected {found.expected:.0%}"
+    return said

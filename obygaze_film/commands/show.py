@@ -1,0 +1,151 @@
+"""`obygaze film report` and `obygaze film export`: scored films for people and for other tools."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import click
+
+PATH = click.Path(path_type=Path)
+FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "jsonld", "csv")
+TIERS = ("segments", "level", "concepts", "shots")
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, type=PATH, metavar="FOLDER...")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    help="HTML file to write.",
+)
+@click.option(
+    "--top", type=click.IntRange(min=1), default=20, show_default=True, help="Segments to list of each film."
+)
+@click.option(
+    "--thumbnails",
+    type=PATH,
+    metavar="FOLDER",
+    help="Put pictures of the segments into the page: what 'obygaze film thumbnails' saved, MOVIE/RANK.jpg "
+    "or .png. The page then contains frames of films: pass it on only where you have the right to.",
+)
+@click.option(
+    "--language",
+    type=click.Choice(["en", "fr"]),
+    default="en",
+    show_default=True,
+    help="Language of the page.",
+)
+@click.option("--force", is_flag=True, help="Replace an earlier page.")
+def report(
+    folders: tuple[Path, ...], out: Path, top: int, thumbnails: Path | None, language: str, force: bool
+) -> None:
+    """Show scored films as a page that anybody can open: one HTML file that requests nothing.
+
+    FOLDERs are what `obygaze film score` wrote: one film each, or several. The page has the timeline with its
+    band, the concepts, the segments with what moved their scores, and the same numbers as tables. It plays
+    your own copy of the film from your disk, takes your judgements and saves them as a manifest. Several
+    films get an index and a comparison by year.
+
+    \b
+    Examples:
+      obygaze film report scored --out film.html
+      obygaze film report scored/tt0118715 scored/tt0212338 --top 10 \\
+          --out films.html
+      obygaze film report scored --language fr --out film.html
+    """
+    from obygaze_features.io import refuse_existing
+    from obygaze_film.judge import read_rates
+    from obygaze_film.page import write_film_page
+    from obygaze_film.page.stills import read_stills
+    from obygaze_film.timeline import found_films
+
+    refuse_existing(out, force=force)
+    found = found_films(folders)
+    films = list(found.values())
+    stills = None
+    if thumbnails is not None:
+        listed = [film for film in films if not film.segments(top=1).empty]
+        stills = {film.movie: read_stills(thumbnails, film.movie) for film in listed}
+        n = sum(map(len, stills.values()))
+        click.echo(
+            f"warning: {out} will contain {n} frames of films: pass it on only where you have the right to",
+            err=True,
+        )
+    rates = {film.movie: read_rates(folder) for folder, film in found.items()}
+    write_film_page(films, out, force=force, top=top, language=language, rates=rates, stills=stills)
+    for film in films:
+        click.echo(film.heading, err=True)
+    click.echo(out)
+
+
+@click.command()
+@click.argument("folder", type=PATH)
+@click.option("--as", "kind", required=True, type=click.Choice(FORMATS), help="Format.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write.  [default: the film's name in this folder, with the format's suffix]",
+)
+@click.option(
+    "--tiers",
+    metavar="NAME,...",
+    help=f"What to write, of {', '.join(TIERS)}.  [default: all for eaf; segments and concepts for otio, "
+    "fcpxml7, jsonld; segments for the others]",
+)
+@click.option("--fps", default="24", show_default=True, help="Frames per second, for otio, fcpxml7 and edl.")
+@click.option("--model", help="Key of the model, if the film has several.  [default: the first that decides]")
+@click.option(
+    "--top", type=click.IntRange(min=1), default=20, show_default=True, help="Segments to list at least."
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+def export(
+    folder: Path,
+    kind: str,
+    out: Path | None,
+    tiers: str | None,
+    fps: str,
+    model: str | None,
+    top: int,
+    force: bool,
+) -> None:
+    """Write a scored film for another tool.
+
+    eaf: ELAN 3.0, with empty tiers for people to write on (`obygaze manifest import eaf` reads those alone).
+    vtt, srt: subtitles for any player. otio, fcpxml7, edl: markers for video editors; needs the extra
+    `interchange`. jsonld: W3C Web Annotation. csv: a table for spreadsheets. Every file says that a model
+    wrote it, and what its scores are not. What a format loses is printed on stderr.
+
+    \b
+    Examples:
+      obygaze film export scored/tt0118715 --as eaf --out tt0118715.eaf
+      obygaze film export scored/tt0118715 --as fcpxml7 --fps 24000/1001 \\
+          --out tt0118715.xml
+      obygaze film export scored/tt0118715 --as vtt --tiers segments,shots \\
+          --out tt0118715.vtt
+    """
+    from obygaze_features.io import refuse_existing
+    from obygaze_film.exchange import FORMATS as KNOWN
+    from obygaze_film.exchange import write_export
+    from obygaze_film.timeline import Timeline
+
+    rate = _rate(fps)
+    film = Timeline.read(folder)
+    safe = "".join(sign if sign.isalnum() or sign in "._-" else "-" for sign in film.movie).lstrip(".")
+    path = out or Path(f"{safe or 'film'}{KNOWN[kind].suffix}")
+    refuse_existing(path, force=force)
+    names = tuple(name.strip() for name in tiers.split(",")) if tiers else ()
+    write_export(film, kind, path, tiers=names, rate=rate, model=model, top=top)
+    if KNOWN[kind].loses:
+        click.echo(f"{kind}: {KNOWN[kind].loses}", err=True)
+    click.echo(path)
+
+
+def _rate(text: str) -> Fraction:
+    from obygaze_features.errors import ManifestError
+    from obygaze_features.manifest import frame_rate
+
+    try:
+        return frame_rate(text)
+    except ManifestError as error:
+        raise click.BadParameter(str(error), param_hint="--fps") from None

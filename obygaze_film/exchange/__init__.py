@@ -1,0 +1,5 @@
+"""Export scored films to other tools: annotation editors, players, video editors, the web."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,153 @@
+"""ELAN annotation format 3.0 (Max Planck Institute for Psycholinguistics, EAFv3.0.xsd).
+
+Tiers that begin with "obygaze: " are the model's. People write on "human: level", which offers the codebook's
+levels, and on "human: concepts" below it, names joined by semicolons. `obygaze manifest import eaf` reads
+those two alone.
+"""
+
+import re
+from typing import Final
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from obygaze_film.exchange.tiers import Exported, Span
+
+SCHEMA: Final = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
+NO_DATE: Final = "1970-01-01T00:00:00+00:00"
+"""The schema needs a date; it is constant so that the same film gives the same bytes."""
+
+HUMAN_LEVEL, HUMAN_CONCEPTS = "human: level", "human: concepts"
+VOCABULARY, LANGUAGE = "levels", "und"
+
+CONSTRAINTS: Final = (
+    (
+        "Time_Subdivision",
+        "Parts of the parent's interval without gaps",
+    ),
+    (
+        "Symbolic_Subdivision",
+        "Ordered parts of the parent, without times",
+    ),
+    ("Symbolic_Association", "One annotation for one of the parent"),
+    (
+        "Included_In",
+        "Parts of the parent's interval, with gaps",
+    ),
+)
+"""The constraints (stereotypes) that every ELAN document declares."""
+
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 does not allow."""
+
+
+def to_eaf(made: Exported) -> str:
+    """Write an ELAN document; the caveats are a property of its header."""
+    root = Element(
+        "ANNOTATION_DOCUMENT",
+        {
+            "AUTHOR": "obygaze",
+            "DATE": NO_DATE,
+            "FORMAT": "3.0",
+            "VERSION": "3.0",
+            "xmlns:xsi": "http://www.w3.org/2001/XMLSchema-instance",
+            "xsi:noNamespaceSchemaLocation": SCHEMA,
+        },
+    )
+    if made.licence:
+        SubElement(root, "LICENSE", {"LICENSE_URL": ""}).text = _legal(made.licence)
+    spans = [(number, span) for number, tier in enumerate(made.tiers) for span in tier.spans]
+    _header(root, made, len(spans))
+    slots = _time_order(root, [span for _, span in spans])
+    for number, tier in enumerate(made.tiers):
+        node = _tier(root, tier.name, "model")
+        for place, (owner, span) in enumerate(spans, start=1):
+            if owner == number:
+                _annotation(node, place, slots[place - 1], span.text)
+    _tier(root, HUMAN_LEVEL, "level")
+    _tier(root, HUMAN_CONCEPTS, "concepts", PARENT_REF=HUMAN_LEVEL)
+    _types(root, made)
+    indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
+
+
+def milliseconds(seconds: float) -> int:
+    """Round a time to whole milliseconds, as ELAN stores it."""
+    return round(1000 * seconds)
+
+
+def _header(root: Element, made: Exported, n: int) -> None:
+    header = SubElement(root, "HEADER", {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"})
+    properties = {
+        "obygaze caveats": " ".join(made.caveats),
+        "obygaze movie": made.film.movie,
+        "obygaze codebook": made.model.codebook,
+        "obygaze model": f"{made.model.title} {made.model.sha256}".strip(),
+        "lastUsedAnnotationId": str(n),
+    }
+    for name, value in properties.items():
+        SubElement(header, "PROPERTY", {"NAME": name}).text = _legal(value)
+
+
+def _time_order(root: Element, spans: list[Span]) -> list[tuple[str, str]]:
+    """Write two time slots for each span, in time order; return their names."""
+    order = SubElement(root, "TIME_ORDER")
+    edges = [(milliseconds(span.start_s), 0, place) for place, span in enumerate(spans)]
+    edges += [
+        (max(milliseconds(span.end_s), milliseconds(span.start_s) + 1), 1, place)
+        for place, span in enumerate(spans)
+    ]
+    names = [["", ""] for _ in spans]
+    for number, (time, side, place) in enumerate(sorted(edges), start=1):
+        names[place][side] = f"ts{number}"
+        SubElement(order, "TIME_SLOT", {"TIME_SLOT_ID": f"ts{number}", "TIME_VALUE": str(time)})
+    return [(first, last) for first, last in names]
+
+
+def _tier(root: Element, name: str, kind: str, **more: str) -> Element:
+    return SubElement(root, "TIER", {"TIER_ID": _legal(name), "LINGUISTIC_TYPE_REF": kind, **more})
+
+
+def _annotation(tier: Element, number: int, slots: tuple[str, str], text: str) -> None:
+    names = {"ANNOTATION_ID": f"a{number}", "TIME_SLOT_REF1": slots[0], "TIME_SLOT_REF2": slots[1]}
+    node = SubElement(SubElement(tier, "ANNOTATION"), "ALIGNABLE_ANNOTATION", names)
+    SubElement(node, "ANNOTATION_VALUE").text = _legal(text)
+
+
+def _types(root: Element, made: Exported) -> None:
+    """Write the types of tiers, the language, the stereotypes and the vocabulary, in the schema's order."""
+    common = {"GRAPHIC_REFERENCES": "false"}
+    for attributes in (
+        {"LINGUISTIC_TYPE_ID": "model", "TIME_ALIGNABLE": "true", **common},
+        {
+            "LINGUISTIC_TYPE_ID": "level",
+            "TIME_ALIGNABLE": "true",
+            "CONTROLLED_VOCABULARY_REF": VOCABULARY,
+            **common,
+        },
+        {
+            "LINGUISTIC_TYPE_ID": "concepts",
+            "TIME_ALIGNABLE": "false",
+            "CONSTRAINTS": "Symbolic_Association",
+            **common,
+        },
+    ):
+        SubElement(root, "LINGUISTIC_TYPE", attributes)
+    defined = {
+        "LANG_ID": LANGUAGE,
+        "LANG_DEF": "http://cdb.iso.org/lg/CDB-00130975-001",
+        "LANG_LABEL": "undetermined (und)",
+    }
+    SubElement(root, "LANGUAGE", defined)
+    for stereotype, description in CONSTRAINTS:
+        SubElement(root, "CONSTRAINT", {"STEREOTYPE": stereotype, "DESCRIPTION": description})
+    vocabulary = SubElement(root, "CONTROLLED_VOCABULARY", {"CV_ID": VOCABULARY})
+    SubElement(vocabulary, "DESCRIPTION", {"LANG_REF": LANGUAGE}).text = _legal(
+        f"levels of {made.model.codebook}"
+    )
+    for number, level in enumerate(made.levels, start=1):
+        entry = SubElement(vocabulary, "CV_ENTRY_ML", {"CVE_ID": f"level{number}"})
+        SubElement(entry, "CVE_VALUE", {"DESCRIPTION": "", "LANG_REF": LANGUAGE}).text = _legal(level)
+
+
+def _legal(text: str) -> str:
+    """Remove characters that XML 1.0 does not allow."""
+    return _ILLEGAL.sub("", text)

@@ -1,0 +1,106 @@
+"""Export to video editors: OpenTimelineIO, Final Cut Pro 7 XML, and CMX-3600 lists."""
+
+from fractions import Fraction
+from typing import Any
+
+from obygaze_film.errors import FilmError
+from obygaze_film.exchange.tiers import Exported, Span
+
+COLOURS = {"segments": "BLUE", "concepts": "ORANGE", "level": "CYAN", "shots": "WHITE"}
+"""Marker colours that both formats and editors support; the text gives the same information."""
+
+
+def to_otio(made: Exported) -> str:
+    """Write an OpenTimelineIO timeline: one clip of the film's length, with one marker per span."""
+    return str(_adapters().write_to_string(_timeline(made), "otio_json"))
+
+
+def to_fcpxml7(made: Exported) -> str:
+    """Write a Final Cut Pro 7 sequence (Premiere, Resolve), through OpenTimelineIO's adapter."""
+    return str(_adapters().write_to_string(_timeline(made), "fcp_xml"))
+
+
+def to_edl(made: Exported) -> str:
+    """Write a CMX-3600 list: one event, with a `* LOC` line at the start of each span; it has no ends."""
+    whole = _frames(made.film.record.duration_s, made.rate)
+    start, end = _timecode(0, made.rate), _timecode(whole, made.rate)
+    lines = [f"TITLE: {_ascii(made.film.record.title)[:70]}", "FCM: NON-DROP FRAME"]
+    lines += [f"* {_ascii(line)}" for line in made.caveats]
+    lines += ["", f"001  AX       V     C        {start} {end} {start} {end}"]
+    lines.append(f"* FROM CLIP NAME: {_ascii(made.film.movie)}")
+    spans = sorted((span for tier in made.tiers for span in tier.spans), key=lambda span: span.start_s)
+    for span in spans:
+        lines.append(
+            f"* LOC: {_timecode(_frames(span.start_s, made.rate), made.rate)} BLUE    {_ascii(span.text)}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _adapters() -> Any:
+    try:
+        import opentimelineio  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise FilmError(
+            "this format needs OpenTimelineIO: install it with: pip install 'obygaze[interchange]'"
+        ) from error
+    return opentimelineio.adapters
+
+
+def _timeline(made: Exported) -> Any:
+    """Make the timeline; the FCP 7 adapter needs the media reference and the start time."""
+    adapters = _adapters()
+    import opentimelineio as otio  # noqa: PLC0415
+
+    del adapters
+    rate = float(made.rate)
+
+    def time(frames: int) -> Any:
+        return otio.opentime.RationalTime(frames, rate)
+
+    def stretch(start: int, end: int) -> Any:
+        return otio.opentime.TimeRange(time(start), time(max(end - start, 1)))
+
+    film, record = made.film, made.film.record
+    whole = stretch(0, _frames(record.duration_s, made.rate))
+    timeline = otio.schema.Timeline(film.heading, metadata={"obygaze": {"caveats": list(made.caveats)}})
+    timeline.global_start_time = time(0)
+    track = otio.schema.Track("V1", kind=otio.schema.TrackKind.Video)
+    timeline.tracks.append(track)
+    media = otio.schema.MissingReference(name=film.movie, available_range=whole)
+    clip = otio.schema.Clip(film.movie, media_reference=media, source_range=whole)
+    track.append(clip)
+    for tier in made.tiers:
+        for span in tier.spans:
+            clip.markers.append(
+                otio.schema.Marker(
+                    name=span.text,
+                    marked_range=stretch(_frames(span.start_s, made.rate), _frames(span.end_s, made.rate)),
+                    color=COLOURS[tier.kind],
+                    metadata=_metadata(tier.name, span, made.caveats[0]),
+                )
+            )
+    return timeline
+
+
+def _metadata(tier: str, span: Span, caveat: str) -> dict[str, Any]:
+    numbers = {"p": span.p, "p_low": span.p_low, "p_high": span.p_high}
+    known = {name: round(value, 4) for name, value in numbers.items() if value is not None}
+    exact = {"start_s": span.start_s, "end_s": span.end_s}
+    return {"obygaze": {"tier": tier, **exact, **known}, "fcp_xml": {"comment": f"{tier}. {caveat}"}}
+
+
+def _frames(seconds: float, rate: Fraction) -> int:
+    """Round a time to a frame."""
+    return round(Fraction(seconds) * rate)
+
+
+def _timecode(frames: int, rate: Fraction) -> str:
+    """Count frames as non-drop time code hh:mm:ss:ff, at the whole rate."""
+    base = round(rate)
+    seconds, rest = divmod(frames, base)
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}:{rest:02d}"
+
+
+def _ascii(text: str) -> str:
+    """Write a text on one line of ASCII, which every reader of such lists supports."""
+    return " ".join(text.split()).encode("ascii", "replace").decode()

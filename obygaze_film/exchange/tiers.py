@@ -1,0 +1,202 @@
+"""Build the content of every export of a scored film: tiers of labelled spans, and caveats."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from obygaze_features.io import NO_LICENCE
+from obygaze_features.manifest import BUILTIN, builtin_codebook
+from obygaze_film.record import UNLIKE, ModelRecord
+from obygaze_film.rows import has_flag
+from obygaze_film.timeline import Timeline
+
+KINDS: Final = ("segments", "level", "concepts", "shots")
+"""Available tiers."""
+
+PREFIX: Final = "obygaze: "
+"""Prefix of the name of every tier that a model wrote; importers skip these tiers."""
+
+PRESENT = 0.5
+"""Lowest probability at which a concept's rows form a span."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A span of a film with a text, and its probability and band, if any."""
+
+    start_s: float
+    end_s: float
+    text: str
+    p: float | None = None
+    p_low: float | None = None
+    p_high: float | None = None
+    flags: str = ""
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A named list of disjoint spans in time order."""
+
+    kind: str
+    name: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A film, prepared for the writers of formats.
+
+    Attributes
+    ----------
+    film : Timeline
+    model : ModelRecord
+        The model whose scores are written.
+    tiers : tuple of Tier
+    levels : tuple of str
+        Of the codebook, for people to choose from.
+    rate : Fraction
+        Frames per second.
+    """
+
+    film: Timeline
+    model: ModelRecord
+    tiers: tuple[Tier, ...]
+    levels: tuple[str, ...]
+    rate: Fraction
+
+    @property
+    def positive(self) -> str:
+        """Title of what the model finds."""
+        return "/".join(self.model.positive) or self.model.task_title
+
+    @property
+    def licence(self) -> str:
+        """The model's licence; empty if none is stated."""
+        return "" if self.model.licence == NO_LICENCE else self.model.licence
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Caveats of the scores, one sentence each, for every export."""
+        model, record = self.model, self.film.record
+        digest = model.sha256[:12] or "unknown"
+        lines = [
+            (
+                f"Scores of a model ({model.title}, {model.task_title}, SHA-256 {digest}) "
+                f"for {self.film.heading}; no annotation by people."
+            ),
+            (
+                f"'{self.positive}' is how a span is staged, as judged by a few experts of one school: "
+                "no property of a person, an actor or a director, and no verdict on a film. "
+                "Disagreement is data."
+            ),
+            "No face is recognised, no person identified, no gender inferred.",
+            (
+                "p is calibrated on films left out; [a, b] is its 80 % band. "
+                "Contributions are shares of a logit, no causes."
+            ),
+        ]
+        if record.human is not None:
+            lines.append(
+                f"Two experts, {record.human.corpus}, agreed second by second with kappa "
+                f"{record.human.kappa:.2f}, and on boundaries within 5 s with F1 "
+                f"{record.human.boundary_f1:.2f}."
+            )
+        if model.rate.unreliable > 0:
+            share = f"{100 * model.rate.unreliable:.0f} %"
+            lines.append(f"{share} of the time is unlike the training films, or missing, and has no score.")
+        if self.licence:
+            lines.append(f"Model licence: {self.licence}.")
+        return tuple(lines)
+
+
+def exported(
+    film: Timeline, kinds: Sequence[str], *, rate: Fraction, top: int, model: str | None
+) -> Exported:
+    """Collect the tiers of a film."""
+    chosen = film.model(model)
+    rows = film.rows(chosen.key)
+    tiers: list[Tier] = []
+    for kind in KINDS:
+        if kind not in kinds:
+            continue
+        if kind == "segments":
+            tiers.append(Tier(kind, f"{PREFIX}segments", _segments(film, chosen, top)))
+        elif kind == "level":
+            tiers.append(Tier(kind, f"{PREFIX}level (p)", _level(rows)))
+        elif kind == "concepts":
+            tiers += _concepts(film, chosen)
+        else:
+            tiers.append(Tier(kind, f"{PREFIX}shots", _shots(film)))
+    known = chosen.codebook in BUILTIN
+    levels = builtin_codebook(chosen.codebook).level_names if known else (*chosen.negative, *chosen.positive)
+    return Exported(film, chosen, tuple(tiers), tuple(levels), rate)
+
+
+def _segments(film: Timeline, model: ModelRecord, top: int) -> tuple[Span, ...]:
+    table = film.segments(model.key, top=top).sort_values("start_s", kind="stable")
+    spans = []
+    for row in table.to_dict(orient="records"):
+        because = f"; {row['concepts'].replace(';', ', ')}" if row["concepts"] else ""
+        below = "" if row["reaches"] else "; below the threshold"
+        flags = f"; {row['flags'].replace(';', ', ')}" if row["flags"] else ""
+        band = f"{row['p']:.2f} [{row['p_low']:.2f}, {row['p_high']:.2f}]"
+        text = f"{row['rank']}. {'/'.join(model.positive) or model.task_title} {band}{because}{below}{flags}"
+        start, end, p, low, high = (float(row[name]) for name in ("start_s", "end_s", "p", "p_low", "p_high"))
+        spans.append(Span(start, end, text, p, low, high, str(row["flags"]), int(row["rank"])))
+    return tuple(spans)
+
+
+def _level(rows: pd.DataFrame) -> tuple[Span, ...]:
+    """Make one span per row: its probability, or the reason why there is none."""
+    spans = []
+    for row in rows.to_dict(orient="records"):
+        p = None if np.isnan(row["p"]) else float(row["p"])
+        text = row["flags"].replace(";", ", ") or "no score" if p is None else f"{p:.2f}"
+        low, high = (None if p is None else float(row[name]) for name in ("p_low", "p_high"))
+        spans.append(Span(float(row["start_s"]), float(row["end_s"]), text, p, low, high, row["flags"]))
+    return tuple(spans)
+
+
+def _concepts(film: Timeline, model: ModelRecord) -> list[Tier]:
+    """Make a tier for each concept found better than chance: spans where it is probably present."""
+    source = next((one for one in (model, *film.record.models) if one.concepts), None)
+    if source is None:
+        return []
+    rows = film.rows(source.key)
+    rows = rows[~has_flag(rows, UNLIKE)]
+    tiers = []
+    for concept in source.concepts:
+        p = rows.get(f"{concept.name}_p")
+        if p is None or not concept.is_found:
+            continue
+        there = rows.assign(p=p)[(p >= PRESENT).to_numpy()]
+        tiers.append(Tier("concepts", f"{PREFIX}{concept.name}", _merged(there, concept.name)))
+    return tiers
+
+
+def _merged(rows: pd.DataFrame, name: str) -> tuple[Span, ...]:
+    """Join rows that touch; the probability is their mean by duration."""
+    groups: list[list[tuple[float, float, float]]] = []
+    for start, end, p in rows[["start_s", "end_s", "p"]].itertuples(index=False):
+        if groups and groups[-1][-1][1] == start:
+            groups[-1].append((start, end, p))
+        else:
+            groups.append([(start, end, p)])
+    spans = []
+    for group in groups:
+        weights = [end - start for start, end, _ in group]
+        mean = float(np.average([p for *_, p in group], weights=weights))
+        spans.append(Span(group[0][0], group[-1][1], f"{name} {mean:.2f}", mean))
+    return tuple(spans)
+
+
+def _shots(film: Timeline) -> tuple[Span, ...]:
+    return tuple(
+        Span(float(row["start_s"]), float(row["end_s"]), row["flags"] or row["detector"])
+        for row in film.shots.to_dict(orient="records")
+    )

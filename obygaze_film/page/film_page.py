@@ -1,0 +1,161 @@
+"""Write the page of scored films: one HTML file to read, print and add judgements to."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from obygaze_features.io import NO_LICENCE, refuse_existing, write_whole
+from obygaze_film.judge import CorrectedRate
+from obygaze_film.page.figures import NONE, bar
+from obygaze_film.page.view import FilmView
+from obygaze_film.page.words import SCRIPT, Words
+from obygaze_film.record import FilmRecord
+from obygaze_film.timeline import Timeline
+from obygaze_models.report import asset, json_data, page
+
+SCALES = (0.1, 0.2, 0.4, 0.6, 0.8)
+"""Possible ends of the axis of compared shares; the smallest that contains all of them is used."""
+
+Rates = Mapping[str, Sequence[CorrectedRate]]
+"""Rates corrected by judgements, by movie."""
+
+
+def film_page(
+    films: Sequence[Timeline],
+    *,
+    top: int = 20,
+    language: str = "en",
+    rates: Rates | None = None,
+    stills: Mapping[str, Mapping[int, str]] | None = None,
+) -> str:
+    """Write scored films as one HTML page.
+
+    For several films, add an index and a comparison, sorted by year and title, never by rate.
+
+    Parameters
+    ----------
+    films : sequence of Timeline
+        At least one.
+    top : int
+        Segments to list for each film, if it has as many.
+    language : str
+        One of `LANGUAGES`.
+    rates : mapping, optional
+        Rates corrected by judgements (`read_rates`), by movie.
+    stills : mapping, optional
+        By movie and rank of segment, data URLs of pictures of the film.
+    """
+    words = Words(language)
+    rates, stills = rates or {}, stills or {}
+    ordered = sorted(films, key=lambda film: (film.record.year or 9999, film.record.title, film.movie))
+    views = [
+        FilmView(
+            film,
+            f"f{number}",
+            words,
+            top=top,
+            corrected=next((one for one in rates.get(film.movie, ()) if one.model == film.model().key), None),
+            stills=stills.get(film.movie),
+        )
+        for number, film in enumerate(ordered, start=1)
+    ]
+    shown = [view.values() for view in views]
+    alone = len(views) == 1
+    return page(
+        "film.html.j2",
+        asset("film.css", "obygaze_film.page"),
+        asset("film.js", "obygaze_film.page"),
+        package="obygaze_film.page",
+        title=shown[0]["heading"] if alone else words.say("films_title", n=len(views)),
+        language=words.language,
+        w=words,
+        depth=2 if alone else 3,
+        films=shown,
+        comparison=None if alone else _comparison(views, words),
+        about=_about(ordered, words),
+        footer=_footer(ordered, words, with_frames=any(one["frames"] for one in shown)),
+        texts=json_data({name: words[name] for name in SCRIPT}),
+    )
+
+
+def write_film_page(
+    films: Sequence[Timeline], path: str | Path, *, force: bool = False, **options: Any
+) -> None:
+    """Write the page of scored films into a file; options as of `film_page`.
+
+    Raises
+    ------
+    OutputError
+        The file exists, and `force` is not given.
+    """
+    path = Path(path)
+    refuse_existing(path, force=force)
+    text = film_page(films, **options)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text)
+
+
+def _comparison(views: Sequence[FilmView], words: Words) -> dict[str, Any]:
+    """Lay out the films' shares on one scale; a film without a rate has a row without a dot."""
+    found = [_share(view) for view in views]
+    highest = max((numbers[2] for numbers in found if numbers), default=1.0)
+    scale = next((limit for limit in SCALES if highest <= limit), 1.0)
+    rows = []
+    for view, numbers in zip(views, found, strict=True):
+        judged = view.corrected is not None
+        rows.append(
+            {
+                "id": view.anchor,
+                "year": view.film.record.year or NONE,
+                "title": view.heading,
+                "judged": judged,
+                "bar": numbers and bar(*numbers, scale),
+                "share": words.share(numbers[0]) if numbers else NONE,
+                "interval": f"{words.share(numbers[1])}–{words.share(numbers[2])}"
+                if numbers
+                else words["withheld"],
+                "kind": words["kind_judged" if judged else "kind_model"] if numbers else "",
+            }
+        )
+    return {"rows": rows, "low": words.share(0), "high": words.share(scale)}
+
+
+def _share(view: FilmView) -> tuple[float, float, float] | None:
+    """Return a film's share and its interval, corrected by judgements if there are any."""
+    if view.corrected is not None:
+        return view.corrected.value, view.corrected.low, view.corrected.high
+    rate = view.model.rate
+    # Scores of a film that the model was trained on are not predictions.
+    if view.model.is_trained_on or rate.value is None or rate.low is None or rate.high is None:
+        return None
+    return rate.value, rate.low, rate.high
+
+
+def _about(films: Sequence[Timeline], words: Words) -> list[str]:
+    human = next((film.record.human for film in films if film.record.human), None)
+    boundaries = (
+        words["about_4_unknown"]
+        if human is None
+        else words.say("about_4", boundary=words.number(human.boundary_f1))
+    )
+    return [words["about_1"], words["about_2"], words["about_3"], boundaries, words["about_5"]]
+
+
+def _footer(films: Sequence[Timeline], words: Words, *, with_frames: bool) -> list[str]:
+    """List the page's software, licence, citation, and the digests of its sources."""
+    record: FilmRecord = films[0].record
+    lines = [words["frames" if with_frames else "no_frames"]]
+    lines.append(words.say("made", version=record.versions.get("obygaze", "?"), number=record.number))
+    models = {model.sha256 or model.key: model for film in films for model in film.record.models}
+    for model in models.values():
+        cited = words.say("cite", citation=model.citation) if model.citation else ""
+        licence = words.say("licence", licence=model.licence) if model.licence not in {"", NO_LICENCE} else ""
+        lines.append(
+            " ".join(filter(None, [f"{model.title} ({model.key}), {model.task_title}.", licence, cited]))
+        )
+    digests = [
+        f"{key} {model.sha256[:12]}" for key, model in ((m.key, m) for m in models.values()) if model.sha256
+    ]
+    digests += [f"{film.record.store.name} {film.record.store.fingerprint[:12]}" for film in films]
+    lines.append(f"{words['digests']}: {', '.join(digests)}.")
+    return lines

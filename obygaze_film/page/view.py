@@ -1,0 +1,354 @@
+"""Convert a scored film to the content of its page: texts, paths, and the numbers of the script."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.manifest import BUILTIN, CODEBOOK_COLUMN, FIELDS, Codebook, builtin_codebook
+from obygaze_film.judge import CorrectedRate
+from obygaze_film.page import charts
+from obygaze_film.page.cards import cards, place
+from obygaze_film.page.figures import figures
+from obygaze_film.page.words import FLAGS, Words, clock
+from obygaze_film.record import NO_CONTENT, UNRELIABLE, ConceptRecord, ModelRecord
+from obygaze_film.rows import has_flag
+from obygaze_film.timeline import Timeline
+from obygaze_models.report import json_data
+
+MINUTE = 60.0
+
+HEADS = ("movie", "start_s", "end_s", "p", "p_low", "p_high")
+"""First columns of the timeline that the page saves."""
+
+
+class FilmView:
+    """One film of a page.
+
+    Parameters
+    ----------
+    film : Timeline
+    anchor : str
+        Prefix of the film's ids on the page.
+    words : Words
+    top : int
+        Minimum number of segments to list.
+    corrected : CorrectedRate or None
+        The rate of the model shown, corrected by blind judgements.
+    stills : mapping of int to str
+        Data URLs of pictures, by rank of segment; empty for a page without frames.
+    """
+
+    def __init__(
+        self,
+        film: Timeline,
+        anchor: str,
+        words: Words,
+        *,
+        top: int,
+        corrected: CorrectedRate | None = None,
+        stills: Mapping[int, str] | None = None,
+    ) -> None:
+        self.film, self.words, self.anchor, self.corrected = film, words, anchor, corrected
+        self.stills = stills or {}
+        self.model = film.model()
+        self.whole_s = film.record.duration_s
+        self.rows = film.rows(self.model.key)
+        self.segments = film.segments(self.model.key, top=top)
+        self.codebook = builtin_codebook(self.model.codebook) if self.model.codebook in BUILTIN else None
+        self.concepts = self._concepts()
+
+    # --- texts
+    # -----------------------------------------------------------------------
+    @property
+    def heading(self) -> str:
+        """The film's title with its most important warning: `Timeline.heading` in the page's language."""
+        said = []
+        for model in self.film.record.models:
+            if model.is_trained_on:
+                said.append(self.words["verdict_trained"])
+            elif model.rate.unreliable >= 1:
+                said.append(self.words["verdict_unlike"])
+        return " · ".join([self.film.record.title, *dict.fromkeys(said)])
+
+    @property
+    def positive(self) -> str:
+        """Title of what the model finds, from the codebook."""
+        names = [_level_text(self.codebook, name) for name in self.model.positive]
+        return " / ".join(names) or self.model.task_title
+
+    def values(self) -> dict[str, Any]:
+        """Return the template values of the film."""
+        words, record = self.words, self.film.record
+        strips, unfound = self._strips()
+        hatched = self._hatched()
+        doubtful = {one.name for one, _ in self.concepts if not one.is_found}
+        kinds = {one["kind"] for one in hatched}
+        listed = cards(
+            self.segments,
+            self.rows,
+            self.film.frames[self.film.frames["model"] == self.model.key],
+            self.whole_s,
+            words,
+            unfound=doubtful,
+            stills=self.stills,
+        )
+        return {
+            "id": self.anchor,
+            "heading": self.heading,
+            "year": record.year,
+            "facts": self._facts(),
+            "frames": bool(self.stills),
+            "warnings": self._warnings(),
+            "caveat": self._caveat(),
+            "figures": figures(self.model, self.segments, self.positive, words, self.corrected),
+            "of_level": words.say("of_level", positive=self.positive),
+            "seconds": round(self.whole_s),
+            "width": charts.tenths(self.whole_s),
+            "band": charts.band(self.rows),
+            "line": charts.line(self.rows),
+            "cuts": charts.cuts(self.film.shots["start_s"].tolist()),
+            "half": words.number(0.5, 1),
+            "threshold": self._threshold(),
+            "ticks": [
+                {"x": charts.percent(time, self.whole_s), "text": clock(time)}
+                for time in charts.ticks(self.whole_s)
+            ],
+            "hatched": hatched,
+            "has_unlike": "unlike" in kinds,
+            "has_nothing": "nothing" in kinds,
+            "segments": listed,
+            "n_below": sum(not one["reaches"] for one in listed),
+            "below_title": words.say("more_below", n=sum(not one["reaches"] for one in listed)),
+            "no_segments": words.say("segments_none", reason=words["no_probability"]),
+            "strips": strips,
+            "unfound": unfound,
+            "unfound_title": words.say("unfound", n=len(unfound)),
+            "others": self._others(),
+            "levels": self._levels(),
+            "codebook_concepts": self._codebook_concepts(),
+            "own_codebook": self._own_codebook(),
+            "concepts": [one.name for one, _ in self.concepts],
+            "minutes": self._minutes(),
+            "data": json_data(self._data()),
+        }
+
+    def _facts(self) -> list[str]:
+        words, record = self.words, self.film.record
+        window, hop = record.windows.window_s, record.windows.hop_s
+        windows = (
+            words.say("windows", window=words.seconds(window))
+            if hop is None
+            else words.say("windows_hop", window=words.seconds(window), hop=words.seconds(hop))
+        )
+        model = self.model
+        return [
+            *([str(record.year)] if record.year else []),
+            clock(self.whole_s),
+            words.say("facts_rows", n=len(self.rows), kind=words[record.rows.kind]),
+            windows,
+            words.say(
+                "model_trained" if model.is_trained_on else "model",
+                title=model.title,
+                films=model.n_movies,
+                clips=model.n_clips,
+            ),
+            f"{words['store']} {record.store.name} {record.store.fingerprint[:12]}",
+        ]
+
+    def _warnings(self) -> list[str]:
+        words, model, found = self.words, self.model, []
+        if model.is_trained_on:
+            found.append(words["trained_on"])
+        if model.calibration is None:
+            found.append(words["uncalibrated"])
+        elif model.rate.unreliable >= 1:
+            found.append(words["none_reliable"])
+        elif model.rate.unreliable > 0:
+            found.append(words.say("flagged", share=words.share(model.rate.unreliable)))
+        window, clip = self.film.record.windows.window_s, model.clip_s
+        if clip and abs(window - clip) > 0.1 * clip:
+            found.append(words.say("another_window", window=words.seconds(window), clip=words.seconds(clip)))
+        return found
+
+    def _caveat(self) -> str:
+        words, human = self.words, self.film.record.human
+        first = words.say("caveat", positive=self.positive)
+        if human is None:
+            return f"{first} {words['no_human']}"
+        second = words.say(
+            "human",
+            corpus=human.corpus,
+            kappa=words.number(human.kappa),
+            rank=words.number(human.rank_correlation),
+        )
+        return f"{first} {second}"
+
+    # --- the timeline
+    # -----------------------------------------------------------------------
+    def _threshold(self) -> dict[str, str] | None:
+        p = self.model.threshold_p
+        if p is None or not self.rows["p"].notna().any():
+            return None
+        return {"y": f"{charts.level(p)}%", "text": self.words.say("threshold", value=self.words.number(p))}
+
+    def _hatched(self) -> list[dict[str, Any]]:
+        """Find spans without a probability or without content; adjacent spans are joined."""
+        unlike = has_flag(self.rows, *UNRELIABLE) | self.rows["p"].isna().to_numpy()
+        nothing = has_flag(self.rows, *NO_CONTENT) & ~unlike
+        found = []
+        for kind, marked in (("unlike", unlike), ("nothing", nothing)):
+            edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
+            for first, after in zip(edges[::2], edges[1::2], strict=True):
+                start, end = (
+                    float(self.rows["start_s"].iloc[first]),
+                    float(self.rows["end_s"].iloc[after - 1]),
+                )
+                found.append({"kind": kind, **place(start, end, self.whole_s)})
+        return found
+
+    def _concepts(self) -> list[tuple[ConceptRecord, ModelRecord]]:
+        """Return the concepts of the first model that has probabilities for them, best found first."""
+        for model in (self.model, *self.film.record.models):
+            rows = self.film.rows(model.key)
+            found = [one for one in model.concepts if rows.get(f"{one.name}_p") is not None]
+            if found:
+                return [(one, model) for one in sorted(found, key=_order)]
+        return []
+
+    def _concept_p(self, concept: ConceptRecord, model: ModelRecord) -> NDArray[np.float64]:
+        """Read a concept's probability on the rows shown; models of one film share them."""
+        column = self.film.rows(model.key)[f"{concept.name}_p"]
+        found: NDArray[np.float64] = column.to_numpy(dtype=np.float64)
+        return found
+
+    def _strips(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Draw the concepts, in two groups: found better than chance, and the others."""
+        found: list[dict[str, Any]] = []
+        unfound: list[dict[str, Any]] = []
+        for concept, model in self.concepts:
+            row = {
+                "name": concept.name,
+                "note": self._ap(concept),
+                "paths": self._paths(self._concept_p(concept, model)),
+            }
+            (found if concept.is_found else unfound).append(row)
+        return found, unfound
+
+    def _ap(self, concept: ConceptRecord) -> str:
+        words = self.words
+        if concept.ap is None or concept.chance is None:
+            return words["unknown_ap"]
+        return words.say("ap", ap=words.number(concept.ap), chance=words.number(concept.chance))
+
+    def _paths(self, p: NDArray[np.float64]) -> dict[int, str]:
+        return charts.strip(self.rows["start_s"].to_numpy(), self.rows["end_s"].to_numpy(), p)
+
+    def _others(self) -> list[dict[str, Any]]:
+        """Draw the other models with logits."""
+        found = []
+        for model in self.film.record.models:
+            if model.key != self.model.key and model.decides:
+                rate = model.rate.value
+                note = self.words["withheld"] if rate is None else self.words.share(rate)
+                p = self.film.rows(model.key)["p"].to_numpy(dtype=np.float64)
+                found.append(
+                    {"name": f"{model.title}, {model.task_title}", "note": note, "paths": self._paths(p)}
+                )
+        return found
+
+    # --- judgements
+    # -----------------------------------------------------------------------
+    def _levels(self) -> list[tuple[str, str]]:
+        if self.codebook is not None:
+            return [(level.name, _level_text(self.codebook, level.name)) for level in self.codebook.levels]
+        return [(name, name) for name in (*self.model.negative, *self.model.positive)]
+
+    def _codebook_concepts(self) -> tuple[str, ...]:
+        if self.codebook is not None:
+            return self.codebook.concept_names
+        return tuple(sorted({one.name for model in self.film.record.models for one in model.concepts}))
+
+    def _own_codebook(self) -> str:
+        """Name the codebook file needed beside the manifest, unless the codebook is built in."""
+        if self.codebook is not None:
+            return ""
+        return self.words["codebook_note"].replace("{0}", f"{self.model.codebook}.codebook.toml")
+
+    def _unsure(self) -> str:
+        """Name the level for uncertainty: the only level that is not a label."""
+        doubts = [] if self.codebook is None else [one.name for one in self.codebook.levels if not one.label]
+        return doubts[0] if len(doubts) == 1 else ""
+
+    # --- minutes, and the numbers of the script
+    # -----------------------------------------------------------------------
+    def _minutes(self) -> list[dict[str, Any]]:
+        """Average by minute, weighted by duration; rows without a probability are left out."""
+        starts, ends = self.rows["start_s"].to_numpy(), self.rows["end_s"].to_numpy()
+        begins = np.arange(0.0, self.whole_s, MINUTE)
+        overlap = np.minimum(ends, begins[:, None] + MINUTE) - np.maximum(starts, begins[:, None])
+        overlap = np.maximum(overlap, 0.0)
+        columns = [self.rows[name].to_numpy(dtype=np.float64) for name in ("p", "p_low", "p_high")]
+        columns += [self._concept_p(*one) for one in self.concepts]
+        means = []
+        for column in columns:
+            weight = overlap * ~np.isnan(column)
+            with np.errstate(invalid="ignore"):
+                means.append((weight @ np.nan_to_num(column)) / weight.sum(axis=1))
+        flags = [{flag for flag in cell.split(";") if flag} for cell in self.rows["flags"]]
+        rows = []
+        for minute, begin in enumerate(begins):
+            p, low, high, *concepts = (column[minute] for column in means)
+            cells = [self._cell(p), "" if np.isnan(p) else f"{self._cell(low)}–{self._cell(high)}"]
+            cells += [self._cell(value) for value in concepts]
+            said = set().union(*(flags[place] for place in np.flatnonzero(overlap[minute] > 0)))
+            noted = self.words.flags(";".join(flag for flag in FLAGS if flag in said))
+            rows.append({"time": clock(begin), "cells": cells, "flags": noted})
+        return rows
+
+    def _cell(self, value: float) -> str:
+        return "" if np.isnan(value) else self.words.number(value)
+
+    def _data(self) -> dict[str, Any]:
+        kinds = list(dict.fromkeys(self.rows["flags"]))
+        place = {flags: number for number, flags in enumerate(kinds)}
+        own = [] if self.model.codebook == BUILTIN[0] else [CODEBOOK_COLUMN]
+        return {
+            "d": round(self.whole_s, 3),
+            "t": [round(start, 3) for start in self.rows["start_s"].tolist()],
+            "p": _whole(self.rows["p"].to_numpy(dtype=np.float64)),
+            "l": _whole(self.rows["p_low"].to_numpy(dtype=np.float64)),
+            "h": _whole(self.rows["p_high"].to_numpy(dtype=np.float64)),
+            "c": [_whole(self._concept_p(*one)) for one in self.concepts],
+            "n": [one.name for one, _ in self.concepts],
+            "g": sum(one.is_found for one, _ in self.concepts),
+            "f": [place[flags] for flags in self.rows["flags"]],
+            "fl": [self.words.flags(flags) for flags in kinds],
+            "s": self.segments[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist(),
+            "k": charts.TICKS_S,
+            "movie": self.film.movie,
+            "file": "".join(sign if sign.isalnum() else "-" for sign in self.film.movie).strip("-") or "film",
+            "level": {"agree": "".join(self.model.positive[:1]), "unsure": self._unsure()},
+            "ask": ["disagree"] if len(self.model.positive) == 1 else ["agree", "disagree"],
+            "codebook": [self.model.codebook] if own else [],
+            "heads": [*HEADS, *(f"{one.name}_p" for one, _ in self.concepts), "flags"],
+            "columns": [*FIELDS, *own, "seen_score", "judgement"],
+        }
+
+
+def _level_text(codebook: Codebook | None, name: str) -> str:
+    """Write a level with its title, if they differ."""
+    title = next((one.title for one in codebook.levels if one.name == name), "") if codebook else ""
+    return f"{name} ({title})" if title and title != name else name
+
+
+def _order(concept: ConceptRecord) -> tuple[bool, float]:
+    """Order concepts by how much better than chance they are found; those not found come last."""
+    known = concept.ap is not None and concept.chance is not None
+    return not concept.is_found, (concept.chance or 0.0) - (concept.ap or 0.0) if known else 1.0
+
+
+def _whole(values: NDArray[np.float64]) -> list[int]:
+    """Write probabilities as integer percentages; -1 if missing."""
+    return [int(one) for one in np.where(np.isnan(values), -1, np.rint(100 * np.nan_to_num(values)))]

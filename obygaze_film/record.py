@@ -1,0 +1,303 @@
+"""Declare the schema of `film.json`: a scored film, its models, and their reliability."""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from obygaze_features.io import json_bytes
+from obygaze_film.errors import FilmError
+
+FORMAT: Final = "obygaze film"
+NUMBER: Final = 1
+"""Format number of a film's folder; raised when readers of the last format would misread the next."""
+
+UNLIKE, MISSING, BLACK, CREDITS, BARS, PARTIAL, SHORT, TRAINED_ON = (
+    "unlike", "missing", "black", "credits", "bars", "partial", "short", "trained_on",
+)  # fmt: skip
+"""Values of the column `flags`, separated by semicolons.
+
+unlike: unlike all training clips, so it has no probability; missing: no window with features covers it;
+black, credits: no content of the film, not counted in its rate; bars: black bars, which change features;
+partial: a part of a window's video could not be read; short: the film is shorter than two windows;
+trained_on: the model was trained on this film, so its scores are not predictions.
+"""
+
+UNRELIABLE: Final = (UNLIKE, MISSING)
+"""Flags of rows without a probability."""
+
+NO_CONTENT: Final = (BLACK, CREDITS)
+"""Flags of rows that are not counted in a film's rate."""
+
+MOST_UNRELIABLE: Final = 0.2
+"""Largest unreliable share of the film's time; above it the film has no rate."""
+
+
+class Rate(Struct, frozen=True, kw_only=True):
+    """The share of a film's time that a model expects to be positive.
+
+    Attributes
+    ----------
+    value : float or None
+        sum(duration * p) / sum(duration) over rows with a probability and without `NO_CONTENT`; None where it
+        is refused.
+    low, high : float or None
+        80 % band from calibrations refitted on resampled films. It excludes differences between films: for
+        that see `ModelRecord.film_error`.
+    reason : str
+        Why it is refused; empty if it is not.
+    unreliable : float
+        Share of the film's time, without `NO_CONTENT`, that is unlike any training clip or missing.
+    counted_s : float
+        Seconds counted.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    reason: str
+    unreliable: float
+    counted_s: float
+
+
+class ConceptRecord(Struct, frozen=True, kw_only=True):
+    """A concept of a model, and how well it is found on films left out of training.
+
+    Attributes
+    ----------
+    name : str
+    ap, low, high, chance : float or None
+        Out-of-fold average precision, its 95 % interval over films, and the share of clips with the concept;
+        None if the model's card does not give them.
+    """
+
+    name: str
+    ap: float | None = None
+    low: float | None = None
+    high: float | None = None
+    chance: float | None = None
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the concept is found better than chance; False if unknown."""
+        return self.low is not None and self.chance is not None and self.low > self.chance
+
+
+class CalibrationRecord(Struct, frozen=True, kw_only=True):
+    """Calibration of logits to probabilities: p = 1 / (1 + exp(-(slope * logit + intercept))).
+
+    Attributes
+    ----------
+    slope, intercept : float
+    error : float
+        Expected calibration error on films left out.
+    n_movies : int
+        Films it was fitted on.
+    film_error, worst_film_error : float or None
+        Mean and largest distance between expected and true share of positive clips of a film left out.
+    """
+
+    slope: float
+    intercept: float
+    error: float
+    n_movies: int
+    film_error: float | None = None
+    worst_film_error: float | None = None
+
+
+class ModelRecord(Struct, frozen=True, kw_only=True):
+    """A model that scored a film.
+
+    Attributes
+    ----------
+    key : str
+        Its name in the column `model` of the tables.
+    model, title : str
+        Name in the zoo, and title to show.
+    sha256 : str
+        Of the model file; empty without one.
+    task, task_title : str
+        The task it was trained for.
+    negative, positive : list of str
+        Levels of the two classes; empty for a concept's model.
+    codebook : str
+    backbone : str
+    concepts : list of ConceptRecord
+        Its concepts, in the model's order.
+    decides : bool
+        Whether it gives logits; False for a concept bank without a classifier.
+    by_concepts : bool
+        Whether contributions of concepts add up to its logit.
+    threshold : float
+        Lowest logit at which a row is called positive.
+    threshold_p : float or None
+        Its probability.
+    calibration : CalibrationRecord or None
+        None: no probabilities, no segments, no rate.
+    clip_s : float or None
+        Median length of the clips it was trained on, in seconds.
+    n_movies, n_clips : int
+        Numbers of training films and clips.
+    metrics : list of object
+        Out-of-fold metrics, rows of the run's `metrics.csv`.
+    licence, citation : str
+    is_trained_on : bool
+        Whether it was trained on this film.
+    flags : dict of str to float
+        Seconds of the film with each flag.
+    rate : Rate
+    """
+
+    key: str
+    model: str
+    title: str
+    sha256: str
+    task: str
+    task_title: str
+    negative: list[str]
+    positive: list[str]
+    codebook: str
+    backbone: str
+    concepts: list[ConceptRecord]
+    decides: bool
+    by_concepts: bool
+    threshold: float
+    threshold_p: float | None
+    calibration: CalibrationRecord | None
+    clip_s: float | None
+    n_movies: int
+    n_clips: int
+    metrics: list[dict[str, Any]]
+    licence: str
+    citation: str
+    is_trained_on: bool
+    flags: dict[str, float]
+    rate: Rate
+
+
+class StoreRecord(Struct, frozen=True, kw_only=True):
+    """The store that was scored."""
+
+    name: str
+    fingerprint: str
+
+
+class WindowsRecord(Struct, frozen=True, kw_only=True):
+    """The windows that were scored: median length and hop in seconds, how many, and how many failed."""
+
+    window_s: float
+    hop_s: float | None
+    n: int
+    n_missing: int
+
+
+class RowsRecord(Struct, frozen=True, kw_only=True):
+    """The kind of the timeline's rows: shots, windows, or steps between the starts of two windows."""
+
+    kind: str
+    n: int
+
+
+class ShotsRecord(Struct, frozen=True, kw_only=True):
+    """The detector of the shots, and their number."""
+
+    detector: str
+    n: int
+
+
+class HumanRecord(Struct, frozen=True, kw_only=True):
+    """Agreement of two annotators with the same codebook, as a reference for timelines.
+
+    Attributes
+    ----------
+    corpus : str
+    kappa, second_f1, segment_f1, boundary_f1 : float
+        Of seconds; segments matched at tIoU 0.5; onset and offset within 5 s.
+    rank_correlation : float
+        Spearman's, of films' rates.
+    """
+
+    corpus: str
+    kappa: float
+    second_f1: float
+    segment_f1: float
+    boundary_f1: float
+    rank_correlation: float
+
+
+class FilmRecord(Struct, frozen=True, kw_only=True):
+    """`film.json`: everything about a scored film except its tables.
+
+    Attributes
+    ----------
+    format, number : str, int
+        `FORMAT` and `NUMBER`.
+    movie : str
+        As in the manifest.
+    title : str
+        Title to show; by default the movie.
+    year : int or None
+    duration_s : float
+        End of the last window.
+    source_sha256 : str
+        Of the video; empty if not given.
+    store : StoreRecord
+    windows : WindowsRecord
+    rows : RowsRecord
+    shots : ShotsRecord or None
+    models : list of ModelRecord
+        At least one.
+    human : HumanRecord or None
+    versions : dict of str to str
+    """
+
+    format: str
+    number: int
+    movie: str
+    title: str
+    year: int | None
+    duration_s: float
+    source_sha256: str
+    store: StoreRecord
+    windows: WindowsRecord
+    rows: RowsRecord
+    shots: ShotsRecord | None
+    models: list[ModelRecord]
+    human: HumanRecord | None
+    versions: dict[str, str]
+
+    def to_bytes(self) -> bytes:
+        """Write the record as JSON."""
+        return json_bytes(msgspec.to_builtins(self))
+
+
+def read_record(data: bytes, name: str) -> FilmRecord:
+    """Read and check a record.
+
+    Raises
+    ------
+    FilmError
+        It is not a record, has a newer format, or a field is invalid; names the field.
+    """
+    try:
+        head = msgspec.json.decode(data, type=_Head)
+    except msgspec.MsgspecError as error:
+        raise FilmError(f"{name}: not a scored film's record ({error})") from error
+    if head.format != FORMAT:
+        raise FilmError(f"{name}: not a scored film's record (its format is {head.format!r:.80})")
+    if head.number > NUMBER:
+        raise FilmError(
+            f"{name}: film format {head.number} is newer than this obygaze reads ({NUMBER}): update"
+        )
+    try:
+        found = msgspec.json.decode(data, type=FilmRecord)
+    except msgspec.MsgspecError as error:
+        raise FilmError(f"{name}: {error}: score the film again") from error
+    if not found.models:
+        raise FilmError(f"{name}: no model scored this film: score it again")
+    return found
+
+
+class _Head(Struct):
+    format: str
+    number: int

@@ -1,0 +1,266 @@
+"""Hold a scored film: its rows in time, its shots, and its record."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from obygaze_features.io import write_whole
+from obygaze_film.errors import FilmError
+from obygaze_film.record import FilmRecord, ModelRecord, Rate, read_record
+from obygaze_film.rows import COLUMNS, LAST, NO_TRACES, SHOT_COLUMNS, TRACE_COLUMNS, csv_bytes
+from obygaze_film.segments import find_segments
+
+RECORD, TIMELINE, SEGMENTS, SHOTS = "film.json", "timeline.csv", "segments.csv", "shots.csv"
+FRAMES = "frames.csv"
+"""What models say of frames, where the store keeps frames that they can read."""
+
+RATES = "rate.json"
+"""Rates corrected by judgements."""
+
+TEXTS = ("movie", "level_task", "model", "flags", "status", "detector")
+"""Columns that hold text; all others hold numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """A film scored by models over time.
+
+    Attributes
+    ----------
+    record : FilmRecord
+        Content of `film.json`.
+    table : DataFrame
+        Content of `timeline.csv`: for each model one row per shot (or step between windows), in the order
+        of models and of time. Rows of a model do not overlap, and cover the film.
+    shots : DataFrame
+        Content of `shots.csv`; empty if no shots were detected.
+    frames : DataFrame
+        Content of `frames.csv`: what models say of frames, step by step (`score.traces_of`); empty
+        if the store keeps no frames that they can read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_film
+    >>> timeline = obygaze_film.score_film(of.open_store("stores/more"), ["kept/linear.model"], movie="film6")
+    >>> timeline.rows().shape[0], timeline.rate().reason
+    (16, '')
+    >>> timeline.write(Path("scored"))
+    >>> obygaze_film.Timeline.read("scored").rate() == timeline.rate()
+    True
+    """
+
+    record: FilmRecord
+    table: pd.DataFrame
+    shots: pd.DataFrame
+    frames: pd.DataFrame = field(default_factory=lambda: NO_TRACES)
+
+    @property
+    def movie(self) -> str:
+        """Name of the film in the manifest."""
+        return self.record.movie
+
+    @property
+    def heading(self) -> str:
+        """The film's title with its most important warning."""
+        said = list(dict.fromkeys(filter(None, map(self._verdict, self.record.models))))
+        return " · ".join([self.record.title, *said])
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the models in the tables."""
+        return tuple(model.key for model in self.record.models)
+
+    def model(self, key: str | None = None) -> ModelRecord:
+        """Find a model by its key; by default the first with logits.
+
+        Raises
+        ------
+        FilmError
+            No model has this key.
+        """
+        models = self.record.models
+        if key is None:
+            return next((model for model in models if model.decides), models[0])
+        for model in models:
+            if model.key == key:
+                return model
+        raise FilmError(f"film {self.movie} has no model {key!r}: it has {', '.join(self.keys)}")
+
+    def rows(self, key: str | None = None) -> pd.DataFrame:
+        """Return the rows of one model, in time order."""
+        name = self.model(key).key
+        return self.table[self.table["model"] == name].reset_index(drop=True)
+
+    def segments(
+        self,
+        key: str | None = None,
+        *,
+        threshold: float | None = None,
+        min_s: float = 5.0,
+        gap_s: float = 5.0,
+        top: int = 20,
+    ) -> pd.DataFrame:
+        """Find the segments of one model; columns as in `segments.csv`, best first.
+
+        Parameters
+        ----------
+        key : str, optional
+        threshold : float, optional
+            Probability at which a segment starts; by default that of the model.
+        min_s, gap_s : float
+            Shortest segment, and longest bridged gap, in seconds.
+        top : int
+            Minimum number of segments, if the film has as many: those that stay below the threshold have
+            `reaches` 0. All that reach it are listed.
+        """
+        return find_segments(
+            self.rows(key), self.model(key), threshold=threshold, min_s=min_s, gap_s=gap_s, top=top
+        )
+
+    def rate(self, key: str | None = None) -> Rate:
+        """Return the share of the film's time that a model expects to be positive, or why it is refused."""
+        return self.model(key).rate
+
+    def write(self, folder: Path) -> None:
+        """Write `film.json` and the three tables into a folder, each atomically, the record last.
+
+        Files of these names are replaced; rates from judgements of an earlier timeline are removed.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in (RATES, FRAMES):
+            (folder / name).unlink(missing_ok=True)
+        for name, data in self.files().items():
+            write_whole(folder / name, data)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the bytes of each file of the folder."""
+        found = [self.segments(model.key) for model in self.record.models]
+        found = [some for some in found if len(some)] or found[:1]  # empty tables would decide types
+        tables = {TIMELINE: self.table, SEGMENTS: pd.concat(found, ignore_index=True), SHOTS: self.shots}
+        if len(self.frames):
+            tables[FRAMES] = self.frames
+        written = {name: csv_bytes(table) for name, table in tables.items()}
+        return {**written, RECORD: self.record.to_bytes()}
+
+    def to_html(self, path: Path | str, *, force: bool = False, **options: Any) -> None:
+        """Write the film's page; options as of `obygaze_film.page.film_page`."""
+        from obygaze_film.page import write_film_page  # noqa: PLC0415 - it draws what is read here
+
+        write_film_page([self], path, force=force, **options)
+
+    def export(self, kind: str, path: Path | str, **options: Any) -> None:
+        """Write the film for another tool; kinds and options as of `obygaze_film.exchange.export`."""
+        from obygaze_film.exchange import write_export  # noqa: PLC0415 - it writes what is read here
+
+        write_export(self, kind, Path(path), **options)
+
+    @classmethod
+    def read(cls, folder: Path | str) -> "Timeline":
+        """Read a folder that `obygaze film score` wrote.
+
+        Raises
+        ------
+        FilmError
+            It is not such a folder, or a file is damaged; names file and column.
+        """
+        folder = Path(folder)
+        path = folder / RECORD
+        if not path.is_file():
+            raise FilmError(f"{folder}: no {RECORD} here: give a folder that 'obygaze film score' wrote")
+        record = read_record(path.read_bytes(), str(path))
+        table = _read_table(folder / TIMELINE, (*COLUMNS, *LAST))
+        _check_rows(table, record, folder / TIMELINE)
+        shots = _read_table(folder / SHOTS, SHOT_COLUMNS)
+        traced = (folder / FRAMES).is_file()
+        return cls(record, table, shots, _read_table(folder / FRAMES, TRACE_COLUMNS) if traced else NO_TRACES)
+
+    @staticmethod
+    def _verdict(model: ModelRecord) -> str:
+        if model.is_trained_on:
+            return "no prediction: the model was trained on this film"
+        if model.rate.unreliable >= 1:
+            return "no prediction: unlike every film the model was trained on"
+        return ""
+
+
+def read_films(folders: Sequence[Path]) -> list[Timeline]:
+    """Read scored films from folders of one film, or folders that contain several such folders.
+
+    Raises
+    ------
+    FilmError
+        A folder contains no film, or a film occurs twice.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_film
+    >>> for film in obygaze_film.score_films(of.open_store("stores/more"), ["kept/linear.model"]):
+    ...     film.write(Path("scored-films") / film.movie)
+    >>> len(obygaze_film.read_films([Path("scored-films")]))
+    6
+    """
+    return list(found_films(folders).values())
+
+
+def found_films(folders: Sequence[Path]) -> dict[Path, Timeline]:
+    """Read scored films like `read_films`, by folder."""
+    found: dict[str, Path] = {}
+    films = {}
+    for folder in folders:
+        places = (
+            [folder] if (folder / RECORD).is_file() else sorted(p.parent for p in folder.glob(f"*/{RECORD}"))
+        )
+        if not places:
+            raise FilmError(
+                f"{folder}: no {RECORD} here or one folder deeper: give what 'obygaze film score' wrote"
+            )
+        for place in places:
+            film = Timeline.read(place)
+            if film.movie in found:
+                raise FilmError(
+                    f"film {film.movie} is there twice, in {found[film.movie]} and {place}: give one"
+                )
+            found[film.movie] = place
+            films[place] = film
+    return films
+
+
+def _read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
+    """Read one of the tables and check its columns and their numbers."""
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise FilmError(f"{path}: {str(error).splitlines()[0]}: score the film again") from error
+    missing = [name for name in needed if name not in table.columns]
+    if missing:
+        raise FilmError(f"{path}: no column {', '.join(missing)}: score the film again")
+    for name in table.columns:
+        if name not in TEXTS:
+            try:
+                # Python's float, cell by cell: every number is read exactly as it was written.
+                table[name] = np.array([float(cell) if cell else np.nan for cell in table[name]])
+            except ValueError as error:
+                raise FilmError(f"{path}: column {name}: {error}: score the film again") from error
+    for name in ("called", "n_windows", "n_frames"):
+        if name in table.columns:
+            table[name] = table[name].astype("Int64")
+    return table
+
+
+def _check_rows(table: pd.DataFrame, record: FilmRecord, path: Path) -> None:
+    """Refuse a table whose models differ from those of the record."""
+    there, expected = set(table["model"]), {model.key for model in record.models}
+    if there != expected:
+        raise FilmError(
+            f"{path}: its models are {', '.join(sorted(there))}; {RECORD} says {', '.join(sorted(expected))}"
+        )

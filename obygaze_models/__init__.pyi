@@ -1,0 +1,36 @@
+from .concepts import ConceptBank as ConceptBank
+from .concepts import ConceptBottleneck as ConceptBottleneck
+from .concepts import LinearCAV as LinearCAV
+from .dataset import Dataset as Dataset
+from .dataset import load_dataset as load_dataset
+from .errors import ObygazeError as ObygazeError
+from .evaluation.compare import compare as compare
+from .evaluation.compare import side as side
+from .evaluation.evaluate import evaluate as evaluate
+from .evaluation.localise import localise as localise
+from .evaluation.predictions import Predictions as Predictions
+from .evaluation.run import Run as Run
+from .evaluation.run_folder import read_run as read_run
+from .evaluation.run_folder import saved as saved
+from .evaluation.run_folder import write_run as write_run
+from .models import AttentionPooling as AttentionPooling
+from .models import ClippedScaler as ClippedScaler
+from .models import GroupedSelection as GroupedSelection
+from .models import MLPProbe as MLPProbe
+from .models import ModelSpec as ModelSpec
+from .models import MoviePrior as MoviePrior
+from .models import linear_probe as linear_probe
+from .prediction.final import save_models as save_models
+from .prediction.frames import predict_frames as predict_frames
+from .prediction.model import load_model as load_model
+from .prediction.predict import predict as predict
+from .protocol import find_target as find_target
+from .protocol import leave_one_movie_out as leave_one_movie_out
+from .protocol import splits as splits
+from .report import Report as Report
+from .report import write_html as write_html
+from .report import write_report as write_report
+from .report.evaluation import comparison_report as comparison_report
+from .report.evaluation import run_report as run_report
+
+__version__: str

@@ -1,0 +1,248 @@
+"""`obygaze evaluate`: evaluate models and baselines by leave-one-movie-out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from obygaze_features.store.format import FEATURE_ARRAYS
+from obygaze_models.commands.inputs import TASK_OPTIONS, html_option
+
+if TYPE_CHECKING:
+    from obygaze_models.dataset import Dataset, Features, Pool
+    from obygaze_models.models import Imbalance, ModelSpec
+    from obygaze_models.protocol.targets import Target
+
+
+@click.command()
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("store", type=click.Path(path_type=Path))
+@TASK_OPTIONS
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="NAME|MODULE:FACTORY",
+    help="Model of the zoo, of an installed package or of a module; repeatable. "
+    "Baselines are always added.  [default: the whole zoo]",
+)
+@click.option(
+    "--texts",
+    type=click.Path(path_type=Path),
+    metavar="STORE",
+    help="Add zero-shot models: store of the texts that 'obygaze codebook texts' lists, "
+    "in the space of STORE.",
+)
+@click.option("--backbone", help="Backbone to read; needed if the store has several.")
+@click.option(
+    "--features",
+    type=click.Choice(FEATURE_ARRAYS),
+    help="Array to read.  [default: the first of these that is stored]",
+)
+@click.option(
+    "--pool",
+    type=click.Choice(["max", "mean"]),
+    help="Pooling of frames or tokens to one vector per clip; the paper uses max.  [default: max]",
+)
+@click.option(
+    "--reduce",
+    metavar="RULE",
+    help="Reduce tokens for models that read frames or tokens: mean (over the patches of a frame or "
+    "tubelet), top:K (by norm), project:SIZE:SEED (random projection), mean+project:SIZE:SEED. "
+    "The result is kept beside STORE.",
+)
+@click.option(
+    "--policy",
+    type=click.Choice(["raw", "paper", "released"]),
+    default="raw",
+    show_default=True,
+    help="Label policy, if the codebook has one. raw: as annotated. paper: "
+    "clips without a visual concept become EN. released: "
+    "clips with only non-visual concepts are left out.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@click.option(
+    "--seeds",
+    "n_seeds",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Number of consecutive seeds, from --seed on; metrics are reported as mean and SD.",
+)
+@click.option(
+    "--seen",
+    is_flag=True,
+    help="Within-movie protocol: hold out blocks of scenes instead of whole movies.",
+)
+@click.option(
+    "--test-seen-scores",
+    is_flag=True,
+    help="Test also the clips that were judged with a model's score in sight (column seen_score).",
+)
+@click.option(
+    "--imbalance",
+    type=click.Choice(["none", "weights", "subsample"]),
+    default="none",
+    show_default=True,
+    help="Class-imbalance handling of the MLP, applied to training clips only. none: the threshold is tuned. "
+    "weights: losses weigh n / (2 n_class). subsample: as many clips as the smaller class has.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder of the run.  [default: runs/STORE-VERSION-TASK-TEST-POLICY-seedN-DIGEST]",
+)
+@click.option(
+    "--save",
+    "save",
+    multiple=True,
+    metavar="NAME",
+    help="Retrain this model on all movies and save it as NAME.model in the run's folder, "
+    "for `obygaze predict`; repeatable.",
+)
+@html_option
+@click.option("--licence", help="Licence of the saved models, an SPDX expression.  [default: none stated]")
+@click.option("--force", is_flag=True, help="Replace an existing run.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the record and the metrics as one JSON document."
+)
+def evaluate(
+    manifest: Path,
+    store: Path,
+    task: str | None,
+    test: str | None,
+    negative: tuple[str, ...],
+    positive: tuple[str, ...],
+    test_negative: tuple[str, ...],
+    test_positive: tuple[str, ...],
+    models: tuple[str, ...],
+    texts: Path | None,
+    backbone: str | None,
+    features: "Features | None",
+    pool: "Pool | None",
+    reduce: str | None,
+    policy: str,
+    seed: int,
+    n_seeds: int,
+    seen: bool,
+    test_seen_scores: bool,
+    imbalance: "Imbalance",
+    out: Path | None,
+    save: tuple[str, ...],
+    html: Path | None,
+    licence: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Evaluate models on the features of STORE with the labels of MANIFEST.
+
+    Every movie is tested once by models trained on the other movies. Penalty, depth, epochs and threshold
+    are chosen by inner folds of the training movies. The run's folder gets predictions.csv (the source of
+    every number), metrics.csv, selection.csv, run.json and report.md and .tex. The same command gives the
+    same bytes.
+
+    \b
+    Examples:
+      obygaze evaluate films.csv stores/films --task hn_s --test enhn_s
+      obygaze evaluate films.csv stores/films --task hn_s --model linear \\
+          --model mlp
+      obygaze evaluate films.csv stores/films --negative HN --positive S
+      obygaze evaluate films.csv stores/films --task concept:Body
+      obygaze evaluate films.csv stores/films --task concept:Body \\
+          --texts stores/thesaurus
+      obygaze evaluate films.csv stores/films --task levels
+      obygaze evaluate films.csv stores/films --task hn_s \\
+          --model mylab.models:make
+      obygaze evaluate films.csv stores/films --task hn_s --html hn_s.html
+      obygaze evaluate films.csv stores/vivit --task hn_s \\
+          --model attention --reduce mean
+      obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr --out run
+    """
+    from obygaze_features.io import NO_LICENCE, refuse_existing
+    from obygaze_features.screen import progress_bar
+    from obygaze_models.commands.inputs import read_inputs, reducing, under_policy, write_page
+    from obygaze_models.dataset import load_dataset
+    from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
+    from obygaze_models.evaluation.run_folder import check_free, run_name, to_json, write_run
+    from obygaze_models.models.registry import models_for
+    from obygaze_models.prediction.final import save_models
+    from obygaze_models.protocol.targets import choose_targets
+    from obygaze_models.report import markdown, plain
+    from obygaze_models.report.evaluation import excluded_summary, run_report
+    from obygaze_models.report.write import latex
+
+    if seen and save:
+        raise click.UsageError("--save keeps the metrics of movies not seen: leave --seen out")
+    clips, (opened,) = read_inputs(manifest, [store])
+    labelled, notices = under_policy(clips, policy)
+    train, tested = choose_targets(
+        clips.codebook, task, test, sides=(negative, positive), test_sides=(test_negative, test_positive)
+    )
+    specs = models_for(train.kind, models or None, imbalance=imbalance)
+    unknown = [name for name in save if name not in {"bank", *(spec.name for spec in specs)}]
+    if unknown:
+        raise click.UsageError(f"--save {unknown[0]}: not among the models of this evaluation")
+    if reduce and all(spec.reads == "pooled" for spec in specs):
+        raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
+    with reducing(reduce) as show:
+        data = load_dataset(
+            opened,
+            labelled,
+            backbone=backbone,
+            features=features,
+            pool=pool or "max",
+            reduce=reduce,
+            progress=show,
+        )
+    if pool and data.features == "pooled":
+        raise click.UsageError(
+            "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
+        )
+    digest = clips.digest()
+    asked = (digest, imbalance, *(["seen-scores"] * test_seen_scores), *(spec.name for spec in specs))
+    if texts is not None:
+        fingerprint, zero_shot = _read_texts(texts, data, train)
+        specs, asked = [*zero_shot, *specs], (*asked, fingerprint)
+    named = run_name(
+        data, opened, train, tested, policy=policy, seed=seed, n_seeds=n_seeds, seen=seen, asked=asked
+    )
+    folder = out or Path("runs") / named
+    # Before the work, so that nobody waits for a refusal.
+    check_free(folder, force=force)
+    refuse_existing(html, force=force)
+    with progress_bar("training", "model") as progress:
+        run = run_evaluation(
+            data,
+            specs if texts is not None else models or None,
+            train,
+            tested,
+            seed=seed,
+            n_seeds=n_seeds,
+            seen=seen,
+            test_seen_scores=test_seen_scores,
+            imbalance=imbalance,
+            origin={"manifest_sha256": digest, "label_policy": policy},
+            progress=progress,
+        )
+    report = run_report(run)
+    write_run(run, folder, {"report.md": markdown(report), "report.tex": latex(report)}, force=force)
+    write_page(report, html, force=force)
+    kept = save_models(run, data, save, folder, models=specs, licence=licence or NO_LICENCE)
+    click.echo(to_json(run) if as_json else plain(report), nl=False)
+    for line in (*notices, *excluded_summary(run.record["excluded"])):
+        click.echo(line, err=True)
+    for name, file in kept.items():
+        click.echo(f"{name} of all {len(set(data.movies))} movies kept in {file}", err=True)
+    click.echo(f"run kept in {folder}", err=True)
+
+
+def _read_texts(path: Path, data: "Dataset", target: "Target") -> "tuple[str, list[ModelSpec]]":
+    """Return the fingerprint of a store of texts, and the zero-shot models that it makes."""
+    from obygaze_features.store import open_store
+    from obygaze_models.concepts.texts import zero_shot_models
+
+    if target.kind == "ordinal":
+        raise click.UsageError("--texts is for two classes, and ordered levels are asked for")
+    texts = open_store(path)
+    return texts.fingerprint, zero_shot_models(data, texts, target)

@@ -1,1 +1,0 @@
-"""Score films in time: timelines, segments, rates, judgements, and agreement with annotators."""

@@ -1,1 +1,0 @@
-"""Run benchmark tasks of neighbouring papers on the same stores, one package per task."""

@@ -1,0 +1,1 @@
+from .obygaze12 import paper as paper

@@ -1,0 +1,1 @@
+"""Share tables, figures and reports between the bias audits; no audit generates anything."""

@@ -1,0 +1,320 @@
+"""Draw the audits' figures: bars by condition, effect sizes in rows, saliency maps, sheets of examples.
+
+Made without a screen; the same numbers give the same bytes.
+"""
+
+import math
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from obygaze_studies.eat.effect_size import critical_d
+from obygaze_studies.errors import AuditError
+from obygaze_studies.figure import WIDTH, save
+from obygaze_studies.gender_score.gender_objects import VALUES
+from obygaze_studies.saliency.maps_file import Maps
+
+OURS, GREY, PRINTED = "#4477aa", "#dddddd", "#ee6677"
+"""Colours of our values, of the background, and of published values."""
+
+
+SERIES = ((OURS, ""), ("#ccbb44", "////"), ("#228833", "...."), ("#aa3377", "xxxx"), ("#66ccee", "||||"))
+"""Colour and hatching of each condition, distinct in print without colours too."""
+
+
+SHEET_PIXELS = 640
+"""Longest side of a picture on a sheet of examples."""
+
+
+def draw(path: Path, size: tuple[float, float], fill: Callable[[Figure, Axes], None]) -> None:
+    """Make a figure with one panel, let `fill` draw into it, and save it.
+
+    Parameters
+    ----------
+    path
+        A .pdf, .png or .svg file.
+    size
+        Width and height in inches.
+    """
+
+    def panel(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.spines[["top", "right"]].set_visible(False)
+        fill(figure, axes)
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save(path, size, panel)
+
+
+def draw_bars(
+    labels: Sequence[str],
+    series: Mapping[str, Sequence[float | None]],
+    axis: str,
+    path: Path,
+    published: Mapping[str, Sequence[float | None]] | None = None,
+) -> None:
+    """Draw groups of horizontal bars, their values beside them; a dash where there is none.
+
+    Parameters
+    ----------
+    labels
+        Of the groups, from top to bottom.
+    series
+        Condition -> one value per group.
+    axis
+        What the bars measure.
+    path
+        A .pdf, .png or .svg file.
+    published
+        Condition -> a published value a group, marked by a diamond.
+    """
+    height = 0.8 / len(series)
+    digits = _digits([value for values in series.values() for value in values if value is not None])
+
+    def fill(figure: Figure, axes: Axes) -> None:
+        marks = []
+        for place, (name, values) in enumerate(series.items()):
+            rows = [row + (place - (len(series) - 1) / 2) * height for row in range(len(values))]
+            colour, hatch = SERIES[place % len(SERIES)]
+            lengths = [value or 0.0 for value in values]
+            axes.barh(rows, lengths, height=height, color=colour, hatch=hatch, edgecolor="white", label=name)
+            for row, value in zip(rows, values, strict=True):
+                # In a column of their own, where no diamond and no bar hides them.
+                axes.text(
+                    1.01,
+                    row,
+                    _shown(value, digits),
+                    transform=axes.get_yaxis_transform(),
+                    va="center",
+                    fontsize=7,
+                )
+            printed = (published or {}).get(name, ())
+            marks += [(value, row) for value, row in zip(printed, rows, strict=False) if value is not None]
+        if marks:
+            axes.plot(
+                *zip(*marks, strict=True), "d", color=PRINTED, markerfacecolor="white", label="published"
+            )
+        axes.axvline(0, color="black", linewidth=0.8)
+        axes.set_yticks(range(len(labels)), labels)
+        axes.set_ylim(len(labels) - 0.5, -0.5)
+        axes.set_xlabel(axis)
+        if len(series) > 1 or marks:
+            figure.legend(loc="outside upper right", ncols=4, frameon=False)
+
+    draw(path, (WIDTH, 1.0 + 0.28 * len(labels) * max(1, len(series) / 2)), fill)
+
+
+def _digits(values: Sequence[float]) -> int:
+    """Count the decimals of all values: three significant digits of the largest."""
+    largest = max(map(abs, values), default=0.0)
+    return 2 if largest in {0.0, 1.0} else max(0, 2 - math.floor(math.log10(largest)))
+
+
+def _shown(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def draw_forest(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw d of every test, filled where p is below .05, the band where it is not, and published values.
+
+    Parameters
+    ----------
+    rows
+        Of the results of `audit_eat`.
+    path
+        A .pdf, .png or .svg file.
+    """
+
+    def fill(figure: Figure, axes: Axes) -> None:
+        places = range(len(rows))
+        bands = [critical_d(row["n_x"], row["n_y"]) for row in rows]
+        lefts = [-band for band in bands]
+        axes.barh(
+            places, [2 * band for band in bands], left=lefts, height=0.7, color=GREY, label="p from .05 on"
+        )
+        axes.axvline(0, color="black", linewidth=0.8)
+        printed = [row["published_d"] for row in rows if row["published_d"] is not None]
+        for field, what, marker, colour in (
+            ("d", "d", "o", OURS),
+            ("published_d", "published", "d", PRINTED),
+        ):
+            if field == "d" or printed:
+                for starred, face in ((True, colour), (False, "white")):
+                    _points(axes, rows, field, what, starred=starred, look=(marker, colour, face))
+        widest = max(abs(value) for value in (*bands, *printed, *(row["d"] for row in rows)))
+        axes.set_xlim(-1.08 * widest, 1.08 * widest)
+        axes.set_yticks(places, [_test(row) for row in rows], fontsize=6)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlabel(
+            "effect size d, in standard deviations\n"
+            "\N{LEFTWARDS ARROW} Y closer to A, against B      X closer to A, against B \N{RIGHTWARDS ARROW}"
+        )
+        figure.legend(loc="outside upper right", ncols=3, frameon=False)
+
+    draw(path, (WIDTH, 1.1 + 0.5 * len(rows)), fill)
+
+
+def _test(row: Mapping[str, Any]) -> str:
+    """Describe what a test compares: its name, its images and how many, its texts."""
+    lines = (
+        row["test"],
+        f"X: {row['x']} (n = {row['n_x']})",
+        f"Y: {row['y']} (n = {row['n_y']})",
+        f"A: {row['a']}, B: {row['b']}",
+    )
+    return "\n".join(lines).replace("_", " ")
+
+
+def _points(
+    axes: Axes,
+    rows: Sequence[Mapping[str, Any]],
+    field: str,
+    what: str,
+    *,
+    starred: bool,
+    look: tuple[str, str, str],
+) -> None:
+    """Draw the values with a star (a normal p below .05 in either tail), or those without.
+
+    The legend names both, whether there are any or not.
+    """
+    stars = field.removesuffix("d") + "star"
+    found = [
+        (row[field], place)
+        for place, row in enumerate(rows)
+        if row[field] is not None and row[stars] is starred
+    ]
+    marker, colour, face = look
+    label = f"{what}, p below .05 in either tail" if starred else f"{what}, p from .05 on"
+    x, y = [value for value, _ in found], [place for _, place in found]
+    axes.plot(x, y, marker, color=colour, markerfacecolor=face, label=label)
+
+
+def draw_mean_maps(titles: Sequence[str], maps: NDArray[np.float32], path: Path) -> None:
+    """Draw one panel per group, side by side, in one scale of colours.
+
+    Parameters
+    ----------
+    titles
+        Of the groups.
+    maps : float32 [G, H, W]
+    path
+        A .pdf, .png or .svg file.
+    """
+
+    def fill(figure: Figure, axes: Axes) -> None:
+        axes.remove()
+        top = max(float(maps.max()), 1e-30)
+        shown: Any = None
+        panels = figure.subplots(1, len(titles), squeeze=False)[0]
+        for panel, title, one in zip(panels, titles, maps, strict=True):
+            shown = panel.imshow(one, cmap="viridis", vmin=0, vmax=top)
+            panel.set_title(title, fontsize=8)
+            panel.set_axis_off()
+        figure.colorbar(shown, ax=panels, shrink=0.8, label="mean saliency")
+
+    draw(path, (1.2 + 2.4 * len(titles), 3), fill)
+
+
+def read_picture(path: Path) -> NDArray[np.uint8]:
+    """Read any file that Pillow reads, upright, as uint8 [H, W, 3].
+
+    Raises
+    ------
+    AuditError
+        It is no such file, or damaged.
+    """
+    try:
+        with Image.open(path) as image:
+            return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    except (OSError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
+        raise AuditError(f"{path}: not a picture that can be read ({error})") from None
+
+
+def draw_overlay(picture: Path, one: NDArray[np.float32], path: Path) -> None:
+    """Lay a map over its picture, of which the networks see the square in the middle.
+
+    Parameters
+    ----------
+    picture
+        A file as for `read_picture`.
+    one : float32 [H, W]
+    path
+        A .pdf, .png or .svg file.
+    """
+    pixels = read_picture(picture)
+    side = min(pixels.shape[:2])
+    y, x = ((length - side) // 2 for length in pixels.shape[:2])
+    square = pixels[y : y + side, x : x + side]
+
+    def fill(_: Figure, axes: Axes) -> None:
+        extent = (0, side, side, 0)
+        axes.imshow(square, extent=extent)
+        axes.imshow(one, cmap="jet", alpha=0.45, extent=extent)
+        axes.set_axis_off()
+
+    draw(path, (3, 3), fill)
+
+
+def draw_overlays(maps: Maps, pictures: Mapping[str, Path], folder: Path) -> None:
+    """Lay every map over the picture of its image, as files PLACE-IMAGE.png of a folder."""
+    for place, (pair, one) in enumerate(zip(maps.pairs, maps.raw, strict=True)):
+        name = pair["image_id"].replace("/", "_")
+        draw_overlay(pictures[pair["image_id"]], one, folder / f"{place:04}-{name}.png")
+
+
+def draw_examples(rows: Sequence[Mapping[str, Any]], pictures: Mapping[str, Path], path: Path) -> None:
+    """Draw examples of captions under their pictures, a column each for those nearest to man, woman, neither.
+
+    Parameters
+    ----------
+    rows
+        As `examples` gives them.
+    pictures
+        Image id -> its file.
+    path
+        A .pdf, .png or .svg file.
+    """
+    columns: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        columns.setdefault(row["nearest_to"], []).append(row)
+    images = {name: _small(pictures[name]) for name in dict.fromkeys(row["image_id"] for row in rows)}
+
+    def fill(figure: Figure, axes: Axes) -> None:
+        axes.remove()
+        panels = figure.subplots(max(map(len, columns.values())), len(columns), squeeze=False)
+        for panel in panels.flat:
+            panel.set_axis_off()
+        for place, (kind, own) in enumerate(columns.items()):
+            for number, row in enumerate(own):
+                panel = panels[number, place]
+                panel.imshow(images[row["image_id"]])
+                panel.set_title(f"nearest to {kind}" if number == 0 else "", fontsize=9)
+                words = [*textwrap.wrap(row["caption"], 40), *textwrap.wrap(f"visual: {row['visual']}", 40)]
+                words += ["   ".join(f"{name.replace('_', ' ')} {row[name]:.2f}" for name in VALUES[:2])]
+                words += ["   ".join(f"{name.replace('gs_', 'GS ')} {row[name]:.2f}" for name in VALUES[2:])]
+                panel.text(
+                    0.5,
+                    -0.03,
+                    "\n".join(words).replace("$", r"\$"),
+                    transform=panel.transAxes,
+                    ha="center",
+                    va="top",
+                    fontsize=6,
+                )
+
+    draw(path, (WIDTH, 2.6 * max(map(len, columns.values()))), fill)
+
+
+def _small(path: Path) -> NDArray[np.uint8]:
+    """Read a picture at no more than the resolution of a sheet."""
+    pixels = Image.fromarray(read_picture(path))
+    pixels.thumbnail((SHEET_PIXELS, SHEET_PIXELS))
+    return np.asarray(pixels)

@@ -1,0 +1,177 @@
+"""Read embeddings of images or texts from a store whose provenance names their space."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.store import Group, Store, embedding_space, open_store
+from obygaze_studies.audits.tables import read_text_ids, refuse_twins
+from obygaze_studies.errors import AuditError
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """One vector an item, all of one space.
+
+    Attributes
+    ----------
+    where : str
+        Store and group, for messages.
+    space : str
+        Model and weights that made the vectors; only vectors of one space compare.
+    vectors : float32 [N, D]
+    rows
+        Item id -> row of `vectors`; an id without features has none.
+    fingerprint : str
+        Of the store.
+    partial
+        Item id -> why its embedding is of a part alone: a text that was cut, an image not read whole.
+    """
+
+    where: str
+    space: str
+    vectors: NDArray[np.float32]
+    rows: Mapping[str, int]
+    fingerprint: str
+    partial: Mapping[str, str]
+
+    @property
+    def n_features(self) -> int:
+        """Length D of a vector."""
+        return int(self.vectors.shape[1])
+
+    def take(self, ids: Sequence[str], what: str) -> NDArray[np.float64]:
+        """Return the vectors of some items, [n, D], checked as `check_vectors` does.
+
+        Raises
+        ------
+        AuditError
+            Naming `what` and the id: nothing is asked for, an id is asked for twice, an item has no
+            embedding.
+        """
+        refuse_twins(ids, f"{what}: it has twice")
+        for name in ids:
+            if name not in self.rows:
+                raise AuditError(f"{what}: {name} has no embedding in {self.where}")
+        found = self.vectors[[self.rows[name] for name in ids]].astype(np.float64)
+        check_vectors(found, what, ids)
+        return found
+
+
+def check_vectors(vectors: NDArray[np.float64], what: str, ids: Sequence[str] | None = None) -> None:
+    """Refuse a set of vectors with which no cosine can be taken.
+
+    Raises
+    ------
+    AuditError
+        Naming the set and the id (or row): the set is empty, a value is not finite, a vector is zero.
+    """
+    if len(vectors) == 0:
+        raise AuditError(f"{what} is empty")
+    for bad, words in (
+        (~np.isfinite(vectors).all(axis=1), "has a value that is not finite"),
+        (~vectors.any(axis=1), "is the zero vector, which has no direction"),
+    ):
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise AuditError(f"{what}: the embedding of {ids[row] if ids else f'row {row}'} {words}")
+
+
+def unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale every row to length 1, [n, D]; largest entry first, so that no square over- or underflows."""
+    scaled = vectors / np.abs(vectors).max(axis=1, keepdims=True)
+    lengths: NDArray[np.float64] = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
+    directions: NDArray[np.float64] = scaled / lengths
+    return directions
+
+
+def read_embeddings(path: Path, backbone: str | None = None) -> Embeddings:
+    """Read the pooled vectors of a store's group.
+
+    Raises
+    ------
+    AuditError
+        The store has several groups and none is chosen, or the group's provenance has no `space`.
+    StoreError
+        There is no such store or group.
+    """
+    store = open_store(path)
+    group = choose_group(store, backbone)
+    where = f"{store.where}, group {group.name}"
+    rows = {name: row for row, name in enumerate(group.clip_ids) if group.usable[row]}
+    partial = {clip.clip_id: clip.reason for clip in store.clips if clip.status == "partial"}
+    return Embeddings(where, group_space(group, where), group.pooled(), rows, store.fingerprint, partial)
+
+
+def read_stored_text_ids(
+    path: Path, backbone: str | None = None, table: Path | None = None
+) -> dict[str, str]:
+    """Read which text stands behind which id of a text store: text -> text id.
+
+    Parameters
+    ----------
+    table
+        CSV of text_id and text, for a store that does not carry its texts. Where it does, the two must agree.
+
+    Raises
+    ------
+    AuditError
+        The store carries no texts and there is no table, two ids have the same text, or the table gives an id
+        of the store another text.
+    """
+    store = open_store(path)
+    group = choose_group(store, backbone)
+    where = f"{store.where}, group {group.name}"
+    found = None if table is None else read_text_ids(table)
+    if group.text is None and found is None:
+        raise AuditError(
+            f"{where} does not carry its texts: "
+            "say in a CSV of text_id, text which stands behind which id (--text-items)"
+        )
+    stored = dict(zip(group.clip_ids, group.text or (), strict=group.text is not None))
+    if found is not None:
+        for text, name in found.items():
+            if stored.get(name, text) != text:
+                raise AuditError(f"{table}: {name} is {text!r}, but {stored[name]!r} in {where}")
+        return found
+    refuse_twins((repr(text) for text in stored.values()), f"{where}: two ids for the text")
+    return {text: name for name, text in stored.items()}
+
+
+def choose_group(store: Store, backbone: str | None) -> Group:
+    """Open the group asked for, or the only one there is."""
+    if backbone is None and len(store.names) != 1:
+        raise AuditError(f"{store.where} has the groups {', '.join(store.names)}: choose one")
+    return store[backbone or store.names[0]]
+
+
+def group_space(group: Group, where: str) -> str:
+    """Read the space from a group's provenance."""
+    found = embedding_space(group.provenance)
+    if found is None:
+        raise AuditError(
+            f"{where}: its provenance has no field 'space', so nothing says what its vectors compare with"
+        )
+    return found
+
+
+def check_same_space(a: Embeddings, b: Embeddings) -> None:
+    """Refuse two sets of embeddings whose cosines would mean nothing.
+
+    Raises
+    ------
+    AuditError
+        Naming both spaces, or both dimensions.
+    """
+    if a.space != b.space:
+        raise AuditError(
+            f"embeddings of two spaces don't compare: {a.where} is of {a.space!r}, {b.where} of {b.space!r}"
+        )
+    if a.n_features != b.n_features:
+        raise AuditError(
+            "embeddings of two lengths don't compare: "
+            f"{a.where} has {a.n_features} features, {b.where} {b.n_features}"
+        )

@@ -1,0 +1,117 @@
+"""Read the small CSV tables that audits take, strictly."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from obygaze_studies.errors import AuditError
+
+Row = Mapping[str, str]
+
+
+def read_text(path: Path) -> str:
+    """Read a UTF-8 file, with or without a byte order mark.
+
+    Raises
+    ------
+    AuditError
+        The file is not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8-sig")  # line ends in a cell as they are: texts are compared
+    except UnicodeDecodeError as error:
+        raise AuditError(f"{path} is not UTF-8 text: byte {error.start} can't be read") from error
+
+
+def columns(path: Path) -> tuple[str, ...]:
+    """Name the columns of a CSV table; none if its first line is no CSV, which `read_rows` then says."""
+    try:
+        return tuple(next(csv.reader(io.StringIO(read_text(path), newline=""), strict=True), []))
+    except csv.Error:
+        return ()
+
+
+def read_rows(path: Path, needed: Sequence[str], *, unique: Sequence[str] = ()) -> tuple[Row, ...]:
+    """Read a CSV table with a header.
+
+    Parameters
+    ----------
+    needed
+        Columns that must be there, and filled in every row; further columns are kept.
+    unique
+        Columns of `needed` that name a row together.
+
+    Raises
+    ------
+    AuditError
+        Naming the file and the line: no header, a column missing or there twice, a row of another length, an
+        empty cell, two rows of one name, or no row at all.
+    """
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    try:
+        header = next(reader, [])
+        for name in needed:
+            if name not in header:
+                raise AuditError(f"{path}: no column {name}; expected {', '.join(needed)} in the first line")
+        if len(set(header)) < len(header):
+            raise AuditError(f"{path}: two columns have the same name in {', '.join(header)}")
+        rows = [_row(path, reader.line_num, header, cells, needed) for cells in reader if cells]
+    except csv.Error as error:
+        raise AuditError(f"{path}, line {reader.line_num}: not CSV: {error}") from error
+    if not rows:
+        raise AuditError(f"{path} has a header but no row")
+    if unique:
+        refuse_twins(
+            (", ".join(f"{name} {row[name]}" for name in unique) for row in rows), f"{path}: two rows for"
+        )
+    return tuple(rows)
+
+
+def _row(path: Path, line: int, header: list[str], cells: list[str], needed: Sequence[str]) -> Row:
+    if len(cells) != len(header):
+        raise AuditError(f"{path}, line {line}: expected {len(header)} cells, found {len(cells)}")
+    row = dict(zip(header, cells, strict=True))
+    for name in needed:
+        if not row[name].strip():
+            raise AuditError(f"{path}, line {line}: the cell of column {name} is empty")
+    return row
+
+
+def refuse_twins(names: Iterable[str], words: str) -> None:
+    """Raise an AuditError, `words` and then the name, if a name comes twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise AuditError(f"{words} {name}")
+        seen.add(name)
+
+
+def number(path: Path, row: Row, column: str, key: str) -> float:
+    """Read one cell as a number; `key` is the column that names the row in the message."""
+    try:
+        return float(row[column])
+    except ValueError as error:
+        raise AuditError(
+            f"{path}: {column} of {key} {row[key]!r} should be a number, found {row[column]!r}"
+        ) from error
+
+
+def read_items(path: Path) -> dict[str, Row]:
+    """Read a table of items: id -> columns. The id stands in the column item_id, or image_id."""
+    header = columns(path)
+    key = "image_id" if "image_id" in header and "item_id" not in header else "item_id"
+    return {row[key]: row for row in read_rows(path, [key], unique=[key])}
+
+
+def read_text_ids(path: Path) -> dict[str, str]:
+    """Read which text stands behind which id of a text store: text -> text id.
+
+    Raises
+    ------
+    AuditError
+        Two rows have the same id, or the same text, which would leave open whose embedding is meant.
+    """
+    rows = read_rows(path, ["text_id", "text"], unique=["text_id"])
+    refuse_twins((repr(row["text"]) for row in rows), f"{path}: two ids for the text")
+    return {row["text"]: row["text_id"] for row in rows}

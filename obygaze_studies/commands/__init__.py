@@ -1,0 +1,1 @@
+"""Define the subcommands of `obygaze` that redo papers."""

@@ -1,0 +1,161 @@
+"""`obygaze audit eat`: embedding association tests."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from obygaze_studies.commands.audit_output import (
+    FILE,
+    FORCE,
+    OUTPUT,
+    PATH,
+    TEXT_ITEMS,
+    TEXTS_BACKBONE,
+    check,
+    finish,
+    tell_partial,
+)
+
+if TYPE_CHECKING:
+    from obygaze_studies.eat.eat_tests import EatTest
+
+VARIANT = click.option(
+    "--variant",
+    type=click.Choice(["code", "paper"]),
+    default="code",
+    show_default=True,
+    help="Wording of the prompts. code: as in the authors' code, used for the tables ('an angry person'). "
+    "paper: as in the paper ('a angry person').",
+)
+
+
+@click.group(invoke_without_command=True)
+@click.option("--images", type=PATH, help="Store of the targets' embeddings.")
+@click.option("--images-backbone", help="Backbone in the image store; needed if it has several.")
+@click.option("--texts", type=PATH, help="Store of the attributes' embeddings, in the same space.")
+@TEXTS_BACKBONE
+@TEXT_ITEMS
+@click.option(
+    "--items",
+    type=FILE,
+    help="CSV of the targets: item_id and the columns that tests select on.  [default: SOBEM's file names]",
+)
+@click.option(
+    "--tests",
+    default="table1",
+    show_default=True,
+    help="table1 or table2 for the tests of those tables, or your own JSON file.",
+)
+@VARIANT
+@click.option(
+    "--perms",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="Number of sampled partitions if there are more than 44 targets; up to 44, all are enumerated.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the sampled partitions."
+)
+@click.option(
+    "--published",
+    help="Model of the paper's tables, such as 'CLIP RN50', to show its published values beside.",
+)
+@OUTPUT
+@click.pass_context
+def eat(
+    ctx: click.Context,
+    images: Path | None,
+    images_backbone: str | None,
+    texts: Path | None,
+    texts_backbone: str | None,
+    text_items: Path | None,
+    items: Path | None,
+    tests: str,
+    variant: str,
+    perms: int,
+    seed: int,
+    published: str | None,
+    out: Path | None,
+    figure: Path | None,
+    html: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Run embedding association tests (EAT) between two sets of images and two sets of texts.
+
+    Reports for every test the effect size d (Wolfe et al., FAccT 2023, eq. 1), its normal p and the exact or
+    sampled permutation p, one-sided. A star is a normal p below .05 in either tail, as in the paper's tables.
+
+    \b
+    Examples:
+      obygaze audit eat prompts --out prompts.csv
+      obygaze extract prompts.csv stores/prompts --backbone clip-text
+      obygaze audit eat --images stores/sobem --texts stores/prompts --out eat.csv
+      obygaze audit eat --images stores/jobs --texts stores/prompts \\
+          --items jobs.csv --tests table2 \\
+        --published 'CLIP RN50' --out eat.csv --figure eat.png
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    # Not required=True: `prompts` below this command needs none of them.
+    if images is None or texts is None or out is None:
+        given = {"images": images, "texts": texts, "out": out}
+        missing = next(name for name, value in given.items() if value is None)
+        raise click.UsageError(f"Missing option '--{missing}'.", ctx)
+    from obygaze_studies.audits.embeddings import read_embeddings, read_stored_text_ids
+    from obygaze_studies.audits.tables import read_items
+    from obygaze_studies.eat.eat_audit import audit_eat
+    from obygaze_studies.eat.eat_tests import sobem_items
+    from obygaze_studies.eat.prompts import Variant
+
+    check(out, figure, html, force=force)
+    chosen = _tests(tests)
+    targets = read_embeddings(images, images_backbone)
+    attributes = read_embeddings(texts, texts_backbone)
+    for embedded in (targets, attributes):
+        tell_partial(embedded)
+    report = audit_eat(
+        targets,
+        attributes,
+        items=read_items(items) if items else sobem_items(tuple(targets.rows)),
+        text_ids=read_stored_text_ids(texts, texts_backbone, text_items),
+        tests=chosen,
+        variant=Variant(variant),
+        n_perm=perms,
+        seed=seed,
+        model=published,
+    )
+    finish(report, out, figure, html, force=force, as_json=as_json)
+
+
+def _tests(tests: str) -> "tuple[EatTest, ...]":
+    from obygaze_studies.eat.eat_tests import SELECTIONS, read_tests
+
+    if tests in SELECTIONS:
+        return SELECTIONS[tests]
+    if not Path(tests).is_file():
+        message = f"'{tests}' is neither {' nor '.join(SELECTIONS)} nor a JSON file of your own"
+        raise click.BadParameter(message, param_hint="'--tests'")
+    return read_tests(Path(tests))
+
+
+@eat.command()
+@VARIANT
+@click.option("--out", type=PATH, required=True, help="CSV file: text_id, text, list.")
+@FORCE
+def prompts(variant: str, out: Path, force: bool) -> None:
+    """Write the prompts of the paper's tests, as input of `obygaze extract`.
+
+    \b
+    Examples:
+      obygaze audit eat prompts --out prompts.csv
+      obygaze audit eat prompts --variant paper --out prompts-paper.csv
+    """
+    from obygaze_studies.commands.audit_output import write_rows
+    from obygaze_studies.eat.prompts import Variant, prompt_rows
+
+    rows = prompt_rows(Variant(variant))
+    write_rows(rows, out, force=force)
+    click.echo(f"{len(rows)} prompts kept in {out}", err=True)

@@ -1,0 +1,355 @@
+"""`obygaze audit gender-score`, `cooc`, `objects`: which gender captions go with which objects."""
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from obygaze_models.commands import html_option
+from obygaze_studies.commands.audit_output import (
+    FILE,
+    FORCE,
+    JSON,
+    OUTPUT,
+    PATH,
+    REQUIRED_OUTPUT,
+    TEXT_ITEMS,
+    TEXTS_BACKBONE,
+    check,
+    csv_file,
+    finish,
+    picture_file,
+    tell_partial,
+    write_rows,
+)
+
+if TYPE_CHECKING:
+    from obygaze_models.report import Report
+    from obygaze_studies.gender_score.score_captions import Similarity
+
+PUBLISHED = click.option(
+    "--published", help="Captioner of the published tables, such as Vilbert, to show its values beside."
+)
+
+
+@click.command("gender-score")
+@click.option("--captions", type=FILE, required=True, help="CSV of captions: caption_id, image_id, caption.")
+@click.option("--objects", type=FILE, required=True, help="CSV of detected objects: image_id, object, p_c.")
+@click.option("--lm", type=FILE, help="CSV of priors: text, lm_mean, as written by `obygaze lm`.")
+@click.option("--texts", type=PATH, help="Store of sentence embeddings of captions and labels.")
+@TEXTS_BACKBONE
+@TEXT_ITEMS
+@click.option("--sims", type=FILE, help="CSV of similarities (text, object, sim), instead of --texts.")
+@click.option(
+    "--mode",
+    type=click.Choice(["gs", "ge"]),
+    default="gs",
+    show_default=True,
+    help="gs: score captions as they are. ge: replace [MASK], <MASK> or the gender a caption names by man, "
+    "then woman.",
+)
+@click.option(
+    "--labels",
+    type=click.Choice(["each", "joined"]),
+    default="each",
+    show_default=True,
+    help="How to combine several objects of an image: mean of their scores, or labels joined into one.",
+)
+@click.option(
+    "--list-texts",
+    type=PATH,
+    help="Write the texts that need embeddings and priors to this CSV (text_id, text), then stop.",
+)
+@click.option(
+    "--objects-list",
+    type=FILE,
+    help="Text file of objects to sum up by, one per line.  [default: every label of --objects]",
+)
+@click.option(
+    "--sheet",
+    type=PATH,
+    callback=picture_file,
+    help="With --mode ge and --pictures: sheet of the examples with their pictures (.pdf, .png or .svg).",
+)
+@click.option(
+    "--pictures", type=PATH, help="For --sheet: folder of images named by image_id, or their manifest."
+)
+@PUBLISHED
+@OUTPUT
+def gender_score(
+    captions: Path,
+    objects: Path,
+    lm: Path | None,
+    texts: Path | None,
+    texts_backbone: str | None,
+    text_items: Path | None,
+    sims: Path | None,
+    mode: str,
+    labels: str,
+    list_texts: Path | None,
+    objects_list: Path | None,
+    sheet: Path | None,
+    pictures: Path | None,
+    published: str | None,
+    out: Path | None,
+    figure: Path | None,
+    html: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Compute Gender Scores: how much an image's objects raise the likelihood of a caption's gender.
+
+    Revises a language model's prior of the caption by its similarity to the object labels (Sabir and Padró,
+    2023). The priors are an input: `obygaze lm` computes them for the texts that
+    --list-texts writes. Captions without a prior, an object or an embedding are listed with the reason and
+    never count as 0. Scores and distances are also summed up by object, and with --mode ge the captions
+    nearest to man, to woman and to neither are shown, with their pictures on a sheet if --sheet asks for it.
+
+    \b
+    Examples:
+      obygaze audit gender-score --captions captions.csv --objects objects.csv \\
+          --mode ge \\
+        --list-texts texts.csv
+      obygaze extract texts.csv stores/texts --backbone sentence
+      obygaze audit gender-score --captions captions.csv --objects objects.csv \\
+          --mode ge --lm lm.csv \\
+        --texts stores/texts --out ge.csv --figure ge.png \\
+        --sheet examples.png --pictures coco/val2014
+      obygaze audit gender-score --captions captions.csv --objects objects.csv \\
+          --lm lm.csv --sims sims.csv \\
+        --labels joined --out gs.csv
+    """
+    from obygaze_features.io import file_sha256
+    from obygaze_studies.audits.tables import read_rows
+    from obygaze_studies.gender_score.cooc import read_objects_list
+    from obygaze_studies.gender_score.gender_audit import Labels, Mode, audit_gender_score, needed_texts
+    from obygaze_studies.gender_score.score_captions import Scorer, read_objects, read_priors
+
+    rows = read_rows(captions, ["caption_id", "image_id", "caption"], unique=["caption_id"])
+    detected = read_objects(objects)
+    if list_texts:
+        wanted = needed_texts(rows, detected, Mode(mode), Labels(labels))
+        listed = [{"text_id": f"t{place:06}", "text": text} for place, text in enumerate(wanted)]
+        write_rows(listed, list_texts, force=force)
+        click.echo(f"{len(listed)} texts kept in {list_texts}", err=True)
+        return
+    if out is None or lm is None:
+        raise click.UsageError(f"Missing option '--{'lm' if lm is None else 'out'}'.")
+    if (sheet is None) != (pictures is None):
+        raise click.UsageError("--sheet and --pictures go together.")
+    if sheet and mode != "ge":
+        raise click.UsageError("--sheet shows the examples of --mode ge: give it too.")
+    check(out, figure, html, force=force)
+    check_sheet(sheet, figure, force=force)
+    similarity, origin = _similarity(texts, texts_backbone, text_items, sims)
+    report = audit_gender_score(
+        rows,
+        detected,
+        Scorer(read_priors(lm), similarity),
+        mode=Mode(mode),
+        labels=Labels(labels),
+        origin={**origin, "priors_sha256": file_sha256(lm)},
+        model=published,
+        names=read_objects_list(objects_list) if objects_list else None,
+    )
+    if sheet and pictures:
+        draw_sheet(report, pictures, sheet)
+    finish(report, out, figure, html, force=force, as_json=as_json)
+    left_out: dict[str, list[str]] = defaultdict(list)
+    for caption, reason in report.data[["caption_id", "left_out"]].itertuples(index=False):
+        if reason:
+            left_out[reason].append(caption)
+    for reason, captions_of in left_out.items():
+        such_as = (
+            captions_of[0] if len(captions_of) == 1 else f"{len(captions_of):,}, such as {captions_of[0]}"
+        )
+        click.echo(f"left out {such_as}: {reason}", err=True)
+
+
+def check_sheet(sheet: Path | None, figure: Path | None, *, force: bool) -> None:
+    """Refuse to replace a sheet, or to draw it over the figure."""
+    from obygaze_features.io import refuse_existing
+
+    if sheet is None:
+        return
+    if figure is not None and sheet.resolve() == figure.resolve():
+        raise click.UsageError("--sheet and --figure name one file: choose two.")
+    refuse_existing(sheet, force=force)
+    import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
+
+
+def draw_sheet(report: "Report", source: Path, sheet: Path) -> None:
+    """Draw the examples of a report with their pictures, or raise where there are none."""
+    from obygaze_studies.audits.audit_figures import draw_examples
+    from obygaze_studies.errors import AuditError
+    from obygaze_studies.saliency.map_audit import find_pictures
+
+    summary: Any = report.record["summary"]
+    rows = summary["examples"]
+    if not rows:
+        raise AuditError("no caption was scored with both genders: there are no examples for --sheet")
+    draw_examples(rows, find_pictures([row["image_id"] for row in rows], source), sheet)
+    click.echo(f"examples with their pictures kept in {sheet}", err=True)
+
+
+def _similarity(
+    texts: Path | None, backbone: str | None, text_items: Path | None, sims: Path | None
+) -> "tuple[Similarity, dict[str, object]]":
+    from obygaze_studies.audits.embeddings import read_embeddings, read_stored_text_ids
+    from obygaze_studies.gender_score.score_captions import embedded_similarity, read_similarities
+
+    if sims is not None and texts is None:
+        return read_similarities(sims), {"space": None, "texts": None, "n_partial": None}
+    if sims is not None or texts is None:
+        raise click.UsageError("Give either --texts or --sims.")
+    embedded = read_embeddings(texts, backbone)
+    tell_partial(embedded)
+    origin: dict[str, object] = {
+        "space": embedded.space,
+        "texts": embedded.fingerprint,
+        "n_partial": len(embedded.partial),
+    }
+    return embedded_similarity(embedded, read_stored_text_ids(texts, backbone, text_items)), origin
+
+
+@click.command()
+@click.option("--captions", type=FILE, required=True, help="CSV of captions: caption_id, caption.")
+@click.option("--objects-list", type=FILE, required=True, help="Text file of objects, one per line.")
+@PUBLISHED
+@REQUIRED_OUTPUT
+def cooc(
+    captions: Path,
+    objects_list: Path,
+    published: str | None,
+    out: Path,
+    figure: Path | None,
+    html: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Count co-occurrences of genders and objects in captions.
+
+    Counts captions with the words man and woman, over all and for every object named in the caption, and the
+    share of each (Zhao et al., EMNLP 2017).
+
+    \b
+    Examples:
+      obygaze audit cooc --captions captions.csv --objects-list objects.txt \\
+          --out cooc.csv
+      obygaze audit cooc --captions captions.csv --objects-list objects.txt \\
+          --published Vilbert \\
+        --out cooc.csv --figure cooc.png
+    """
+    from obygaze_studies.audits.tables import read_rows
+    from obygaze_studies.gender_score.cooc import audit_cooc, read_objects_list
+
+    check(out, figure, html, force=force)
+    rows = read_rows(captions, ["caption_id", "caption"], unique=["caption_id"])
+    report = audit_cooc([row["caption"] for row in rows], read_objects_list(objects_list), model=published)
+    finish(report, out, figure, html, force=force, as_json=as_json)
+
+
+@click.command()
+@click.option(
+    "--objects-list", type=FILE, required=True, help="Text file of the objects to tell apart, one per line."
+)
+@click.option("--images", type=PATH, help="Store of the images' embeddings (backbone clip).")
+@click.option("--images-backbone", help="Backbone in the image store; needed if it has several.")
+@click.option("--texts", type=PATH, help="Store of the prompts' embeddings (clip-text), in the same space.")
+@TEXTS_BACKBONE
+@click.option(
+    "--prompt", default="a photo of a {}", show_default=True, help="Text of an object, which replaces {}."
+)
+@click.option(
+    "--scale",
+    type=click.FloatRange(0, min_open=True),
+    default=100.0,
+    show_default=True,
+    help="Factor of the cosines in the softmax: exp(logit_scale) of the network, 100 for OpenAI's CLIPs.",
+)
+@click.option(
+    "--top", type=click.IntRange(min=1), default=3, show_default=True, help="Number of objects per image."
+)
+@click.option(
+    "--least",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="Smallest probability of an object.",
+)
+@click.option(
+    "--list-texts",
+    type=PATH,
+    help="Write the prompts that need embeddings to this CSV (text_id, text), then stop.",
+)
+@click.option(
+    "--out",
+    type=PATH,
+    callback=csv_file,
+    help="CSV file of the objects (image_id, object, p_c); JSON, Markdown and LaTeX go beside it.",
+)
+@html_option
+@FORCE
+@JSON
+def objects(
+    objects_list: Path,
+    images: Path | None,
+    images_backbone: str | None,
+    texts: Path | None,
+    texts_backbone: str | None,
+    prompt: str,
+    scale: float,
+    top: int,
+    least: float,
+    list_texts: Path | None,
+    out: Path | None,
+    html: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Find the objects of images with CLIP: objects.csv for gender-score.
+
+    Compares each image's embedding with those of the listed objects and keeps the most probable ones
+    (softmax of scaled cosines). The probabilities are relative to the list: an object that is not listed
+    cannot be found, and one that is not there may still be the most probable.
+
+    \b
+    Examples:
+      obygaze audit objects --objects-list objects.txt --list-texts prompts.csv
+      obygaze extract prompts.csv stores/prompts --backbone clip-text
+      obygaze extract images.csv stores/images --backbone clip
+      obygaze audit objects --objects-list objects.txt --images stores/images \\
+          --texts stores/prompts --out objects.csv
+    """
+    from obygaze_studies.audits.embeddings import read_embeddings, read_stored_text_ids
+    from obygaze_studies.gender_score.cooc import read_objects_list
+    from obygaze_studies.gender_score.objects import audit_objects, prompts
+
+    listed = read_objects_list(objects_list)
+    if list_texts:
+        wanted = prompts(listed, prompt).values()
+        rows = [{"text_id": f"t{place:06}", "text": text} for place, text in enumerate(wanted)]
+        write_rows(rows, list_texts, force=force)
+        click.echo(f"{len(rows)} texts kept in {list_texts}", err=True)
+        return
+    if out is None or images is None or texts is None:
+        missing = next(
+            name for name, value in (("images", images), ("texts", texts), ("out", out)) if value is None
+        )
+        raise click.UsageError(f"Missing option '--{missing}'.")
+    check(out, None, html, force=force)
+    pictures, embedded = read_embeddings(images, images_backbone), read_embeddings(texts, texts_backbone)
+    for one in (pictures, embedded):
+        tell_partial(one)
+    report = audit_objects(
+        pictures,
+        embedded,
+        read_stored_text_ids(texts, texts_backbone),
+        listed,
+        prompt=prompt,
+        scale=scale,
+        top=top,
+        least=least,
+    )
+    finish(report, out, None, html, force=force, as_json=as_json)

@@ -1,0 +1,145 @@
+"""`obygaze gradcam`: compute saliency maps of still images with a network."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from obygaze_features.screen import json_option, table
+
+if TYPE_CHECKING:
+    from obygaze_studies.saliency.maps_file import Maps
+
+PATH = click.Path(path_type=Path)
+SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a = -0.75"
+
+
+@click.command()
+@click.argument("manifest", type=PATH)
+@click.option("--pairs", type=PATH, help="CSV of the pairs to map: image_id, text and optionally group.")
+@click.option(
+    "--prompts", type=PATH, help="List of texts, as for extract; every image is mapped for every text."
+)
+@click.option("--out", type=PATH, required=True, help="Zarr store to write the maps to.")
+@click.option(
+    "--backbone",
+    type=click.Choice(["clip", "openclip"]),
+    help="CLIP to map: one of transformers, or one of OpenCLIP, which has the ResNets.  [default: clip]",
+)
+@click.option(
+    "--weights",
+    metavar="WEIGHTS",
+    help="A folder, repository[@revision] or file; of openclip also a name.  [default: the backbone's]",
+)
+@click.option(
+    "--score",
+    type=click.Choice(["cosine", "dot"]),
+    help="Quantity to differentiate: cosine or dot product of image and text.  [default: cosine]",
+)
+@click.option(
+    "--network",
+    metavar="MODULE:FUNCTION",
+    help="Function that builds an image network to map in place of a CLIP; "
+    "texts are then class indices (0-based). Needs --layer and --weights.",
+)
+@click.option("--layer", help="Target layer of --network, such as layer4.")
+@click.option(
+    "--device", default="auto", show_default=True, metavar="auto|cpu|cuda[:N]", help="Device to run on."
+)
+@click.option("--force", is_flag=True, help="Replace existing maps.")
+@json_option
+def gradcam(
+    manifest: Path,
+    pairs: Path | None,
+    prompts: Path | None,
+    out: Path,
+    backbone: Literal["clip", "openclip"] | None,
+    weights: str | None,
+    score: Literal["cosine", "dot"] | None,
+    network: str | None,
+    layer: str | None,
+    device: str,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Compute Grad-CAM maps of text similarity for the still images of MANIFEST.
+
+    It runs the network itself; 'obygaze audit saliency --maps' measures the maps in regions, lays them over
+    pictures and draws their means. An image that cannot be read whole stops it: leave it out of the
+    manifest or the pairs.
+
+    \b
+    Examples:
+      obygaze manifest import images stills --out stills.csv
+      obygaze gradcam stills.csv --prompts prompts.txt --out maps.zarr
+      obygaze gradcam stills.csv --prompts prompts.txt --backbone openclip \\
+          --weights "CLIP RN50" --out rn50.zarr
+      obygaze gradcam stills.csv --pairs pairs.csv --score dot \\
+          --weights clip-vit-large-patch14 --out dot.zarr
+      obygaze gradcam stills.csv --pairs classes.csv \\
+          --network torchvision.models:resnet50 --layer layer4 \\
+        --weights resnet50.pth --out maps.zarr
+    """
+    from tqdm import tqdm
+
+    from obygaze_features.errors import ExtractError
+    from obygaze_features.extraction import of_stills
+    from obygaze_features.manifest import read_manifest
+    from obygaze_studies.saliency.extract_maps import every_pair, map_pairs, network_to_map, read_pairs
+    from obygaze_studies.saliency.maps_file import check_maps_free, write_maps
+
+    source = pairs or prompts
+    if source is None or (pairs and prompts):
+        raise click.UsageError("say what to map: either --pairs CSV or --prompts TXT")
+    _check_network(network, layer, weights, score, backbone)
+    if out.suffix != ".zarr":
+        raise click.BadParameter(f"'{out}' should end in .zarr", param_hint="'--out'")
+    check_maps_free(out, force=force)
+    images = read_manifest(manifest)
+    if not of_stills(images):
+        raise ExtractError(f"{manifest}: its clips are no still images, and only those are mapped")
+    wanted = (read_pairs if pairs else every_pair)(source, images)
+    mapped, targets = network_to_map(
+        [pair.text for pair in wanted],
+        network,
+        backbone=backbone or "clip",
+        layer=layer,
+        weights=weights,
+        score=score or "cosine",
+        device=device,
+    )
+    about = {**mapped.about, "score": "class" if network else score or "cosine", "source": SOURCE}
+    with tqdm(total=len(wanted), unit="map") as bar:
+        maps = map_pairs(images, wanted, mapped, targets, about, on_map=bar.update)
+    write_maps(maps, out)
+    _show(maps, out, as_json=as_json)
+
+
+def _check_network(
+    network: str | None, layer: str | None, weights: str | None, score: str | None, backbone: str | None
+) -> None:
+    if network is None:
+        if layer is not None:
+            raise click.UsageError("--layer goes with --network: of a CLIP it is known")
+    elif layer is None or weights is None:
+        raise click.UsageError("--network needs --layer and --weights")
+    elif backbone is not None:
+        raise click.UsageError("--network takes the place of a --backbone: give one of them")
+    elif score is not None:
+        raise click.UsageError("--score is of images and texts; with --network it is the score of a class")
+
+
+def _show(maps: "Maps", out: Path, *, as_json: bool) -> None:
+    if as_json:
+        document = {"maps": str(out), "about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]}
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    rows = []
+    for group in maps.groups:
+        mine = [pair for pair in maps.pairs if pair["group"] == group]
+        empty = sum(pair["peak"] == 0 for pair in mine)
+        rows.append((group, len(mine), empty, f"{sum(pair['score'] for pair in mine) / len(mine):.4g}"))
+    headers = ("group", "n_maps", "n_empty", "mean_score")
+    click.echo(table(rows, headers, right=(1, 2, 3)))
+    click.echo(f"{len(maps.pairs)} maps kept in {out}", err=True)

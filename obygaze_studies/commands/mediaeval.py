@@ -1,0 +1,285 @@
+"""`obygaze task mediaeval15 labels | train | score | check`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from obygaze_features.screen import json_option, table
+from obygaze_features.store import FEATURE_ARRAYS
+from obygaze_models.commands import html_option
+
+if TYPE_CHECKING:
+    from obygaze_models.dataset import Features, Pool
+    from obygaze_studies.mediaeval15.run_files import Subtask
+    from obygaze_studies.mediaeval15.score import Scored
+
+PATH = click.Path(path_type=Path)  # a missing file is the reader's to report, in one line
+force_option = click.option("--force", is_flag=True, help="Replace existing files.")
+truth_option = click.option(
+    "--truth",
+    type=PATH,
+    help="Clips with their labels: a table with a column clip, or a manifest. "
+    "If it has a column split, only test clips count.",
+)
+
+
+@click.command()
+@click.argument("scores", type=PATH)
+@click.option("--out", required=True, type=PATH, help="Table to write.")
+@click.option(
+    "--pivots", type=PATH, help="Table of judgements of clips without scores: clip, axis, pivot, above."
+)
+@force_option
+def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
+    """Convert valence and arousal scores to classes.
+
+    SCORES is a table with columns clip, valence, arousal; others are kept. Scores in [-1, 1] below -0.15 are
+    negative or calm, above 0.15 positive or active, the rest neutral. PIVOTS has one row per judgement: axis
+    is valence or arousal, pivot low or high, above 0 or 1; three of each, the majority counts. A clip above
+    the high pivot and not above the low is left out and reported.
+
+    \b
+    Examples:
+      obygaze task mediaeval15 labels scores.csv --out clips.csv
+      obygaze task mediaeval15 labels scores.csv --pivots judgements.csv \\
+          --out clips.csv
+    """
+    from obygaze_features.io import refuse_existing, write_whole
+    from obygaze_studies.mediaeval15.labels import make_labels
+
+    refuse_existing(out, force=force)
+    made = make_labels(scores, pivots)
+    write_whole(out, made.to_csv())
+    for clip_id, axis in made.rejected.items():
+        click.echo(f"left out {clip_id}: its judgements on {axis} contradict each other", err=True)
+    unknown = ", ".join(f"{number} without {axis}" for axis, number in made.unlabelled.items())
+    click.echo(f"{out}: {len(made.rows):,} clips ({unknown}), {len(made.rejected)} left out")
+
+
+@click.command()
+@click.argument("manifest", type=PATH)
+@click.argument("store", type=PATH)
+@click.option("--subtask", required=True, type=click.Choice(["violence", "affect"]))
+@click.option("--run", "name", required=True, help="Name of the run.")
+@click.option(
+    "--model",
+    default="linear",
+    show_default=True,
+    help="Model of the zoo, an installed one, or MODULE:FACTORY, as in `obygaze evaluate`.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the model.")
+@click.option(
+    "--external",
+    is_flag=True,
+    help="Mark the run as using external data. Required for features of a pretrained "
+    "backbone and for imported features, whose origin is unknown.",
+)
+@click.option("--backbone", help="Backbone to read; needed if the store has several.")
+@click.option(
+    "--features",
+    type=click.Choice(FEATURE_ARRAYS),
+    help="Array to read.  [default: the first of these that is stored]",
+)
+@click.option(
+    "--pool",
+    type=click.Choice(["mean", "max"]),
+    default="mean",
+    show_default=True,
+    help="Pooling of frames or tokens to one vector per clip; pooled features are used as they are.",
+)
+@click.option("--out", type=PATH, default=Path("runs/mediaeval15"), show_default=True, help="Folder of runs.")
+@force_option
+@json_option
+def train(
+    manifest: Path,
+    store: Path,
+    subtask: "Subtask",
+    name: str,
+    model: str,
+    seed: int,
+    external: bool,
+    backbone: str | None,
+    features: "Features | None",
+    pool: "Pool",
+    out: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Train on the dev clips of MANIFEST and predict its test clips, with the features of STORE.
+
+    Takes any model of the zoo; its hyper-parameters, such as the penalty of the logistic regression (linear),
+    are chosen on inner folds of whole dev movies. Violence is a task of two levels; valence and arousal are
+    ordered classes, one model per step. Writes violence-NAME.trec (scores, TREC's six columns) or
+    affect-NAME.csv (clip, valence, arousal), and a record beside it. A split with a movie on both sides is
+    refused. The same command gives the same bytes.
+
+    \b
+    Examples:
+      obygaze task mediaeval15 train m.csv stores/descriptors \\
+          --subtask violence --run descriptors
+      obygaze task mediaeval15 train m.csv stores/xclip --subtask affect \\
+          --run xclip --external
+      obygaze task mediaeval15 train m.csv stores/xclip --subtask violence \\
+          --run mlp --model mlp --external
+    """
+    from obygaze_features.manifest import read_manifest
+    from obygaze_features.store import open_store
+    from obygaze_models.models import BUILTIN_MODELS, find_models
+    from obygaze_studies.errors import TaskError
+    from obygaze_studies.mediaeval15.run_files import RunFile, check_free, write_run
+    from obygaze_studies.mediaeval15.training import load_sides, make_run
+
+    file = RunFile(out, subtask, name)
+    # Before the work, so that nobody waits for a refusal.
+    check_free(file, force=force)
+    if store.suffix.lower() == ".csv" and manifest.suffix.lower() != ".csv":
+        raise TaskError(f"{store} is a manifest, not a store: give MANIFEST first, then STORE")
+    (spec,) = find_models([model], BUILTIN_MODELS)
+    clips = read_manifest(manifest)
+    sides = load_sides(open_store(store), clips, backbone=backbone, features=features, pool=pool)
+    text, record = make_run(sides, clips, subtask, name, spec, external=external, seed=seed)
+    write_run(file, text, record, force=force)
+    excluded = record["excluded"]
+    for exclusion in (*excluded["dev"], *excluded["test"]):
+        click.echo(f"excluded {exclusion['clip_id']}: {exclusion['reason']}", err=True)
+    if as_json:
+        click.echo(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    for what, found in record["selection"].items():
+        chosen = "".join(f"{one['name']}, " for one in found["candidates"] if one["chosen"])
+        click.echo(f"{what}: {chosen}of {found['dev_clips']} labelled dev clips")
+    missing = f", {len(excluded['test'])} missing" if excluded["test"] else ""
+    click.echo(f"{file.path}: {record['test_clips']} test clips{missing}")
+
+
+@click.command()
+@truth_option
+@click.option("--run", "runs", type=PATH, multiple=True, help="Run file to score against --truth.")
+@click.option("--trec", type=PATH, help="TREC run to score against --qrels.")
+@click.option("--qrels", type=PATH, help="TREC relevance judgements: topic, 0, clip, relevance.")
+@click.option(
+    "--double", is_flag=True, help="Read scores as float64, as trec_eval 10 does (trec_eval 9: float32)."
+)
+@click.option("--out", type=PATH, help="Folder for the numbers (CSV, JSON), the tables and the figures.")
+@html_option
+@force_option
+@json_option
+def score(
+    truth: Path | None,
+    runs: tuple[Path, ...],
+    trec: Path | None,
+    qrels: Path | None,
+    double: bool,
+    out: Path | None,
+    html: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Score runs with the official measures: average precision as in trec_eval, and accuracy.
+
+    A run whose name ends in .csv is an affect run, any other a TREC run of violence. Beside each measure
+    stands its chance level: the mean AP over all orders, or the accuracy of the most frequent class.
+
+    \b
+    Examples:
+      obygaze task mediaeval15 score --truth m.csv \\
+          --run runs/mediaeval15/violence-a.trec
+      obygaze task mediaeval15 score --truth m.csv --run violence-a.trec \\
+          --run affect-a.csv --out scores
+      obygaze task mediaeval15 score --trec run.trec --qrels qrels.txt --double \\
+          --json
+    """
+    from obygaze_features.io import refuse_existing
+    from obygaze_models.commands import write_page
+    from obygaze_models.report import check_folder, new_folder, plain, to_json, write_report
+    from obygaze_studies.mediaeval15.report import make_report
+    from obygaze_studies.mediaeval15.score import together
+
+    if bool(runs) != bool(truth) or (trec is None) != (qrels is None) or not (runs or trec):
+        raise click.UsageError("give --truth with --run, or --trec with --qrels, or both pairs")
+    if out is not None:
+        check_folder(out, force=force)
+    refuse_existing(html, force=force)
+    scored = together(_scored(truth, runs, trec, qrels, double))
+    record = _inputs(truth, runs, trec, qrels) | {"scores_held_as": "double" if double else "float32"}
+    report = make_report(scored, record)
+    if out is not None:
+        with new_folder(out, force=force) as folder:
+            write_report(report, folder)
+    write_page(report, html, force=force)
+    click.echo(to_json(report) if as_json else plain(report), nl=False)
+
+
+def _scored(
+    truth: Path | None, runs: tuple[Path, ...], trec: Path | None, qrels: Path | None, double: bool
+) -> "list[Scored]":
+    from obygaze_studies.mediaeval15.annotations import read_annotations
+    from obygaze_studies.mediaeval15.run_files import read_affect, read_qrels, read_trec
+    from obygaze_studies.mediaeval15.score import score_run, score_violence
+
+    scored = []
+    clips = read_annotations(truth) if truth else ()
+    for path in runs:
+        run: Any = read_affect(path) if path.suffix == ".csv" else read_trec(path)
+        scored.append(score_run(path.stem, run, clips, double=double))
+    if trec and qrels:
+        scored.append(score_violence(trec.stem, read_trec(trec), read_qrels(qrels), double=double))
+    return scored
+
+
+def _inputs(
+    truth: Path | None, runs: tuple[Path, ...], trec: Path | None, qrels: Path | None
+) -> dict[str, object]:
+    """Record the digests of the input files, not their folders, which differ between machines."""
+    from obygaze_features.io import file_sha256
+
+    paths = [path for path in (truth, *runs, trec, qrels) if path is not None]
+    return {"inputs": [{"name": path.name, "sha256": file_sha256(path)} for path in paths]}
+
+
+@click.command()
+@click.argument("runs", type=PATH)
+@click.option("--truth", required=True, type=PATH, help="Table or manifest of all clips with their split.")
+@json_option
+@click.pass_context
+def check(ctx: click.Context, runs: Path, truth: Path, as_json: bool) -> None:
+    """Check a folder of runs against the rules of the task.
+
+    Problems: more than five runs of a subtask, a run without the flag external_data, no run without external
+    data, a pretrained backbone in a run that claims none, a clip twice or none of the test's, a score that is
+    not finite, a movie in dev and in test.
+    Warnings: missing clips, ties. Exit code 3 if there is a problem.
+
+    \b
+    Examples:
+      obygaze task mediaeval15 check runs/mediaeval15 --truth mediaeval15.csv
+      obygaze task mediaeval15 check runs/mediaeval15 --truth mediaeval15.csv \\
+          --json
+    """
+    from dataclasses import asdict
+
+    from obygaze_studies.mediaeval15.annotations import read_annotations
+    from obygaze_studies.mediaeval15.checks import check_runs
+
+    checked = check_runs(runs, read_annotations(truth))
+    if as_json:
+        click.echo(json.dumps(asdict(checked), indent=2, ensure_ascii=False))
+    else:
+        external = {True: "yes", False: "no", None: "not said"}
+        rows = [
+            (run.subtask, run.name, external[run.external_data], _share(run.coverage, 1), _share(run.ties, 0))
+            for run in checked.runs
+        ]
+        headers = ("subtask", "run", "external data", "coverage", "ties")
+        click.echo(table(rows, headers))
+        for finding in checked.findings:
+            click.echo(f"{finding.severity}: {finding.about}: {finding.what}", err=True)
+        if checked.ok:
+            click.echo("no problem found: the folder keeps the rules of the task", err=True)
+    ctx.exit(0 if checked.ok else 3)
+
+
+def _share(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}%}"

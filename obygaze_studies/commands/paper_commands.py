@@ -1,0 +1,325 @@
+"""`obygaze paper`: reproduce the tables and figures of Tores et al."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from obygaze_models.commands import html_option, join_options
+
+if TYPE_CHECKING:
+    from obygaze_models.report import Report
+
+MANIFEST = click.argument("manifest", type=click.Path(path_type=Path))
+TITLE = "Tores et al., CVPR 2024, reproduced"
+OUTPUT = join_options(
+    click.option(
+        "--out",
+        required=True,
+        type=click.Path(path_type=Path),
+        help="Folder to write all results into; only a part of them is printed.",
+    ),
+    html_option,
+    click.option("--force", is_flag=True, help="Replace earlier output."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of the tables."),
+)
+
+
+def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the arguments shared by all commands but figure2."""
+    return join_options(
+        MANIFEST,
+        click.argument(
+            "stores", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="STORE..."
+        ),
+        click.option(
+            "--protocol",
+            type=click.Choice(["strict", "paper", "both"]),
+            default=protocol,
+            show_default=True,
+            help="strict: leave one movie out. paper: the published folds, which leak; "
+            "needs a manifest imported from ObyGaze12's folder.",
+        ),
+        click.option(
+            "--policy",
+            type=click.Choice(["paper", "released", "raw"]),
+            default="paper",
+            show_default=True,
+            help="Label policy under strict, as in `obygaze evaluate`; "
+            "the paper protocol uses the labels of the split files.",
+        ),
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."),
+        OUTPUT,
+    )
+
+
+def _command(name: str, protocol: str, text: str, *more: Any) -> click.Command:
+    """Make a command that reproduces a part of the paper from stores; `more` are options of its own."""
+
+    @click.command(name, help=text)
+    @_options(protocol)
+    def run(**options: Any) -> None:
+        _run("all_" if name == "all" else name, **options)
+
+    for option in more:
+        run = option(run)
+    return run
+
+
+all_ = _command(
+    "all",
+    "both",
+    """Reproduce all tables and figures of section 4 and its appendices from STOREs, with an index.md.
+
+The labels of MANIFEST must have the levels, visual concepts and tasks of ObyGaze12. The papers' printed
+numbers are shown beside ours if its clips are ObyGaze12's. The same command gives the same bytes, with
+any number of threads.
+
+\b
+Examples:
+  obygaze paper all obygaze12.csv stores/obygaze12-xclip --out paper
+  obygaze paper all films.csv stores/films --protocol strict --policy raw \\
+      --out paper
+""",
+)
+
+table2 = _command(
+    "table2",
+    "strict",
+    """Reproduce Table 2 from STOREs: models, bottlenecks and baselines, beside the published numbers.
+
+With the LSMDC store, also Table 5. Writes CSV, JSON, Markdown, LaTeX and the underlying predictions.
+
+\b
+Examples:
+  obygaze paper table2 obygaze12.csv stores/obygaze12-xclip --out table2
+  obygaze paper table2 obygaze12.csv stores/xclip stores/vivit \\
+      --protocol paper --out table2-paper
+""",
+)
+
+table4 = _command(
+    "table4",
+    "strict",
+    """Reproduce Table 4 from STOREs: 90 pairs of films (paper) or each film left out once (strict).
+
+\b
+Examples:
+  obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --out table4
+  obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --protocol both \\
+      --out table4
+""",
+)
+
+figure3 = _command(
+    "figure3",
+    "strict",
+    """Reproduce Figure 3 from STOREs: detection of each concept against clips without it.
+
+\b
+Examples:
+  obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip --out figure3
+  obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip \\
+      --protocol paper --out figure3-paper
+  obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip \\
+      --protocol paper --choose-c --out figure3-chosen
+""",
+    click.option(
+        "--choose-c",
+        is_flag=True,
+        help="Under paper: also choose the C of each SVM by eight folds, beside the published one "
+        "(about two thousand SVMs).",
+    ),
+)
+
+figure5 = _command(
+    "figure5",
+    "strict",
+    """Reproduce Figure 5 from STOREs: the decision tree on concepts, drawn to four levels.
+
+\b
+Examples:
+  obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip --out figure5
+  obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip \\
+      --protocol paper --out figure5-paper
+  obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip \\
+      --protocol paper --depth 10 --out figure5-depth10
+""",
+    click.option(
+        "--depth",
+        type=click.IntRange(min=1),
+        help="Under paper: maximum depth of the tree.  [default: 8, the original code's; the text prints 10]",
+    ),
+)
+
+figure6 = _command(
+    "figure6",
+    "strict",
+    """Reproduce Figure 6 from STOREs: error analysis of the MLP by concept and level.
+
+\b
+Examples:
+  obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip --out figure6
+  obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip \\
+      --protocol both --out figure6
+""",
+)
+
+
+@click.command()
+@MANIFEST
+@OUTPUT
+def figure2(manifest: Path, out: Path, html: Path | None, *, force: bool, as_json: bool) -> None:
+    """Reproduce Figure 2 and section 3.4 from MANIFEST: levels and concepts, under each label policy.
+
+    It needs no store; `obygaze manifest stats` prints the same numbers and more.
+
+    \b
+    Examples:
+      obygaze paper figure2 obygaze12.csv --out figure2 --html figure2.html
+    """
+    from obygaze_features.io import refuse_existing
+    from obygaze_models.commands import read_inputs, write_page
+    from obygaze_models.report import new_folder, write_report
+    from obygaze_studies.obygaze12 import paper
+
+    refuse_existing(html, force=force)
+    clips, _ = read_inputs(manifest, [])
+    report = paper.figure2(clips)
+    with new_folder(out, force=force) as folder:
+        write_report(report, folder)
+    write_page(report, html, force=force)
+    _print([report], as_json=as_json)
+    click.echo(f"kept in {out}", err=True)
+
+
+@click.command()
+@click.argument("segments", type=click.Path(path_type=Path))
+@click.option("--movie", required=True, help="The film to draw, by its id in SEGMENTS.")
+@click.option("--onto", type=click.Path(path_type=Path), help="Manifest of the clips to project onto.")
+@click.option(
+    "--window",
+    type=click.FloatRange(0, min_open=True),
+    help="Length in seconds of windows to project onto, in place of --onto.  [default: 46]",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    default=0.2,
+    show_default=True,
+    help="Minimum share of a clip that a segment must cover to count.",
+)
+@click.option("--span", nargs=2, type=float, metavar="START END", help="Part of the film, in seconds.")
+@OUTPUT
+def figure4(
+    segments: Path,
+    movie: str,
+    onto: Path | None,
+    window: float | None,
+    threshold: float,
+    span: tuple[float, float] | None,
+    out: Path,
+    html: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Draw Figure 4 of arXiv 2401.13296: how the annotations of a film become labels of clips.
+
+    One timeline for each annotator's free segments, one for each projection onto clips, one for the merge.
+    SEGMENTS is a manifest of free annotations, such as MObyGaze's; those of ObyGaze12 are not public.
+
+    \b
+    Examples:
+      obygaze paper figure4 segments.csv --movie tt0467406 --out figure4
+      obygaze paper figure4 segments.csv --movie tt0467406 --onto scenes.csv \\
+          --span 600 1200 --out figure4-part
+    """
+    from obygaze_features.io import refuse_existing
+    from obygaze_features.manifest import DEFAULT_WINDOW_S, read_manifest, windows
+    from obygaze_models.commands import write_page
+    from obygaze_models.report import new_folder, write_report
+    from obygaze_studies.obygaze12 import paper
+
+    if onto is not None and window is not None:
+        raise click.UsageError("--onto and --window cannot be combined: each says what to project onto")
+    refuse_existing(html, force=force)
+    marks = read_manifest(segments)
+    clips = read_manifest(onto) if onto else windows(marks, window or DEFAULT_WINDOW_S)
+    report = paper.figure4(marks, clips, movie, threshold=threshold, span=span)
+    with new_folder(out, force=force) as folder:
+        write_report(report, folder)
+    write_page(report, html, force=force)
+    _print([report], as_json=as_json)
+    click.echo(f"kept in {out}", err=True)
+
+
+def _run(
+    name: str,
+    *,
+    manifest: Path,
+    stores: tuple[Path, ...],
+    protocol: str,
+    out: Path,
+    html: Path | None,
+    policy: str,
+    seed: int,
+    force: bool,
+    as_json: bool,
+    depth: int | None = None,
+    choose_c: bool = False,
+) -> None:
+    from obygaze_features.io import refuse_existing
+    from obygaze_features.manifest import LabelPolicy
+    from obygaze_features.screen import progress_bar
+    from obygaze_models.commands import read_inputs, under_policy, write_page
+    from obygaze_models.report import new_folder
+    from obygaze_studies.obygaze12 import paper
+
+    own = "--depth" if depth is not None else "--choose-c" if choose_c else ""
+    if own and protocol == "strict":
+        raise click.UsageError(f"{own} is for --protocol paper: strict chooses by inner folds of movies")
+    refuse_existing(html, force=force)
+    clips, opened = read_inputs(manifest, stores)
+    labels = LabelPolicy(policy)
+    if protocol != "paper":
+        for line in under_policy(clips, policy)[1]:
+            click.echo(line, err=True)
+    redo: Callable[..., paper.Redone] = getattr(paper, name)
+    with new_folder(out, force=force) as folder, progress_bar("training", "model") as progress:
+        redone = redo(
+            clips,
+            opened,
+            protocol,
+            policy=labels,
+            seed=seed,
+            progress=progress,
+            depth=depth,
+            choose_c=choose_c,
+        )
+        paper.write(redone, folder)
+        if name == "all_":
+            page = paper.index(redone, clips, opened, policy=labels, seed=seed)
+            (folder / "index.md").write_text(page, encoding="utf-8", newline="")
+    write_page(redone.reports, html, TITLE if len(redone.reports) > 1 else "", force=force)
+    if name == "all_" and not as_json:
+        click.echo(out / "index.md")
+    else:
+        _print(redone.reports, as_json=as_json)
+    for note in redone.notes:
+        click.echo(note, err=True)
+    click.echo(f"kept in {out}", err=True)
+
+
+def _print(reports: "Sequence[Report]", *, as_json: bool) -> None:
+    import json
+
+    from obygaze_models.report import document, plain
+
+    if as_json:
+        documents = [{"name": report.name, **document(report)} for report in reports]
+        click.echo(json.dumps(documents, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    for report in reports:
+        click.echo(plain(report))

@@ -1,0 +1,241 @@
+"""`obygaze manifest stats`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from obygaze_features.screen import json_option, table
+from obygaze_models.commands import html_option
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from obygaze_features.manifest import LabelPolicy, Manifest, Statistics
+    from obygaze_models.report import Report
+
+
+@click.command()
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.option(
+    "--policy",
+    type=click.Choice(["paper", "released", "raw", "all"]),
+    default="all",
+    show_default=True,
+    help="Label policy for clips without a visual concept; all: every policy of the codebook.",
+)
+@click.option(
+    "--by",
+    "column",
+    metavar="COLUMN",
+    help="Count for each value of a column: annotator, movie, or an extra one such as year or genres.",
+)
+@click.option(
+    "--sets",
+    is_flag=True,
+    help="Count sets and pairs of visual concepts by level, with exact tests.",
+)
+@click.option(
+    "--sweep",
+    metavar="LIST",
+    help="Project free annotations at these thresholds, such as 0.1,0.2,0.3,0.4, and count clips by level.",
+)
+@click.option("--onto", type=click.Path(path_type=Path), help="With --sweep: manifest of the clips to label.")
+@click.option(
+    "--window",
+    type=click.FloatRange(0, min_open=True),
+    help="With --sweep: length in seconds of the windows to label.  [default: 46]",
+)
+@click.option(
+    "--figure",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also draw Figure 2 to this file (.pdf, .png or .svg).",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="With --by, --sets or --sweep: write the results to this folder (CSV, JSON, Markdown, LaTeX).",
+)
+@html_option
+@click.option("--force", is_flag=True, help="Replace earlier output.")
+@json_option
+def stats(
+    manifest: Path,
+    policy: str,
+    column: str | None,
+    sets: bool,
+    sweep: str | None,
+    onto: Path | None,
+    window: float | None,
+    figure: Path | None,
+    out: Path | None,
+    html: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Count levels and concepts, as in section 3.4 and Figure 2 of Tores et al., CVPR 2024.
+
+    Label policies are for the codebooks that list them: `paper` (obygaze12, mobygaze) makes a clip with no
+    visual concept EN; `released` (obygaze12) leaves out the clips whose concepts are all non-visual, as the
+    released split files do; `raw` is as annotated. For the films of ObyGaze12 the printed numbers, which
+    follow `paper`, stand beside ours.
+
+    --by, --sets and --sweep are reports of one policy, by default the first of the codebook. --by tests in
+    each group whether more concepts are marked at higher levels; --sets tests which concepts are marked
+    together, and whether a concept with others is more often of the highest level than alone. All tests are
+    exact and keep films apart.
+
+    \b
+    Examples:
+      obygaze manifest stats obygaze12.csv
+      obygaze manifest stats obygaze12.csv --policy paper --figure figure2.svg
+      obygaze manifest stats segments.csv --by annotator
+      obygaze manifest stats obygaze12.csv --by genres --out by-genre
+      obygaze manifest stats obygaze12.csv --sets --html sets.html
+      obygaze manifest stats segments.csv --sweep 0.1,0.2,0.3,0.4 --window 46
+      obygaze manifest stats obygaze12.csv --json
+    """
+    from obygaze_features.manifest import (
+        LabelPolicy,
+        apply_policy,
+        policies_of,
+        printed_count_table,
+        read_manifest,
+        statistics,
+    )
+
+    views = {"--by": column, "--sets": sets or None, "--sweep": sweep}
+    asked = [name for name, value in views.items() if value is not None]
+    if len(asked) > 1:
+        raise click.UsageError(f"{' and '.join(asked)} are different reports: ask for one at a time")
+    alone = {"--onto": onto, "--window": window} if sweep is None else {}
+    alone |= {} if asked else {"--out": out, "--html": html}
+    misplaced = next((name for name, value in alone.items() if value is not None), None)
+    if misplaced:
+        needed = "--sweep" if misplaced in {"--onto", "--window"} else "--by, --sets or --sweep"
+        raise click.UsageError(f"{misplaced} is for {needed}")
+    if asked and figure is not None:
+        raise click.UsageError(f"--figure draws Figure 2, which {asked[0]} does not count")
+    if figure is not None and figure.suffix.lower() not in {".pdf", ".png", ".svg"}:
+        raise click.UsageError(f"--figure {figure}: name it .pdf, .png or .svg")
+    clips = read_manifest(manifest)
+    if asked:
+        chosen = policies_of(clips.codebook)[0] if policy == "all" else LabelPolicy(policy)
+        if sweep is not None:
+            report = _sweep(clips, sweep, onto, window, chosen)
+        else:
+            from obygaze_models.report import composition_report, group_report
+
+            report = group_report(clips, column, chosen) if column else composition_report(clips, chosen)
+        _finish(report, out, html, force=force, as_json=as_json)
+        return
+    policies = policies_of(clips.codebook) if policy == "all" else (LabelPolicy(policy),)
+    counted = {str(name): statistics(apply_policy(clips, name)) for name in policies}
+    printed = printed_count_table(clips)
+    if figure is not None:
+        # Before the tables, which would hide why it could not be drawn.
+        from obygaze_studies.obygaze12.corpus import refuse_other_codebook
+        from obygaze_studies.obygaze12.figure2 import draw_figure2
+
+        refuse_other_codebook(clips.codebook, "--figure: Figure 2")
+        draw_figure2(counted, figure)
+        click.echo(f"figure written to {figure}", err=True)
+    if as_json:
+        document = {
+            "manifest": str(manifest),
+            "digest": clips.digest(),
+            "codebook": clips.codebook.name,
+            "policies": {name: one.record(printed) for name, one in counted.items()},
+        }
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        for name, one in counted.items():
+            _show(name, one, len(clips), printed)
+
+
+def _sweep(
+    annotations: "Manifest", thresholds: str, onto: Path | None, window: float | None, policy: "LabelPolicy"
+) -> "Report":
+    from obygaze_features.manifest import DEFAULT_WINDOW_S, read_manifest, sweep, windows
+    from obygaze_models.report import sweep_report
+
+    if onto is not None and window is not None:
+        raise click.UsageError("--onto and --window cannot be combined: each says what to project onto")
+    try:
+        values = [float(part) for part in thresholds.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"numbers joined by commas are expected, such as 0.1,0.2,0.3,0.4, not {thresholds!r}",
+            param_hint="--sweep",
+        ) from None
+    if onto is not None:
+        clips, what = read_manifest(onto), f"the clips of {onto.name}"
+    else:
+        seconds = DEFAULT_WINDOW_S if window is None else window
+        clips, what = windows(annotations, seconds), f"windows of {seconds:g} s"
+    return sweep_report(sweep(annotations, clips, values), what, policy)
+
+
+def _finish(report: "Report", out: Path | None, html: Path | None, *, force: bool, as_json: bool) -> None:
+    from obygaze_features.io import refuse_existing
+    from obygaze_models.commands import write_page
+    from obygaze_models.report import new_folder, plain, to_json, write_report
+
+    refuse_existing(html, force=force)
+    if out is not None:
+        with new_folder(out, force=force) as folder:
+            write_report(report, folder)
+    write_page(report, html, force=force)
+    click.echo(to_json(report) if as_json else plain(report), nl=False)
+    if out is not None:
+        click.echo(f"results kept in {out}", err=True)
+
+
+def _show(policy: str, counted: "Statistics", n_read: int, printed: "Mapping[str, str]") -> None:
+    from obygaze_features.manifest import count_table
+
+    levels, visual = counted.codebook.level_names, counted.codebook.visual_concepts
+    left_out = n_read - counted.n_clips
+    click.echo(
+        f"label policy {policy}: {counted.n_clips:,} clips, {counted.unlabelled:,} without level, "
+        f"{left_out:,} left out by the policy"
+    )
+    click.echo()
+    _echo_table([["clips", *(f"{counted.clips[level]:,}" for level in levels)]], ["level", *levels])
+    rows = [
+        [number.name, number.shown, *([printed.get(number.name, "")] if printed else [])]
+        for number in count_table(counted)
+    ]
+    headers = ["share or mean", "ours", *(["printed"] if printed else [])]
+    _echo_table(rows, headers)
+    if not counted.codebook.concepts:
+        return
+    with_any = [level for level in levels if any(counted.with_concept[level].values())]
+    with_visual = [level for level in with_any if counted.mean_concepts(level)]
+    concepts = [
+        [
+            concept if concept in visual else f"{concept} (not visual)",
+            *(_percent(counted.share_of_clips(level, concept)) for level in with_any),
+            *(
+                _percent(counted.share_of_marks(level, concept)) if concept in visual else ""
+                for level in with_visual
+            ),
+        ]
+        for concept in counted.codebook.concept_names
+    ]
+    headers = [
+        "concept",
+        *(f"of {level}\nclips" for level in with_any),
+        *(f"of {level}\nmarks" for level in with_visual),
+    ]
+    _echo_table(concepts, headers)
+
+
+def _echo_table(rows: list[list[str]], headers: list[str]) -> None:
+    click.echo(table(rows, headers, right=range(1, len(headers))))
+    click.echo()
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"

@@ -1,0 +1,197 @@
+"""Define embedding association tests: those of the paper's tables, or one's own."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from obygaze_studies.audits.tables import Row, read_text, refuse_twins
+from obygaze_studies.eat.prompts import WORDS, Variant, prompts
+from obygaze_studies.errors import AuditError
+
+Targets = Mapping[str, str] | tuple[str, ...]
+"""Items whose columns have given values, or items by their ids."""
+
+Attributes = str | tuple[str, ...]
+"""The name of a list of prompts, or texts."""
+
+
+@dataclass(frozen=True)
+class EatTest:
+    """Whether targets X are closer to attributes A, against B, than targets Y are."""
+
+    name: str
+    x: Targets
+    y: Targets
+    a: Attributes
+    b: Attributes
+
+
+def _emotion_tests() -> tuple[EatTest, ...]:
+    return tuple(
+        EatTest(
+            f"emotion_{adjective}_{level}",
+            x={"emotion": emotion, "level": level, "condition": "Nonobjectified"},
+            y={"emotion": emotion, "level": level, "condition": "Objectified"},
+            a=adjective,
+            b="no_emotion",
+        )
+        for adjective, emotion in (("angry", "anger"), ("sad", "sadness"), ("happy", "happiness"))
+        for level in ("high", "low")
+    )
+
+
+def _profession_tests() -> tuple[EatTest, ...]:
+    return tuple(
+        EatTest(
+            f"sex_{field}",
+            x={"profession": profession, "gender": "woman"},
+            y={"profession": profession, "gender": "man"},
+            a="sex",
+            b=field,
+        )
+        for field, profession in (("science", "scientist"), ("medicine", "doctor"), ("business", "ceo"))
+    )
+
+
+SELECTIONS: Mapping[str, tuple[EatTest, ...]] = MappingProxyType(
+    {"table1": _emotion_tests(), "table2": _profession_tests()}
+)
+"""The tests of Tables 1 and 2 of Wolfe et al., FAccT 2023.
+
+Table 1 reads the item columns emotion (anger, sadness, happiness), level (high, low) and condition
+(Nonobjectified, Objectified); Table 2 reads profession (scientist, doctor, ceo) and gender (woman, man).
+"""
+
+_SOBEM = re.compile(r"(10|[1-9])_(?:(AN|SA|HA)([12])|(NE))_(NO|O)_([12])")
+_EMOTIONS = {"AN": "anger", "SA": "sadness", "HA": "happiness", "NE": "neutral"}
+
+
+def sobem_items(ids: Sequence[str]) -> dict[str, Row]:
+    """Read the columns of Table 1 from the file names of the SOBEM images, with or without an extension.
+
+    Raises
+    ------
+    AuditError
+        An id is not such a name.
+    """
+    items: dict[str, Row] = {}
+    for name in ids:
+        found = _SOBEM.fullmatch(name.rpartition(".")[0] or name)
+        if found is None:
+            raise AuditError(
+                f"{name} is not the name of a SOBEM image such as 3_AN2_NO_1: give a table with --items"
+            )
+        subject, emotion, level, neutral, condition, hair = found.groups()
+        items[name] = {
+            "item_id": name,
+            "subject": subject,
+            "emotion": _EMOTIONS[emotion or neutral],
+            "level": {"1": "low", "2": "high", None: ""}[level],
+            "condition": {"NO": "Nonobjectified", "O": "Objectified"}[condition],
+            "hair": hair,
+        }
+    return items
+
+
+def select(targets: Targets, items: Mapping[str, Row], what: str) -> tuple[str, ...]:
+    """Return the ids of the items that a test is about, in the order of the table.
+
+    Raises
+    ------
+    AuditError
+        Naming the set: an id or a column is unknown, or no item fits.
+    """
+    if isinstance(targets, tuple):
+        for name in targets:
+            if name not in items:
+                raise AuditError(f"{what}: no item is called {name}")
+        return targets
+    for column in targets:
+        if any(column not in row for row in items.values()):
+            raise AuditError(f"{what}: the table of items has no column {column}")
+    found = tuple(
+        name for name, row in items.items() if all(row[column] == value for column, value in targets.items())
+    )
+    if not found:
+        wanted = ", ".join(f"{column} {value}" for column, value in targets.items())
+        raise AuditError(f"{what} is empty: no item has {wanted}")
+    return found
+
+
+def texts_of(attributes: Attributes, variant: Variant) -> tuple[str, ...]:
+    """Return the texts of a set of attributes."""
+    return prompts(attributes, variant) if isinstance(attributes, str) else attributes
+
+
+def label(chosen: Targets | Attributes) -> str:
+    """Say briefly what a set is."""
+    if isinstance(chosen, str):
+        return chosen
+    if isinstance(chosen, tuple):
+        return f"{len(chosen)} given"
+    return " ".join(chosen.values())
+
+
+def read_tests(path: Path) -> tuple[EatTest, ...]:
+    """Read tests from a JSON file.
+
+    It holds a list of objects with `name`; `X` and `Y`, each an object of column: value or a list of item
+    ids; `A` and `B`, each a list of texts or the name of a list of prompts.
+
+    Raises
+    ------
+    AuditError
+        Naming the file and the test: it is no such list, a field is missing or of another kind, a name comes
+        twice.
+    """
+    try:
+        found = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise AuditError(f"{path} is not JSON: {error}") from error
+    if not isinstance(found, list) or not found:
+        raise AuditError(f"{path}: expected a list of tests, not empty")
+    tests = tuple(_test(path, place, one) for place, one in enumerate(found))
+    refuse_twins((test.name for test in tests), f"{path}: two tests are called")
+    return tests
+
+
+def _test(path: Path, place: int, found: object) -> EatTest:
+    where = f"{path}, test {place}"
+    if not isinstance(found, dict) or set(found) != {"name", "X", "Y", "A", "B"}:
+        raise AuditError(f"{where}: expected an object of name, X, Y, A, B")
+    if not isinstance(found["name"], str) or not found["name"].strip():
+        raise AuditError(f"{where}: name should be text, found {found['name']!r}")
+    where = f"{path}, test {found['name']}"
+    return EatTest(
+        found["name"],
+        x=_targets(found["X"], f"{where}, set X"),
+        y=_targets(found["Y"], f"{where}, set Y"),
+        a=_attributes(found["A"], f"{where}, set A"),
+        b=_attributes(found["B"], f"{where}, set B"),
+    )
+
+
+def _targets(value: object, where: str) -> Targets:
+    if isinstance(value, dict) and value and all(isinstance(one, str) for one in value.values()):
+        return value
+    return _texts(value, where, "an object of column: value, or a list of item ids")
+
+
+def _attributes(value: object, where: str) -> Attributes:
+    if isinstance(value, str):
+        if value not in WORDS:
+            raise AuditError(f"{where}: no list of prompts is called {value!r}, but {', '.join(WORDS)}")
+        return value
+    return _texts(value, where, "a list of texts, or the name of a list of prompts")
+
+
+def _texts(value: object, where: str, expected: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+        raise AuditError(f"{where}: expected {expected}; found {value!r:.60}")
+    if not value:
+        raise AuditError(f"{where} is empty")
+    refuse_twins(value, f"{where}: it has twice")
+    return tuple(value)

@@ -1,0 +1,114 @@
+"""Count object-gender co-occurrence, b(o, g) = c(o, g) / (c(o, man) + c(o, woman)) (Zhao et al. 2017)."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from obygaze_models.report import Picture, Report
+from obygaze_studies.audits.published import TOTALS, Totals
+from obygaze_studies.audits.results import audit_report, table
+from obygaze_studies.audits.tables import read_text, refuse_twins
+from obygaze_studies.errors import AuditError
+from obygaze_studies.gender_score.genders import GENDERS, PLURALS, named, share
+from obygaze_studies.words import tokens
+
+ALL = "(all captions)"
+PICTURED = "share of the gender beside the object"
+
+
+def holds(words: Sequence[str], label: Sequence[str]) -> bool:
+    """Return whether a label's words stand one after the other among a caption's words."""
+    return any(list(words[start : start + len(label)]) == list(label) for start in range(len(words)))
+
+
+def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | None = None) -> Report:
+    """Count captions that name a gender, over all and object by object.
+
+    A caption that names both genders counts for both; it is counted apart too, as are those with the plurals
+    alone.
+
+    Parameters
+    ----------
+    captions
+        Texts.
+    objects
+        Labels, of one or several words.
+    model
+        A captioner of the published tables, to put its values beside.
+
+    Raises
+    ------
+    AuditError
+        An object is there twice or has no word, or the captioner is unknown.
+    """
+    if model is not None and model not in TOTALS:
+        raise AuditError(f"no published values of {model!r}, but of {', '.join(TOTALS)}")
+    refuse_twins(objects, "the list of objects has twice:")
+    words = [tokens(caption) for caption in captions]
+    genders = [named(caption) for caption in captions]
+    rows: list[dict[str, Any]] = []
+    for label in (ALL, *objects):
+        parts = [] if label == ALL else tokens(label)
+        chosen = [place for place, one in enumerate(words) if not parts or holds(one, parts)]
+        man, woman = (sum(gender in genders[place] for place in chosen) for gender in GENDERS)
+        plural = [place for place in chosen if not genders[place] and set(PLURALS) & set(words[place])]
+        rows.append(
+            {
+                "object": label,
+                "n_captions": len(chosen),
+                "man": man,
+                "woman": woman,
+                "both": sum(len(genders[place]) == 2 for place in chosen),
+                "plural_only": len(plural),
+                "to_man": share(man, woman),
+                "to_woman": share(woman, man),
+                **_printed(TOTALS[model] if model else None, label),
+            }
+        )
+    record: Mapping[str, object] = {
+        "published_model": model,
+        "source": "Zhao et al., EMNLP 2017; published: Sabir and Padró 2023, cut to two decimals",
+    }
+
+    def bars(path: Path) -> None:
+        from obygaze_studies.audits.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
+
+        shares, printed = (
+            {str(gender): [row[f"{before}to_{gender}"] for row in rows] for gender in GENDERS}
+            for before in ("", "published_")
+        )
+        # A share of 1 may rest on one caption.
+        labels = [f"{row['object']} (n = {row['man'] + row['woman']:,})" for row in rows]
+        draw_bars(labels, shares, PICTURED, path, printed if model else None)
+
+    columns = ["object", "n_captions", "man", "woman", "both", "plural_only", "to_man", "to_woman"]
+    columns += ["published_to_man", "published_to_woman"] if model else []
+    shown = table("Captions that name a gender", rows, columns)
+    picture = Picture("cooc", f"{PICTURED.capitalize()}; n: captions with man plus captions with woman", bars)
+    return audit_report("cooc", "Genders beside objects", rows, [shown], record, picture=picture)
+
+
+def _printed(totals: Totals | None, label: str) -> dict[str, object]:
+    if totals is None:
+        return {"published_to_man": None, "published_to_woman": None}
+    if label == ALL:
+        man, woman = totals.cooc["man"], totals.cooc["woman"]
+        return {"published_to_man": share(man, woman), "published_to_woman": share(woman, man)}
+    return {
+        "published_to_man": totals.object_to_man.get(label),
+        "published_to_woman": totals.object_to_woman.get(label),
+    }
+
+
+def read_objects_list(path: Path) -> tuple[str, ...]:
+    """Read labels, one a line; empty lines are passed over.
+
+    Raises
+    ------
+    AuditError
+        There is none.
+    """
+    found = tuple(line.strip() for line in read_text(path).splitlines() if line.strip())
+    if not found:
+        raise AuditError(f"{path} lists no object")
+    return found

@@ -1,0 +1,189 @@
+"""Score texts with a causal language model: token probabilities and their means."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import AutoModelForCausalLM
+
+from obygaze_features.backbones import Compute, Weights, find_weights
+from obygaze_features.backbones.checkpoint import ATTENTION, auto_config, load_pretrained
+from obygaze_features.backbones.tokenizer import load_tokenizer
+from obygaze_features.errors import BackboneError
+
+
+@dataclass(frozen=True, slots=True)
+class TokenProbabilities:
+    """Four reductions of the probabilities p_1 to p_n of a text's n tokens.
+
+    Attributes
+    ----------
+    n_tokens : int
+        Number of tokens, end token included.
+    lm_mean : float
+        (p_1 + ... + p_n) / n, the prior of the Gender Score (Sabir and Padró, 2023).
+    lm_prod : float
+        p_1 ... p_n, the probability of the text; for long texts it may underflow to 0.
+    lm_gmean : float
+        The n-th root of lm_prod, the inverse of the perplexity.
+    lm_hmean : float
+        n / (1/p_1 + ... + 1/p_n).
+    """
+
+    n_tokens: int
+    lm_mean: float
+    lm_prod: float
+    lm_gmean: float
+    lm_hmean: float
+
+    def record(self) -> dict[str, int | float]:
+        """Return the values by name."""
+        return asdict(self)
+
+
+def reduce(log_probabilities: NDArray[np.float64]) -> TokenProbabilities:
+    """Reduce the log probabilities of a text's tokens, [n]."""
+    n = len(log_probabilities)
+    total = math.fsum(log_probabilities)
+    # 1/p overflows for tiny p, so the largest term is factored out of the sum.
+    least = float(log_probabilities.min())
+    inverse = math.fsum(np.exp(least - log_probabilities))
+    return TokenProbabilities(
+        n,
+        lm_mean=math.fsum(np.exp(log_probabilities)) / n,
+        lm_prod=math.exp(total),
+        lm_gmean=math.exp(total / n),
+        lm_hmean=n * math.exp(least) / inverse,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageModel:
+    """A causal language model with its tokenizer.
+
+    Attributes
+    ----------
+    network, tokenizer
+        Objects of the transformers library.
+    tokenizer_sha256 : mapping
+        Digests of the tokenizer's files by name.
+    begin, end : int
+        Token before every text, used only as context; token after it, which is scored.
+    context : int or None
+        Maximum number of tokens, begin token included; None if the configuration states no limit.
+    """
+
+    network: Any
+    tokenizer: Any
+    weights: Weights
+    tokenizer_sha256: Mapping[str, str]
+    compute: Compute
+    begin: int
+    end: int
+    context: int | None
+
+    def tokens(self, text: str) -> tuple[int, ...]:
+        """Split a text into tokens, enclosed by the begin and end tokens.
+
+        Raises
+        ------
+        BackboneError
+            The text has too many tokens for the model, or a token outside the network's vocabulary.
+        """
+        inside = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        found = (self.begin, *inside, self.end)
+        # The end token is predicted but not an input.
+        if self.context is not None and len(found) - 1 > self.context:
+            raise BackboneError(
+                f"{len(found) - 1} tokens with the begin token; {self.weights.name} takes {self.context}"
+            )
+        known = self.network.get_input_embeddings().num_embeddings
+        if max(found) >= known:
+            raise BackboneError(
+                f"token {max(found)}, and {self.weights.name} has {known}: the tokenizer is of another model"
+            )
+        return found
+
+    def score(self, texts: Sequence[tuple[int, ...]]) -> list[TokenProbabilities]:
+        """Score texts of one length together, each as `tokens` gives it.
+
+        Texts of one length need no padding. The batch size affects a score only through the matrix library:
+        below 1e-5 of the value in float32, and not at all for batches of one.
+
+        Raises
+        ------
+        BackboneError
+            The network returned a value that is not finite.
+        """
+        device = self.network.device
+        ids = torch.tensor(texts, dtype=torch.long, device=device)
+        with torch.inference_mode():
+            logits = self.network(input_ids=ids[:, :-1], use_cache=False).logits
+            found = logits.double().log_softmax(dim=-1).gather(2, ids[:, 1:, None])[:, :, 0]
+        if not torch.isfinite(found).all():
+            raise BackboneError(f"{self.weights.name}: a token's probability is not finite")
+        return [reduce(row) for row in found.cpu().numpy()]
+
+    def record(self) -> dict[str, Any]:
+        """Return what affects the scores."""
+        return {
+            **self.weights.record(),
+            "tokenizer_sha256": dict(self.tokenizer_sha256),
+            "architecture": self.network.config.model_type,
+            "context": self.context,
+            "begin_token": self.tokenizer.convert_ids_to_tokens(self.begin),
+            "end_token": self.tokenizer.convert_ids_to_tokens(self.end),
+            "compute": self.compute.record(ATTENTION),
+        }
+
+
+def language_model(source: str, *, compute: Compute | None = None) -> LanguageModel:
+    """Load a causal language model and its tokenizer from a folder in the hub's format or a repository.
+
+    A model without a begin token uses the end token instead, as GPT-2 does.
+
+    Raises
+    ------
+    BackboneError
+        There is no such model, its weights are not the network's, it has no tokenizer or no end token, or it
+        is not causal.
+    """
+    compute = compute or Compute()
+    weights = find_weights(source)
+    tokenizer, digests = load_tokenizer(weights)
+    end = tokenizer.eos_token_id
+    if end is None:
+        raise BackboneError(f"{weights.name}: its tokenizer has no end token, and the prior counts it")
+    network = _network(weights).to(compute.torch_device())
+    begin = end if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+    context = getattr(network.config.get_text_config(), "max_position_embeddings", None)
+    model = LanguageModel(network, tokenizer, weights, digests, compute, begin, end, context)
+    _check_causal(model)
+    return model
+
+
+def _network(weights: Weights) -> Any:
+    config = auto_config(weights)
+    try:
+        cls = AutoModelForCausalLM._model_mapping[type(config)]
+    except KeyError:
+        raise BackboneError(
+            f"{weights.name}: transformers has no causal language model of type {config.model_type!r}"
+        ) from None
+    return load_pretrained(cls, weights, config)
+
+
+def _check_causal(model: LanguageModel) -> None:
+    """Refuse a network whose prediction of a token depends on what follows it."""
+    last = model.network.get_input_embeddings().num_embeddings - 1
+    ids = torch.tensor([[model.begin, 0], [model.begin, last]], device=model.network.device)
+    with torch.inference_mode():
+        one, other = model.network(input_ids=ids, use_cache=False).logits[:, 0].double()
+    if not torch.allclose(one, other, rtol=0, atol=1e-5 * float(one.abs().max())):  # float32 is finer
+        raise BackboneError(
+            f"{model.weights.name}: not a causal language model: what follows a token changes its probability"
+        )

@@ -1,0 +1,147 @@
+"""Find objects in images with CLIP as the visual classifier (Sabir and Padró 2023, "visual context").
+
+An image's probability of a label is the softmax, over all labels, of scaled cosines of its embedding and the
+labels' text embeddings (Radford et al. 2021, section 3.1). The labels compete: the probabilities of an image
+sum to 1, and some label has the largest one whether its object is there or not.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from obygaze_models.report import Report
+from obygaze_studies.audits.embeddings import Embeddings, check_same_space, check_vectors, unit
+from obygaze_studies.audits.results import audit_report, table
+from obygaze_studies.errors import AuditError
+
+PROMPT = "a photo of a {}"
+
+SCALE = 100.0
+"""exp(logit_scale) of OpenAI's CLIPs after training, where it was clipped; stores do not hold it."""
+
+
+def prompts(objects: Sequence[str], prompt: str = PROMPT) -> dict[str, str]:
+    """Put each object into the prompt: object -> text.
+
+    Raises
+    ------
+    AuditError
+        The prompt has no place for the object, or an object is listed twice.
+
+    Examples
+    --------
+    >>> prompts(["umbrella"])
+    {'umbrella': 'a photo of a umbrella'}
+    """
+    if prompt.count("{}") != 1:
+        raise AuditError(f"the prompt {prompt!r} needs one {{}}, where the object goes")
+    twice = [name for name, n in Counter(objects).items() if n > 1]
+    if twice:
+        raise AuditError(f"the list of objects has twice: {twice[0]}")
+    return {name: prompt.replace("{}", name) for name in objects}
+
+
+def probabilities(
+    images: NDArray[np.float64], labels: NDArray[np.float64], scale: float = SCALE
+) -> NDArray[np.float64]:
+    """Compute each label's probability in each image, [N, K].
+
+    Parameters
+    ----------
+    images, labels
+        Embeddings of one space, [N, D] and [K, D].
+    scale
+        By which cosines are multiplied.
+    """
+    found: NDArray[np.float64] = softmax(scale * unit(images) @ unit(labels).T, axis=1)
+    return found
+
+
+def audit_objects(
+    images: Embeddings,
+    texts: Embeddings,
+    text_ids: Mapping[str, str],
+    objects: Sequence[str],
+    *,
+    prompt: str = PROMPT,
+    scale: float = SCALE,
+    top: int = 3,
+    least: float = 0.0,
+) -> Report:
+    """List the most probable objects of every image: the table that `gender-score` reads.
+
+    Parameters
+    ----------
+    images, texts
+        Of one space.
+    text_ids
+        Text -> its id in the text store.
+    objects
+        All labels, which compete.
+    prompt
+        Text of a label; `{}` is the object.
+    top
+        Objects an image at most, the most probable ones; equal ones in the order of the list.
+    least
+        Smallest probability to list.
+
+    Raises
+    ------
+    AuditError
+        The spaces differ, a prompt has no embedding, or fewer than two objects are listed.
+    """
+    check_same_space(images, texts)
+    if len(objects) < 2:
+        raise AuditError("at least two objects are needed: their probabilities are relative to each other")
+    asked = prompts(objects, prompt)
+    absent = [text for text in asked.values() if text not in text_ids]
+    if absent:
+        raise AuditError(
+            f"{texts.where} lacks {len(absent)} of the {len(asked)} prompts, the first {absent[0]!r}: "
+            "write the prompts with --list-texts and embed them"
+        )
+    labels = texts.take([text_ids[text] for text in asked.values()], "the objects' prompts")
+    ids = sorted(images.rows)
+    if not ids:
+        raise AuditError(f"{images.where} has no image with features")
+    vectors = images.vectors[[images.rows[name] for name in ids]].astype(np.float64)
+    check_vectors(vectors, "the images", ids)
+    shares = probabilities(vectors, labels, scale)
+    rows = []
+    for name, share in zip(ids, shares, strict=True):
+        best = np.argsort(-share, kind="stable")[:top]
+        rows += [
+            {"image_id": name, "object": objects[place], "p_c": float(share[place])}
+            for place in best.tolist()
+            if share[place] >= least
+        ]
+    first = Counter(objects[place] for place in shares.argmax(axis=1).tolist())
+    counted = [
+        {"object": name, "images": n, "share": n / len(ids)}
+        for name, n in sorted(first.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    without = len(ids) - len({row["image_id"] for row in rows})
+    notes = [f"{len(ids)} images, {len(objects)} objects, at most {top} an image"]
+    if without:
+        notes.append(f"{without} images have no object with a probability of {least:g} or more")
+    return audit_report(
+        "objects",
+        "Objects of images by CLIP",
+        rows,
+        [table("Images by their most probable object", counted, ["object", "images", "share"])],
+        {
+            "space": images.space,
+            "images": images.fingerprint,
+            "texts": texts.fingerprint,
+            "prompt": prompt,
+            "scale": scale,
+            "top": top,
+            "least": least,
+            "n_objects": len(objects),
+            "source": "CLIP as visual classifier (Sabir and Padró 2023); softmax over the objects listed",
+        },
+        notes=notes,
+    )

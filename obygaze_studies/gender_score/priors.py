@@ -1,0 +1,225 @@
+"""Score texts with a causal language model and write lm.csv; resumes where it stopped."""
+
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from obygaze_features.errors import BackboneError, ExtractError
+from obygaze_features.io import csv_line, write_whole
+from obygaze_features.manifest import read_texts
+
+if TYPE_CHECKING:
+    from obygaze_studies.gender_score.language_model import LanguageModel
+
+MASKS = ("[MASK]", "<MASK>")
+FILLINGS = ("man", "woman")
+SOURCE = (
+    "token probabilities of begin token + text + end token: "
+    "the begin token only conditions, the end token counts (Sabir and Padró 2023, authors' code)"
+)
+Values = Mapping[str, int | float]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts to score, each once.
+
+    Attributes
+    ----------
+    where
+        Text -> its name in messages: the file, and the id of the first row with this text.
+    n_rows, n_masked : int
+        Rows of the table, and rows with a mask, which give two texts each.
+    sha256
+        Digest of the table's file.
+    """
+
+    where: Mapping[str, str]
+    n_rows: int
+    n_masked: int
+    sha256: str
+
+
+def texts_to_score(path: Path) -> Texts:
+    """List the texts of a table in the format of `read_texts`: text_id and text, or caption_id and caption.
+
+    Each [MASK] or <MASK> is replaced by man and by woman, which gives two texts.
+
+    Raises
+    ------
+    ManifestError
+        If the file is not such a table, a text is empty or an id is repeated; names file and line.
+    """
+    rows = read_texts(path).rows
+    where: dict[str, str] = {}
+    for text_id, text in rows:
+        for reading in fillings(text):
+            where.setdefault(reading, f"{path}, {text_id}")
+    n_masked = sum(len(fillings(text)) > 1 for _, text in rows)
+    return Texts(where, len(rows), n_masked, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def fillings(text: str) -> tuple[str, ...]:
+    """Return the variants of a text: the text itself, or its masks filled with man and with woman."""
+    if not any(mask in text for mask in MASKS):
+        return (text,)
+    readings = []
+    for word in FILLINGS:
+        filled = text
+        for mask in MASKS:
+            filled = filled.replace(mask, word)
+        readings.append(filled)
+    return tuple(readings)
+
+
+def measure_priors(
+    model: "LanguageModel",
+    texts: Texts,
+    journal: Path,
+    *,
+    at_once: int = 1,
+    restart: bool = False,
+    on_texts: Callable[[int], object] = lambda _: None,
+) -> dict[str, Values]:
+    """Score every text; finished texts are written to a journal, from which a later call resumes.
+
+    Texts of equal length are scored together, up to `at_once` per batch. The batches are always the same, so
+    a resumed run gives the same numbers as an uninterrupted one.
+
+    Parameters
+    ----------
+    restart
+        Start again and ignore the journal.
+    on_texts
+        Called with the number of texts finished since the last call.
+
+    Returns
+    -------
+    Text -> its scores, in the order of `texts`.
+
+    Raises
+    ------
+    ExtractError
+        If a text is too long or unsuitable for the model, or the journal belongs to another run.
+    """
+    batches = _batches(model, texts, at_once)
+    identity = {
+        "model": model.record(),
+        "software": software(),
+        "at_once": at_once,
+        "texts_sha256": hashlib.sha256(json.dumps(list(texts.where)).encode()).hexdigest(),
+    }
+    found: dict[str, Values] = {}
+    with _journal(journal, identity, restart=restart) as (done, file):
+        for number, batch in enumerate(batches):
+            if number < len(done):
+                values: list[Values] = done[number]
+            else:
+                values = [one.record() for one in model.score([ids for _, ids in batch])]
+                file.write(json.dumps([number, values]) + "\n")
+                file.flush()
+            found |= {text: one for (text, _), one in zip(batch, values, strict=True)}
+            on_texts(len(batch))
+    return {text: found[text] for text in texts.where}
+
+
+Batch = Sequence[tuple[str, tuple[int, ...]]]
+
+
+def _batches(model: "LanguageModel", texts: Texts, at_once: int) -> list[Batch]:
+    tokens: dict[str, tuple[int, ...]] = {}
+    for text, where in texts.where.items():
+        try:
+            tokens[text] = model.tokens(text)
+        except BackboneError as error:
+            raise ExtractError(f"{where}: {text[:40]!r}: {error}") from error
+    ordered = sorted(tokens.items(), key=lambda pair: len(pair[1]))
+    batches: list[Batch] = []
+    for _, alike in groupby(ordered, key=lambda pair: len(pair[1])):
+        group = list(alike)
+        batches += [group[start : start + at_once] for start in range(0, len(group), at_once)]
+    return batches
+
+
+@contextmanager
+def _journal(
+    path: Path, identity: Mapping[str, Any], *, restart: bool
+) -> Iterator[tuple[list[list[Values]], IO[str]]]:
+    """Open the journal for appending after its last complete line; return its batches."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = json.dumps(identity)
+    done: list[list[Values]] = []
+    kept = ""
+    lines = [] if restart or not path.exists() else path.read_text(encoding="utf-8").splitlines(keepends=True)
+    if lines and lines[0].endswith("\n"):
+        if lines[0] != first + "\n":
+            raise ExtractError(
+                f"{path} was begun with other texts, another model or other versions: "
+                "give --force to begin anew, or another --out"
+            )
+        kept = lines[0]
+        for line in lines[1:]:
+            values = _batch_of(line, len(done))
+            if values is None:
+                break
+            done.append(values)
+            kept += line
+    with path.open("w", encoding="utf-8") as file:
+        file.write(kept or first + "\n")
+        file.flush()
+        yield done, file
+
+
+def _batch_of(line: str, number: int) -> list[Values] | None:
+    """Read a batch from its line; None if the line is truncated, or is not the expected batch."""
+    try:
+        found, values = json.loads(line)
+    except ValueError:
+        return None
+    return values if line.endswith("\n") and found == number else None
+
+
+def software() -> dict[str, str]:
+    """List the software versions that affect the scores."""
+    names = ("obygaze", "numpy", "tokenizers", "torch", "transformers")
+    return {name: importlib.metadata.version(name) for name in names}
+
+
+def write_priors(out: Path, priors: Mapping[str, Values], record: Mapping[str, Any]) -> None:
+    """Write the table of texts and scores, and its record as JSON beside it."""
+    columns = list(next(iter(priors.values())))
+    lines = [csv_line(("text", *columns))]
+    lines += [csv_line((text, *(str(of[each]) for each in columns))) for text, of in priors.items()]
+    document = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_whole(out.with_suffix(".json"), document)
+    write_whole(out, "".join(lines))
+
+
+def describe(path: Path, texts: Texts, model: "LanguageModel", at_once: int) -> dict[str, Any]:
+    """Return the provenance of the scores, sufficient to reproduce them."""
+    return {
+        "what": SOURCE,
+        "columns": {
+            "n_tokens": "tokens of the text and the end token",
+            "lm_mean": "arithmetic mean of their probabilities: the prior of the Gender Score",
+            "lm_prod": "product: the probability of the text",
+            "lm_gmean": "geometric mean",
+            "lm_hmean": "harmonic mean",
+        },
+        "texts": {
+            "name": path.name,
+            "sha256": texts.sha256,
+            "rows": texts.n_rows,
+            "masked": texts.n_masked,
+            "distinct": len(texts.where),
+        },
+        "model": model.record(),
+        "texts_at_once": at_once,
+        "software": software(),
+    }

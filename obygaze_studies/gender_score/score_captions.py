@@ -1,0 +1,141 @@
+"""Compute the Gender Score: how far an image's objects revise a caption's prior (Sabir & Padró, 2023)."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from obygaze_studies.audits.embeddings import Embeddings, unit
+from obygaze_studies.audits.tables import number, read_rows
+from obygaze_studies.errors import AuditError
+
+Similarity = Callable[[str, str], float | str]
+"""Text, label -> their cosine, or why there is none."""
+
+
+def revise(prior: float, similarity: float, confidence: float) -> float:
+    """Revise a belief: P(g|c) = P(g)^alpha, alpha = ((1 - sim) / (1 + sim))^(1 - P(c)).
+
+    A confident object moves the prior less: with P(c) = 1 not at all.
+
+    Parameters
+    ----------
+    prior
+        P(g) of the caption, above 0, up to 1: the mean probability of its tokens.
+    similarity
+        Cosine of the caption's and the object label's sentence embeddings, above -1, up to 1.
+    confidence
+        P(c) of the object, 0 to 1.
+
+    Raises
+    ------
+    AuditError
+        A value is out of its range.
+    """
+    if not 0 < prior <= 1:
+        raise AuditError(f"the prior P(g) should be above 0 and at most 1, found {prior}")
+    if not 0 <= confidence <= 1:
+        raise AuditError(f"the confidence P(c) should be from 0 to 1, found {confidence}")
+    if not -1 < similarity <= 1 + 1e-6:
+        raise AuditError(f"the similarity should be above -1 and at most 1, found {similarity}")
+    similarity = min(similarity, 1.0)  # a cosine of equal vectors may exceed 1 by rounding
+    exponent: float = ((1 - similarity) / (1 + similarity)) ** (1 - confidence)
+    revised: float = prior**exponent
+    return revised
+
+
+@dataclass(frozen=True)
+class Detected:
+    """An object's label in an image and the classifier's confidence P(c)."""
+
+    label: str
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Scores texts with what is known of priors and similarities.
+
+    Attributes
+    ----------
+    priors
+        Text -> P(g), the mean probability of its tokens under a language model.
+    similarity
+        Cosine of a text and a label.
+    """
+
+    priors: Mapping[str, float]
+    similarity: Similarity
+
+    def score(self, text: str, objects: Sequence[Detected]) -> float | str:
+        """Return the mean revised belief over the objects, or why there is none."""
+        revised = []
+        for one in objects:
+            found = self.revised(text, one)
+            if isinstance(found, str):
+                return found
+            revised.append(found[1])
+        if text not in self.priors:
+            return f"no prior for {text!r}"
+        return math.fsum(revised) / len(revised) if revised else "no object"
+
+    def revised(self, text: str, one: Detected) -> tuple[float, float] | str:
+        """Return the similarity of a text and an object and the revised belief, or why there is none."""
+        if text not in self.priors:
+            return f"no prior for {text!r}"
+        similarity = self.similarity(text, one.label)
+        if isinstance(similarity, str):
+            return similarity
+        try:
+            return similarity, revise(self.priors[text], similarity, one.confidence)
+        except AuditError as error:
+            return f"{text!r} with {one.label!r}: {error}"
+
+
+def joined(objects: Sequence[Detected]) -> tuple[Detected, ...]:
+    """Make one object of several: the labels joined by spaces, with their mean confidence."""
+    if not objects:
+        return ()
+    mean = math.fsum(one.confidence for one in objects) / len(objects)
+    return (Detected(" ".join(one.label for one in objects), mean),)
+
+
+def embedded_similarity(texts: Embeddings, text_ids: Mapping[str, str]) -> Similarity:
+    """Take similarities from a text store's sentence embeddings."""
+
+    def similarity(text: str, label: str) -> float | str:
+        for one in (text, label):
+            if one not in text_ids:
+                return f"the table of texts has no {one!r}"
+            if text_ids[one] not in texts.rows:
+                return f"{text_ids[one]} has no embedding in {texts.where}"
+        pair = [texts.take([text_ids[one]], f"text {one!r}") for one in (text, label)]
+        return float((unit(pair[0]) * unit(pair[1])).sum())
+
+    return similarity
+
+
+def read_similarities(path: Path) -> Similarity:
+    """Take similarities from a table with the columns text, object, sim."""
+    rows = read_rows(path, ["text", "object", "sim"], unique=["text", "object"])
+    known = {(row["text"], row["object"]): number(path, row, "sim", "text") for row in rows}
+
+    def similarity(text: str, label: str) -> float | str:
+        return known.get((text, label), f"no similarity of {text!r} and {label!r}")
+
+    return similarity
+
+
+def read_priors(path: Path) -> dict[str, float]:
+    """Read priors from a table with the columns text, lm_mean."""
+    rows = read_rows(path, ["text", "lm_mean"], unique=["text"])
+    return {row["text"]: number(path, row, "lm_mean", "text") for row in rows}
+
+
+def read_objects(path: Path) -> dict[str, tuple[Detected, ...]]:
+    """Read the objects of every image from a table with the columns image_id, object, p_c."""
+    objects: dict[str, tuple[Detected, ...]] = {}
+    for row in read_rows(path, ["image_id", "object", "p_c"], unique=["image_id", "object"]):
+        found = Detected(row["object"], number(path, row, "p_c", "image_id"))
+        objects[row["image_id"]] = (*objects.get(row["image_id"], ()), found)
+    return objects

@@ -1,0 +1,279 @@
+"""Cache decoded clips: each clip is decoded once, in parallel, to a small file that all epochs read.
+
+A clip's frames are one file, uint8 `[F, h, w, 3]` in NumPy's format. `index.jsonl` has one line per clip with
+its source video; a clip whose video has changed is decoded again. Several trainings may share a cache.
+"""
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.backbones import Preset
+from obygaze_features.errors import VideoError
+from obygaze_features.io import write_whole
+from obygaze_features.locks import locked
+from obygaze_features.video import decoder_versions
+from obygaze_features.workers import WorkerPool
+from obygaze_studies.errors import TrainError
+from obygaze_studies.lsmdc.frames import sample_frames
+
+TIMEOUT_S = 600.0  # the longest decoding of one clip
+POLL_S = 0.2  # interval between checks for a stop request
+AHEAD = 4  # clips per worker that are in progress or queued
+INDEX, RECIPE = "index.jsonl", "recipe.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The cache's record of a clip.
+
+    Parameters
+    ----------
+    bytes, modified_ns
+        Size and modification time of the source video.
+    frames
+        Number of frames; 0 if the video cannot be read.
+    sha256
+        Digest of the pixels; empty if there are none.
+    note
+        Why there are no frames, or what is damaged.
+    """
+
+    clip_id: str
+    bytes: int
+    modified_ns: int
+    frames: int
+    sha256: str
+    note: str
+
+
+def _never() -> bool:
+    return False
+
+
+class FrameCache:
+    """A folder of decoded clips.
+
+    Parameters
+    ----------
+    folder
+        Created if it does not exist.
+    preset
+        Preprocessing of a frame; a cache made with another preset is refused.
+    most
+        Maximum number of frames per clip.
+
+    Raises
+    ------
+    TrainError
+        If the folder is not a cache, or its frames were made with other preprocessing.
+    """
+
+    def __init__(self, folder: Path, preset: Preset, most: int) -> None:
+        self.folder = folder
+        self.geometry = preset.geometry
+        self.most = most
+        recipe = {
+            "frames": f"number 0, f, 2f, ... with f = int(frames a second); at most {most}, by linspace",
+            "preset": preset.record(),
+            "decoder": decoder_versions(),
+        }
+        self.recipe: dict[str, Any] = json.loads(json.dumps(recipe))
+        self._entries: dict[str, Entry] = {}
+
+    def fill(
+        self,
+        videos: Mapping[str, Path],
+        workers: int,
+        progress: Callable[[int, int], None],
+        stopped: Callable[[], bool] = _never,
+    ) -> dict[str, Entry]:
+        """Decode the clips that are not cached; other processes that use the same cache wait.
+
+        Parameters
+        ----------
+        videos
+            Clip id -> file.
+        workers
+            Number of decoding processes.
+        progress
+            Called with the number of clips decoded and to decode.
+        stopped
+            Polled regularly; once it returns true, no more clips are decoded.
+
+        Returns
+        -------
+        Clip id -> entry, for all clips, including unreadable ones; for fewer if it was stopped.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with locked(self.folder, wait=True):
+            self._check_recipe()
+            self._entries = self._read_index()
+            todo = [clip_id for clip_id, path in videos.items() if not self._is_current(clip_id, path)]
+            if todo:
+                self._decode({clip_id: videos[clip_id] for clip_id in todo}, workers, progress, stopped)
+        return {clip_id: self._entries[clip_id] for clip_id in videos if clip_id in self._entries}
+
+    def count_missing(self, videos: Mapping[str, Path]) -> int:
+        """Count the clips that `fill` would decode."""
+        if not (self.folder / RECIPE).exists():
+            return len(videos)
+        self._check_recipe()
+        self._entries = self._read_index()
+        return sum(not self._is_current(clip_id, path) for clip_id, path in videos.items())
+
+    def read(self, clip_id: str) -> NDArray[np.uint8]:
+        """Read the frames of a readable clip, uint8 `[F, h, w, 3]`.
+
+        Raises
+        ------
+        TrainError
+            If the file is missing or was changed.
+        """
+        path, entry = self._path(clip_id), self._entries[clip_id]
+        shape = (entry.frames, self.geometry.size, self.geometry.size, 3)
+        try:
+            frames = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise TrainError(f"{path}: the cached frames cannot be read ({error}); {_AGAIN}") from None
+        if frames.dtype != np.uint8 or frames.shape != shape:
+            raise TrainError(
+                f"{path}: {frames.dtype} {list(frames.shape)}, expected uint8 {list(shape)}; {_AGAIN}"
+            )
+        pixels: NDArray[np.uint8] = frames
+        return pixels
+
+    def _check_recipe(self) -> None:
+        path = self.folder / RECIPE
+        if not path.exists():
+            if any(node.name != RECIPE for node in self.folder.iterdir()):
+                raise TrainError(
+                    f"{self.folder}: not a cache of frames, and not empty; name another folder for --cache"
+                )
+            write_whole(path, (json.dumps(self.recipe, indent=2) + "\n").encode())
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            found = None
+        if found != self.recipe:
+            raise TrainError(
+                f"{path}: these frames were prepared in another way (size, preset or decoder's version); "
+                "name another folder for --cache, or remove this one"
+            )
+
+    def _read_index(self) -> dict[str, Entry]:
+        """Read the index: the later of two lines for a clip is valid; a truncated line is ignored."""
+        entries = {}
+        path = self.folder / INDEX
+        lines = path.read_bytes().split(b"\n") if path.exists() else []
+        for line in lines:
+            try:
+                entry = Entry(**json.loads(line))
+            except (ValueError, TypeError):  # truncated by a kill: the clip is decoded again
+                continue
+            entries[entry.clip_id] = entry
+        return entries
+
+    def _is_current(self, clip_id: str, video: Path) -> bool:
+        entry = self._entries.get(clip_id)
+        if entry is None:
+            return False
+        status = video.stat()
+        same = (entry.bytes, entry.modified_ns) == (status.st_size, status.st_mtime_ns)
+        return same and (not entry.frames or self._path(clip_id).exists())
+
+    def _path(self, clip_id: str) -> Path:
+        # 256 folders, since 100,000 files in one folder are slow on many file systems.
+        return self.folder / "frames" / hashlib.sha256(clip_id.encode()).hexdigest()[:2] / f"{clip_id}.npy"
+
+    def _decode(
+        self,
+        videos: Mapping[str, Path],
+        workers: int,
+        progress: Callable[[int, int], None],
+        stopped: Callable[[], bool],
+    ) -> None:
+        progress(0, len(videos))
+        path = self.folder / INDEX
+        with path.open("ab") as index:
+            if index.tell() and not path.read_bytes().endswith(b"\n"):  # a line truncated by a kill
+                index.write(b"\n")
+            for number, entry in enumerate(self._decoded(videos, workers, stopped), start=1):
+                index.write((json.dumps(asdict(entry)) + "\n").encode())
+                index.flush()
+                self._entries[entry.clip_id] = entry
+                progress(number, len(videos))
+            os.fsync(index.fileno())
+
+    def _decoded(
+        self, videos: Mapping[str, Path], workers: int, stopped: Callable[[], bool]
+    ) -> Iterator[Entry]:
+        """Decode clips, with a few queued per worker; yield them in order of completion."""
+        queue = iter(videos)
+        waiting: set[str] = set()
+        with WorkerPool(workers, partial(_decode_one, geometry=self.geometry, most=self.most)) as pool:
+            while not stopped():
+                while len(waiting) < AHEAD * workers and (clip_id := next(queue, None)) is not None:
+                    pool.put(clip_id, (clip_id, videos[clip_id], self._path(clip_id)), TIMEOUT_S)
+                    waiting.add(clip_id)
+                if not waiting:
+                    return
+                event = pool.get(POLL_S)
+                if event is None or event.key not in waiting:
+                    continue
+                waiting.remove(str(event.key))
+                if event.kind == "item":
+                    yield event.value
+                else:
+                    reason = (
+                        "the decoder crashed on this file"
+                        if event.kind == "died"
+                        else f"decoding took longer than {TIMEOUT_S:g} s"
+                    )
+                    yield _unreadable(str(event.key), videos[str(event.key)], reason)
+
+
+_AGAIN = "remove it, and it is decoded again"
+
+
+def _decode_one(
+    task: tuple[str, Path, Path], _files: Mapping[int, int], *, geometry: Any, most: int
+) -> Iterator[Entry]:
+    """Decode one clip in a worker."""
+    yield _decode_clip(*task, geometry=geometry, most=most)
+
+
+def _decode_clip(clip_id: str, video: Path, target: Path, *, geometry: Any, most: int) -> Entry:
+    try:
+        found = sample_frames(video, geometry, most)
+    except VideoError as error:
+        return _unreadable(clip_id, video, error.reason)
+    except OSError as error:
+        return _unreadable(clip_id, video, f"the file cannot be read: {error.strerror or error}")
+    data = io.BytesIO()
+    np.save(data, found.images)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, data.getvalue())
+    status = video.stat()
+    digest = hashlib.sha256(found.images.tobytes()).hexdigest()
+    return Entry(clip_id, status.st_size, status.st_mtime_ns, len(found.images), digest, found.damage)
+
+
+def _unreadable(clip_id: str, video: Path, reason: str) -> Entry:
+    status = video.stat()
+    return Entry(clip_id, status.st_size, status.st_mtime_ns, 0, "", reason)
+
+
+def digest_of(entries: Iterable[Entry]) -> str:
+    """Compute the SHA-256 of the lines `digest  clip`, sorted by clip, to identify a data set's frames."""
+    lines = sorted(f"{entry.clip_id}\t{entry.sha256}\n" for entry in entries if entry.frames)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -1,0 +1,299 @@
+"""Re-train the LSMDC X-CLIP from a CLIP: the training function and its loop."""
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from obygaze_features.backbones import Weights
+from obygaze_features.backbones.checkpoint import load_state_dict
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import from_port, tensors_of, to_port
+from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
+from obygaze_studies.errors import TrainError
+from obygaze_studies.lsmdc.arithmetic import convert, repeatable
+from obygaze_studies.lsmdc.card import card
+from obygaze_studies.lsmdc.data import LeftOut, Pairs, captions_digest, choose_samples
+from obygaze_studies.lsmdc.evaluate import evaluate, text_to_video_r1
+from obygaze_studies.lsmdc.frame_cache import digest_of
+from obygaze_studies.lsmdc.optimiser import (
+    LARGEST_SCALE,
+    BertAdam,
+    clip_gradients,
+    group_of,
+    groups,
+    is_trained,
+    schedule,
+)
+from obygaze_studies.lsmdc.plan import Plan, Settings, data_record, default_workers, make_plan
+from obygaze_studies.lsmdc.processes import Processes, choose_device, joined
+from obygaze_studies.lsmdc.samples import epoch_order, steps_of_an_epoch
+from obygaze_studies.lsmdc.state import RunFolder
+from obygaze_studies.lsmdc.step import compute_gradients
+from obygaze_studies.lsmdc.watch import Outcome, Watch
+
+
+def train(
+    settings: Settings, *, watch: Watch | None = None, stopped: Callable[[], bool] = lambda: False
+) -> Outcome:
+    """Train from a CLIP on LSMDC's clips and sentences, or resume a stopped training.
+
+    A training can be killed at any time. Resumed with the same number of processes and the same chunk, it
+    gives the same bytes.
+
+    Parameters
+    ----------
+    watch
+        Receives progress and results.
+    stopped
+        Polled after every step; once it returns true, the state is saved and the function returns.
+
+    Raises
+    ------
+    TrainError, BackboneError
+        In one line, naming the file, line or option at fault.
+    """
+    watch = watch or Watch()
+    device = choose_device(settings.device)
+    plan = make_plan(settings)
+    # All processes run this: one decodes, the others wait for the cache first, then for each other.
+    workers = settings.workers or default_workers()
+    entries = plan.cache.fill(plan.videos, workers, watch.decoding, stopped)
+    if len(entries) < len(plan.videos):
+        return Outcome(steps=0, total=0, left_out={}, epochs=(), best_epoch=-1, test=None)
+    captions, left_out = choose_samples(plan.captions, entries)
+    counts = {split: left_out.count(split) for split in captions}
+    digests = {
+        split: {
+            "captions_sha256": captions_digest(of),
+            "frames_sha256": digest_of(entries[clip_id] for clip_id in {caption.clip_id for caption in of}),
+        }
+        for split, of in captions.items()
+    }
+    pairs = {
+        split: Pairs(
+            tuple(caption.clip_id for caption in of),
+            plan.tokenizer([caption.sentence for caption in of]),
+            plan.cache,
+            plan.size.max_frames,
+        )
+        for split, of in captions.items()
+    }
+    with joined(device) as processes, repeatable(device), ExitStack() as stack:
+        record = plan.record() | {
+            "data": data_record(plan, captions, counts, digests),
+            "processes": processes.count,
+            "chunk": plan.chunk,
+        }
+        folder = RunFolder(settings.out)
+        if processes.rank == 0:
+            _announce(watch, plan, left_out)
+            stack.enter_context(folder.alone())
+            folder.begin(record, left_out.table(), plan.tokenizer.files, resume=settings.resume)
+        else:
+            watch = Watch()
+        processes.wait()
+        training = Training(plan, pairs, folder, processes=processes, device=device, watch=watch)
+        return training.run(stopped, counts)
+
+
+class Training:
+    """A network in training, with all state that changes between steps.
+
+    Parameters
+    ----------
+    plan
+        The checked inputs and settings.
+    pairs
+        Split -> samples.
+    folder
+        The run's folder, for the state and the results.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        pairs: Mapping[str, Pairs],
+        folder: RunFolder,
+        *,
+        processes: Processes,
+        device: torch.device,
+        watch: Watch,
+    ) -> None:
+        self.plan, self.pairs, self.folder = plan, pairs, folder
+        self.processes, self.device, self.watch = processes, device, watch
+        settings = plan.settings
+        self.epoch_steps = steps_of_an_epoch(len(pairs["training"]), plan.batch)
+        self.total = self.epoch_steps * settings.epochs
+        self.record = folder.record()
+        self.network = make_network(plan).to(device)
+        self.trained = {name: value for name, value in self.network.named_parameters() if value.requires_grad}
+        of_group = groups(settings.lr, settings.clip_lr_scale)
+        original = original_names(plan)
+        group = {name: of_group[group_of(original[name])] for name in self.trained}
+        self.optimiser = BertAdam(self.trained, group, self.total)
+        self.position = folder.restore(self.network, self.optimiser)
+        self._rows: list[tuple[int | float, ...]] = []
+
+    def run(self, stopped: Callable[[], bool], left_out: Mapping[str, int]) -> Outcome:
+        """Run the remaining steps and evaluations."""
+        if self.processes.rank == 0:
+            self.folder.cut_log(self.position.step)
+        if self.position.step:
+            self.watch.say(f"resuming after step {self.position.step} of {self.total}")
+        test = None
+        while self.position.epoch < self.plan.settings.epochs:
+            if not self._finish_epoch(stopped):
+                break
+        else:
+            test = self._test()
+        at = self.position
+        return Outcome(at.step, self.total, left_out, at.measures, at.best_epoch, test)
+
+    def _finish_epoch(self, stopped: Callable[[], bool]) -> bool:
+        """Run the remaining steps of the epoch and evaluate; return False if stopped."""
+        at, batch = self.position, self.plan.batch
+        order = epoch_order(len(self.pairs["training"]), at.epoch)
+        mine = self.processes.share(batch)
+        wanted = [order[k * batch : (k + 1) * batch][mine] for k in range(at.batch, self.epoch_steps)]
+        for local in self.pairs["training"].batches(wanted):
+            self._step(local.to(self.device))
+            at = self.position = replace(
+                self.position, step=self.position.step + 1, batch=self.position.batch + 1
+            )
+            stop = self.processes.any(stopped(), self.device)
+            if stop or at.step % self.plan.settings.save_every == 0:
+                self._save()
+            if stop:
+                return False
+        self._evaluate()
+        self._save()
+        return not self.processes.any(stopped(), self.device)
+
+    def _step(self, batch: Any) -> None:
+        settings, at = self.plan.settings, self.position
+        try:
+            loss = compute_gradients(
+                self.network,
+                self.plan.size,
+                batch,
+                self.plan.batch,
+                processes=self.processes,
+                gather_share=settings.gather_share,
+                chunk=self.plan.chunk,
+                arithmetic=settings.arithmetic,
+            )
+        except torch.OutOfMemoryError:
+            raise TrainError(
+                f"step {at.step + 1}: {self.plan.chunk} pairs at a time are too "
+                f"many for the memory of {self.device}; resume with a smaller --chunk"
+            ) from None
+        norm = clip_gradients(self.trained.values())
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            what = f"loss is {loss}" if not math.isfinite(loss) else f"gradient's norm is {norm}"
+            raise TrainError(
+                f"step {at.step + 1} (epoch {at.epoch}, batch {at.batch}): the {what}; "
+                f"no weight was changed by it, and the last saved state in {self.folder.folder} is good"
+            )
+        factor = schedule(at.step, self.total)
+        self.optimiser.step()
+        with torch.no_grad():
+            self.network.logit_scale.clamp_(max=LARGEST_SCALE)
+        self._rows.append((at.step, at.epoch, loss, norm, factor, float(self.network.logit_scale.detach())))
+        self.watch.step(at.step + 1, self.total, loss)
+
+    def _evaluate(self) -> None:
+        """Evaluate the completed epoch and save its weights."""
+        epoch = self.position.epoch
+        found = self._measure("validation")
+        best = self.position.best_epoch
+        r1 = text_to_video_r1(found)
+        if best < 0 or r1 >= text_to_video_r1(self.position.measures[best]):
+            best = epoch
+        at = replace(
+            self.position,
+            epoch=epoch + 1,
+            batch=0,
+            best_epoch=best,
+            measures=(*self.position.measures, found),
+        )
+        if self.processes.rank == 0:
+            record = self.record | {"epoch": epoch, "step": at.step, "validation": found}
+            originals = from_port(self.network.state_dict(), self.plan.size)
+            self.folder.write_model(f"epoch-{epoch}.safetensors", originals, record)
+            if best == epoch:
+                self.folder.write_model(self.folder.model.name, originals, record)
+            self.folder.write_json("epochs.json", at.measures)
+        self.position = at
+        self.watch.measured("validation", epoch, found)
+
+    def _test(self) -> dict[str, Any]:
+        """Evaluate the chosen epoch on the test set, and write the card."""
+        self.processes.wait()  # until process 0 has written the weights
+        weights = Weights(files=(self.folder.model,))
+        port = to_port(weights.name, load_state_dict(weights), self.plan.size)
+        self.network.load_state_dict(port)
+        found = self._measure("test")
+        if self.processes.rank == 0:
+            self.folder.write_json("test.json", found)
+            at = self.position
+            self.folder.write("README.md", card(self.record, at.measures, at.best_epoch, found))
+        self.watch.measured("test", self.position.best_epoch, found)
+        return found
+
+    def _measure(self, split: str) -> dict[str, Any]:
+        return evaluate(
+            self.network,
+            self.pairs[split],
+            self.device,
+            processes=self.processes,
+            arithmetic=self.plan.settings.arithmetic,
+            progress=lambda done, total: self.watch.evaluating(split, done, total),
+        )
+
+    def _save(self) -> None:
+        """Save the log, then the state: the log may be ahead of the state, but never behind."""
+        if self.processes.rank == 0:
+            self.folder.append_log(self._rows)
+            self.folder.save(self.network, self.optimiser, self.position)
+        self._rows = []
+
+
+def make_network(plan: Plan) -> XClipLsmdc:
+    """Build the network at step 0 in the arithmetic's data types; frozen tensors need no gradient."""
+    network = XClipLsmdc(plan.size)
+    network.load_state_dict(to_port(plan.weights.name, plan.tensors, plan.size))
+    original = original_names(plan)
+    for name, value in network.named_parameters():
+        value.requires_grad_(is_trained(original[name]))
+    convert(network.eval(), plan.size, plan.settings.arithmetic)  # eval: the network has no dropout
+    return network
+
+
+def original_names(plan: Plan) -> dict[str, str]:
+    """Return a map from the port's tensor names to the original's."""
+    return {name: tensor.original for tensor in tensors_of(plan.size) for name in tensor.port}
+
+
+def _announce(watch: Watch, plan: Plan, left_out: LeftOut) -> None:
+    """Report what was left out, and which films are shared."""
+    for split, of in plan.captions.items():
+        if count := left_out.count(split):
+            first = next(row for row in left_out.rows if row[0] == split)
+            watch.say(
+                f"{split}: {count} of {len(of)} sentences left out, "
+                f"e.g. line {first[1]}, {first[2]}: {first[3]}"
+            )
+    if left_out.damaged:
+        clip_id, note = next(iter(sorted(left_out.damaged.items())))
+        watch.say(
+            f"{len(left_out.damaged)} damaged clips are used as far as they can be read, "
+            f"e.g. {clip_id}: {note}"
+        )
+    if plan.shared_movies:
+        films = ", ".join(f"{title} ({count})" for title, count in plan.shared_movies.items())
+        watch.say(f"training sentences of ObyGaze12 films (--exclude-movies leaves them out): {films}")
+    if plan.excluded.unmatched:
+        watch.say(f"--exclude-movies: no clip is of {', '.join(plan.excluded.unmatched)}")

@@ -1,0 +1,221 @@
+"""Read and write the folder of a run: results, and the state to resume from after a kill at any time.
+
+Every file is written to a temporary name and renamed, so that either the old or the new file is complete. The
+state is written last: work done after it is repeated, with the same bytes.
+
+| file | content |
+| --- | --- |
+| `run.json` | the record: settings, digests of CLIP and data, films |
+| `left_out.csv` | sentences without a usable video, with the reason |
+| `log.csv` | loss, gradient norm and rate factor of every step |
+| `epochs.json` | retrieval measures on the validation set after every epoch |
+| `epoch-E.safetensors` | weights after epoch E, float32, in the original's names |
+| `model.safetensors` | the chosen epoch's weights: what `extract --weights RUN` reads |
+| `vocab.json`, `merges.txt`, ... | CLIP's tokenizer, for texts: `extract --backbone xclip-lsmdc-text` |
+| `test.json` | measures of the chosen epoch on the test set |
+| `README.md` | the card |
+| `state.safetensors` | weights, moments and position, to resume from |
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import RECORD_KEY
+from obygaze_features.io import make_folder, whole_file, write_whole
+from obygaze_features.locks import locked
+from obygaze_studies.errors import TrainError
+from obygaze_studies.lsmdc.optimiser import BertAdam
+
+LOG_COLUMNS = ("step", "epoch", "loss", "gradient_norm", "rate_factor", "logit_scale")
+AS_STARTED = ("processes", "chunk", "software")  # affect rounding only, and may change on resuming
+
+
+@dataclass(frozen=True)
+class Position:
+    """Progress of a training.
+
+    Parameters
+    ----------
+    step
+        Total number of steps done.
+    epoch, batch
+        Epoch and batch of the next step, from 0.
+    best_epoch
+        The epoch with the highest validation R@1 (text to video) so far, the later of equals; -1 before any.
+    measures
+        Validation measures of the completed epochs.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    best_epoch: int = -1
+    measures: tuple[dict[str, Any], ...] = ()
+
+
+class RunFolder:
+    """Reader and writer of a run's files.
+
+    Parameters
+    ----------
+    folder
+        Created by `begin`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state = folder / "state.safetensors"
+        self.model = folder / "model.safetensors"
+        self.log = folder / "log.csv"
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Lock the folder against a second training.
+
+        Raises
+        ------
+        TrainError
+            If another training uses it.
+        """
+        make_folder(self.folder)
+        with locked(self.folder, wait=False) as ours:
+            if not ours:
+                raise TrainError(f"{self.folder}: another training is writing here; wait for it")
+            yield
+
+    def begin(
+        self, record: dict[str, Any], left_out: str, tokenizer: Iterable[Path], *, resume: bool
+    ) -> None:
+        """Begin a run with a copy of its tokenizer's files, or check that the existing run is the same.
+
+        Raises
+        ------
+        TrainError
+            If there is a run and `resume` is false, or its settings or data differ.
+        """
+        path = self.folder / "run.json"
+        if path.exists():
+            before = self.record()
+            if not resume:
+                raise TrainError(
+                    f"{self.folder}: a run is here already; go on with it (--resume) or name another folder"
+                )
+            if found := _differences(before, record):
+                raise TrainError(
+                    f"{self.folder}: the run that is here was begun otherwise: {'; '.join(found[:5])}"
+                )
+            return
+        self.write("left_out.csv", left_out)
+        for file in tokenizer:
+            self.write(file.name, file.read_bytes())
+        self.write_json("run.json", record)
+
+    def record(self) -> dict[str, Any]:
+        """Read the record of the run."""
+        path = self.folder / "run.json"
+        try:
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise TrainError(f"{path}: not readable as JSON ({error})") from None
+        return found
+
+    def write(self, name: str, content: str | bytes) -> None:
+        """Write a file atomically; text as UTF-8."""
+        write_whole(self.folder / name, content)
+
+    def write_json(self, name: str, document: object) -> None:
+        """Write a JSON file atomically."""
+        self.write(name, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+    def write_model(self, name: str, tensors: Mapping[str, torch.Tensor], record: Mapping[str, Any]) -> None:
+        """Write weights with their record, in float32."""
+        values = {key: value.detach().float().cpu().contiguous() for key, value in tensors.items()}
+        self._write_tensors(self.folder / name, values, {RECORD_KEY: record})
+
+    def append_log(self, rows: list[tuple[int | float, ...]]) -> None:
+        """Append rows to the log and sync it to disk."""
+        new = not self.log.exists()
+        with self.log.open("a", encoding="utf-8", newline="") as file:
+            if new:
+                file.write(",".join(LOG_COLUMNS) + "\n")
+            file.writelines(",".join(map(repr, row)) + "\n" for row in rows)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def cut_log(self, steps: int) -> None:
+        """Remove the log rows of steps that will be repeated."""
+        if not steps:
+            self.log.unlink(missing_ok=True)
+        elif self.log.exists():
+            lines = self.log.read_text(encoding="utf-8").splitlines()[: 1 + steps]
+            self.write(self.log.name, "".join(f"{line}\n" for line in lines))
+
+    def save(self, network: torch.nn.Module, optimiser: BertAdam, position: Position) -> None:
+        """Save the full training state."""
+        tensors = {f"weight.{name}": value for name, value in network.state_dict().items()}
+        for kind, moments in (("m", optimiser.m), ("v", optimiser.v)):
+            tensors |= {f"{kind}.{name}": value for name, value in moments.items()}
+        values = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+        self._write_tensors(self.state, values, {"position": asdict(position)})
+
+    def restore(self, network: torch.nn.Module, optimiser: BertAdam) -> Position:
+        """Restore network and optimiser from the saved state, if there is one.
+
+        Raises
+        ------
+        TrainError
+            If the file is damaged or belongs to another network.
+        """
+        if not self.state.exists():
+            return Position()
+        try:
+            with safe_open(self.state, framework="pt") as file:
+                position = json.loads(file.metadata()["position"])
+                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
+            with torch.no_grad():
+                for name, value in network.state_dict().items():
+                    value.copy_(tensors[f"weight.{name}"])
+                for kind, moments in (("m", optimiser.m), ("v", optimiser.v)):
+                    for name, value in moments.items():
+                        value.copy_(tensors[f"{kind}.{name}"])
+        except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            said = str(error).splitlines()[0]
+            raise TrainError(
+                f"{self.state}: the state cannot be read ({said}); remove it to begin anew"
+            ) from None
+        position["measures"] = tuple(position["measures"])
+        found = Position(**position)
+        optimiser.steps = found.step
+        return found
+
+    @staticmethod
+    def _write_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, object]) -> None:
+        # One key only: safetensors writes several in an order that differs between runs.
+        ((key, value),) = metadata.items()
+        with whole_file(path) as partial:
+            save_file(tensors, partial, metadata={key: json.dumps(value, ensure_ascii=False)})
+
+
+def _differences(before: object, now: object, where: str = "") -> list[str]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        return [
+            found
+            for name in sorted({*before, *now})
+            if where or name not in AS_STARTED
+            for found in _differences(before.get(name), now.get(name), f"{where}.{name}" if where else name)
+        ]
+    return [] if before == now else [f"{where} {_short(before)}, now {_short(now)}"]
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,13 @@
+from .accuracy import accuracy as accuracy
+from .accuracy import confusion as confusion
+from .annotations import Annotated as Annotated
+from .annotations import of_manifest as of_manifest
+from .annotations import read_annotations as read_annotations
+from .checks import check_runs as check_runs
+from .labels import AXES as AXES
+from .labels import CLASSES as CLASSES
+from .labels import discretise as discretise
+from .labels import pivot_class as pivot_class
+from .trec import average_precision as average_precision
+from .trec import measures as measures
+from .trec import ranked as ranked

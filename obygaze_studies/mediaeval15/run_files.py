@@ -1,0 +1,220 @@
+"""Write and read run files: TREC's six columns for violence, a CSV for affect, a JSON record beside each."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+from obygaze_features.io import csv_line, json_bytes, write_whole
+from obygaze_features.manifest import Problems, read_table
+from obygaze_studies.errors import TaskError
+from obygaze_studies.mediaeval15.labels import AXES, CLASSES, Axis
+from obygaze_studies.mediaeval15.trec import ranked
+
+T = TypeVar("T", int, float)
+
+Subtask = Literal["violence", "affect"]
+
+SUBTASKS: tuple[Subtask, ...] = get_args(Subtask)
+SUFFIXES: Mapping[Subtask, str] = {"violence": ".trec", "affect": ".csv"}
+TOPIC = "violence"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+Calls = dict[Axis, dict[str, str]]
+"""Axis -> clip id -> the class it is called."""
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """Where a run of a subtask lies in a folder."""
+
+    folder: Path
+    subtask: Subtask
+    name: str
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise TaskError(f"{self.name!r} is no name for a run: use letters, digits, '.', '_' and '-'")
+
+    @property
+    def path(self) -> Path:
+        """The run itself."""
+        return self.folder / f"{self.subtask}-{self.name}{SUFFIXES[self.subtask]}"
+
+    @property
+    def record_path(self) -> Path:
+        """Its record."""
+        return self.path.with_suffix(f"{self.path.suffix}.json")
+
+
+def trec_lines(run: Mapping[str, float], name: str) -> str:
+    """Write scores as the lines `violence Q0 CLIP RANK SCORE NAME`, ranked as the tool of 2015 ranks them.
+
+    Raises
+    ------
+    TaskError
+        A score is not finite, or a clip's id has a space, which the format cannot hold.
+    """
+    for clip_id in run:
+        if len(clip_id.split()) != 1:
+            raise TaskError(f"clip {clip_id!r}: a TREC run can't hold an id with a space")
+    return "".join(
+        f"{TOPIC} Q0 {clip_id} {rank} {run[clip_id]!r} {name}\n"
+        for rank, clip_id in enumerate(ranked(run), start=1)
+    )
+
+
+def affect_lines(calls: Calls) -> str:
+    """Write calls as a CSV: clip, valence, arousal."""
+    lines = ([clip_id, *(calls[axis][clip_id] for axis in AXES)] for clip_id in calls["valence"])
+    return "".join(map(csv_line, (["clip", *AXES], *lines)))
+
+
+def write_run(file: RunFile, text: str, record: Mapping[str, object], *, force: bool = False) -> None:
+    """Write a run and its record.
+
+    Raises
+    ------
+    TaskError
+        The run is there already and not forced.
+    """
+    check_free(file, force=force)
+    file.folder.mkdir(parents=True, exist_ok=True)
+    write_whole(file.path, text)
+    write_whole(file.record_path, json_bytes(record))
+
+
+def check_free(file: RunFile, *, force: bool) -> None:
+    """Refuse to replace a run unasked.
+
+    Raises
+    ------
+    TaskError
+        The run is there already and not forced.
+    """
+    if file.path.exists() and not force:
+        raise TaskError(f"{file.path} is there already: give --force to replace it, or another --run name")
+
+
+def read_trec(path: Path) -> dict[str, dict[str, float]]:
+    """Read a TREC run: scores by topic and clip. Its ranks are not looked at: trec_eval does not either.
+
+    Raises
+    ------
+    TaskError
+        Names the line that has not six columns, a score that is no finite number, or a clip for the second
+        time.
+    """
+    topics: dict[str, dict[str, float]] = {}
+    for line, cells in _columns(path, 6, "topic Q0 clip rank score name"):
+        score = _number(cells[4])
+        if score is None:
+            raise TaskError(f"{path}: line {line}: score {cells[4]!r} is not a finite number")
+        _add(topics, cells[0], cells[2], score, f"{path}: line {line}")
+    return topics
+
+
+def read_qrels(path: Path) -> dict[str, dict[str, int]]:
+    """Read TREC relevances: by topic and clip; negative ones, "not judged", are left out as trec_eval does.
+
+    Raises
+    ------
+    TaskError
+        Names the line that has not four columns, a relevance that is no whole number, or a clip for the
+        second time.
+    """
+    topics: dict[str, dict[str, int]] = {}
+    for line, cells in _columns(path, 4, "topic 0 clip relevance"):
+        try:
+            relevance = int(cells[3])
+        except ValueError:
+            raise TaskError(f"{path}: line {line}: relevance {cells[3]!r} is not a whole number") from None
+        _add(topics, cells[0], cells[2], relevance, f"{path}: line {line}")
+    return {
+        topic: {clip: value for clip, value in clips.items() if value >= 0} for topic, clips in topics.items()
+    }
+
+
+def read_affect(path: Path) -> Calls:
+    """Read an affect run: clip, valence, arousal, all cells filled with classes.
+
+    Raises
+    ------
+    ManifestError
+        Naming file, line and column.
+    """
+    table = read_table(path, needed=("clip", *AXES))
+    problems = Problems(path)
+    calls: Calls = {axis: {} for axis in AXES}
+    for row in table.rows:
+        clip_id = row.cells["clip"]
+        if clip_id in calls["valence"]:
+            problems.add(row.line, f"clip {clip_id!r} is there twice", "clip")
+        for axis in AXES:
+            if row.cells[axis] not in CLASSES[axis]:
+                expected = ", ".join(CLASSES[axis])
+                problems.add(row.line, f"{row.cells[axis]!r} is none of {expected}", axis)
+            calls[axis][clip_id] = row.cells[axis]
+    problems.refuse()
+    return calls
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read a run's record.
+
+    Raises
+    ------
+    TaskError
+        It is not a JSON object that says run, subtask and, as true or false, external_data.
+    """
+    try:
+        record = json.loads("\n".join(_lines(path)))
+    except (ValueError, RecursionError) as error:
+        raise TaskError(f"{path}: no JSON document ({error})") from None
+    if not isinstance(record, dict):
+        raise TaskError(f"{path}: expected an object, found {type(record).__name__}")
+    if not isinstance(record.get("external_data"), bool):
+        raise TaskError(f"{path}: external_data must be true or false, found {record.get('external_data')!r}")
+    return record
+
+
+def _lines(path: Path) -> list[str]:
+    """Read a UTF-8 file's lines.
+
+    Raises
+    ------
+    TaskError
+        The file is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise TaskError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+
+
+def _columns(path: Path, n: int, names: str) -> list[tuple[int, list[str]]]:
+    rows = [(line, text.split()) for line, text in enumerate(_lines(path), start=1) if text.strip()]
+    for line, cells in rows:
+        if len(cells) != n:
+            raise TaskError(f"{path}: line {line}: expected {n} columns ({names}), found {len(cells)}")
+    if not rows:
+        raise TaskError(f"{path}: nothing but empty lines; lines of {n} columns ({names}) were expected")
+    return rows
+
+
+def _add(topics: dict[str, dict[str, T]], topic: str, clip_id: str, value: T, place: str) -> None:
+    clips = topics.setdefault(topic, {})
+    if clip_id in clips:
+        raise TaskError(f"{place}: clip {clip_id!r} of topic {topic} is there twice")
+    clips[clip_id] = value
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text) if "_" not in text else math.nan  # Python reads 1_0 as ten; nobody else does
+    except ValueError:
+        value = math.nan
+    return value if math.isfinite(value) else None

@@ -1,0 +1,301 @@
+"""Train a model of the zoo on the dev clips and call the test clips."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from obygaze_features.manifest import Manifest
+from obygaze_features.store import Group, Store
+from obygaze_models.dataset import Dataset, Exclusion, Features, Pool, load_dataset
+from obygaze_models.errors import ProtocolError
+from obygaze_models.models import NEAREST_THRESHOLD, Fitted, ModelSpec, OrdinalModel, fit, fit_ordinal
+from obygaze_models.protocol import NOT_ASKED, Target, find_target
+from obygaze_studies.errors import TaskError
+from obygaze_studies.mediaeval15.annotations import of_manifest, refuse_leak
+from obygaze_studies.mediaeval15.labels import AXES
+from obygaze_studies.mediaeval15.run_files import Calls, Subtask, affect_lines, trec_lines
+
+CODEBOOK = "mediaeval15"
+"""The codebook whose task and scales are asked."""
+
+UNLABELLED = "unlabelled"
+
+Rows = NDArray[np.intp]
+Selection = dict[str, object]
+
+
+@dataclass(frozen=True, eq=False)
+class DevAndTest:
+    """The clips of the task that have features: dev clips to learn from, test clips to call.
+
+    Attributes
+    ----------
+    data : Dataset
+        All of them, labelled or not.
+    dev, test : ndarray of int
+        Rows of `data`.
+    excluded : mapping of str to tuple of Exclusion
+        The clips of each side that have no features, never replaced.
+    pretrained : bool or None
+        Whether the backbone has trained weights, and so has seen external data; None where nobody knows.
+    """
+
+    data: Dataset
+    dev: Rows
+    test: Rows
+    excluded: Mapping[str, tuple[Exclusion, ...]]
+    pretrained: bool | None
+
+
+def load_sides(
+    store: Store,
+    manifest: Manifest,
+    *,
+    backbone: str | None = None,
+    features: Features | None = None,
+    pool: Pool = "mean",
+) -> DevAndTest:
+    """Load the features and labels of the dev and the test clips.
+
+    Parameters
+    ----------
+    store, backbone, features, pool
+        As `load_dataset` takes them.
+    manifest : Manifest
+        Of the codebook mediaeval15, with a column split.
+
+    Raises
+    ------
+    TaskError
+        The manifest is of something else, a movie is on both sides of the split, or a side has no clip with
+        features.
+    DatasetError
+        Backbone or array are not there.
+    """
+    if manifest.codebook.name != CODEBOOK:
+        raise TaskError(
+            f"the manifest's codebook is {manifest.codebook.name}, expected {CODEBOOK}; "
+            "make it with: obygaze manifest import mediaeval15"
+        )
+    clips = of_manifest(manifest)
+    refuse_leak(clips)
+    data = load_dataset(store, manifest, backbone=backbone, features=features, pool=pool, unlabelled=True)
+    split_of = {clip.clip_id: clip.split for clip in clips}
+    excluded = {
+        side: tuple(one for one in data.excluded if split_of[one.clip_id] == side) for side in ("dev", "test")
+    }
+    splits = np.array([split_of[clip_id] for clip_id in data.clip_ids.tolist()])
+    for side, left_out in excluded.items():
+        if not (splits == side).any():
+            if not left_out:
+                raise TaskError(
+                    f"the manifest has no {side} clip among its {len(clips)}: is its column split filled in?"
+                )
+            raise TaskError(
+                f"none of the {len(left_out)} {side} clips has features in store {store.name} (the first: "
+                f"{left_out[0].clip_id}, {left_out[0].reason}): is it the store of this manifest?"
+            )
+    dev, test = (np.flatnonzero(splits == side) for side in ("dev", "test"))
+    return DevAndTest(data, dev, test, excluded, is_pretrained(store[data.backbone]))
+
+
+def is_pretrained(group: Group) -> bool | None:
+    """Whether a group's features were made with trained weights; None where that is unknown.
+
+    Imported features that don't say which weights made them are of unknown origin.
+    """
+    if group.provenance.get("untrained"):
+        return False
+    if group.provenance.get("weights_sha256") or group.provenance.get("hub"):
+        return True
+    return None if group.provenance.get("imported") else False
+
+
+def train_violence(
+    sides: DevAndTest, spec: ModelSpec, *, seed: int = 0
+) -> tuple[dict[str, float], dict[str, Selection]]:
+    """Score every test clip by how violent it is, and say what was selected.
+
+    Raises
+    ------
+    TaskError
+        Dev lacks labels, or the model is not for this task.
+    ModelError
+        The model can't be trained.
+    """
+    target = find_target("violence", sides.data.codebook)
+    model, selection = _train(sides, target, spec, seed)
+    scores = model.scores(*_tested(sides, spec))
+    ids = sides.data.clip_ids[sides.test].tolist()
+    return dict(zip(ids, scores.tolist(), strict=True)), {"violence": selection}
+
+
+def train_affect(sides: DevAndTest, spec: ModelSpec, *, seed: int = 0) -> tuple[Calls, dict[str, Selection]]:
+    """Call the class of every test clip on both axes, and say what was selected.
+
+    The classes are ordered: one model per step. The most probable class is called, as accuracy is measured.
+
+    Raises
+    ------
+    TaskError
+        Dev lacks labels, or the model is not for this task.
+    ModelError
+        The model can't be trained.
+    """
+    calls: Calls = {}
+    selections: dict[str, Selection] = {}
+    ids = sides.data.clip_ids[sides.test].tolist()
+    for axis in AXES:
+        target = find_target(f"scale:{axis}", sides.data.codebook)
+        model, selections[axis] = _train(sides, target, spec, seed)
+        ranks = called_ranks(model, *_tested(sides, spec), n_classes=target.n_classes)
+        calls[axis] = {
+            clip_id: target.levels[rank] for clip_id, rank in zip(ids, ranks.tolist(), strict=True)
+        }
+    return calls, selections
+
+
+def called_ranks(
+    model: Fitted | OrdinalModel, X: NDArray[Any], movies: NDArray[np.str_], *, n_classes: int
+) -> NDArray[np.intp]:
+    """Call the rank of each clip's class [N], from 0: the most probable one (Frank and Hall, ECML 2001).
+
+    Of a baseline, which has no model a step, the one nearest to its score.
+    """
+    if not isinstance(model, OrdinalModel):
+        return np.clip(np.floor(model.scores(X, movies) + NEAREST_THRESHOLD), 0, n_classes - 1).astype(
+            np.intp
+        )
+    above = [expit(step.scores(X, movies)) for step in model.steps]
+    shares = -np.diff(np.stack([np.ones(len(X)), *above, np.zeros(len(X))]), axis=0)
+    ranks: NDArray[np.intp] = np.argmax(shares, axis=0)
+    return ranks
+
+
+def make_run(
+    sides: DevAndTest,
+    manifest: Manifest,
+    subtask: Subtask,
+    name: str,
+    spec: ModelSpec,
+    *,
+    external: bool = False,
+    seed: int = 0,
+) -> tuple[str, dict[str, Any]]:
+    """Train a model and write a run of its answers: the text of its file, and its record.
+
+    Parameters
+    ----------
+    sides, manifest
+        The clips and what they were loaded from.
+    name
+        Of the run.
+    external
+        Whether the run is marked as using external data.
+
+    Raises
+    ------
+    TaskError
+        The features may have seen external data and the run is not marked; or as `train_violence` raises.
+    """
+    data = sides.data
+    if sides.pretrained is not False and not external:
+        made = (
+            "were made with pretrained weights, which have seen external data"
+            if sides.pretrained
+            else "were imported, and their provenance does not exclude external data"
+        )
+        raise TaskError(f"features of {data.backbone} {made}: mark the run with --external")
+    if subtask == "violence":
+        scores, selection = train_violence(sides, spec, seed=seed)
+        text = trec_lines(scores, name)
+    else:
+        calls, selection = train_affect(sides, spec, seed=seed)
+        text = affect_lines(calls)
+    return text, {
+        "run": name,
+        "subtask": subtask,
+        "external_data": external,
+        "model": {"name": spec.name, **spec.settings()},
+        "seed": seed,
+        "store": data.store,
+        "backbone": data.backbone,
+        "pretrained": sides.pretrained,
+        "features": data.features,
+        "pool": data.pool,
+        "manifest_sha256": manifest.digest(),
+        "codebook": {"name": data.codebook.name, "digest": data.codebook.digest()},
+        "dev_movies": sorted(set(data.movies[sides.dev].tolist())),
+        "dev_clips": len(sides.dev),
+        "test_clips": len(sides.test),
+        "excluded": {
+            side: [{"clip_id": one.clip_id, "reason": one.reason} for one in left_out]
+            for side, left_out in sides.excluded.items()
+        },
+        "selection": selection,
+    }
+
+
+def _tested(sides: DevAndTest, spec: ModelSpec) -> tuple[NDArray[Any], NDArray[np.str_]]:
+    """Return what the model reads of the test clips, and their movies."""
+    return sides.data.read(spec.reads)[sides.test], sides.data.movies[sides.test]
+
+
+def _train(
+    sides: DevAndTest, target: Target, spec: ModelSpec, seed: int
+) -> tuple[Fitted | OrdinalModel, Selection]:
+    """Fit on the labelled dev clips."""
+    data, requests = sides.data, spec.requests()
+    if target.kind not in spec.kinds:
+        raise TaskError(f"model {spec.name} is not for {target.name}: it is for {', '.join(spec.kinds)}")
+    if "present" in requests and not data.labels.concepts:
+        raise TaskError(f"model {spec.name} reads concepts, and the codebook {CODEBOOK} has none")
+    y = target.of(data.labels)[sides.dev]
+    rows = sides.dev if UNLABELLED in requests else sides.dev[y != NOT_ASKED]
+    y = target.of(data.labels)[rows]
+    _check_classes(target, y)
+    X, movies = data.read(spec.reads), data.movies
+    present = data.present.loc[rows] if "present" in requests else None
+    model: Fitted | OrdinalModel
+    try:
+        if target.kind == "ordinal":
+            n = target.n_classes
+            model = fit_ordinal(spec, seed, X[rows], y, n_levels=n, movies=movies[rows], present=present)
+        else:
+            model = fit(spec, seed, X[rows], y, movies=movies[rows], present=present)
+    except ProtocolError as error:
+        raise TaskError(f"{target.name}: {error}") from error
+    known = rows[y != NOT_ASKED]
+    return model, {
+        "candidates": _candidates(model),
+        "dev_clips": len(known),
+        "dev_movies": len(np.unique(movies[known])),
+    }
+
+
+def _check_classes(target: Target, y: NDArray[np.int64]) -> None:
+    counts = [int((y == rank).sum()) for rank in range(target.n_classes)]
+    if not all(counts):
+        names = ["+".join(side) for side in target.classes]
+        found = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
+        raise TaskError(f"{target.name} needs labelled dev clips of every class with features: found {found}")
+
+
+def _candidates(model: Fitted | OrdinalModel) -> list[dict[str, Any]]:
+    """List what inner folds of movies tried; of ordered classes, step by step."""
+    steps = model.steps if isinstance(model, OrdinalModel) else (model,)
+    return [
+        {
+            "step": step,
+            "name": one.name,
+            "inner_loss": one.inner_loss if math.isfinite(one.inner_loss) else None,
+            "chosen": one.chosen,
+        }
+        for step, fitted in enumerate(steps, start=1)
+        for one in getattr(fitted.estimator, "candidates_", ())
+    ]

@@ -1,0 +1,175 @@
+"""Compute a ranking's measures exactly as trec_eval does, ties included.
+
+Clips are ranked by score, the highest first. Tied clips are ranked by their ids, the *last* in byte order
+first: with tied scores a measure depends on how files are named.
+
+Throughout, `double` stands for trec_eval 10. Version 9, the tool of 2015, holds scores as float32, so that
+scores tie which differ in double precision; and the two round a share of the relevant clips differently
+(`iprec_at_recall` alone).
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_studies.errors import TaskError
+
+CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+RECALLS = tuple(tenth / 10 for tenth in range(11))
+COUNTS = ("num_ret", "num_rel", "num_rel_ret")
+"""Measures that are summed over topics; the mean is taken of the others."""
+
+
+def held_scores(run: Mapping[str, float], *, double: bool = False) -> NDArray[np.float64]:
+    """Return a run's scores in the precision that they are ranked in.
+
+    Raises
+    ------
+    TaskError
+        A score is not finite, or too large for float32.
+    """
+    values = np.array(list(run.values()), dtype=np.float64)
+    with np.errstate(over="ignore"):
+        held = values if double else values.astype(np.float32).astype(np.float64)
+    for clip_id, given, score in zip(run, values, held, strict=True):
+        if not np.isfinite(score):
+            too_large = "is too large for float32 (try --double)" if np.isfinite(given) else "is not finite"
+            raise TaskError(f"clip {clip_id!r}: score {given} {too_large}")
+    return held
+
+
+def ranked(run: Mapping[str, float], *, double: bool = False) -> list[str]:
+    """Rank clips by score, descending; ties by id in descending byte order.
+
+    Raises
+    ------
+    TaskError
+        A score is not finite.
+    """
+    keys = zip(held_scores(run, double=double), (clip_id.encode() for clip_id in run), run, strict=True)
+    return [clip_id for _, _, clip_id in sorted(keys, reverse=True)]
+
+
+def tie_share(run: Mapping[str, float], *, double: bool = False) -> float:
+    """Return the share of clips whose score is another clip's too."""
+    _, counts = np.unique(held_scores(run, double=double), return_counts=True)
+    return float(counts[counts > 1].sum() / max(len(run), 1))
+
+
+def average_precision(run: Mapping[str, float], qrels: Mapping[str, int], *, double: bool = False) -> float:
+    """Compute trec_eval's average precision (`map` of one topic).
+
+    AP is the sum over retrieved relevant clips of (relevant so far / rank), over all relevant clips.
+
+    Parameters
+    ----------
+    run
+        Score by clip id.
+    qrels
+        Relevance by clip id: relevant from 1 on. Clips of the run that are not here count as not relevant;
+        relevant clips that the run lacks add 0.
+    double
+        Hold scores as doubles, as trec_eval 10 does.
+
+    Returns
+    -------
+    float
+        0 without a relevant clip, as the tool says.
+
+    Raises
+    ------
+    TaskError
+        A score is not finite.
+    """
+    return measures(run, qrels, double=double)["map"]
+
+
+def measures(run: Mapping[str, float], qrels: Mapping[str, int], *, double: bool = False) -> dict[str, float]:
+    """Compute trec_eval's measures of one topic, by the tool's names.
+
+    Besides `map` there are `P_k` and `recall_k` (k clips looked at, whether the run has so many or not),
+    `Rprec`, `bpref` (judged clips only), `recip_rank`, `iprec_at_recall_r` and counts.
+
+    Raises
+    ------
+    TaskError
+        A score is not finite.
+    """
+    judged = np.array([qrels.get(clip_id, -1) for clip_id in ranked(run, double=double)], dtype=np.int64)
+    relevant = judged >= 1
+    found = np.cumsum(relevant)
+    ranks = np.arange(1, len(judged) + 1)
+    n_relevant = sum(value >= 1 for value in qrels.values())
+    n_rejected = sum(value == 0 for value in qrels.values())
+    places = np.flatnonzero(relevant)
+    precision = found / ranks
+
+    def found_by(k: int) -> int:
+        return int(found[min(k, len(found)) - 1]) if len(found) and k else 0
+
+    result: dict[str, float] = {
+        "num_ret": len(judged),
+        "num_rel": n_relevant,
+        "num_rel_ret": len(places),
+        "map": float(precision[places].sum() / n_relevant) if n_relevant else 0.0,
+        "Rprec": found_by(n_relevant) / max(n_relevant, 1),
+        "bpref": _bpref(judged[judged >= 0], n_relevant, n_rejected),
+        "recip_rank": 1 / (int(places[0]) + 1) if len(places) else 0.0,
+    }
+    for recall in RECALLS:
+        result[f"iprec_at_recall_{recall:.2f}"] = _interpolated(
+            precision, places, recall, n_relevant, version_10=double
+        )
+    for k in CUTOFFS:
+        result[f"P_{k}"] = found_by(k) / k
+    for k in CUTOFFS:
+        result[f"recall_{k}"] = found_by(k) / max(n_relevant, 1)
+    return result
+
+
+def _bpref(judged: NDArray[np.int64], n_relevant: int, n_rejected: int) -> float:
+    """Binary preference (Buckley and Voorhees 2004): how few rejected clips stand above each relevant one."""
+    if not n_relevant:
+        return 0.0
+    above = np.cumsum(judged == 0)[judged >= 1]
+    return float((1 - np.minimum(above, n_relevant) / max(min(n_rejected, n_relevant), 1)).sum() / n_relevant)
+
+
+def _interpolated(
+    precision: NDArray[np.float64],
+    places: NDArray[np.intp],
+    recall: float,
+    n_relevant: int,
+    *,
+    version_10: bool,
+) -> float:
+    """Find the highest precision at or below the rank where so much recall is reached."""
+    # Version 9 added 0.9 and cut off the fraction; version 10 rounds, a half upwards.
+    wanted = int(recall * n_relevant + (0.5 if version_10 else 0.9))
+    if wanted > len(places) or not len(places):
+        return 0.0
+    return float(precision[places[wanted - 1] if wanted else 0 :].max())
+
+
+def mean_measures(by_topic: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Take the mean of topics' measures, and the sum of their counts."""
+    return {
+        name: sum(topic[name] for topic in by_topic) / (1 if name in COUNTS else len(by_topic))
+        for name in by_topic[0]
+    }
+
+
+def precision_recall(
+    run: Mapping[str, float], qrels: Mapping[str, int], *, double: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute recall and precision at every rank that a relevant clip has.
+
+    Returns
+    -------
+    recall, precision : ndarray, shape [R found]
+    """
+    relevant = np.array([qrels.get(clip_id, 0) >= 1 for clip_id in ranked(run, double=double)], dtype=bool)
+    places = np.flatnonzero(relevant)
+    found = np.arange(1, len(places) + 1)
+    return found / max(sum(value >= 1 for value in qrels.values()), 1), found / (places + 1)

@@ -1,0 +1,1 @@
+from . import paper as paper

@@ -1,0 +1,174 @@
+"""Collect the data of the paper's tables and figures, and the notes of their captions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from obygaze_features.manifest import (
+    Codebook,
+    LabelPolicy,
+    Manifest,
+    Task,
+    apply_policy,
+    builtin_codebook,
+    is_obygaze12,
+)
+from obygaze_features.store import Store
+from obygaze_models.dataset import Dataset, load_datasets
+from obygaze_models.errors import ProtocolError
+from obygaze_models.protocol import Fold
+from obygaze_studies.obygaze12.printed_values import PROBE_OF
+
+CODEBOOK: Codebook = builtin_codebook("obygaze12")
+VISUAL_CONCEPTS: tuple[str, ...] = CODEBOOK.visual_concepts
+TASKS: Mapping[str, Task] = {task.name: task for task in CODEBOOK.tasks}
+
+PAPER = (
+    "protocol paper: a reconstruction of the published folds, to compare with published numbers; whether "
+    "the folds leak is said by table and cell (see docs/leak.md)"
+)
+STRICT = (
+    "protocol strict: each movie tested by models of the other movies; "
+    "epoch, threshold, depth and penalty chosen by inner folds of movies"
+)
+POLICIES: Mapping[LabelPolicy, str] = {
+    LabelPolicy.RAW: "labels: raw policy, as annotated",
+    LabelPolicy.PAPER: "labels: paper policy, a clip without a visual concept is EN",
+    LabelPolicy.RELEASED: "labels: released policy, clips whose concepts are all non-visual left out",
+}
+PAPER_LABELS = "labels: those of the released split files"
+
+
+def refuse_other_codebook(codebook: Codebook, what: str) -> None:
+    """Refuse labels that the paper's tables and figures don't know.
+
+    A codebook of another name is accepted if its levels, visual concepts and tasks are those of ObyGaze12, as
+    those of MObyGaze are.
+
+    Raises
+    ------
+    ProtocolError
+        Names the codebook.
+    """
+    found, expected = (
+        (one.level_names, one.labels, one.visual_concepts, [(t.negatives, t.positives) for t in one.tasks])
+        for one in (codebook, CODEBOOK)
+    )
+    if found != expected:
+        raise ProtocolError(
+            f"{what} is of the levels, visual concepts and tasks of obygaze12, and this manifest's codebook "
+            f"is {codebook.name!r}: use obygaze evaluate with its own tasks"
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Corpus:
+    """The annotated clips that every backbone of some stores has features of.
+
+    Attributes
+    ----------
+    manifest : Manifest
+        Its levels read under `policy`.
+    policy : LabelPolicy
+    digest : str
+        Of the manifest as given.
+    sources : tuple of Dataset
+        One a backbone, all of the same clips.
+    """
+
+    manifest: Manifest
+    policy: LabelPolicy
+    digest: str
+    sources: tuple[Dataset, ...]
+
+    @property
+    def clips(self) -> Dataset:
+        """The first source, for what all of them share."""
+        return self.sources[0]
+
+    @property
+    def printed(self) -> bool:
+        """Whether the papers print numbers of these clips."""
+        return is_obygaze12(self.manifest)
+
+    def printed_row(self, source: Dataset) -> str | None:
+        """Name the papers' row on a source's backbone; features of random weights have none."""
+        return PROBE_OF.get(source.backbone) if self.printed and not source.untrained else None
+
+    @property
+    def printed_rows(self) -> list[str | None]:
+        """The papers' rows on the backbones of all sources."""
+        return [self.printed_row(source) for source in self.sources]
+
+    def record(self) -> dict[str, object]:
+        """Describe what was read, as JSON values."""
+        clips = self.clips
+        return {
+            "manifest_sha256": self.digest,
+            "label_policy": str(self.policy),
+            "clips": len(clips),
+            "movies": len(set(clips.movies.tolist())),
+            "levels": {level: int((clips.levels == level).sum()) for level in CODEBOOK.labels},
+            "excluded": [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in clips.excluded],
+            "sources": [
+                {
+                    "label": one.label,
+                    "backbone": one.backbone,
+                    "store": one.store,
+                    "features": one.features,
+                    "pool": one.pool,
+                    "n_features": int(one.X.shape[1]),
+                    "untrained": one.untrained,
+                }
+                for one in self.sources
+            ],
+        }
+
+    def _source_notes(self) -> list[str]:
+        """Name which features the columns stand on."""
+        lines = [
+            f"features {one.title}: store {one.store[:12]}, "
+            f"{one.features} ({one.pool}), {one.X.shape[1]} numbers a clip"
+            for one in self.sources
+        ]
+        untrained = [one.label for one in self.sources if one.untrained]
+        if untrained:
+            lines.append(
+                f"UNTRAINED: the weights of {', '.join(untrained)} are random; "
+                "these numbers say nothing of the published network"
+            )
+        return lines
+
+    def strict_notes(self) -> list[str]:
+        """Caption a strict experiment."""
+        n_movies = len(set(self.clips.movies.tolist()))
+        return [
+            STRICT,
+            POLICIES[self.policy],
+            (
+                f"{len(self.clips)} clips of {n_movies} movies; {len(self.clips.excluded)} excluded for want "
+                f"of features, from all models alike; with {n_movies} movies an interval is wide"
+            ),
+            *self._source_notes(),
+        ]
+
+    def paper_notes(self, folds: Sequence[Fold]) -> list[str]:
+        """Caption an experiment of the paper protocol."""
+        named = {name for fold in folds for name in fold.train + fold.validation + fold.test}
+        absent = len(named - self.clips.row_of.keys())
+        left_out = f"{absent} clips of these folds have no features and are left out of all sides"
+        return [PAPER, PAPER_LABELS, *([left_out] if absent else []), *self._source_notes()]
+
+
+def load_corpus(stores: Sequence[Store], manifest: Manifest, policy: LabelPolicy) -> Corpus:
+    """Read the features of every backbone of every store for the manifest's labelled clips.
+
+    Raises
+    ------
+    ProtocolError
+        The labels are not those of the paper.
+    DatasetError
+        A store has none of the clips, or the stores have none in common, or the same store is given twice.
+    """
+    refuse_other_codebook(manifest.codebook, "this table or figure")
+    labelled = apply_policy(manifest, policy)
+    return Corpus(labelled, policy, manifest.digest(), load_datasets(stores, labelled))

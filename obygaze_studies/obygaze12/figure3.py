@@ -1,0 +1,345 @@
+"""Reproduce Figure 3: detection of each concept, against EN clips without it and against all."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from obygaze_models.dataset import Dataset
+from obygaze_models.evaluation import NAN, f1_pos, permutation_pvalues
+from obygaze_models.protocol import NOT_ASKED
+from obygaze_models.report import Block, Picture, Report, interval, number
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
+from obygaze_studies.obygaze12.drawing import Bar, draw_figure3
+from obygaze_studies.obygaze12.paper_concepts import ASKED, NEGATIVES, PaperConcepts
+from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
+from obygaze_studies.obygaze12.paper_protocol import PaperResults
+from obygaze_studies.obygaze12.printed_values import FIGURE3_HARD, trivial_f1
+from obygaze_studies.obygaze12.settings import CAV_C
+from obygaze_studies.obygaze12.strict_protocol import StrictResults
+
+TITLE = "Figure 3"
+N_PERMUTATIONS = 1000
+PRINTED_NOTE = (
+    "printed: bars without numbers; "
+    f"the text calls the hatched bars of {', '.join(FIGURE3_HARD)} hard to separate"
+)
+PAPER_SHOWS = (
+    "bars: the split elected on its own validation fold, one of nine",
+    "whiskers: lowest and highest of the nine splits, all tested on the same clips",
+)
+STRICT_SHOWS = (
+    "bars: held-out movies pooled; whiskers: 95 % jackknife interval over movies",
+    "* p below .05, n.s. otherwise (permutation test, Holm over the concepts)",
+)
+ALPHA = 0.05
+UNDEFINED = Bar(NAN, NAN, NAN, NAN)
+AGAINST = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
+
+
+def paper_report(results: Sequence[PaperResults]) -> Report:
+    """Reproduce Figure 3 under the `paper` protocol: the elected SVM of each concept on fold 9."""
+    corpus = results[0].corpus
+    folds = [
+        fold
+        for negatives in NEGATIVES
+        for concept in VISUAL_CONCEPTS
+        for fold in concept_folds(corpus.manifest, concept, negatives)
+    ]
+    headers: tuple[str, ...] = ("concept", "against", "test clips with it", "F1")
+    headers += ("of the nine splits", "elected split", "all positive")
+    headers += ("printed",) if corpus.printed else ()
+    blocks, data, pictures = [], [], []
+    for one in results:
+        rows = _paper_rows(one.source, one.concepts)
+        if one.choose_c:
+            chosen = _chosen_rows(one)
+            rows = [row | more for row, more in zip(rows, chosen, strict=True)]
+        data += rows
+        cells = tuple(
+            (
+                row["concept"],
+                AGAINST[Negatives(row["negatives"])],
+                f"{row['positives']} of {row['n_test']}",
+                number(row["f1_pos"]),
+                f"{row['f1_pos_min']:.3f} to {row['f1_pos_max']:.3f}",
+                str(row["elected"]),
+                number(row["all_positive"]),
+                *([_printed(row)] if corpus.printed else []),
+            )
+            for row in rows
+        )
+        blocks.append(Block(one.source.title, headers, cells, (leak_caption(folds),)))
+        if one.choose_c:
+            blocks.append(_chosen_block(one.source, rows))
+        pictures.append(
+            _picture(
+                one.source,
+                "paper",
+                rows,
+                ends=("f1_pos_min", "f1_pos_max"),
+                shows=PAPER_SHOWS,
+                note=f": {leak_caption(folds)}",
+            )
+        )
+    return Report(
+        name="figure3-paper",
+        title=f"{TITLE}, paper protocol",
+        notes=(
+            *corpus.paper_notes(folds),
+            (
+                "linear SVMs with the published C of each concept; "
+                "the split elected is the best on its validation fold; "
+                "every split is tested on the same clips"
+            ),
+            *([PRINTED_NOTE] if corpus.printed else []),
+        ),
+        blocks=tuple(blocks),
+        data=pd.DataFrame(data),
+        record=corpus.record() | {"protocol": "paper"},
+        pictures=tuple(pictures),
+    )
+
+
+def _picture(
+    source: Dataset,
+    protocol: str,
+    rows: Sequence[dict[str, Any]],
+    *,
+    ends: tuple[str, str],
+    shows: Sequence[str],
+    note: str = "",
+) -> Picture:
+    """Draw every concept, those without a row as undefined."""
+    bars = {
+        (row["negatives"], row["concept"]): Bar(
+            row["f1_pos"],
+            row[ends[0]],
+            row[ends[1]],
+            row["all_positive"],
+            _mark(row),
+            row["positives"],
+            row.get("n_test", row.get("n_clips")),
+        )
+        for row in rows
+    }
+    solid, hatched = (
+        [bars.get((str(negatives), concept), UNDEFINED) for concept in VISUAL_CONCEPTS]
+        for negatives in NEGATIVES
+    )
+    return Picture(
+        f"figure3-{protocol}-{source.label}",
+        f"{TITLE} under the {protocol} protocol, {source.title}{note}",
+        partial(draw_figure3, VISUAL_CONCEPTS, solid, hatched, shows),
+    )
+
+
+def _mark(row: dict[str, Any]) -> str:
+    if "p_holm" not in row:
+        return ""
+    return "*" if row["p_holm"] < ALPHA else "n.s."
+
+
+def _printed(row: dict[str, Any]) -> str:
+    hard = row["negatives"] == "all" and row["concept"] in FIGURE3_HARD
+    return "no number; hard to separate" if hard else "no number"
+
+
+def _paper_rows(source: Dataset, found: PaperConcepts) -> list[dict[str, Any]]:
+    table = found.predictions.table.assign(called=found.predictions.called)
+    rows: list[dict[str, Any]] = []
+    for concept, negatives in ASKED:
+        part = table[table["task"] == f"{concept}|{negatives}"]
+        values = [
+            f1_pos(fold["label"].to_numpy(), fold["called"].to_numpy()) for _, fold in part.groupby("fold")
+        ]
+        elected = found.elected[concept, negatives]
+        first = part[part["fold"] == elected]
+        rows.append(
+            {
+                "features": source.title,
+                "concept": concept,
+                "negatives": str(negatives),
+                "f1_pos": values[elected],
+                "f1_pos_min": min(values),
+                "f1_pos_max": max(values),
+                "elected": elected,
+                "n_test": len(first),
+                "positives": int(first["label"].sum()),
+                "all_positive": trivial_f1(float(first["label"].mean()), 1.0, "f1_pos"),
+            }
+        )
+    return rows
+
+
+def _chosen_rows(one: PaperResults) -> list[dict[str, Any]]:
+    """Return what the choice of C by eight folds adds to each concept's row."""
+    found = _paper_rows(one.source, one.concepts_chosen)
+    return [
+        {
+            "C": CAV_C[asked[0]],
+            "C_f1_validated": one.chosen_c[asked].validated[CAV_C[asked[0]]],
+            "chosen_C": one.chosen_c[asked].C,
+            "chosen_f1_validated": one.chosen_c[asked].validated[one.chosen_c[asked].C],
+            "drawn_C": one.drawn_c[asked].C,
+            "drawn_f1_validated": one.drawn_c[asked].validated[one.drawn_c[asked].C],
+            "chosen_f1_pos": row["f1_pos"],
+            "chosen_elected": row["elected"],
+        }
+        for asked, row in zip(ASKED, found, strict=True)
+    ]
+
+
+def _chosen_block(source: Dataset, rows: Sequence[dict[str, Any]]) -> Block:
+    cells = tuple(
+        (
+            row["concept"],
+            AGAINST[Negatives(row["negatives"])],
+            f"{row['C']:g}",
+            f"{row['chosen_C']:g}",
+            f"{row['drawn_C']:g}",
+            number(row["C_f1_validated"]),
+            number(row["chosen_f1_validated"]),
+            number(row["drawn_f1_validated"]),
+            number(row["f1_pos"]),
+            number(row["chosen_f1_pos"]),
+        )
+        for row in rows
+    )
+    headers = (
+        *("concept", "against", "published C", "chosen C", "chosen C, draws"),
+        *("validation F1, published C", "validation F1, chosen C", "validation F1, draws"),
+        *("test F1, published C", "test F1, chosen C"),
+    )
+    return Block(
+        f"{source.title}: C chosen by eight folds",
+        headers,
+        cells,
+        (
+            "validation F1: mean over folds 0 to 7, each held out in turn; the test fold is never used",
+            "of equal means the smallest C is chosen",
+            "classes are balanced by weights, as in the original code",
+            "draws: by draws of negatives, others in each fold, as section 4.2 says",
+        ),
+    )
+
+
+def strict_report(results: Sequence[StrictResults]) -> Report:
+    """Reproduce Figure 3 under `strict`: pooled over movies, with intervals and permutation tests."""
+    corpus = results[0].corpus
+    targets = results[0].concept_targets
+    absent = [
+        f"{concept} against {AGAINST[negatives]}"
+        for negatives in NEGATIVES
+        for concept in VISUAL_CONCEPTS
+        if (negatives, concept) not in targets
+    ]
+    headers: tuple[str, ...] = (
+        "concept",
+        "against",
+        "clips with it",
+        "F1 [95 %]",
+        "all positive",
+        "within-movie AUC [95 %]",
+    )
+    headers += ("p", "p (Holm)", "lag 1")
+    headers += ("printed",) if corpus.printed else ()
+    blocks, data, pictures = [], [], []
+    for one in results:
+        rows = [row for negatives in NEGATIVES for row in _strict_rows(one, negatives)]
+        data += rows
+        cells = tuple(
+            (
+                row["concept"],
+                AGAINST[Negatives(row["negatives"])],
+                f"{row['positives']} of {row['n_clips']}",
+                interval(row["f1_pos"], row["f1_pos_low"], row["f1_pos_high"]),
+                number(row["all_positive"]),
+                interval(row["within_movie_auc"], row["auc_low"], row["auc_high"]),
+                number(row["p"], 4),
+                number(row["p_holm"], 4),
+                number(row["lag1"], 2),
+                *([_printed(row)] if corpus.printed else []),
+            )
+            for row in rows
+        )
+        blocks.append(Block(one.source.title, headers, cells, ("no clip or movie is on two sides",)))
+        pictures.append(
+            _picture(
+                one.source,
+                "strict",
+                rows,
+                ends=("f1_pos_low", "f1_pos_high"),
+                shows=STRICT_SHOWS,
+            )
+        )
+    return Report(
+        name="figure3-strict",
+        title=f"{TITLE}, strict protocol",
+        notes=(
+            *corpus.strict_notes(),
+            (
+                "ridge CAVs, each movie's by the other movies; each concept's penalty and threshold are "
+                "chosen by leaving these out one by one (selection-*.csv)"
+            ),
+            (
+                "F1: of the clips with the concept, pooled, with a jackknife interval over movies, "
+                "of these trained models on movies like these"
+            ),
+            (
+                f"p: {N_PERMUTATIONS} circular shifts of the concept within movies, "
+                "of its covariance with the held-out projection; lag 1: "
+                "correlation of a clip's presence with the next clip's; "
+                "Holm over the concepts, for each choice of negatives; significant is not accurate"
+            ),
+            *([f"undefined, in too few movies to leave one out: {', '.join(absent)}"] if absent else []),
+            *([PRINTED_NOTE] if corpus.printed else []),
+        ),
+        blocks=tuple(blocks),
+        data=pd.DataFrame(data),
+        record=corpus.record() | {"protocol": "strict", "n_permutations": N_PERMUTATIONS},
+        pictures=tuple(pictures),
+    )
+
+
+def _strict_rows(one: StrictResults, negatives: Negatives) -> list[dict[str, Any]]:
+    runs = {concept: run for (against, concept), run in one.concepts.items() if against is negatives}
+    if not runs:
+        return []
+    codes = np.column_stack(
+        [one.concept_targets[negatives, concept].of(one.source.labels) for concept in runs]
+    )
+    tested = permutation_pvalues(
+        one.source.X,
+        np.where(codes == NOT_ASKED, np.nan, codes),
+        one.source.movies,
+        n_permutations=N_PERMUTATIONS,
+        seed=one.seed,
+    )
+    rows: list[dict[str, Any]] = []
+    for place, (concept, run) in enumerate(runs.items()):
+        metrics = run.metrics[run.metrics["model"] == "cav"].set_index("metric").to_dict(orient="index")
+        f1, within = metrics["f1_pos"], metrics["within_movie_auc"]
+        rows.append(
+            {
+                "features": one.source.title,
+                "concept": concept,
+                "negatives": str(negatives),
+                "f1_pos": f1["pooled"],
+                "f1_pos_low": f1["pooled_low"],
+                "f1_pos_high": f1["pooled_high"],
+                "auc": metrics["auc"]["pooled"],
+                "within_movie_auc": within["pooled"],
+                "auc_low": within["pooled_low"],
+                "auc_high": within["pooled_high"],
+                "all_positive": trivial_f1(f1["prevalence"], 1.0, "f1_pos"),
+                "p": float(tested.p[place]),
+                "p_holm": float(tested.p_holm[place]),
+                "lag1": float(tested.lag1[place]),
+                "n_clips": f1["n_clips"],
+                "positives": int((codes[:, place] == 1).sum()),
+            }
+        )
+    return rows

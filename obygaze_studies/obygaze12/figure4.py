@@ -1,0 +1,214 @@
+"""Reproduce Figure 4 of 000: free annotations of a film, their projections onto clips, and the merge."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import Clip, Manifest, project
+from obygaze_models.report import Block, Picture, Report
+from obygaze_studies.figure import GREY, WIDTH, save
+from obygaze_studies.obygaze12.corpus import CODEBOOK, refuse_other_codebook
+from obygaze_studies.obygaze12.figure2 import SHADES
+
+N_LISTED = 40
+"""Clips listed one by one, if there are no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A row of the figure: its name and its labelled spans, in order of time."""
+
+    name: str
+    spans: tuple[Clip, ...]
+
+
+def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: float) -> tuple[Timeline, ...]:
+    """Make the rows of the figure: each annotator's segments, each one's projection, and the merge.
+
+    Parameters
+    ----------
+    annotations
+        Free segments with annotators.
+    clips
+        The spans to label, with times.
+    movie
+        The film.
+    threshold
+        Share of a clip that a segment must cover.
+
+    Raises
+    ------
+    ManifestError
+        The film has no annotations or no clips, or something has no times.
+    """
+    marks = annotations.with_clips(clip for clip in annotations if clip.movie == movie)
+    own = clips.with_clips(clip for clip in clips if clip.movie == movie)
+    for found, what in ((marks, "annotations"), (own, "clips")):
+        if not len(found):
+            raise ManifestError(f"movie {movie!r} has no {what}; there are {', '.join(annotations.movies)}")
+    each = project(marks, own, threshold, per_annotator=True).manifest
+    merged = project(marks, own, threshold).manifest
+    names = sorted({clip.annotator for clip in marks})
+
+    def rows(manifest: Manifest, annotator: str | None = None) -> tuple[Clip, ...]:
+        kept = [clip for clip in manifest if annotator is None or clip.annotator == annotator]
+        return tuple(sorted(kept, key=lambda clip: clip.start_s or 0.0))
+
+    return (
+        *(Timeline(f"Annotation {k}", rows(marks, name)) for k, name in enumerate(names, start=1)),
+        *(Timeline(f"Projection {k}", rows(each, name)) for k, name in enumerate(names, start=1)),
+        Timeline("Merged", rows(merged)),
+    )
+
+
+def figure4_report(
+    annotations: Manifest,
+    clips: Manifest,
+    movie: str,
+    threshold: float,
+    span: tuple[float, float] | None = None,
+) -> Report:
+    """Draw a film's annotations, projections and merge as timelines (000, App. 7.2, Figure 4).
+
+    Parameters
+    ----------
+    annotations, clips, movie, threshold
+        As `timelines` takes them.
+    span
+        Part of the film to show, in seconds; by default all.
+
+    Raises
+    ------
+    ManifestError
+        As `timelines` raises, or nothing is in the span.
+    ProtocolError
+        The levels are not those of the paper.
+    """
+    refuse_other_codebook(annotations.codebook, "Figure 4")
+    rows = timelines(annotations, clips, movie, threshold)
+    if span is not None:
+        rows = tuple(Timeline(row.name, _within(row.spans, span)) for row in rows)
+        if not rows[-1].spans:
+            raise ManifestError(f"movie {movie!r} has no clip between {span[0]:g} s and {span[1]:g} s")
+    merged = rows[-1].spans
+    counts = tuple(
+        (row.name, str(len(row.spans)), *(str(_count(row.spans, level)) for level in CODEBOOK.level_names))
+        for row in rows
+    )
+    blocks = [Block("Spans of each timeline", ("timeline", "spans", *CODEBOOK.level_names), counts)]
+    projections = [row for row in rows if row.name.startswith("Projection")]
+    if len(merged) <= N_LISTED:
+        blocks.append(_clip_block(merged, projections))
+    title = annotations.with_clips(clip for clip in annotations if clip.movie == movie).clips[0]
+    name = title.extras.get("movie_title") or movie
+    caption = (
+        f"{name}: free annotations, their projections onto clips (dashed) by a smallest overlap of "
+        f"{threshold:.0%}, and the merge, which keeps the highest level"
+    )
+    return Report(
+        name="figure4",
+        title=f"Figure 4 of 000: annotations, projections and merge of {name}",
+        notes=(
+            f"a segment counts for a clip if it covers {threshold:.0%} of it; the highest level is kept",
+            "the merge keeps the highest level of the projections and unites the concepts given at it",
+        ),
+        blocks=tuple(blocks),
+        data=pd.DataFrame(
+            [
+                {
+                    "timeline": row.name,
+                    "clip_id": clip.clip_id,
+                    "start_s": clip.start_s,
+                    "end_s": clip.end_s,
+                    "level": clip.level,
+                    "concepts": ";".join(clip.concepts),
+                    "annotator": clip.annotator,
+                }
+                for row in rows
+                for clip in row.spans
+            ]
+        ),
+        record={
+            "annotations_sha256": annotations.digest(),
+            "clips_sha256": clips.digest(),
+            "movie": movie,
+            "threshold": threshold,
+            "span_s": list(span) if span else None,
+        },
+        pictures=(Picture("figure4", caption, partial(draw_figure4, rows)),),
+    )
+
+
+def _within(clips: Sequence[Clip], span: tuple[float, float]) -> tuple[Clip, ...]:
+    start, end = span
+    return tuple(clip for clip in clips if (clip.end_s or 0.0) > start and (clip.start_s or 0.0) < end)
+
+
+def _count(clips: Sequence[Clip], level: str) -> int:
+    return sum(clip.level == level for clip in clips)
+
+
+def _clip_block(merged: Sequence[Clip], projections: Sequence[Timeline]) -> Block:
+    cells = tuple(
+        (
+            clip.clip_id,
+            f"{clip.start_s:.0f} to {clip.end_s:.0f}",
+            *(row.spans[place].level or "" for row in projections),
+            clip.level or "",
+            ", ".join(clip.concepts) or "-",
+        )
+        for place, clip in enumerate(merged)
+    )
+    headers = ("clip", "seconds", *(row.name for row in projections), "Merged", "concepts")
+    return Block("Clips", headers, cells)
+
+
+def draw_figure4(rows: Sequence[Timeline], path: Path) -> None:
+    """Draw the timelines one below the other, on one axis of minutes."""
+    save(path, (WIDTH, 0.9 + 0.42 * len(rows)), partial(_draw, rows))
+
+
+def _draw(rows: Sequence[Timeline], figure: Figure) -> None:
+    axes = figure.subplots()
+    merged = rows[-1].spans
+    ends = {second for clip in merged for second in (clip.start_s, clip.end_s) if second is not None}
+    edges = [second / 60 for second in sorted(ends)]
+    for place, row in enumerate(rows):
+        free = row.name.startswith("Annotation")
+        _bars(axes, row.spans, place, lowest=not free)
+    first = sum(row.name.startswith("Annotation") for row in rows)
+    axes.vlines(edges, -0.5, len(rows) - 0.5, colors=GREY, linestyles="dashed", linewidth=0.4, zorder=0)
+    axes.axhline(first - 0.5, color="black", linewidth=0.7)
+    axes.axhline(len(rows) - 1.5, color="black", linewidth=0.7)
+    axes.set_yticks(range(len(rows)), [row.name for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlim(edges[0], edges[-1])
+    axes.set_xlabel("minutes")
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    figure.legend(
+        handles=[Patch(facecolor=shade, edgecolor=GREY, label=level) for level, shade in SHADES.items()],
+        loc="outside upper center",
+        ncols=len(SHADES),
+        frameon=False,
+    )
+
+
+def _bars(axes: Axes, spans: Sequence[Clip], place: int, *, lowest: bool) -> None:
+    """Draw a row's spans; free segments of the lowest level are what was left unmarked, and not drawn."""
+    for level, shade in SHADES.items():
+        if level == CODEBOOK.level_names[0] and not lowest:
+            continue
+        found = [
+            (clip.start_s / 60, (clip.end_s - clip.start_s) / 60)
+            for clip in spans
+            if clip.level == level and clip.start_s is not None and clip.end_s is not None
+        ]
+        axes.broken_barh(found, (place - 0.32, 0.64), facecolors=shade, edgecolors=GREY, linewidth=0.3)

@@ -1,0 +1,306 @@
+"""Reproduce the papers' tables and figures, all or one: reports and their predictions.
+
+Tores et al., CVPR 2024, and arXiv 2401.13296.
+
+Examples
+--------
+>>> import obygaze_features as of
+>>> import obygaze_studies
+>>> clips, store = of.read_manifest("films.csv"), of.open_store("stores/films")
+>>> redone = obygaze_studies.paper.figure5(clips, [store])
+>>> [report.name for report in redone.reports]
+['figure5-strict']
+>>> obygaze_studies.paper.figure2(clips).name
+'figure2'
+"""
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal, TypedDict, Unpack
+
+import pandas as pd
+
+from obygaze_features.io import write_whole
+from obygaze_features.manifest import DEFAULT_THRESHOLD, LabelPolicy, Manifest
+from obygaze_features.store import Store
+from obygaze_models.report import Report, to_csv, write_report
+from obygaze_studies.errors import FoldsError
+from obygaze_studies.obygaze12.corpus import load_corpus
+from obygaze_studies.obygaze12.paper_folds import CLEAN
+from obygaze_studies.obygaze12.paper_protocol import PaperResults
+from obygaze_studies.obygaze12.strict_protocol import StrictResults
+
+Protocol = Literal["paper", "strict"]
+Choice = Literal["paper", "strict", "both"]
+Progress = Callable[[int, int], None]
+
+PROTOCOLS: Mapping[Choice, tuple[Protocol, ...]] = {
+    "paper": ("paper",),
+    "strict": ("strict",),
+    "both": ("paper", "strict"),
+}
+
+
+class Settings(TypedDict, total=False):
+    """What `redo` takes beside names, clips, stores and protocols."""
+
+    policy: LabelPolicy
+    seed: int
+    progress: Progress | None
+    depth: int | None
+    choose_c: bool
+
+
+MODULES: Mapping[str, Mapping[Protocol, str]] = {
+    "table2": {"paper": "table2", "strict": "table2_strict"},
+    **{name: {"paper": name, "strict": name} for name in ("table4", "figure3", "figure5", "figure6")},
+}
+"""The function that makes each report; imported when used, as tables need no matplotlib."""
+
+NEED_CONCEPTS = ("figure3", "figure5", "figure6")
+
+FILES = {
+    "predictions": "every prediction behind these numbers",
+    "selection": "every penalty, depth and number of epochs tried by inner folds",
+    "curves": "every epoch of the inner trainings",
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Redone:
+    """What was redone.
+
+    Attributes
+    ----------
+    reports : tuple of Report
+    notes : tuple of str
+        What was not made, and why.
+    tables : dict of str to DataFrame
+        Predictions and what was chosen by inner folds, by the stem of the file that keeps them.
+    """
+
+    reports: tuple[Report, ...]
+    notes: tuple[str, ...]
+    tables: Mapping[str, pd.DataFrame]
+
+
+def figure2(manifest: Manifest) -> Report:
+    """Reproduce Figure 2 and the numbers of section 3.4.
+
+    Raises
+    ------
+    ProtocolError
+        The labels are not those of the paper.
+    """
+    report: Report = import_module("obygaze_studies.obygaze12.figure2").dataset_report(manifest)
+    return report
+
+
+def figure4(
+    annotations: Manifest,
+    clips: Manifest,
+    movie: str,
+    *,
+    threshold: float = DEFAULT_THRESHOLD,
+    span: tuple[float, float] | None = None,
+) -> Report:
+    """Draw Figure 4 of 000: annotations, projections and merge of a film as timelines.
+
+    Parameters
+    ----------
+    annotations, clips : Manifest
+        Free segments with annotators, and the clips (or `windows`) to project them onto.
+    movie : str
+    threshold : float
+        Share of a clip that a segment must cover.
+    span : tuple of float, optional
+        Part of the film to show, in seconds.
+
+    Raises
+    ------
+    ManifestError
+        The film has no annotations or clips, or nothing is in the span.
+    """
+    module = import_module("obygaze_studies.obygaze12.figure4")
+    report: Report = module.figure4_report(annotations, clips, movie, threshold, span)
+    return report
+
+
+def redo(
+    names: Sequence[str],
+    manifest: Manifest,
+    stores: Sequence[Store],
+    protocols: Sequence[Protocol] = ("strict",),
+    *,
+    policy: LabelPolicy = LabelPolicy.PAPER,
+    seed: int = 0,
+    progress: Progress | None = None,
+    depth: int | None = None,
+    choose_c: bool = False,
+) -> Redone:
+    """Reproduce tables and figures from the features of every backbone of some stores.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of `MODULES`: ``table2``, ``table4``, ``figure3``, ``figure5``, ``figure6``.
+    manifest : Manifest
+        Of ObyGaze12, or of other films with its levels, visual concepts and tasks: the papers' numbers then
+        don't stand beside.
+    stores : sequence of Store
+    protocols : sequence of {"strict", "paper"}
+    policy : LabelPolicy
+        How the strict protocol reads labels; the paper protocol's are those of the released split files.
+    seed : int
+    progress : callable, optional
+        Called now and then with the numbers of models trained and of all.
+    depth : int, optional
+        Limit of the depth of Figure 5's tree under `paper`, in place of the original code's; the text prints
+        10.
+    choose_c : bool
+        Whether Figure 3 under `paper` also chooses the C of each SVM by eight folds, as section 4.2 says,
+        beside the published one.
+
+    Raises
+    ------
+    ProtocolError
+        The labels are not those of the paper, or the manifest does not have the released folds.
+    FoldsError
+        Too few clips of a published fold have features; where several results are asked for, only if none can
+        be made.
+    DatasetError
+        The stores and the manifest don't go together.
+    """
+    reports: list[Report] = []
+    notes: list[str] = []
+    missing: FoldsError | None = None
+    tables: dict[str, pd.DataFrame] = {}
+    for protocol in protocols:
+        paper = protocol == "paper"
+        corpus = load_corpus(stores, manifest, LabelPolicy.RAW if paper else policy)
+        results = [
+            PaperResults(corpus, source, seed, progress, depth, choose_c)
+            if paper
+            else StrictResults(corpus, source, seed, progress)
+            for source in corpus.sources
+        ]
+        for name in names:
+            first = results[0]
+            if name in NEED_CONCEPTS and isinstance(first, StrictResults) and not first.concept_targets:
+                notes.append(f"{name}, strict protocol: not made, no concept is marked in enough movies")
+                continue
+            module = import_module(f"obygaze_studies.obygaze12.{MODULES[name][protocol]}")
+            try:
+                reports.append((module.paper_report if paper else module.strict_report)(results))
+            except FoldsError as error:
+                missing = error
+                notes.append(f"{name}, {protocol} protocol: not made, {error}")
+        for one in results:
+            for kind, table in one.tables.items():
+                tables[f"{kind}-{protocol}-{one.source.label}"] = table
+    if missing and not reports:
+        raise missing
+    return Redone(tuple(reports), tuple(notes), tables)
+
+
+def table2(
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+) -> Redone:
+    """Reproduce Table 2; with a store of LSMDC features it is Table 5 too; `settings` are those of `redo`."""
+    return redo(["table2"], manifest, stores, PROTOCOLS[protocol], **settings)
+
+
+def table4(
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+) -> Redone:
+    """Reproduce Table 4, movie by movie; `settings` are those of `redo`."""
+    return redo(["table4"], manifest, stores, PROTOCOLS[protocol], **settings)
+
+
+def figure3(
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+) -> Redone:
+    """Reproduce Figure 3, detection of each concept; `settings` are those of `redo`."""
+    return redo(["figure3"], manifest, stores, PROTOCOLS[protocol], **settings)
+
+
+def figure5(
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+) -> Redone:
+    """Reproduce Figure 5, the decision tree over concepts; `settings` are those of `redo`."""
+    return redo(["figure5"], manifest, stores, PROTOCOLS[protocol], **settings)
+
+
+def figure6(
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+) -> Redone:
+    """Reproduce Figure 6, causes of the perceptron's errors; `settings` are those of `redo`."""
+    return redo(["figure6"], manifest, stores, PROTOCOLS[protocol], **settings)
+
+
+def all_(
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "both", **settings: Unpack[Settings]
+) -> Redone:
+    """Reproduce Figure 2 and everything in `MODULES`; `settings` are those of `redo`."""
+    rest = redo(list(MODULES), manifest, stores, PROTOCOLS[protocol], **settings)
+    return replace(rest, reports=(figure2(manifest), *rest.reports))
+
+
+def write(redone: Redone, folder: Path) -> None:
+    """Write the files of every report, and the tables behind them, into a folder."""
+    for report in redone.reports:
+        write_report(report, folder)
+    for stem, table in redone.tables.items():
+        write_whole(folder / f"{stem}.csv", to_csv(table))
+
+
+def index(
+    redone: Redone, manifest: Manifest, stores: Sequence[Store], *, policy: LabelPolicy, seed: int
+) -> str:
+    """Make a Markdown page that links all that `write` writes, and says where it comes from."""
+    lines = ["# Visual objectification in films: the tables and figures redone", ""]
+    lines += [
+        (
+            "Tores et al., CVPR 2024 (001) and arXiv 2401.13296 (000). Two protocols, never to be mixed: "
+            "`paper` reconstructs the published folds, some of which leak, to compare with published "
+            "numbers; `strict` leaves one movie out and is what we recommend."
+        ),
+        "",
+    ]
+    untrained = sorted(
+        {name for store in stores for name in store.names if store[name].provenance.get("untrained")}
+    )
+    if untrained:
+        lines += [f"**UNTRAINED: the weights of {', '.join(untrained)} are random.**", ""]
+    for report in redone.reports:
+        files = ", ".join(f"[{suffix}]({report.name}.{suffix})" for suffix in ("csv", "json", "tex"))
+        lines.append(f"- [{report.title}]({report.name}.md) ({files})")
+        lines += [f"  - {title}: {note}" for title, note in leak_notes(report)]
+    lines += [f"- {note}" for note in redone.notes]
+    lines += ["", "## Figures", ""]
+    for report in redone.reports:
+        for picture in report.pictures:
+            lines += [f"![{picture.caption}]({picture.name}.png)", ""]
+            links = f"[PDF]({picture.name}.pdf), [SVG]({picture.name}.svg)"
+            lines += [f"{picture.caption} ({links})", ""]
+    lines += ["## Where it comes from", ""]
+    for kind, what in FILES.items():
+        lines += [f"- [{stem}.csv]({stem}.csv): {what}" for stem in redone.tables if stem.startswith(kind)]
+    lines += [f"- store {store.name}, {', '.join(store.names)}: {store.fingerprint}" for store in stores]
+    lines += [
+        f"- manifest {manifest.digest()}; strict labels: {policy} policy; seed {seed}",
+        f"- Python {platform.python_version()}, "
+        + ", ".join(f"{name} {version(name)}" for name in ("obygaze", "numpy", "scipy", "scikit-learn")),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def leak_notes(report: Report) -> list[tuple[str, str]]:
+    """List a report's notes on leaks, with and without leaks."""
+    notes = [(block.title, note) for block in report.blocks for note in block.notes]
+    return [(title, note) for title, note in notes if "LEAKS" in note or CLEAN in note]

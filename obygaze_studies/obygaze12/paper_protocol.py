@@ -1,0 +1,262 @@
+"""Compute every prediction behind the papers' tables and figures under the `paper` protocol.
+
+Models and settings are the original code's; `obygaze_studies.obygaze12.paper_folds` has its folds and
+`obygaze_studies.obygaze12.settings` the settings of its concept models.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from obygaze_features.manifest import Manifest
+from obygaze_models.blas import one_blas_thread
+from obygaze_models.concepts import head_scores
+from obygaze_models.dataset import Dataset
+from obygaze_models.evaluation import Predictions, seed_of
+from obygaze_models.models import ABOVE_ZERO, MLPProbe, fit_many
+from obygaze_models.protocol import Fold
+from obygaze_studies.obygaze12.corpus import TASKS, Corpus
+from obygaze_studies.obygaze12.paper_concepts import (
+    NEGATIVES,
+    Asked,
+    ChosenC,
+    PaperConcepts,
+    choose_c,
+    concepts,
+)
+from obygaze_studies.obygaze12.paper_folds import Negatives, classifier_folds, head_fold, movie_folds
+from obygaze_studies.obygaze12.paper_rows import Rows, check_sides, gather, positive, predicted
+from obygaze_studies.obygaze12.printed_values import CELLS, MOVIE_PAIRS, Cell
+from obygaze_studies.obygaze12.settings import logistic_head, tree_head
+
+Progress = Callable[[int, int], None]
+
+
+def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
+    """Make the eight folds of each cell of Table 2."""
+    return {(train, test): classifier_folds(manifest, TASKS[train], TASKS[test]) for train, test in CELLS}
+
+
+def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
+    """Make the film pairs of Table 4."""
+    train, test = MOVIE_PAIRS
+    return movie_folds(manifest, TASKS[train], TASKS[test])
+
+
+def classifiers(
+    manifest: Manifest, data: Dataset, seed: int, progress: Progress | None = None
+) -> Predictions:
+    """Train the perceptron on the eight folds of each training task, and test it on both test tasks."""
+    folds = cell_folds(manifest)
+    labels = _labels(data)
+    for (train, test), own in folds.items():
+        for fold in own:
+            check_sides(data, fold, labels, f"{train}>{test} of Table 2")
+    first = {train: folds[train, test] for train, test in CELLS}
+    every = [fold for own in first.values() for fold in own]
+    probes = _probes(data, every, [seed_of(seed, place) for place in range(len(every))], progress)
+    fitted = iter(probes)
+    models = {train: [next(fitted) for _ in own] for train, own in first.items()}
+    return gather(
+        [
+            _tested(data, probe, fold, task=f"{train}>{test}", number=number, seed=seed)
+            for (train, test), own in folds.items()
+            for number, (probe, fold) in enumerate(zip(models[train], own, strict=True))
+        ]
+    )
+
+
+def movie_pairs(
+    manifest: Manifest, data: Dataset, seed: int, progress: Progress | None = None
+) -> Predictions:
+    """Train the perceptron for each pair of films; fold i of the table is the i-th pair.
+
+    Testing on film i and validating on j, and the reverse, have the same training clips. They have the same
+    seed too, and so are one training that each validation film stops on its own.
+    """
+    folds = pair_folds(manifest)
+    labels = _labels(data)
+    for fold in folds:
+        check_sides(data, fold, labels, "Table 4")
+    first: dict[tuple[str, ...], int] = {}
+    seeds = [seed_of(seed, first.setdefault(fold.train, place)) for place, fold in enumerate(folds)]
+    probes = _probes(data, folds, seeds, progress)
+    task = f"movies:{'>'.join(MOVIE_PAIRS)}"
+    return gather(
+        [
+            _tested(data, probe, fold, task=task, number=number, seed=seed)
+            for number, (probe, fold) in enumerate(zip(probes, folds, strict=True))
+        ]
+    )
+
+
+def _labels(data: Dataset) -> dict[str, int]:
+    return dict(zip(data.clip_ids.tolist(), positive(data).tolist(), strict=True))
+
+
+def _probes(
+    data: Dataset,
+    folds: Sequence[Fold],
+    seeds: Sequence[int],
+    progress: Progress | None,
+) -> list[MLPProbe]:
+    probes = [MLPProbe(variant="paper", random_state=seed) for seed in seeds]
+    fit_many(
+        probes,
+        data.X,
+        positive(data),
+        [data.rows(fold.train) for fold in folds],
+        validation=[data.rows(fold.validation) for fold in folds],
+        progress=progress,
+    )
+    return probes
+
+
+def _tested(
+    data: Dataset,
+    probe: MLPProbe,
+    fold: Fold,
+    *,
+    task: str,
+    number: int,
+    seed: int,
+) -> Rows:
+    rows = data.rows(fold.test)
+    score = probe.decision_function(data.X[rows])
+    return predicted(
+        data,
+        rows,
+        model="mlp",
+        task=task,
+        fold=number,
+        seed=seed,
+        score=score,
+        threshold=probe.threshold_,
+    )
+
+
+HEADS = {"pcbm_dt": tree_head, "pcbm_lr": logistic_head}
+
+
+@dataclass(frozen=True, eq=False)
+class PaperHeads:
+    """The heads on the elected CAVs: their predictions, and the trees by training task and negatives."""
+
+    predictions: Predictions
+    trees: Mapping[tuple[str, Negatives], object]
+
+
+def heads(manifest: Manifest, data: Dataset, found: PaperConcepts) -> PaperHeads:
+    """Fit the PCBM heads on raw decision values, as the original code does, and test them on fold 9."""
+    y, labels = positive(data), _labels(data)
+    blocks, trees = [], {}
+    for negatives in NEGATIVES:
+        values = found.planes[negatives].decisions(data.X)
+        for name, make in HEADS.items():
+            for train in dict.fromkeys(train for train, _ in CELLS):
+                learnt = head_fold(manifest, TASKS[train], TASKS[train])
+                check_sides(data, learnt, labels, f"the bottlenecks of {train}")
+                rows = data.rows(learnt.train)
+                # Plain numbers: the original code hands its heads float64.
+                head = make(train).fit(values[rows], y[rows])
+                if name == "pcbm_dt":
+                    trees[train, negatives] = head
+                for test in (test for other, test in CELLS if other == train):
+                    fold = head_fold(manifest, TASKS[train], TASKS[test])
+                    check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
+                    seen = data.rows(fold.test)
+                    blocks.append(
+                        predicted(
+                            data,
+                            seen,
+                            model=f"{name}|{negatives}",
+                            task=f"{train}>{test}",
+                            fold=0,
+                            seed=0,
+                            score=head_scores(head, values[seen]),
+                            threshold=ABOVE_ZERO,
+                        )
+                    )
+    return PaperHeads(gather(blocks), trees)
+
+
+@dataclass(frozen=True, eq=False)
+class PaperResults:
+    """One source under the `paper` protocol: each table of predictions made once, when asked for.
+
+    Attributes
+    ----------
+    depth : int or None
+        Limit of the depth of Figure 5's tree, in place of the code's.
+    choose_c : bool
+        Whether Figure 3 shows the C chosen by eight folds beside the published one.
+    """
+
+    corpus: Corpus
+    source: Dataset
+    seed: int = 0
+    progress: Progress | None = None
+    depth: int | None = None
+    choose_c: bool = False
+
+    @cached_property
+    def classifiers(self) -> Predictions:
+        """The perceptron in the four cells of Table 2."""
+        with one_blas_thread():
+            return classifiers(self.corpus.manifest, self.source, self.seed, self.progress)
+
+    @cached_property
+    def movie_pairs(self) -> Predictions:
+        """The perceptron on the film pairs of Table 4."""
+        with one_blas_thread():
+            return movie_pairs(self.corpus.manifest, self.source, self.seed, self.progress)
+
+    @cached_property
+    def concepts(self) -> PaperConcepts:
+        """The CAVs of Figure 3."""
+        with one_blas_thread():
+            return concepts(self.corpus.manifest, self.source)
+
+    @cached_property
+    def chosen_c(self) -> dict[Asked, ChosenC]:
+        """The C of each concept, chosen by eight folds."""
+        with one_blas_thread():
+            return choose_c(self.corpus.manifest, self.source)
+
+    @cached_property
+    def drawn_c(self) -> dict[Asked, ChosenC]:
+        """The same with negatives drawn at random in place of weights."""
+        with one_blas_thread():
+            return choose_c(self.corpus.manifest, self.source, draws=self.seed)
+
+    @cached_property
+    def concepts_chosen(self) -> PaperConcepts:
+        """The CAVs of Figure 3 with the C chosen by eight folds."""
+        with one_blas_thread():
+            chosen = {asked: one.C for asked, one in self.chosen_c.items()}
+            return concepts(self.corpus.manifest, self.source, chosen)
+
+    def tree(self, task: str, negatives: Negatives) -> object:
+        """Return the decision tree of a training task; of the depth asked for, if one is."""
+        if self.depth is None:
+            return self.heads.trees[task, negatives]
+        with one_blas_thread():
+            values = self.concepts.planes[negatives].decisions(self.source.X)
+            rows = self.source.rows(head_fold(self.corpus.manifest, TASKS[task], TASKS[task]).train)
+            return tree_head(task, self.depth).fit(values[rows], positive(self.source)[rows])
+
+    @cached_property
+    def heads(self) -> PaperHeads:
+        """The PCBM heads of Table 2."""
+        with one_blas_thread():
+            return heads(self.corpus.manifest, self.source, self.concepts)
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """What was computed, and nothing that was not, by the stem of the file that keeps it."""
+        done = self.__dict__
+        whole = [done[name] for name in ("classifiers", "movie_pairs") if name in done]
+        whole += [done[name].predictions for name in ("heads", "concepts") if name in done]
+        return {"predictions": pd.concat([one.table for one in whole], ignore_index=True)} if whole else {}

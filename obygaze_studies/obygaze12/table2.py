@@ -1,0 +1,249 @@
+"""Reproduce Table 2 (and 5) under `paper`: S against EN, and against EN and HN."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from obygaze_models.evaluation import METRICS, Predictions, f1_pos, f1_weighted
+from obygaze_models.models import BUILTIN_MODELS
+from obygaze_models.protocol import Fold
+from obygaze_models.report import NOTHING, Block, Report, mean_sd, number
+from obygaze_studies.obygaze12.corpus import TASKS, Corpus
+from obygaze_studies.obygaze12.paper_folds import count_leaks, head_fold, leak_caption
+from obygaze_studies.obygaze12.paper_protocol import PaperResults, cell_folds
+from obygaze_studies.obygaze12.printed_values import (
+    BOTTLENECKS,
+    CELLS,
+    PROBES,
+    TRIVIAL,
+    Average,
+    Cell,
+    Printed,
+    printed_name,
+    trivial_f1,
+)
+
+AVERAGES: Mapping[Average, Any] = {"f1_weighted": f1_weighted, "f1_pos": f1_pos}
+TITLE = "Table 2"
+METRIC_TITLES: Mapping[str, str] = {
+    **{name: metric.title for name, metric in METRICS.items()},
+    "f1_pos": "F1 of S",
+    "within_movie_auc": "within-movie AUC",
+}
+"""Titles of metrics in tables; S is the positive class."""
+
+CAVS = {"en": "CAVs vs EN", "all": "CAVs vs all"}
+PAPER_PRINTED = (
+    (
+        "the printed F1 of the perceptron is support-weighted, "
+        "that of the PCBM rows is the positive class's; the two are not to be compared"
+    ),
+    "the prevalence of the released test side is not the printed 23 % and 19 %",
+)
+
+
+def cell_title(cell: Cell) -> str:
+    """Name a cell as the papers do."""
+    return f"train {TASKS[cell[0]].title}, test {TASKS[cell[1]].title}"
+
+
+def model_title(model: str) -> str:
+    """Name a model for people, with the negatives of its CAVs if its name has them."""
+    name, _, against = model.partition("|")
+    title = BUILTIN_MODELS[name].title if name in BUILTIN_MODELS else name.capitalize()
+    return f"{title}, {CAVS[against]}" if against else title
+
+
+def paper_report(results: Sequence[PaperResults]) -> Report:
+    """Reproduce Table 2 under the `paper` protocol: mean and SD over the eight validation folds."""
+    corpus = results[0].corpus
+    folds = cell_folds(corpus.manifest)
+    rows = [row for cell in CELLS for row in _paper_rows(results, cell, folds[cell])]
+    blocks = [
+        _paper_block(
+            corpus,
+            cell,
+            folds[cell],
+            head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]]),
+            [row for row in rows if row["cell"] == cell],
+        )
+        for cell in CELLS
+    ]
+    data = pd.DataFrame([_numbers(row) for row in rows])
+    trivial = [
+        {
+            "train": "",
+            "test": one.test,
+            "model": f"{one.row} at printed prevalence",
+            "metric": one.average,
+            "ours": one.computed,
+            "printed": one.printed.mean,
+            "printed_in": one.printed.source,
+        }
+        for one in TRIVIAL
+    ]
+    if corpus.printed:
+        blocks.append(trivial_block())
+        data = pd.concat([data, pd.DataFrame(trivial)], ignore_index=True)
+    else:
+        data = data.drop(columns=["printed", "printed_sd", "printed_in"])
+    return Report(
+        name="table2-paper",
+        title=f"{TITLE}, paper protocol",
+        notes=(
+            *corpus.paper_notes([fold for own in folds.values() for fold in own]),
+            (
+                "MLP: mean (SD) over eight validation folds on one test fold; "
+                "the SD is of the draw of training clips, not of the test clips"
+            ),
+            (
+                "CAVs vs EN: against EN clips, which the papers say; vs all: against EN, and S and HN "
+                "without the concept, which the original code's stored results used"
+            ),
+            "random and all positive: expected F1 at the prevalence of the released test side",
+            *(PAPER_PRINTED if corpus.printed else ()),
+        ),
+        blocks=tuple(blocks),
+        data=data,
+        record=corpus.record() | {"protocol": "paper", "seed": results[0].seed},
+    )
+
+
+def trivial_block() -> Block:
+    """Show all eight trivial figures of the two papers beside what their formula gives."""
+    rows = tuple(
+        (
+            one.row,
+            TASKS[one.test].title,
+            METRIC_TITLES[one.average],
+            number(one.computed),
+            str(one.printed),
+            one.printed.source,
+            one.verdict,
+        )
+        for one in TRIVIAL
+    )
+    agree = sum(one.verdict.startswith("agrees") for one in TRIVIAL)
+    return Block(
+        "trivial rows at the printed prevalences, 23 % and 19 %",
+        ("row", "test", "metric", "computed", "printed", "printed in", ""),
+        rows,
+        (
+            (
+                f"{agree} of {len(TRIVIAL)} come out as printed; "
+                f"0.33 would need 19.5 % positive clips ({trivial_f1(0.195, 1.0, 'f1_pos'):.3f})"
+            ),
+        ),
+    )
+
+
+def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fold]) -> list[dict[str, Any]]:
+    task, corpus = ">".join(cell), results[0].corpus
+    leaks = [count_leaks(fold) for fold in folds]
+    shared = {
+        "cell": cell,
+        "leak_min": min(leak.in_training for leak in leaks),
+        "leak_max": max(leak.in_training for leak in leaks),
+    }
+    rows: list[dict[str, Any]] = []
+    for one in results:
+        printed = PROBES.get(corpus.printed_row(one.source) or "", {}).get(cell)
+        values = by_fold(one.classifiers, "mlp", task)
+        for average in AVERAGES:
+            shown = printed if average == "f1_weighted" else None
+            rows.append(_row("mlp", one.source.title, average, values[average].tolist(), shown))
+    if corpus.printed:
+        rows += [
+            _row("mlp", f"{name} (printed only)", "f1_weighted", None, row[cell])
+            for name, row in PROBES.items()
+            if name not in corpus.printed_rows
+        ]
+    for one in results:
+        on_xclip = corpus.printed_row(one.source) == "X-CLIP"
+        for model in dict.fromkeys(one.heads.predictions.table["model"]):
+            values = by_fold(one.heads.predictions, model, task)
+            printed = BOTTLENECKS[printed_name(model)][cell] if on_xclip else None
+            rows.append(_row(model, one.source.title, "f1_pos", values["f1_pos"].tolist(), printed))
+    if corpus.printed and "X-CLIP" not in corpus.printed_rows:
+        rows += [
+            _row(model.lower().replace("-", "_"), "X-CLIP (printed only)", "f1_pos", None, row[cell])
+            for model, row in BOTTLENECKS.items()
+        ]
+    tested = results[0].classifiers.table
+    side = tested[tested["task"] == task].drop_duplicates("clip_id")["label"]
+    for trivial in TRIVIAL:
+        if trivial.test == cell[1]:
+            ours = trivial_f1(float(side.mean()), trivial.called, trivial.average)
+            printed = trivial.printed if corpus.printed else None
+            rows.append(_row(trivial.row.lower(), NOTHING, trivial.average, [ours], printed))
+    counts = {"n_test": len(side), "prevalence": float(side.mean())}
+    return [row | shared | counts for row in rows]
+
+
+def _row(
+    model: str, source: str, metric: str, values: list[float] | None, printed: Printed | None
+) -> dict[str, Any]:
+    return {"model": model, "features": source, "metric": metric, "values": values, "printed": printed}
+
+
+def by_fold(predictions: Predictions, model: str, task: str) -> pd.DataFrame:
+    """Compute both F1 of each fold of a model on a task."""
+    table = predictions.table.assign(called=predictions.called)
+    part = table[(table["model"] == model) & (table["task"] == task)]
+    return pd.DataFrame(
+        [
+            {name: f1(rows["label"].to_numpy(), rows["called"].to_numpy()) for name, f1 in AVERAGES.items()}
+            for _, rows in part.groupby("fold")
+        ]
+    )
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, object]:
+    values, printed = row["values"], row["printed"]
+    return {
+        "train": row["cell"][0],
+        "test": row["cell"][1],
+        "model": row["model"],
+        "features": row["features"],
+        "metric": row["metric"],
+        "ours": float(np.mean(values)) if values else float("nan"),
+        "ours_sd": float(np.std(values)) if values and len(values) > 1 else float("nan"),
+        "n_folds": len(values or []),
+        "printed": printed.mean if printed else float("nan"),
+        "printed_sd": printed.sd if printed and printed.sd is not None else float("nan"),
+        "printed_in": printed.source if printed else "",
+        "n_test": row["n_test"],
+        "prevalence": row["prevalence"],
+        "test_in_training_min": row["leak_min"],
+        "test_in_training_max": row["leak_max"],
+    }
+
+
+def _paper_block(
+    corpus: Corpus, cell: Cell, folds: Sequence[Fold], head: Fold, rows: Sequence[Mapping[str, Any]]
+) -> Block:
+    n_columns = 6 if corpus.printed else 4
+    cells = tuple(
+        (
+            model_title(row["model"]),
+            row["features"],
+            METRIC_TITLES[row["metric"]],
+            NOTHING if row["values"] is None else mean_sd(row["values"]),
+            str(row["printed"] or NOTHING),
+            row["printed"].source if row["printed"] else "",
+        )[:n_columns]
+        for row in rows
+    )
+    first = rows[0]
+    return Block(
+        cell_title(cell),
+        ("model", "features", "metric", "ours", "printed", "printed in")[:n_columns],
+        cells,
+        (
+            f"MLP: {leak_caption(folds)}",
+            f"PCBM: {leak_caption([head])}; its CAVs are fitted on its training clips",
+            f"{first['n_test']} test clips, prevalence {first['prevalence']:.3f}",
+        ),
+    )

@@ -1,0 +1,231 @@
+"""Compare what texts say of concepts with what labels teach: text directions and labelled CAVs.
+
+The CAV of a concept is the direction of ridge regression of its presence on the features, both centred within
+movies, so that nothing that tells movies apart counts. A text direction is the mean of a concept's unit text
+vectors less the mean over all concepts, since what all texts share tells no concept from another. Their
+cosine is held against circular shifts of the presences within movies (see `evaluation.significance`), which
+keep labels and features as they are but for their alignment.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from obygaze_features.store import Store
+from obygaze_models.blas import one_blas_thread
+from obygaze_models.concepts import TEXT_KINDS, TextKind, TextVectors, read_concept_texts, unit_length
+from obygaze_models.dataset import Dataset
+from obygaze_models.evaluation import SHIFTS_AT_ONCE, centred_within, circular_shifts, holm
+from obygaze_models.report import Block, Report, number
+from obygaze_studies.audits.results import audit_report, table
+from obygaze_studies.errors import AuditError
+
+SOURCE = (
+    "Cosine of each labelled CAV (ridge, centred within movies) with its concept's texts; null: circular "
+    "shifts of the labels within movies"
+)
+MIN_MOVIES = 2
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Agreement:
+    """CAVs against text directions of K concepts.
+
+    Attributes
+    ----------
+    concepts : tuple of str, length K
+    cosines : ndarray, shape [K, K]
+        Of the CAV of each row with the texts of each column.
+    p : ndarray, shape [K]
+        Share of the draws, the labels as they are among them, whose CAV is at least as near to the texts.
+    null_mean, null_high : ndarray, shape [K]
+        Mean and 97.5 % quantile of the drawn cosines.
+    """
+
+    concepts: tuple[str, ...]
+    cosines: NDArray[np.float64]
+    p: NDArray[np.float64]
+    null_mean: NDArray[np.float64]
+    null_high: NDArray[np.float64]
+
+    @property
+    def rank(self) -> NDArray[np.intp]:
+        """The place of a concept's own texts among all, by their cosine with its CAV; 1 is the nearest."""
+        own = np.diagonal(self.cosines)[:, None]
+        places: NDArray[np.intp] = 1 + (self.cosines > own).sum(axis=1)
+        return places
+
+
+def agreement(
+    X: NDArray[np.floating],
+    present: NDArray[np.float64],
+    movies: NDArray[np.str_],
+    directions: NDArray[np.float64],
+    concepts: tuple[str, ...],
+    *,
+    n_permutations: int = 1000,
+    penalty: float = 1.0,
+    seed: int = 0,
+) -> Agreement:
+    """Compare K concepts' CAVs with K directions.
+
+    Parameters
+    ----------
+    X : ndarray, shape [N, D]
+        The clips of a movie in the order of the film.
+    present : ndarray, shape [N, K]
+    movies : ndarray of str, shape [N]
+    directions : ndarray, shape [K, D]
+    concepts : tuple of str, length K
+    n_permutations : int
+    penalty : float
+        Ridge penalty, in mean variances of the centred features' directions.
+    seed : int
+    """
+    groups = np.unique(movies, return_inverse=True)[1]
+    features = centred_within(X.astype(np.float64), groups)
+    labels = centred_within(present, groups)
+    towards = unit_length(directions)
+    with one_blas_thread():
+        ridge = penalty * float(np.sum(features * features)) / min(features.shape)
+        if ridge <= 0:
+            raise AuditError("the features are constant in every movie: no CAV can be fitted")
+        moments = features.T @ features + ridge * np.eye(features.shape[1])
+        fit = linalg.solve(moments, features.T, assume_a="pos").T
+        cosines = unit_length(labels.T @ fit) @ towards.T
+        orders = circular_shifts(groups, n_permutations, np.random.default_rng(seed))
+        drawn = np.empty((n_permutations, len(concepts)))
+        for start in range(0, n_permutations, SHIFTS_AT_ONCE):
+            rows = slice(start, start + SHIFTS_AT_ONCE)
+            for place, z in enumerate(np.ascontiguousarray(labels.T)):
+                drawn[rows, place] = unit_length(z[orders[rows]] @ fit) @ towards[place]
+    own = np.diagonal(cosines)
+    # Rounding parts values that are equal in truth; a shift that changes nothing must count.
+    reached = 1 + (drawn >= own - 1e-9).sum(axis=0)
+    high = np.quantile(drawn, 0.975, axis=0)
+    return Agreement(concepts, cosines, reached / (n_permutations + 1), drawn.mean(axis=0), high)
+
+
+def audit_text_directions(
+    data: Dataset, texts: Store, *, n_permutations: int = 1000, seed: int = 0
+) -> Report:
+    """Compare the texts of a codebook's concepts with CAVs learnt from labels.
+
+    Parameters
+    ----------
+    data : Dataset
+        Of pooled vectors; the clips of a movie in the order of the film.
+    texts : Store
+        With the texts that `obygaze codebook texts` lists, in the space of the clips.
+    n_permutations, seed : int
+
+    Raises
+    ------
+    AuditError
+        Fewer than two concepts vary within at least two movies.
+    ConceptError
+        Texts and clips do not compare, or a text is missing.
+    """
+    found = read_concept_texts(texts, data)
+    known = list(data.present.columns)
+    varies = [
+        concept
+        for concept in known
+        if data.present[concept].groupby(data.movies).nunique().gt(1).sum() >= MIN_MOVIES
+    ]
+    rows: list[dict[str, object]] = []
+    blocks: list[Block] = []
+    for kind in TEXT_KINDS:
+        concepts = tuple(one for one in varies if (one, kind) in found)
+        if len(concepts) < 2:
+            continue
+        result = agreement(
+            data.X,
+            data.present[list(concepts)].to_numpy(),
+            data.movies,
+            text_directions(found, concepts, kind),
+            concepts,
+            n_permutations=n_permutations,
+            seed=seed,
+        )
+        rows += _rows(result, data, kind, found)
+        blocks.append(_matrix(result, kind))
+    if not rows:
+        raise AuditError(
+            "fewer than two concepts with texts vary within at least two movies: nothing to compare"
+        )
+    for row, p in zip(rows, holm(np.array([row["p"] for row in rows])), strict=True):
+        row["p_holm"] = float(p)
+    columns = (
+        "concept",
+        "kind",
+        "n_texts",
+        "n_with",
+        "cosine",
+        "null_mean",
+        "null_high",
+        "p",
+        "p_holm",
+        "rank",
+    )
+    left_out = [concept for concept in known if concept not in varies]
+    notes = [f"rank: place of a concept's own texts among those of {len(varies)} concepts; 1 is the nearest"]
+    if left_out:
+        notes.append(
+            f"left out, since they vary within fewer than {MIN_MOVIES} movies: {', '.join(left_out)}"
+        )
+    record = {
+        "source": SOURCE,
+        "backbone": data.title,
+        "store": data.store,
+        "texts": texts.fingerprint,
+        "codebook": data.codebook.name,
+        "n_clips": len(data),
+        "n_movies": len(set(data.movies.tolist())),
+        "n_permutations": n_permutations,
+        "seed": seed,
+    }
+    title = "Text directions and labelled CAVs"
+    main = table(f"Agreement, {n_permutations} shifts, Holm over all rows", rows, (*columns, "rank"))
+    return audit_report("text-directions", title, rows, [main, *blocks], record, notes=notes)
+
+
+def text_directions(
+    found: Mapping[tuple[str, TextKind], TextVectors], concepts: tuple[str, ...], kind: TextKind
+) -> NDArray[np.float64]:
+    """Return each concept's mean unit text vector less the mean over the concepts, [K, D]."""
+    means = np.stack([found[concept, kind].vectors.mean(axis=0) for concept in concepts])
+    directions: NDArray[np.float64] = means - means.mean(axis=0)
+    return directions
+
+
+def _rows(
+    result: Agreement, data: Dataset, kind: TextKind, found: Mapping[tuple[str, TextKind], TextVectors]
+) -> list[dict[str, object]]:
+    return [
+        {
+            "concept": concept,
+            "kind": kind,
+            "n_texts": len(found[concept, kind].texts),
+            "n_with": int(data.present[concept].sum()),
+            "cosine": float(result.cosines[place, place]),
+            "null_mean": float(result.null_mean[place]),
+            "null_high": float(result.null_high[place]),
+            "p": float(result.p[place]),
+            "rank": int(result.rank[place]),
+        }
+        for place, concept in enumerate(result.concepts)
+    ]
+
+
+def _matrix(result: Agreement, kind: TextKind) -> Block:
+    rows = tuple(
+        (concept, *(number(float(value)) for value in row))
+        for concept, row in zip(result.concepts, result.cosines, strict=True)
+    )
+    return Block(
+        f"Cosine of each CAV (rows) with the texts of each concept ({kind})", ("CAV", *result.concepts), rows
+    )

@@ -1,0 +1,256 @@
+"""Count how often captions name the emotion that a picture is meant to show (Wolfe et al. 2023, 4.3)."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+from obygaze_models.report import Picture, Report
+from obygaze_studies.audits.results import audit_report, table
+from obygaze_studies.audits.tables import Row, read_text
+from obygaze_studies.errors import AuditError
+
+EMOTION_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "anger": (
+            *("frowning", "frown", "frowns", "frowny", "serious", "unhappy", "anger", "angry"),
+            *("grimace", "grimacing", "scowl", "scowling"),
+        ),
+        "sadness": (
+            *("frown", "frowning", "frowns", "frowny", "crying", "sad", "sadness", "unhappy"),
+            *("grimace", "grimacing", "serious", "upset"),
+        ),
+        "happiness": ("happy", "smile", "smiling", "smiles", "smiley", "laughing"),
+    }
+)
+"""The words of each emotion, as in the authors' code."""
+
+GROUP = ("emotion", "level", "condition")
+"""Columns of the table of items by which images are grouped; `emotion` names the list of words."""
+
+PICTURED = "words of the intended emotion per 1,000 captions"
+
+
+@dataclass(frozen=True)
+class ImageCounts:
+    """The captions of one image, counted.
+
+    Attributes
+    ----------
+    n_captions : int
+    words
+        Word -> its occurrences in all captions.
+    captions
+        For each caption that holds a counted word, the set of them; None where only counts are known.
+    """
+
+    n_captions: int
+    words: Mapping[str, int]
+    captions: tuple[frozenset[str], ...] | None = None
+
+    def with_any(self, words: Sequence[str]) -> int | None:
+        """Count the captions that hold one of some words."""
+        if self.captions is None:
+            return None
+        return sum(not found.isdisjoint(words) for found in self.captions)
+
+
+def tokens(caption: str) -> list[str]:
+    """Split a caption as the authors' code does: no full stops, no commas, split at every space."""
+    return caption.lower().replace(".", "").replace(",", "").split(" ")
+
+
+def count_words(
+    captions: Iterable[tuple[str, str]], lists: Mapping[str, Sequence[str]]
+) -> dict[str, ImageCounts]:
+    """Count the words of all lists, image by image.
+
+    Parameters
+    ----------
+    captions
+        Image id and caption.
+    lists
+        Emotion -> its words.
+    """
+    wanted = {word for words in lists.values() for word in words}
+    numbers: Counter[str] = Counter()
+    words: dict[str, Counter[str]] = {}
+    held: dict[str, list[frozenset[str]]] = {}
+    for image, caption in captions:
+        found = [token for token in tokens(caption) if token in wanted]
+        numbers[image] += 1
+        words.setdefault(image, Counter()).update(found)
+        held.setdefault(image, []).extend([frozenset(found)] if found else [])
+    return {image: ImageCounts(n, dict(words[image]), tuple(held[image])) for image, n in numbers.items()}
+
+
+def audit_words(
+    counts: Mapping[str, ImageCounts],
+    items: Mapping[str, Row],
+    *,
+    lists: Mapping[str, Sequence[str]] = EMOTION_WORDS,
+    min_total: int = 100,
+    ratio: tuple[str, str] | None = None,
+    origin: Mapping[str, object] | None = None,
+) -> Report:
+    """Count, by emotion, level and condition, the words of the intended emotion per 1,000 captions.
+
+    Parameters
+    ----------
+    counts
+        Image id -> its counted captions. Images that are not among `items` count towards totals alone.
+    items
+        Image id -> the columns of `GROUP`.
+    lists
+        Emotion -> its words.
+    min_total
+        A word with fewer occurrences in all captions is left out.
+    ratio
+        Two conditions: the rate of the first is divided by that of the second.
+    origin
+        What to record of where the captions came from.
+
+    Raises
+    ------
+    AuditError
+        Naming the image or set: no captions, an emotion without words, a missing column, an unknown
+        condition.
+    """
+    totals = Counter[str]()
+    for one in counts.values():
+        totals.update(one.words)
+    kept = {
+        emotion: [word for word in words if totals[word] >= min_total] for emotion, words in lists.items()
+    }
+    groups = _groups(items, counts, lists)
+    rows = [_row(group, images, counts, kept) for group, images in groups.items()]
+    if ratio:
+        _divide(rows, ratio)
+    named = sorted({word for words in lists.values() for word in words})
+    rare = [word for word in named if totals[word] < min_total]
+    strangers = sorted(set(counts) - set(items))
+    summary: dict[str, object] = {
+        "word_totals": {word: totals[word] for word in named},
+        "left_out_words": rare,
+        "n_captions": sum(one.n_captions for one in counts.values()),
+        "images_without_item": strangers,
+    }
+    record: dict[str, object] = {
+        **(origin or {}),
+        "lists": {emotion: list(words) for emotion, words in lists.items()},
+        "min_total": min_total,
+        "ratio": list(ratio) if ratio else None,
+        "source": "Wolfe et al., FAccT 2023, section 4.3; Figure 3 there prints no numbers",
+    }
+    columns = ["emotion", "level", "condition", "n_images", "n_captions", "count", "per_1000"]
+    columns += ["captions_with_any", *(["ratio"] if ratio else [])]
+    notes = [
+        f"{len(names)} {what}, left out of the rates: {', '.join(names[:5])}"
+        for names, what in ((rare, "words too rare"), (strangers, "images without an item"))
+        if names
+    ]
+    return audit_report(
+        "words",
+        "Words of the intended emotion in captions",
+        rows,
+        [table("Occurrences per 1,000 captions", rows, columns)],
+        record,
+        summary=summary,
+        notes=notes,
+        picture=Picture("words", f"{PICTURED.capitalize()}; n: captions", lambda path: _draw(rows, path)),
+    )
+
+
+def _draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    from obygaze_studies.audits.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
+
+    rate = {(f"{row['emotion']} {row['level']}", row["condition"]): row["per_1000"] for row in rows}
+    labels, conditions = (list(dict.fromkeys(key[place] for key in rate)) for place in (0, 1))
+    series = {one: [rate.get((label, one)) for label in labels] for one in conditions}
+    counted = {(f"{row['emotion']} {row['level']}", row["condition"]): row["n_captions"] for row in rows}
+    sizes = [", ".join(f"{counted.get((label, one), 0):,}" for one in conditions) for label in labels]
+    named = [f"{label}\n(n = {size})" for label, size in zip(labels, sizes, strict=True)]
+    draw_bars(named, series, PICTURED, path)
+
+
+def _groups(
+    items: Mapping[str, Row], counts: Mapping[str, ImageCounts], lists: Mapping[str, Sequence[str]]
+) -> dict[tuple[str, ...], list[str]]:
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for image, row in items.items():
+        for column in GROUP:
+            if column not in row:
+                raise AuditError(f"the table of items has no column {column}")
+        if row["emotion"] not in lists:
+            raise AuditError(
+                f"image {image}: no list of words for the emotion {row['emotion']!r}, "
+                f"but for {', '.join(lists)}; "
+                "leave the image out of the items if it is meant to show none of these"
+            )
+        group = tuple(row[column] for column in GROUP)
+        if image not in counts:
+            raise AuditError(f"image {image} of {' '.join(group)} has no caption")
+        groups.setdefault(group, []).append(image)
+    return groups
+
+
+def _row(
+    group: tuple[str, ...],
+    images: Sequence[str],
+    counts: Mapping[str, ImageCounts],
+    kept: Mapping[str, Sequence[str]],
+) -> dict[str, object]:
+    words = kept[group[0]]
+    n_captions = sum(counts[image].n_captions for image in images)
+    count = sum(counts[image].words.get(word, 0) for image in images for word in words)
+    with_any = [counts[image].with_any(words) for image in images]
+    return {
+        **dict(zip(GROUP, group, strict=True)),
+        "n_images": len(images),
+        "n_captions": n_captions,
+        "count": count,
+        "per_1000": 1000 * count / n_captions,
+        "captions_with_any": None if None in with_any else sum(one or 0 for one in with_any),
+        "ratio": None,
+    }
+
+
+def _divide(rows: list[dict[str, object]], ratio: tuple[str, str]) -> None:
+    """Put the ratio of two conditions into the rows of the first."""
+    for condition in ratio:
+        if condition not in {row["condition"] for row in rows}:
+            raise AuditError(f"no image is of the condition {condition!r}")
+    rate = {tuple(row[column] for column in GROUP): cast("float", row["per_1000"]) for row in rows}
+    for row in rows:
+        base = rate.get((row["emotion"], row["level"], ratio[1]))
+        if row["condition"] == ratio[0] and base:
+            row["ratio"] = cast("float", row["per_1000"]) / base
+
+
+def read_lists(path: Path) -> dict[str, tuple[str, ...]]:
+    """Read lists of words from a JSON object, emotion -> words in small letters.
+
+    Raises
+    ------
+    AuditError
+        It is no such object, a list is empty, or a word could never be found: it has capitals, spaces, full
+        stops or commas.
+    """
+    try:
+        found = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise AuditError(f"{path} is not JSON: {error}") from error
+    if not isinstance(found, dict) or not found:
+        raise AuditError(f"{path}: expected an object of emotion: list of words, not empty")
+    for emotion, words in found.items():
+        if not isinstance(words, list) or not words:
+            raise AuditError(f"{path}, list {emotion}: expected a list of words, not empty")
+        for word in words:
+            if not isinstance(word, str) or tokens(word) != [word] or not word:
+                raise AuditError(f"{path}, list {emotion}: {word!r} is not one word in small letters")
+        if len(set(words)) < len(words):
+            raise AuditError(f"{path}, list {emotion}: a word comes twice")
+    return {emotion: tuple(words) for emotion, words in found.items()}

@@ -1,0 +1,77 @@
+"""Cronbach's alpha against the oracle, and where there is none."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from obygaze_models.report import records
+from obygaze_studies.alpha import audit_alpha, cronbach_alpha, read_ratings
+from obygaze_studies.errors import AuditError
+
+
+def test_the_four_tables_come_out(oracle):
+    for case in oracle["cronbach"]["cases"]:
+        found = cronbach_alpha(np.array(case["ratings"], float))
+        assert found.alpha == pytest.approx(case["alpha"], rel=1e-9), case["name"]
+        assert (found.reason, found.n_incomplete) == ("", 0)
+
+
+def test_a_table_with_the_printed_totals_gives_the_printed_alphas(oracle):
+    wanted = oracle["cronbach"]["consistent_contingency_example"]
+    ratings = [
+        [int(one) for one in cell] for cell, n in wanted["counts_r1_r2_model"].items() for _ in range(n)
+    ]
+    assert len(ratings) == 200
+    results = audit_alpha(["r1", "r2", "model"], np.array(ratings, float), pairs=True)
+    alphas = {row["raters"]: row["alpha"] for row in records(results.data)}
+    assert [alphas[one] for one in ("r1+r2+model", "r1+model", "r2+model")] == pytest.approx(
+        wanted["alphas"], rel=1e-9
+    )
+    printed = oracle["cronbach"]["paper_alphas"]
+    assert [round(one, 2) for one in wanted["alphas"]] == list(printed.values())
+    assert len(alphas) == 4
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(3, 12))
+def test_shifting_a_rater_and_scaling_all_change_nothing(seed, n_raters, n_items):
+    ratings = np.random.default_rng(seed).normal(size=(n_items, n_raters))
+    alpha = cronbach_alpha(ratings).alpha
+    moved = 3.0 * ratings + np.arange(n_raters)
+    assert cronbach_alpha(moved).alpha == pytest.approx(alpha, rel=1e-6, abs=1e-6)
+    assert alpha <= 1 + 1e-12
+
+
+def test_items_with_a_missing_rating_are_left_out_and_counted():
+    whole = np.array([[1, 2], [2, 2], [3, 5.0]])
+    holed = np.vstack([whole, [[np.nan, 4]]])
+    found = cronbach_alpha(holed)
+    assert found.alpha == cronbach_alpha(whole).alpha
+    assert (found.n_items, found.n_incomplete) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("ratings", "reason"),
+    [
+        ([[1.0], [2.0]], "fewer than two raters"),
+        ([[1.0, 2.0]], "fewer than two items that all raters rated"),
+        ([[1.0, np.nan], [np.nan, 2.0]], "fewer than two items that all raters rated"),
+        ([[0.1, 0.2], [0.1, 0.2], [0.2, 0.1]], "the sums of the ratings do not vary"),
+    ],
+)
+def test_where_there_is_no_alpha_the_reason_is_said(ratings, reason):
+    found = cronbach_alpha(np.array(ratings))
+    assert found.alpha is None
+    assert found.reason == reason
+
+
+def test_ratings_are_read_with_their_gaps(tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text("r1,item_id,r2\n1,i1,0\n,i2,1\n", encoding="utf-8")
+    raters, ratings = read_ratings(path)
+    assert raters == ("r1", "r2")
+    np.testing.assert_array_equal(ratings, [[1, 0], [np.nan, 1]])
+    path.write_text("item_id,r1\ni1,nan\n", encoding="utf-8")
+    with pytest.raises(AuditError, match="the rating of item_id 'i1' by r1 is not finite"):
+        read_ratings(path)

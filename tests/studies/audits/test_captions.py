@@ -1,0 +1,118 @@
+"""Captions from a table, or from the texts of a store: the same words are counted."""
+
+import json
+
+import numpy as np
+import pytest
+
+from obygaze.cli import main
+from obygaze_features.store import open_store
+from obygaze_features.store.records import ClipFeatures, ClipResult, PlannedClip
+from obygaze_features.store.sealing import seal
+from obygaze_features.store.stage import Stage, staging_path
+from obygaze_features.store.testing import toy_group
+from obygaze_studies.errors import AuditError
+from obygaze_studies.gender_score.captions import read_captions
+
+TEXTS = {
+    "c1": "a sad, sad woman",
+    "c2": "a woman,\nfrowning",
+    "c3": "a man",
+    "c4": "sad",
+}
+IMAGES = "caption_id,image_id\nc1,i1\nc2,i1\nc3,i2\n"
+ITEMS = "image_id,emotion,level,condition\ni1,sadness,high,NO\ni2,sadness,high,O\n"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("texts") / "captions"
+    pooled = np.eye(len(TEXTS), dtype=np.float32)
+    group = toy_group("toy", {"pooled": pooled}, 1, space="toy", sampling={"policy": "texts", "n": 1})
+    planned = [PlannedClip(one, "", text=text) for one, text in TEXTS.items()]
+    stage = Stage.open(staging_path(path), planned, [group], {"name": "toy"})
+    moments = np.zeros(1), np.zeros(1, np.int64)
+    with stage.writer() as writer:
+        writer.commit(
+            [
+                ClipResult(one, "ok", groups={"toy": ClipFeatures(*moments, {"pooled": vector})})
+                for one, vector in zip(TEXTS, pooled, strict=True)
+            ]
+        )
+    return seal(staging_path(path), path, licence="CC0-1.0")
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(text, name="captions.csv"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_store_gives_the_captions_that_the_table_names(store, table):
+    read = read_captions(table(IMAGES), store)
+    assert read.pairs == (("i1", TEXTS["c1"]), ("i1", TEXTS["c2"]), ("i2", TEXTS["c3"]))
+    assert read.n_unnamed == 1
+    assert read.fingerprint == open_store(store).fingerprint
+
+
+def test_a_table_gives_its_own_captions(table):
+    read = read_captions(table("image_id,caption\ni1,a\ni1,a\n"))
+    assert (read.pairs, read.n_unnamed, read.fingerprint) == ((("i1", "a"), ("i1", "a")), 0, None)
+
+
+def test_words_of_a_store_are_those_of_a_table(store, table, tmp_path, capsys):
+    items = table(ITEMS, "items.csv")
+    whole = "caption_id,image_id,caption\n" + "".join(
+        f'{one},{image},"{TEXTS[one]}"\n' for one, image in (("c1", "i1"), ("c2", "i1"), ("c3", "i2"))
+    )
+    sources = {
+        "table": ["--captions", table(whole, "whole.csv")],
+        "store": ["--captions", table(IMAGES), "--texts", store],
+    }
+    documents = {}
+    for name, given in sources.items():
+        out = tmp_path / f"{name}.csv"
+        arguments = ["audit", "words", *given, "--items", items, "--min-total", 1, "--out", out]
+        with pytest.raises(SystemExit) as left:
+            main([str(one) for one in arguments])
+        assert left.value.code == 0, capsys.readouterr().err
+        documents[name] = json.loads(out.with_suffix(".json").read_text(encoding="utf-8"))
+    assert "1 texts of the store are not in --captions" in capsys.readouterr().err
+    assert documents["store"]["rows"] == documents["table"]["rows"]
+    assert documents["store"]["rows"][0]["count"] == 2, "a word at the end of a line is another token"
+    assert documents["store"]["record"]["texts"] == open_store(store).fingerprint
+    assert documents["table"]["record"]["texts"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "of_store", "words"),
+    [
+        ("caption_id,image_id,caption\nc1,i1,a\nc1,i2,b\n", False, "two rows for caption_id c1"),
+        ("caption_id,image_id\nc1,i1\nc1,i2\n", True, "two rows for caption_id c1"),
+        ("caption_id,image_id\nc9,i1\n", True, "caption_id c9 of image i1 has no text in .*captions-1.0.0"),
+        ("image_id,caption\ni1,a\n", True, "no column caption_id"),
+        ("image_id\ni1\n", False, "no column caption"),
+        ('"image_id,caption\ni1,a\n', False, "not CSV|no column"),
+    ],
+)
+def test_a_caption_that_is_missing_or_there_twice_is_named(store, table, text, of_store, words):
+    with pytest.raises(AuditError, match=words) as raised:
+        read_captions(table(text), store if of_store else None)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_store_of_clips_has_no_captions(keep, table, tmp_path):
+    clips = keep(tmp_path / "clips", ["c1"], [[1.0, 0.0]])
+    with pytest.raises(AuditError, match="group toy: its rows are clips, not texts"):
+        read_captions(table(IMAGES), clips)
+
+
+def test_a_packed_store_gives_its_captions_too(store, table, tmp_path):
+    from obygaze_features.exchange.publish import pack
+
+    packed = pack(open_store(store), tmp_path / "captions.zip")
+    assert read_captions(table(IMAGES), packed).pairs == read_captions(table(IMAGES), store).pairs

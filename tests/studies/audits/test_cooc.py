@@ -1,0 +1,101 @@
+"""Object-gender co-occurrence: counting rules, the printed ratios, and the captions there are."""
+
+import csv
+
+import pytest
+
+from obygaze_models.report import records
+from obygaze_studies.audits.published import OBJECTS, TOTALS
+from obygaze_studies.audits.tables import read_rows
+from obygaze_studies.errors import AuditError
+from obygaze_studies.gender_score.cooc import ALL, audit_cooc, read_objects_list
+from obygaze_studies.gender_score.genders import share
+
+CAPTIONS = [
+    "A man riding a motor scooter.",
+    "a woman and a man on a motor scooter",
+    "a woman with a scooter motor",
+    "two men, one motor scooter",
+    "a dog",
+]
+
+
+def cut(part, other):
+    """Give the part of both as the poster prints it: cut to two decimals, not rounded."""
+    return 100 * part // (part + other) / 100
+
+
+def test_words_are_counted_by_caption_and_labels_word_by_word():
+    whole, scooter, none = records(audit_cooc(CAPTIONS, ["motor scooter", "cat"]).data)
+    assert (whole["object"], whole["n_captions"], whole["man"], whole["woman"]) == (ALL, 5, 2, 2)
+    assert {name: scooter[name] for name in ("n_captions", "man", "woman", "both", "plural_only")} == {
+        "n_captions": 3,
+        "man": 2,
+        "woman": 1,
+        "both": 1,
+        "plural_only": 1,
+    }
+    assert scooter["to_man"] == pytest.approx(2 / 3)
+    assert (none["n_captions"], none["to_man"]) == (0, None)
+
+
+def test_the_counts_of_the_first_800_karpathy_captions(shared_data):
+    rows = read_rows(shared_data / "audits/captions/karpathy_first800.csv", ["row", "caption"])
+    captions = [row["caption"] for row in rows]
+    (whole,) = (
+        row for row in records(audit_cooc(captions, OBJECTS, model="Vilbert").data) if row["object"] == ALL
+    )
+    alone = [f" {one} " for one in captions]
+    assert whole["man"] == sum(" man " in one for one in alone) == 112
+    assert whole["woman"] == sum(" woman " in one for one in alone) == 54
+    assert whole["both"] == 9
+    assert whole["published_to_man"] == share(702, 311)
+
+
+def test_all_28_printed_ratios_are_counts_cut_to_two_decimals(shared_data):
+    with (shared_data / "audits/paper_tables/genderscore_poster_tables.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        printed = TOTALS[row["model"]]
+        counts = printed.cooc if row["method"] == "Co-Occ" else printed.gender_score
+        assert counts == {"man": int(row["man"]), "woman": int(row["woman"])}
+        assert cut(counts["man"], counts["woman"]) == float(row["to_m_printed"])
+        assert cut(counts["woman"], counts["man"]) == float(row["to_w_printed"])
+    assert len(rows) == 14
+
+
+def test_the_printed_ratios_of_objects(shared_data):
+    path = shared_data / "audits/paper_tables/genderscore_poster_objects.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["method"] == "Co-Occ"]
+    assert len(rows) == 7 * 4
+    for row in rows:
+        assert TOTALS[row["model"]].object_to_man[row["object"]] == float(row["to_m"])
+        assert TOTALS[row["model"]].object_to_woman[row["object"]] == float(row["to_w"])
+
+
+def test_the_ratios_of_the_karpathy_objects_follow_from_their_counts(oracle):
+    for counts in oracle["gender_score"]["karpathy5000"]["cooc_objects"].values():
+        assert share(counts["man"], counts["woman"]) == pytest.approx(counts["to_m"], rel=1e-12)
+        assert share(counts["woman"], counts["man"]) == pytest.approx(counts["to_w"], rel=1e-12)
+
+
+def test_a_bad_list_of_objects_is_refused(tmp_path):
+    with pytest.raises(AuditError, match="has twice: cat"):
+        audit_cooc(CAPTIONS, ["cat", "cat"])
+    path = tmp_path / "objects.txt"
+    path.write_text("\n \n", encoding="utf-8")
+    with pytest.raises(AuditError, match="lists no object"):
+        read_objects_list(path)
+    path.write_text("cat\n\nmotor scooter \n", encoding="utf-8")
+    assert read_objects_list(path) == ("cat", "motor scooter")
+
+
+def test_the_figure_counts_the_captions_under_each_share_in_equal_decimals(tmp_path):
+    path = tmp_path / "cooc.svg"
+    audit_cooc(CAPTIONS, ["motor scooter", "cat"]).pictures[0].draw(path)
+    text = path.read_text(encoding="utf-8")
+    for label in ("(all captions) (n = 4)", "motor scooter (n = 3)", "cat (n = 0)", ">0.500<", ">0.667<"):
+        assert label in text, label

@@ -1,0 +1,335 @@
+"""Association tests made of stores: selections, prompts, published values, and every mistake in one line."""
+
+import csv
+import json
+import re
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from obygaze.cli import main
+from obygaze_models.report import records, to_csv, to_json
+from obygaze_studies.audits.embeddings import read_embeddings
+from obygaze_studies.audits.published import EFFECTS
+from obygaze_studies.eat.eat_audit import audit_eat
+from obygaze_studies.eat.eat_tests import SELECTIONS, EatTest, read_tests, select, sobem_items
+from obygaze_studies.eat.effect_size import critical_d
+from obygaze_studies.eat.prompts import WORDS, Variant, prompt_rows, prompts
+from obygaze_studies.errors import AuditError
+
+SIDES = {"X": 20, "Y": 20, "A": 30, "B": 30}
+TEST = EatTest("t", {"side": "X"}, {"side": "Y"}, ("A0", "A1"), ("B0", "B1"))
+
+
+@pytest.fixture(scope="session")
+def stimuli(shared_data):
+    return json.loads((shared_data / "audits/stimuli/stimuli.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory, keep):
+    """Images X lie near texts A, images Y near texts B: four of each."""
+    folder = tmp_path_factory.mktemp("planted")
+    rng = np.random.default_rng(0)
+    centre = {"X": 1.0, "A": 1.0, "Y": -1.0, "B": -1.0}
+
+    def vectors(side, n):
+        near = rng.normal(size=(n, 5)) * 0.5
+        near[:, 0] += centre[side]
+        return near
+
+    images = [f"{side}{row}" for side in "XY" for row in range(4)]
+    texts = [f"{side}{row}" for side in "AB" for row in range(2)]
+    keep(folder / "images", images, np.vstack([vectors("X", 4), vectors("Y", 4)]))
+    keep(folder / "texts", texts, np.vstack([vectors("A", 2), vectors("B", 2)]))
+
+    def run(tests=(TEST,), **changes):
+        given = {
+            "images": read_embeddings(folder / "images"),
+            "texts": read_embeddings(folder / "texts"),
+            "items": {name: {"item_id": name, "side": name[0]} for name in images},
+            "text_ids": {name: name for name in texts},
+            **changes,
+        }
+        return audit_eat(given.pop("images"), given.pop("texts"), tests=tests, **given)
+
+    return run
+
+
+def test_a_planted_association_is_found_with_its_sign(planted):
+    (row,) = records(planted().data)
+    assert row["d"] > 1
+    assert row["star"] is True
+    assert row["p_exact"] == row["n_ge"] / row["n_partitions"] == 1 / 70
+    swapped = EatTest("t", TEST.y, TEST.x, TEST.a, TEST.b)
+    assert records(planted([swapped]).data)[0]["d"] == pytest.approx(-row["d"])
+    assert records(planted([swapped]).data)[0]["star"] is True, "the lower tail has a star too"
+
+
+def test_the_fixture_comes_out_of_stores_within_single_precision(tmp_path, keep, oracle):
+    wanted = oracle["eat"]["fixtures"]["paper_shape_20v20_30_30"]
+    names = {side: [f"{side}{row:02}" for row in range(n)] for side, n in SIDES.items()}
+    for store, sides in (("images", "XY"), ("texts", "AB")):
+        ids = [name for side in sides for name in names[side]]
+        keep(tmp_path / store, ids, np.vstack([wanted[side] for side in sides]))
+    results = audit_eat(
+        read_embeddings(tmp_path / "images"),
+        read_embeddings(tmp_path / "texts"),
+        items={name: {} for side in "XY" for name in names[side]},
+        text_ids={name: name for side in "AB" for name in names[side]},
+        tests=[EatTest("t", *(tuple(names[side]) for side in SIDES))],
+    )
+    (row,) = records(results.data)
+    assert row["d"] == pytest.approx(wanted["effect_size_d_ddof1"], abs=1e-6)
+    assert row["p_exact"] == pytest.approx(wanted["exact_partitions"]["p_ge"], abs=1e-6)
+    assert row["n_partitions"] == 137846528820
+
+
+def test_more_targets_than_can_be_counted_are_sampled_with_the_seed(tmp_path, keep):
+    rng = np.random.default_rng(0)
+    ids = [f"i{place:02}" for place in range(46)]
+    keep(tmp_path / "both", ids, rng.normal(size=(46, 4)))
+    both = read_embeddings(tmp_path / "both")
+    test = EatTest("t", tuple(ids[:23]), tuple(ids[23:]), ("i00",), ("i30",))
+    given = {"items": {name: {} for name in ids}, "text_ids": {name: name for name in ids}, "tests": [test]}
+    first, again, other = (audit_eat(both, both, n_perm=500, seed=seed, **given) for seed in (1, 1, 2))
+    assert records(first.data)[0]["p_exact"] is None
+    assert records(first.data)[0]["n_perm"] == 500
+    assert to_csv(first.data) == to_csv(again.data)
+    assert to_json(first) == to_json(again)
+    assert to_csv(first.data) != to_csv(other.data)
+
+
+def test_the_words_and_templates_are_those_of_the_paper(stimuli):
+    for name, words in WORDS.items():
+        assert list(words) == stimuli["business_code" if name == "business" else name]
+        code, paper = prompts(name, Variant.CODE), prompts(name, Variant.PAPER)
+        templates = stimuli["templates_code_for_angry" if name == "angry" else "templates_paper"]
+        assert list(code) == [template.format(word) for template in templates for word in words]
+        printed = stimuli["business_paper"] if name == "business" else words
+        assert list(paper) == [t.format(word) for t in stimuli["templates_paper"] for word in printed]
+
+
+def test_every_prompt_is_listed_once():
+    for variant in Variant:
+        rows = prompt_rows(variant)
+        assert len({row["text_id"] for row in rows}) == len({row["text"] for row in rows}) == 8 * 30
+
+
+def test_the_ready_tests_are_those_of_the_tables(stimuli):
+    ready = {test.name: test for table in SELECTIONS.values() for test in table}
+    assert [one["name"] for one in stimuli["tests"] if ready.pop(one["name"])]
+    assert not ready
+    names = [
+        f"{subject}_{emotion}_{condition}_{hair}"
+        for subject in range(1, 11)
+        for emotion in ("AN1", "AN2", "SA1", "SA2", "HA1", "HA2", "NE")
+        for condition in ("NO", "O")
+        for hair in (1, 2)
+    ]
+    items = sobem_items(names)
+    for test in SELECTIONS["table1"]:
+        code = next(one for one in stimuli["tests"] if one["name"] == test.name)
+        for side, targets in (("X", test.x), ("Y", test.y)):
+            chosen = select(targets, items, "set")
+            assert len(chosen) == 20
+            assert all(code[side].removeprefix("sobem:") in name for name in chosen)
+        assert (test.a, test.b) == (code["A"], code["B"])
+
+
+def test_the_published_cells_are_those_printed_and_their_stars_follow_from_d(shared_data):
+    path = shared_data / "audits/paper_tables/wolfe2023_tables_1_2.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        cells = list(csv.DictReader(file))
+    names = {(t.a, t.x.get("level", "")): t.name for t in SELECTIONS["table1"]}
+    names |= {(t.b, ""): t.name for t in SELECTIONS["table2"]}
+    odd = []
+    for cell in cells:
+        model = next(name for name in EFFECTS if name == cell["model"])
+        condition = cell["condition"].lower()
+        name = next(
+            test for (what, level), test in names.items() if what in condition and level == cell["level"]
+        )
+        printed = EFFECTS[model][name]
+        assert printed.d == float(cell["d"])
+        assert printed.star == (cell["star"] == "1")
+        least, most = abs(printed.d) - 0.005, abs(printed.d) + 0.005
+        if not (most > critical_d(20, 20) if printed.star else least < critical_d(20, 20)):
+            odd.append((model, name, printed.d))
+    assert len(cells) == sum(len(row) for row in EFFECTS.values()) == 81
+    assert odd == [("CLIP ViT-B16", "emotion_sad_high", 0.51)], "noise of the authors' 1,000 shuffles"
+
+
+def test_published_values_stand_beside_ours(planted):
+    test = EatTest("sex_science", TEST.x, TEST.y, TEST.a, TEST.b)
+    (row,) = records(planted([test], model="CLIP RN50").data)
+    assert (row["published_d"], row["published_star"]) == (0.49, False)
+    with pytest.raises(AuditError, match="no published values of 'RN50', but of CLIP ViT-B32"):
+        planted(model="RN50")
+
+
+def test_the_figure_says_in_words_what_a_test_compares_and_what_a_mark_means(planted, tmp_path):
+    path = tmp_path / "eat.svg"
+    planted().pictures[0].draw(path)
+    text = path.read_text(encoding="utf-8")
+    for words in ("X: X (n = 4)", "A: 2 given, B: 2 given", "d, p below .05 in either tail", "X closer to A"):
+        assert words in text, words
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"x": {"side": "Z"}}, "test t, set X is empty: no item has side Z"),
+        ({"y": {"mood": "Z"}}, "test t, set Y: the table of items has no column mood"),
+        ({"x": ("X9",)}, "test t, set X: no item is called X9"),
+        ({"a": ("A0", "A7")}, "test t, set A: the table of texts has no 'A7'"),
+        ({"b": "angry"}, "test t, set B: the table of texts has no 'angry person'"),
+        ({"y": {"side": "X"}}, "test t: X0 is in both X and Y"),
+        ({"a": ("A0",), "b": ("A0",)}, "test t: .*zero variance"),
+    ],
+)
+def test_a_mistake_names_the_test_the_set_and_the_id(planted, changes, words):
+    fields = {"x": TEST.x, "y": TEST.y, "a": TEST.a, "b": TEST.b} | changes
+    with pytest.raises(AuditError, match=words) as raised:
+        planted([EatTest("t", **fields)])
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda v: v * 0, "test t, set X: the embedding of X0 is the zero vector"),
+        (
+            lambda v: np.where(np.arange(5) == 1, np.nan, v),
+            "test t, set X: the embedding of X0 has a value .* not finite",
+        ),
+    ],
+)
+def test_a_bad_vector_names_the_set_and_the_id(planted, tmp_path, keep, spoil, words):
+    keep(tmp_path / "good", [f"{side}{row}" for side in "XY" for row in range(4)], np.ones((8, 5)))
+    good = read_embeddings(tmp_path / "good")
+    with pytest.raises(AuditError, match=words):
+        planted(images=replace(good, vectors=spoil(good.vectors)))
+
+
+def test_an_image_without_features_is_named(planted, tmp_path, keep):
+    ids = [f"{side}{row}" for side in "XY" for row in range(4)]
+    path = keep(tmp_path / "bad", ids, np.eye(8, 5) + 1, failed={"Y2": "the file is empty (0 bytes)"})
+    with pytest.raises(AuditError, match=r"test t, set Y: Y2 has no embedding in .*bad-1.0.0, group toy"):
+        planted(images=read_embeddings(path))
+
+
+@pytest.mark.parametrize(
+    ("space", "size", "words"),
+    [
+        ("other-clip sha256:9", 5, "of two spaces .* 'toy-clip sha256:0123', .* 'other-clip sha256:9'"),
+        ("toy-clip sha256:0123", 6, "of two lengths .* has 5 features, .* 6"),
+    ],
+)
+def test_unequal_spaces_are_refused_and_both_named(planted, tmp_path, keep, space, size, words):
+    keep(tmp_path / "other", ["A0", "A1", "B0", "B1"], np.eye(4, size), space=space)
+    with pytest.raises(AuditError, match=words):
+        planted(texts=read_embeddings(tmp_path / "other"))
+
+
+def test_a_store_that_names_no_space_is_refused(tmp_path, keep):
+    keep(tmp_path / "old", ["a"], np.ones((1, 2)), space=None)
+    with pytest.raises(AuditError, match="has no field 'space'"):
+        read_embeddings(tmp_path / "old")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[", "is not JSON"),
+        ("[]", "expected a list of tests, not empty"),
+        ('[{"name": "t"}]', "test 0: expected an object of name, X, Y, A, B"),
+        ('[{"name": "t", "X": {}, "Y": ["b"], "A": "sad", "B": "sad"}]', "test t, set X: expected an object"),
+        ('[{"name": "t", "X": [], "Y": ["b"], "A": "sad", "B": "sad"}]', "test t, set X is empty"),
+        (
+            '[{"name": "t", "X": ["a", "a"], "Y": ["b"], "A": "sad", "B": "sad"}]',
+            "test t, set X: it has twice a",
+        ),
+        (
+            '[{"name": "t", "X": ["a"], "Y": ["b"], "A": "glad", "B": "sad"}]',
+            "test t, set A: no list .* 'glad'",
+        ),
+    ],
+)
+def test_a_bad_file_of_tests_is_refused(tmp_path, text, words):
+    path = tmp_path / "tests.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(AuditError, match=words) as raised:
+        read_tests(path)
+    assert re.match(re.escape(str(path)), str(raised.value))
+
+
+@pytest.fixture
+def professions(tmp_path, keep):
+    """Stores of Table 2's 120 images and prompts (noise), and the table of the images."""
+    rng = np.random.default_rng(0)
+    kinds = list(product(("scientist", "doctor", "ceo"), ("woman", "man")))
+    items = [(f"{job}-{gender}-{n}", job, gender) for job, gender in kinds for n in range(20)]
+    asked = prompt_rows(Variant.CODE)
+    texts = {row["text_id"]: row["text"] for row in asked}
+    vectors = {"jobs": rng.normal(size=(len(items), 5)), "prompts": rng.normal(size=(len(asked), 5))}
+    keep(tmp_path / "jobs", [name for name, *_ in items], vectors["jobs"])
+    keep(tmp_path / "prompts", texts, vectors["prompts"], texts=texts)
+    lines = ["item_id,profession,gender", *(",".join(row) for row in items)]
+    (tmp_path / "items.csv").write_text("\n".join([*lines, ""]))
+    units = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in vectors.values()]
+    return dict(zip([name for name, *_ in items], units[0], strict=True)), [
+        (row["list"], unit) for row, unit in zip(asked, units[1], strict=True)
+    ]
+
+
+def run_table2(folder, *more):
+    words = ["audit", "eat", "--images", folder / "jobs", "--texts", folder / "prompts"]
+    words += ["--items", folder / "items.csv", "--out", folder / "eat.csv", *more]
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    return left.value.code
+
+
+def test_table_2_by_the_command_is_equation_1_beside_the_printed_values(professions, tmp_path):
+    assert run_table2(tmp_path, "--tests", "table2", "--published", "CLIP RN50") == 0
+    images, prompted = professions
+    with (tmp_path / "eat.csv").open(newline="") as file:
+        rows = {row["test"]: row for row in csv.DictReader(file)}
+    printed = {"science": (0.49, "false"), "medicine": (0.18, "false"), "business": (1.2, "true")}
+    jobs = {"science": "scientist", "medicine": "doctor", "business": "ceo"}
+    assert list(rows) == [f"sex_{field}" for field in jobs]
+    for field, job in jobs.items():
+        row = rows[f"sex_{field}"]
+        sides = [np.array([unit for kind, unit in prompted if kind == name]) for name in ("sex", field)]
+        assert [len(side) for side in sides] == [30, 30]
+        nearer = {name: np.mean(sides[0] @ unit) - np.mean(sides[1] @ unit) for name, unit in images.items()}
+        x, y = (
+            [s for name, s in nearer.items() if name.startswith(f"{job}-{who}-")] for who in ("woman", "man")
+        )
+        assert float(row["d"]) == pytest.approx((np.mean(x) - np.mean(y)) / np.std(x + y, ddof=1), abs=1e-6)
+        assert (float(row["published_d"]), row["published_star"]) == printed[field]
+        assert row["n_partitions"] == "137846528820"
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (("--tests", "table3"), 2, "'table3' is neither table1 nor table2 nor a JSON file of your own"),
+        (("--tests", "table2", "--variant", "paper"), 1, "has no 'ceo' of 'business', variant paper"),
+        (("--tests", "table1"), 1, "test emotion_angry_high, set X: the table of items has no column emo"),
+    ],
+)
+@pytest.mark.usefixtures("professions")
+def test_a_table_whose_material_is_not_there_is_one_line(more, code, words, tmp_path, capsys):
+    assert run_table2(tmp_path, *more) == code
+    said = capsys.readouterr().err
+    assert words in said
+    assert "Traceback" not in said
+
+
+def test_a_name_that_is_not_of_sobem_is_refused():
+    with pytest.raises(AuditError, match=r"cat\.jpg is not the name of a SOBEM image"):
+        sobem_items(["3_AN2_NO_1.jpg", "cat.jpg"])

@@ -1,0 +1,318 @@
+"""The Gender Score: published values to the last bit, its properties, and what can't be scored is listed."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from obygaze_models.report import records, to_json
+from obygaze_studies.audits.embeddings import read_embeddings
+from obygaze_studies.audits.published import TOTALS
+from obygaze_studies.errors import AuditError
+from obygaze_studies.gender_score.gender_audit import Labels, Mode, audit_gender_score, needed_texts
+from obygaze_studies.gender_score.genders import filled, named, share
+from obygaze_studies.gender_score.score_captions import Detected, Scorer, embedded_similarity, joined, revise
+
+PRIORS = st.floats(0.01, 0.99)
+SIMS = st.floats(-0.95, 0.95)
+CONFIDENCES = st.floats(0, 1)
+
+
+def caption(name, text, image="i"):
+    return {"caption_id": name, "image_id": image, "caption": text}
+
+
+def scorer(sims, prior=0.2):
+    """Every text has the prior; similarities by text."""
+    return Scorer(dict.fromkeys(sims, prior), lambda text, _: sims[text])
+
+
+def test_the_published_scores_come_out_to_the_last_bit(oracle):
+    wanted = oracle["gender_score"]
+    for case in wanted["exact_cases"]:
+        assert revise(case["lm"], case["sim"], case["p_c"]) == case["gs"], case["name"]
+    for case in wanted["edge_cases"]:
+        assert revise(case["lm"], case["sim"], case["p_c"]) == pytest.approx(case["gs"], rel=1e-12)
+
+
+def test_the_published_ratio_comes_out(oracle):
+    wanted = oracle["gender_score"]["ratio"]
+    assert 100 * share(wanted["man"], wanted["woman"]) == pytest.approx(wanted["to_m_percent"], rel=1e-12)
+    assert 100 * share(wanted["woman"], wanted["man"]) == pytest.approx(wanted["to_w_percent"], rel=1e-12)
+    assert share(0, 0) is None
+
+
+def test_the_mean_is_the_reduction_that_priors_are_made_with(oracle):
+    (case,) = oracle["gender_score"]["lm_reduce_cases"]
+    tokens = np.exp(case["token_logprobs"])
+    assert tokens.mean() == pytest.approx(case["mean"], rel=1e-12)
+    reductions = (tokens.prod(), math.exp(np.mean(case["token_logprobs"])), 1 / np.mean(1 / tokens))
+    assert reductions == pytest.approx((case["prod"], case["gmean"], case["hmean"]), rel=1e-12)
+
+
+def test_the_scores_of_the_karpathy_captions_come_out(shared_data):
+    with (shared_data / "audits/captions/karpathy_first800.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    captions = [caption(row["row"], row["caption"], row["row"]) for row in rows]
+    objects = {r["row"]: (Detected(r["visual_context"], float(r["p_c"])),) for r in rows}
+    sims = {(row["caption"], row["visual_context"]): float(row["sim_recovered"]) for row in rows}
+    priors = {row["caption"]: float(row["lm_mean"]) for row in rows}
+    results = audit_gender_score(captions, objects, Scorer(priors, lambda *pair: sims[pair]))
+    for row, found in zip(rows, records(results.data), strict=True):
+        # Sims have nine digits, and equal captions of two images their own: look the row's up again.
+        wanted = float(row["belief_revision_published"])
+        assert revise(float(row["lm_mean"]), float(row["sim_recovered"]), float(row["p_c"])) == pytest.approx(
+            wanted, rel=1e-6
+        )
+        assert found["gs"] == pytest.approx(wanted, rel=1e-6)
+    named_by = results.record["summary"]["genders_named"]
+    assert (named_by["man"] + named_by["man and woman"], named_by["man and woman"]) == (112, 9)
+
+
+def test_scores_and_distances_of_the_karpathy_captions_by_object(shared_data):
+    """The poster's test split is 5,000 captions, of which 800 are here: 4 to 7 captions an object.
+
+    Poster, Gender Object Distance of one tennis ball: man 0.44, woman 0.46; Gender Score 0.45, 0.45.
+    """
+    with (shared_data / "audits/captions/karpathy_first800.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    captions = [caption(row["row"], row["caption"], row["row"]) for row in rows]
+    objects = {r["row"]: (Detected(r["visual_context"], float(r["p_c"])),) for r in rows}
+    sims = {(row["caption"], row["visual_context"]): float(row["sim_recovered"]) for row in rows}
+    priors = {row["caption"]: float(row["lm_mean"]) for row in rows}
+    report = audit_gender_score(
+        captions,
+        objects,
+        Scorer(priors, lambda *pair: sims[pair]),
+        names=["tennis ball", "motorcycle", "skateboard"],
+    )
+    by_object = {row["object"]: row for row in report.record["summary"]["by_object"]}
+    ball = by_object["tennis ball"]
+    assert (ball["n_captions"], round(ball["distance_man"], 2), round(ball["distance_woman"], 2)) == (
+        6,
+        0.44,
+        0.5,
+    )
+    assert (round(ball["gs_man"], 2), round(ball["gs_woman"], 2)) == (0.47, 0.39)
+    assert (by_object["motorcycle"]["to_man"], by_object["motorcycle"]["gs_woman"]) == (1, None)
+    assert by_object["skateboard"]["n_captions"] == 0
+    titles = [block.title for block in report.blocks]
+    assert titles[-2:] == ["Gender Score by object", "Gender Object Distance"]
+
+
+def test_estimation_sums_up_by_object_and_shows_examples_with_the_posters_beside():
+    sims = {
+        "a man rides": 0.5,
+        "a woman rides": 0.3,
+        "a man cooks": 0.2,
+        "a woman cooks": 0.6,
+    }
+    captions = [caption("1", "a man rides", "x"), caption("2", "a [MASK] cooks", "y")]
+    objects = {"x": (Detected("motorcycle", 0.5),), "y": (Detected("kitchen", 0.5), Detected("table", 0.5))}
+    report = audit_gender_score(captions, objects, scorer(sims), mode=Mode.ESTIMATION, model="Vilbert")
+    rows = {row["object"]: row for row in report.record["summary"]["by_object"]}
+    assert list(rows) == ["kitchen", "motorcycle", "table"]
+    ride = rows["motorcycle"]
+    scores = revise(0.2, 0.5, 0.5), revise(0.2, 0.3, 0.5)
+    assert (ride["distance_man"], ride["distance_woman"]) == (0.5, 0.3)
+    assert (ride["gs_man"], ride["gs_woman"]) == pytest.approx(scores)
+    assert ride["to_man"] == pytest.approx(share(*scores))
+    assert (ride["n_correct_man"], ride["n_correct_woman"], ride["to_man_by_n_correct"]) == (1, 0, 1)
+    assert (ride["published_to_man"], ride["published_to_woman"]) == (0.84, 0.15)
+    assert rows["kitchen"]["n_correct_man"] == rows["kitchen"]["n_correct_woman"] == 0  # masked
+    blocks = {block.title: block for block in report.blocks}
+    assert [row[1:3] for row in blocks["Examples"].rows] == [
+        ("man", "motorcycle"),
+        ("woman", "kitchen"),
+        ("woman", "table"),
+    ]
+    assert blocks["Examples of the poster, whose captioner it does not name"].rows[0][2:] == (
+        "0.44",
+        "0.46",
+        "0.45",
+        "0.45",
+    )
+
+
+def test_the_posters_ratios_by_object_are_those_of_its_tables(shared_data):
+    path = shared_data / "audits/paper_tables/genderscore_poster_objects.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            of = TOTALS[row["model"]]
+            scored = row["method"] == "Gender Score"
+            ours = (of.score_to_man, of.score_to_woman) if scored else (of.object_to_man, of.object_to_woman)
+            assert [one[row["object"]] for one in ours] == [float(row["to_m"]), float(row["to_w"])]
+
+
+@settings(max_examples=50, deadline=None)
+@given(PRIORS, SIMS, CONFIDENCES)
+def test_an_object_near_the_caption_raises_the_prior_a_far_one_lowers_it(prior, sim, confidence):
+    found = revise(prior, sim, confidence)
+    assert 0 <= found <= 1
+    if sim > 0:
+        assert found >= prior
+    if sim < 0:
+        assert found <= prior
+    assert revise(prior, 0.0, confidence) == prior
+    assert revise(prior, sim, 1.0) == prior
+
+
+@settings(max_examples=50, deadline=None)
+@given(PRIORS, SIMS, SIMS, CONFIDENCES)
+def test_the_score_grows_with_the_similarity_and_the_prior(prior, one, other, confidence):
+    low, high = sorted([one, other])
+    assert revise(prior, low, confidence) <= revise(prior, high, confidence) + 1e-12
+    assert revise(prior, one, confidence) <= revise((1 + prior) / 2, one, confidence) + 1e-12
+
+
+@settings(max_examples=50, deadline=None)
+@given(PRIORS, st.floats(0.01, 0.95), CONFIDENCES, CONFIDENCES)
+def test_a_confident_object_moves_the_prior_less(prior, sim, one, other):
+    low, high = sorted([one, other])
+    assert revise(prior, sim, high) <= revise(prior, sim, low) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ((0.0, 0.5, 0.5), "prior"),
+        ((1.5, 0.5, 0.5), "prior"),
+        ((math.nan, 0.5, 0.5), "prior"),
+        ((0.2, -1.0, 0.5), "similarity"),
+        ((0.2, 1.1, 0.5), "similarity"),
+        ((0.2, math.nan, 0.5), "similarity"),
+        ((0.2, 0.5, -0.1), "confidence"),
+        ((0.2, 0.5, 1.1), "confidence"),
+    ],
+)
+def test_a_value_out_of_range_is_refused(values, words):
+    with pytest.raises(AuditError, match=words):
+        revise(*values)
+
+
+def test_genders_are_whole_words_and_filled_in_with_their_stops():
+    assert named("A man, and a woman.") == ("man", "woman")
+    assert named("a salesman and women") == ()
+    assert filled("A man, a Man. mankind", "woman") == "A woman, a woman. mankind"
+    assert filled("a [MASK] and a <MASK> man", "woman") == "a woman and a woman man"
+
+
+def test_estimation_puts_both_genders_in_and_ties_go_to_man():
+    captions = [caption("c1", "a man runs"), caption("c2", "a <MASK> sits"), caption("c3", "a woman naps")]
+    sims = {"a man runs": 0.5, "a woman runs": 0.1, "a man sits": 0.3, "a woman sits": 0.3}
+    sims |= {"a man naps": 0.4, "a woman naps": 0.2}
+    objects = {"i": (Detected("shoe", 0.2),)}
+    results = audit_gender_score(captions, objects, scorer(sims), mode=Mode.ESTIMATION)
+    first, tie, wrong = records(results.data)
+    assert first["gs_man"] == revise(0.2, 0.5, 0.2)
+    assert first["gs_woman"] == revise(0.2, 0.1, 0.2)
+    assert first["to_man"] == share(first["gs_man"], first["gs_woman"])
+    assert (first["predicted"], first["correct"]) == ("man", True)
+    assert (tie["predicted"], tie["to_man"], tie["correct"], tie["gender"]) == ("man", 0.5, None, "masked")
+    assert (wrong["predicted"], wrong["correct"]) == ("man", False)
+    counted = results.record["summary"]["by_gender"]
+    assert [counted["man"][name] for name in ("n_captions", "n_scored", "n_predicted", "n_correct")] == [
+        *(1, 3, 3, 1)
+    ]
+    assert counted["woman"]["n_correct"] == 0
+    assert results.record["summary"]["to_man_by_n_correct"] == 1
+
+
+def test_several_objects_are_averaged_or_joined():
+    objects = (Detected("shoe", 0.2), Detected("sock", 0.6))
+    texts = {"shoe": 0.5, "sock": 0.1, "shoe sock": 0.4}
+    both = Scorer({"a man": 0.2}, lambda _, label: texts[label])
+    (row,) = records(audit_gender_score([caption("c", "a man")], {"i": objects}, both).data)
+    assert row["gs"] == pytest.approx((revise(0.2, 0.5, 0.2) + revise(0.2, 0.1, 0.6)) / 2)
+    as_one = audit_gender_score([caption("c", "a man")], {"i": objects}, both, labels=Labels.JOINED)
+    (row,) = records(as_one.data)
+    assert row["gs"] == pytest.approx(revise(0.2, 0.4, 0.4))
+    assert row["objects"] == "shoe sock"
+    assert joined(()) == ()
+
+
+def test_what_lacks_something_is_listed_and_never_counts_as_0():
+    captions = [
+        caption("ok", "a man"),
+        caption("no prior", "a woman"),
+        caption("no object", "a man", "j"),
+        caption("no sim", "one man"),
+        caption("bad p_c", "a man", "k"),
+    ]
+    objects = {"i": (Detected("shoe", 0.2),), "k": (Detected("shoe", 1.2),)}
+    known = {"a man": 0.5}
+    given_ = Scorer(
+        {"a man": 0.2, "one man": 0.2}, lambda text, label: known.get(text, f"no {text!r}, {label!r}")
+    )
+    results = audit_gender_score(captions, objects, given_)
+    reasons = {row["caption_id"]: row["left_out"] for row in records(results.data)}
+    assert reasons == {
+        "ok": None,
+        "no prior": "no prior for 'a woman'",
+        "no object": "image j has no object",
+        "no sim": "no 'one man', 'shoe'",
+        "bad p_c": "'a man' with 'shoe': the confidence P(c) should be from 0 to 1, found 1.2",
+    }
+    assert all(row["gs"] is None for row in records(results.data) if row["left_out"])
+    assert results.record["summary"]["by_gender"]["woman"]["mean"] is None
+    assert results.record["summary"]["n_left_out"] == 4
+
+
+def test_estimation_leaves_out_captions_of_both_genders_or_none():
+    captions = [
+        caption("c1", "a man"),
+        caption("c2", "a man and a woman"),
+        caption("c3", "a dog"),
+    ]
+    sims = {"a man": 0.5, "a woman": 0.4}
+    results = audit_gender_score(captions, {"i": (Detected("x", 0.2),)}, scorer(sims), mode=Mode.ESTIMATION)
+    assert [row["left_out"] for row in records(results.data)] == [
+        None,
+        "names both genders",
+        "names no gender and has no mask",
+    ]
+    assert results.record["summary"]["genders_named"] == {"man": 1, "man and woman": 1, "none": 1}
+
+
+def test_nothing_to_score_is_an_error_with_the_first_reason():
+    with pytest.raises(AuditError, match="none of 1 captions could be scored; c: image i has no object"):
+        audit_gender_score([caption("c", "a man")], {}, scorer({"a man": 0.5}))
+
+
+def test_similarities_come_from_a_text_store(tmp_path, keep):
+    path = keep(tmp_path / "texts", ["t1", "t2", "t3"], [[1, 0], [3, 4], [0, 2]], failed={"t3": "too long"})
+    ids = {"a man": "t1", "shoe": "t2", "sock": "t3"}
+    similarity = embedded_similarity(read_embeddings(path), ids)
+    assert similarity("a man", "shoe") == pytest.approx(0.6)
+    assert similarity("a man", "hat") == "the table of texts has no 'hat'"
+    assert "t3 has no embedding in" in similarity("a man", "sock")
+
+
+def test_the_texts_that_need_embeddings_are_listed_once():
+    captions = [caption("c1", "a man"), caption("c2", "a woman"), caption("c3", "a dog")]
+    objects = {"i": (Detected("shoe", 0.2), Detected("sock", 0.6))}
+    assert needed_texts(captions, objects, Mode.DIRECT, Labels.EACH) == (
+        *("a man", "a woman", "a dog"),
+        *("shoe", "sock"),
+    )
+    assert needed_texts(captions, objects, Mode.ESTIMATION, Labels.JOINED) == (
+        "a man",
+        "a woman",
+        "shoe sock",
+    )
+
+
+def test_the_results_are_json_without_nan():
+    given_ = [caption("c", "a man")], {"i": (Detected("x", 0.2),)}, scorer({"a man": 0.1, "a woman": 0.2})
+    results = audit_gender_score(*given_, mode=Mode.ESTIMATION, model="Vilbert")
+    document = json.loads(to_json(results))
+    assert document["record"]["summary"]["by_gender"]["man"]["published"] == 526
+    assert document["record"]["summary"]["to_man_by_published"] == share(526, 161)
+    with pytest.raises(AuditError, match="no published values of 'GPT', but of Transformer"):
+        audit_gender_score(*given_, mode=Mode.ESTIMATION, model="GPT")
+    with pytest.raises(AuditError, match="the published values are of estimation"):
+        audit_gender_score(*given_, model="Vilbert")

@@ -1,0 +1,402 @@
+"""Live Grad-CAM: the numbers of autograd and of the published rules, and light where it was planted."""
+
+import json
+import sys
+from contextlib import suppress
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageDraw
+from PIL.ExifTags import Base
+from safetensors.torch import save_file
+from torch import nn
+from transformers import AutoTokenizer, CLIPModel
+
+from obygaze.cli import main
+from obygaze_features.backbones.checkpoint import quiet
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.presets import PRESETS
+from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint
+from obygaze_features.errors import BackboneError
+from obygaze_studies.saliency.class_activation import (
+    MappedNetwork,
+    class_score,
+    enlarged,
+    live_map,
+    similarity,
+)
+from obygaze_studies.saliency.differentiable_networks import clip_to_map
+from obygaze_studies.saliency.maps_file import read_maps
+
+pytestmark = pytest.mark.usefixtures("grad_cam")
+
+CPU = Compute("cpu")
+TIGHT = {"rtol": 1e-9, "atol": 1e-12}
+# Two detectors of patches of 32 x 32: how much redder than blue they are, and how much bluer than red.
+DETECTORS = """
+import torch
+from torch import nn
+
+
+class Detectors(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 2, 32, stride=32)
+        self.last = nn.ReLU()
+        self.head = nn.Linear(2, 2)
+        with torch.no_grad():
+            self.stem.weight.zero_()
+            self.stem.bias.fill_(-0.5)
+            for channel, (more, less) in enumerate([(0, 2), (2, 0)]):
+                self.stem.weight[channel, more] = 1 / 1024
+                self.stem.weight[channel, less] = -1 / 1024
+            self.head.weight.copy_(torch.eye(2))
+            self.head.bias.zero_()
+
+    def forward(self, pixels):
+        return self.head(self.last(self.stem(pixels)).mean(dim=(2, 3)))
+
+
+def detectors():
+    return Detectors()
+
+
+def number():
+    return 3
+"""
+
+
+def mapped(network, layer, places=None):
+    return MappedNetwork(network, layer, places, PRESETS["clip"], {"layer": "it"})
+
+
+class Pooled(nn.Module):
+    """Activations, which are the input itself, averaged and mapped linearly."""
+
+    def __init__(self, weight):
+        super().__init__()
+        self.last = nn.Identity()
+        self.weight = nn.Parameter(weight, requires_grad=False)
+
+    def forward(self, acts):
+        return self.last(acts).mean(dim=(2, 3)) @ self.weight.T
+
+
+class AttentionPooled(nn.Module):
+    """Activations pooled as CLIP's ResNets do, by torch's own attention."""
+
+    def __init__(self, pos, q, k, v, c, heads):
+        super().__init__()
+        self.last = nn.Identity()
+        self.pos, self.q, self.k, self.v, self.c = map(nn.Parameter, (pos, q, k, v, c))
+        self.heads = heads
+
+    def forward(self, acts):
+        places = self.last(acts).flatten(2).permute(2, 0, 1)
+        tokens = torch.cat([places.mean(dim=0, keepdim=True), places]) + self.pos[:, None]
+        none = torch.zeros(3 * tokens.shape[2], dtype=tokens.dtype)
+        found, _ = nn.functional.multi_head_attention_forward(
+            *(tokens[:1], tokens, tokens, tokens.shape[2], self.heads, None, none, None, None, False, 0.0),
+            *(self.c, None, False),
+            use_separate_proj_weight=True,
+            q_proj_weight=self.q,
+            k_proj_weight=self.k,
+            v_proj_weight=self.v,
+        )
+        return found[0]
+
+
+@pytest.fixture(scope="module")
+def oracle(shared_data):
+    return json.loads((shared_data / "audits" / "oracle.json").read_text(encoding="utf-8"))["gradcam"]
+
+
+@pytest.mark.parametrize(("name", "score"), [("dot_unnormalised_text", "dot"), ("cosine", "cosine")])
+def test_average_pooling_gives_the_expected_maps(oracle, name, score):
+    acts, text, weight = (torch.tensor(oracle[key], dtype=torch.float64) for key in ("acts", "text", "W"))
+    network, case = Pooled(weight), oracle["cases"][name]
+    found = live_map(mapped(network, network.last), acts[None], similarity(text, score))
+    assert found.score == pytest.approx(case["score"], rel=1e-9)
+    np.testing.assert_allclose(found.cam, case["cam"], **TIGHT)
+    expected = np.maximum(case["cam_bicubic_8x8"], 0)
+    np.testing.assert_allclose(enlarged(found.cam, 8), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_attention_pooling_gives_the_expected_map(oracle):
+    case = oracle["cases"]["attention_pool_dot"]
+    arrays = [torch.tensor(case["params"][key], dtype=torch.float64) for key in ("pos", "q", "k", "v", "c")]
+    network = AttentionPooled(*arrays, case["heads"])
+    acts, text = (torch.tensor(oracle[key], dtype=torch.float64) for key in ("acts", "text"))
+    found = live_map(mapped(network, network.last), acts[None], similarity(text, "dot"))
+    assert found.score == pytest.approx(case["score"], rel=1e-9)
+    np.testing.assert_allclose(found.cam, case["cam"], **TIGHT)
+
+
+@pytest.fixture(scope="module")
+def clip_folder(tmp_path_factory):
+    """A tiny CLIP whose tokenizer knows letters; its end token has the largest number, as CLIP's."""
+    folder = tiny_checkpoint("clip", tmp_path_factory.mktemp("clip"))
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = ["!", *letters, *(f"{letter}</w>" for letter in letters), "<|startoftext|>", "<|endoftext|>"]
+    vocabulary = {word: number for number, word in enumerate(words)}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    (folder / "merges.txt").write_text("#version: 0.2\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("score", ["cosine", "dot"])
+def test_a_clip_is_mapped_as_autograd_does_from_its_last_block(clip_folder, score):
+    whole, embed = clip_to_map(str(clip_folder), CPU)
+    frame = np.random.default_rng(0).integers(0, 256, (250, 300, 3), np.uint8)
+    text = embed("a cat")
+    found = live_map(whole, whole.pixels(frame), similarity(text, score))
+
+    with quiet():
+        model = CLIPModel.from_pretrained(clip_folder).eval()
+    kept = []
+    layer = model.vision_model.encoder.layers[-1].layer_norm1
+    layer.register_forward_hook(lambda *given: kept.append(given[2]))
+    image = model.visual_projection(model.vision_model(pixel_values=whole.pixels(frame)).pooler_output)[0]
+    ids = AutoTokenizer.from_pretrained(clip_folder)("a cat", return_tensors="pt")["input_ids"]
+    np.testing.assert_allclose(text, model.get_text_features(ids).pooler_output[0].detach(), rtol=1e-5)
+    value = image @ text
+    if score == "cosine":
+        value = torch.nn.functional.cosine_similarity(image, text, dim=0)
+    (gradient,) = torch.autograd.grad(value, kept[0])
+    acts, slopes = (tokens[0, 1:].detach().double().numpy() for tokens in (kept[0], gradient))
+    expected = np.maximum(acts @ slopes.mean(axis=0), 0).reshape(4, 4)
+    assert found.score == pytest.approx(float(value.detach()), rel=1e-5)
+    np.testing.assert_allclose(found.cam, expected, atol=1e-5 * np.abs(acts @ slopes.mean(axis=0)).max())
+    assert whole.about["layer"] == "vision_model.encoder.layers.1.layer_norm1"
+    assert whole.about["space"].startswith("clip sha256:")
+
+
+def test_a_layer_that_cannot_be_mapped_is_refused_by_name():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last, self.unused, self.pair = nn.Conv2d(3, 3, 1), nn.Conv2d(3, 2, 1), nn.LSTM(3, 3)
+
+        def forward(self, pixels):
+            self.unused(pixels)
+            self.pair(pixels[0, :, 0])
+            return self.last(self.last(pixels)).mean(dim=(2, 3))
+
+    network, pixels = Twice(), torch.ones(1, 3, 4, 3)
+    cases = (
+        (network.last, "layer 'it' runs 2 times and got 2 gradients"),
+        (network.unused, "layer 'it' runs 1 times and got 0 gradients"),
+        (network.pair, "layer 'it' gives tuple, and one tensor is needed"),
+    )
+    for layer, words in cases:
+        with pytest.raises(BackboneError, match=words):
+            live_map(mapped(network, layer), pixels, class_score(0))
+    flat = nn.Sequential(nn.Flatten(), nn.Linear(36, 2))
+    with pytest.raises(BackboneError, match=r"gives \[1, 36\], and \[1, C, h, w\] is needed"):
+        live_map(mapped(flat, flat[0]), pixels, class_score(0))
+    whole = nn.Sequential(nn.Conv2d(3, 2, (4, 3)), nn.Flatten())
+    with pytest.raises(BackboneError, match="the network has 2 classes, from 0 on, and none is 2"):
+        live_map(mapped(whole, whole[0]), pixels, class_score(2))
+    nn.init.zeros_(whole[0].weight)
+    nn.init.zeros_(whole[0].bias)
+    with pytest.raises(BackboneError, match="not finite"):
+        live_map(mapped(whole, whole[0]), pixels, similarity(torch.ones(2), "cosine"))
+
+
+def test_no_hook_stays_behind():
+    network = nn.Sequential(nn.Conv2d(3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    for target in (class_score(0), class_score(9)):
+        with suppress(BackboneError):
+            live_map(mapped(network, network[0]), torch.ones(1, 3, 4, 4), target)
+        assert not network[0]._forward_hooks
+
+
+def test_a_text_too_long_or_a_folder_without_tokenizer_is_refused(clip_folder, tmp_path):
+    _, embed = clip_to_map(str(clip_folder), CPU)
+    with pytest.raises(BackboneError, match=r"has 18 tokens; .* takes 16: shorten it"):
+        embed("cat " * 5 + "s")
+    bare = tiny_checkpoint("clip", tmp_path / "bare")
+    with pytest.raises(BackboneError, match="tokenizer"):
+        clip_to_map(str(bare), CPU)
+    with pytest.raises(BackboneError, match="expected a network of type clip, found 'siglip'"):
+        clip_to_map(str(tiny_checkpoint("siglip", tmp_path / "siglip")), CPU)
+
+
+# The command
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """A folder with two drawings, their manifest, and a module that makes a network."""
+    (tmp_path / "stills").mkdir()
+    for name, colour, place in (("warm", "red", (0, 0, 60, 60)), ("cold", "blue", (160, 160, 223, 223))):
+        image = Image.new("RGB", (224, 224), (128, 128, 128))
+        ImageDraw.Draw(image).ellipse(place, fill=colour)
+        image.save(tmp_path / "stills" / f"{name}.png")
+    (tmp_path / "labnets.py").write_text(DETECTORS, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert run("manifest", "import", "images", "stills", "--out", "stills.csv") == 0
+    return tmp_path
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    return left.value.code
+
+
+@pytest.fixture
+def detecting(lab):
+    """The arguments that map the detectors; their weights lie in a file."""
+    sys.modules.pop("labnets", None)
+    import labnets
+
+    save_file(labnets.detectors().state_dict(), lab / "detectors.safetensors")
+    return ["--network", "labnets:detectors", "--layer", "last", "--weights", "detectors.safetensors"]
+
+
+def test_a_planted_detector_lights_up_where_its_colour_is(detecting, lab, capsys):
+    (lab / "pairs.csv").write_text("image_id,text,group\nwarm,0,own\ncold,1,own\nwarm,1,other\n", "utf-8")
+    assert run("gradcam", "stills.csv", "--pairs", "pairs.csv", *detecting, "--out", "m.zarr", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    maps = read_maps(lab / "m.zarr")
+    warm, cold, other = maps.raw
+    assert warm[:80, :80].sum() > 0.95 * warm.sum()
+    assert cold[144:, 144:].sum() > 0.95 * cold.sum()
+    assert not other.any()
+    assert [pair["peak"] > 0 for pair in maps.pairs] == [True, True, False]
+    assert maps.groups == ("own", "other")
+    assert maps.about["score"] == "class"
+    assert maps.about["space"] is None
+    assert maps.about["function"] == "labnets:detectors"
+    assert document["pairs"][0] == dict(maps.pairs[0])
+
+
+def test_a_clip_maps_every_image_for_every_prompt_the_same_every_time(clip_folder, lab, capsys):
+    (lab / "prompts.txt").write_text("\ufeffa cat\r\na dog\r\n", encoding="utf-8")
+    asked = ["gradcam", "stills.csv", "--prompts", "prompts.txt", "--weights", clip_folder]
+    for name in ("one.zarr", "two.zarr"):
+        assert run(*asked, "--out", name) == 0
+    maps = read_maps(lab / "one.zarr")
+    named = [(pair["image_id"], pair["text"], pair["group"]) for pair in maps.pairs]
+    expected = [(image, text, text) for image in ("cold", "warm") for text in ("a cat", "a dog")]
+    assert named == expected
+    kept = [
+        {str(path.relative_to(lab / name)): path.read_bytes() for path in (lab / name).rglob("*.json")}
+        for name in ("one.zarr", "two.zarr")
+    ]
+    assert kept[0] == kept[1]
+    np.testing.assert_array_equal(maps.raw, read_maps(lab / "two.zarr").raw)
+    assert maps.about["score"] == "cosine"
+    assert capsys.readouterr().out.count("a dog") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ([], 2, "either --pairs CSV or --prompts TXT"),
+        (["--pairs", "p.csv", "--prompts", "p.txt"], 2, "either --pairs CSV or --prompts TXT"),
+        (["--prompts", "p.txt", "--layer", "x"], 2, "--layer goes with --network"),
+        (["--prompts", "p.txt", "--network", "labnets:detectors"], 2, "needs --layer and --weights"),
+        (["--prompts", "p.txt", "--out", "m.csv"], 2, "should end in .zarr"),
+        (["--pairs", "gone.csv"], 1, "line 2, column image_id: the manifest has no image 'gone'"),
+        (["--pairs", "twice.csv"], 1, "line 3: 'warm' with '0' is there twice"),
+        (["--prompts", "empty.txt"], 1, "empty.txt: line 1: the text is empty"),
+        (["--prompts", "twice.txt"], 1, "twice.txt: the text 'a man' is there twice"),
+        (["--prompts", "p.txt", "--out", "stills.zarr"], 1, "holds something else than saliency maps"),
+    ],
+)
+def test_a_wrong_use_is_said_before_any_work(lab, capsys, arguments, code, words):
+    (lab / "p.txt").write_text("0\n", encoding="utf-8")
+    (lab / "empty.txt").write_text("\n", encoding="utf-8")
+    (lab / "twice.txt").write_text("a man\na man\n", encoding="utf-8")
+    (lab / "gone.csv").write_text("image_id,text\ngone,0\n", encoding="utf-8")
+    (lab / "twice.csv").write_text("image_id,text\nwarm,0\nwarm,0\n", encoding="utf-8")
+    (lab / "stills.zarr").mkdir()
+    out = [] if "--out" in arguments else ["--out", "m.zarr"]
+    assert run("gradcam", "stills.csv", *arguments, *out) == code
+    assert words in capsys.readouterr().err
+    assert not (lab / "m.zarr").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"--network": "labnets:nothing"}, "labnets:nothing: module 'labnets' has no attribute 'nothing'"),
+        ({"--network": "nomodule:x"}, "nomodule:x: No module named 'nomodule'"),
+        ({"--network": "labnets"}, "'labnets' is not module:function"),
+        ({"--network": "labnets:number"}, "labnets:number gave int, not a network of torch"),
+        ({"--layer": "layer4"}, "labnets:detectors has no layer 'layer4'; it begins with stem, last, head"),
+        ({"--weights": "bad.safetensors"}, "1 tensors missing: head.bias; 1 tensors that the network has"),
+        ({"--prompts": "words.txt"}, "text 'a cat' is not the number of a class"),
+        ({"--prompts": "many.txt"}, "image cold, text '7': the network has 2 classes"),
+    ],
+)
+def test_a_network_that_cannot_be_had_is_one_line(lab, detecting, capsys, changed, words):
+    import labnets
+
+    (lab / "p.txt").write_text("0\n", encoding="utf-8")
+    (lab / "words.txt").write_text("a cat\n", encoding="utf-8")
+    (lab / "many.txt").write_text("7\n", encoding="utf-8")
+    tensors = labnets.detectors().state_dict()
+    tensors["extra"] = tensors.pop("head.bias")
+    save_file(tensors, lab / "bad.safetensors")
+    options = dict(zip(detecting[::2], detecting[1::2], strict=True)) | {"--prompts": "p.txt"} | changed
+    given = [word for option in options.items() for word in option]
+    assert run("gradcam", "stills.csv", *given, "--out", "m.zarr") == 1
+    err = capsys.readouterr().err
+    assert words in err
+    assert "Traceback" not in err
+
+
+def test_a_picture_is_mapped_as_it_is_seen_upright_and_in_three_channels(lab, detecting):
+    upright = Image.open(lab / "stills" / "warm.png")
+    turned = Image.Exif()
+    turned[Base.Orientation] = 6  # to be turned by 90 degrees clockwise
+    upright.transpose(Image.Transpose.ROTATE_90).save(lab / "stills" / "turned.png", exif=turned)
+    upright.convert("L").save(lab / "stills" / "grey.png")
+    upright.convert("L").convert("RGB").save(lab / "stills" / "three.png")
+    assert run("manifest", "import", "images", "stills", "--out", "more.csv") == 0
+    (lab / "p.csv").write_text("text_id,text\nred,0\n", encoding="utf-8")
+    assert run("gradcam", "more.csv", "--prompts", "p.csv", *detecting, "--out", "m.zarr") == 0
+    maps = read_maps(lab / "m.zarr")
+    found = {pair["image_id"]: one for pair, one in zip(maps.pairs, maps.raw, strict=True)}
+    assert found["warm"].any()
+    assert np.array_equal(found["warm"], found["turned"])
+    assert np.array_equal(found["grey"], found["three"])
+
+
+def test_a_damaged_image_stops_the_maps_with_its_name(lab, detecting, capsys):
+    data = (lab / "stills" / "warm.png").read_bytes()
+    (lab / "stills" / "warm.png").write_bytes(data[: len(data) // 2])
+    (lab / "p.txt").write_text("0\n", encoding="utf-8")
+    assert run("gradcam", "stills.csv", "--prompts", "p.txt", *detecting, "--out", "m.zarr") == 1
+    assert "warm.png: the image is" in capsys.readouterr().err
+    assert not (lab / "m.zarr").exists()
+
+
+def test_videos_are_not_mapped_and_a_random_network_is_called_untrained(lab, detecting, capsys):
+    (lab / "films.csv").write_text(
+        (lab / "stills.csv").read_text(encoding="utf-8").replace(".png", ".mp4"), encoding="utf-8"
+    )
+    (lab / "p.txt").write_text("0\n", encoding="utf-8")
+    asked = ["--prompts", "p.txt", *detecting[:4], "--weights", "random:1", "--out", "m.zarr"]
+    assert run("gradcam", "films.csv", *asked) == 1
+    assert "its clips are no still images" in capsys.readouterr().err
+    assert run("gradcam", "stills.csv", *asked) == 0
+    assert read_maps(lab / "m.zarr").about["untrained"] is True
+
+
+def test_without_the_package_one_sentence_says_what_to_install(lab, detecting, monkeypatch, capsys):
+    (lab / "p.txt").write_text("0\n", encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "pytorch_grad_cam", None)
+    assert run("gradcam", "stills.csv", "--prompts", "p.txt", *detecting, "--out", "m.zarr") == 1
+    assert capsys.readouterr().err == (
+        "obygaze: error: this needs pytorch_grad_cam; install it with: pip install 'obygaze[saliency]'\n"
+    )
+
+
+def test_the_stand_in_for_torchvision_is_gone():
+    assert "torchvision" not in sys.modules or hasattr(sys.modules["torchvision"], "models")

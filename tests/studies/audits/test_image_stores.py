@@ -1,0 +1,164 @@
+"""A folder of images becomes a store in a recorded space, which the audits of embeddings read."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from obygaze.cli import main
+from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint, tiny_text_checkpoint
+from obygaze_features.backbones.weights import find_weights
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction import Job
+from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.store import open_store
+from obygaze_studies.audits.embeddings import check_same_space, read_embeddings
+from obygaze_studies.gender_score.score_captions import read_objects
+
+SHAPES = ("disc", "box", "line")
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    return tiny_text_checkpoint("clip", tmp_path_factory.mktemp("clip"))
+
+
+@pytest.fixture(scope="module")
+def command():
+    """Run the command; gives its exit code."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in arguments])
+        return left.value.code
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """A folder with three drawings, of different sizes and formats."""
+    folder = tmp_path_factory.mktemp("drawn") / "shapes"
+    folder.mkdir()
+    for number, (shape, suffix) in enumerate(zip(SHAPES, ("png", "jpg", "webp"), strict=True)):
+        image = Image.new("RGB", (240 + 40 * number, 260), (240, 240, 230))
+        draw = ImageDraw.Draw(image)
+        {"disc": draw.ellipse, "box": draw.rectangle, "line": draw.line}[shape](
+            (30, 40, 200, 180), fill="navy"
+        )
+        image.save(folder / f"{shape}.{suffix}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def store(drawn, weights, command):
+    """The drawings in a store, extracted by two commands."""
+    place = drawn.parent
+    assert command("manifest", "import", "images", drawn, "--out", place / "shapes.csv") == 0
+    done = command(
+        *("extract", place / "shapes.csv", place / "stores" / "shapes", "--backbone", "clip"),
+        *("--weights", weights, "--workers", 1, "--hash-sources"),
+    )
+    assert done == 0
+    return place / "stores" / "shapes-1.0.0"
+
+
+def test_an_image_is_a_clip_of_one_frame_at_time_0(store):
+    group = open_store(store)["clip"]
+    assert sorted(group.clip_ids) == sorted(SHAPES)
+    for shape in SHAPES:
+        assert group.read(shape, "frames").shape == (1, 24)
+        np.testing.assert_array_equal(group.read(shape, "frames")[0], group.read(shape, "pooled"))
+    assert group.provenance["sampling"] == {"policy": "uniform", "n": 1}
+    assert "pillow" in group.provenance["decoder"]
+
+
+def test_the_embedding_is_that_of_the_pixels_in_the_file(store, drawn, weights):
+    backbone = load_backbone("clip", 1, weights=str(weights))
+    with Image.open(drawn / "disc.png") as image:
+        prepared = backbone.prepare(np.array(image))
+    expected = backbone.encode(prepared[None, None])["pooled"][0]
+    np.testing.assert_array_equal(open_store(store)["clip"].read("disc", "pooled"), expected)
+
+
+def test_the_audits_read_the_store_and_its_space(store, weights, keep, tmp_path):
+    found = read_embeddings(store)
+    assert found.space == f"clip sha256:{find_weights(weights).sha256}"
+    assert found.take(SHAPES, "the drawings").shape == (3, 24)
+    texts = keep(tmp_path / "texts", ["t"], np.ones((1, 24)), space=found.space)
+    check_same_space(found, read_embeddings(texts))
+
+
+@pytest.mark.parametrize(("name", "family"), [("clip", "clip"), ("siglip", "siglip")])
+def test_the_space_is_the_weights_alone(tmp_path, name, family):
+    folder = str(tiny_checkpoint(name, tmp_path / name))
+    spaces = {load_backbone("clip", n, weights=folder).provenance["space"] for n in (1, 4)}
+    assert spaces == {f"{family} sha256:{find_weights(folder).sha256}"}
+    other = str(tiny_checkpoint(name, tmp_path / "other", seed=1))
+    assert load_backbone("clip", 1, weights=other).provenance["space"] not in spaces
+
+
+def test_a_damaged_image_fails_with_its_reason_and_the_others_are_kept(drawn, tmp_path, command, capsys):
+    folder = tmp_path / "shapes"
+    folder.mkdir()
+    data = (drawn / "box.jpg").read_bytes()
+    (folder / "box.jpg").write_bytes(data)
+    (folder / "cut.jpg").write_bytes(data[: len(data) // 2])
+    command("manifest", "import", "images", folder, "--out", tmp_path / "s.csv")
+    capsys.readouterr()
+    code = command("extract", tmp_path / "s.csv", tmp_path / "s", "--workers", 1, "--json")
+    assert code == 3
+    (bad,) = json.loads(capsys.readouterr().out)["not_ok"]
+    assert (bad["clip_id"], bad["status"]) == ("cut", "failed")
+    assert bad["reason"] == "the image is cut off: it ends before its picture does"
+
+
+@pytest.mark.usefixtures("store")
+def test_several_frames_of_a_still_are_refused_before_any_work(drawn, command, capsys, tmp_path):
+    asked = ["extract", drawn.parent / "shapes.csv", tmp_path / "s", "--n", 8]
+    assert command(*asked) == 1
+    assert capsys.readouterr().err == (
+        "obygaze: error: backbone 'descriptors' is to take 8 frames of a clip, and the clips are still "
+        "images, which have one: leave out --n, or give --n 1\n"
+    )
+    assert not (tmp_path / "s.staging").exists()
+
+
+def test_stills_and_videos_are_not_mixed(tmp_path):
+    clips = (Clip("a", "m", "a.png"), Clip("b", "m", "b.mp4"))
+    with pytest.raises(ExtractError, match=r"clip a is a still image \(a.png\) and clip b a video \(b.mp4\)"):
+        Job(Manifest(clips, tmp_path), "mixed", (load_backbone("descriptors", 1),))
+
+
+def test_clip_as_visual_classifier_gives_what_transformers_gives_and_gender_score_reads_it(
+    store, weights, command, tmp_path, monkeypatch
+):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    monkeypatch.chdir(tmp_path)
+    Path("shapes.txt").write_text("a disc\nbox\nline\n", encoding="utf-8")
+    listed = ("audit", "objects", "--objects-list", "shapes.txt", "--prompt", "photo of {}")
+    assert command(*listed, "--list-texts", "prompts.csv") == 0
+    assert command("extract", "prompts.csv", "texts", "--backbone", "clip-text", "--weights", weights) == 0
+    network = transformers.CLIPModel.from_pretrained(weights)
+    scale = float(network.logit_scale.detach().exp())
+    found = (*listed, "--images", store, "--texts", "texts-1.0.0", "--scale", scale)
+    assert command(*found, "--top", 2, "--out", "objects.csv") == 0
+    detected = read_objects(Path("objects.csv"))
+    assert sorted(detected) == sorted(SHAPES)
+    names = ("a disc", "box", "line")
+    tokenizer = transformers.CLIPTokenizer.from_pretrained(weights)
+    words = tokenizer([f"photo of {name}" for name in names], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        text = network.get_text_features(**words)
+        text = getattr(text, "pooler_output", text)
+    pictures = open_store(store)["clip"]
+    for shape in SHAPES:
+        image = torch.from_numpy(pictures.pooled()[pictures.clip_ids.index(shape)])[None]
+        cosines = torch.nn.functional.cosine_similarity(image, text)
+        wanted = torch.softmax(scale * cosines, 0).numpy()
+        best = np.argsort(-wanted)[:2]
+        assert [one.label for one in detected[shape]] == [names[place] for place in best]
+        assert [one.confidence for one in detected[shape]] == pytest.approx(wanted[best], abs=1e-5)

@@ -1,0 +1,208 @@
+"""Priors of a causal language model: its definition by a plain loop, batches, and what is refused."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tokenizers
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from obygaze_features.backbones.checkpoint import untrained
+from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.tiny_checkpoints import tiny_language_model
+from obygaze_features.errors import BackboneError
+from obygaze_studies.gender_score.language_model import language_model, reduce
+
+CPU = Compute("cpu")
+TEXTS = ("a man riding a motorcycle on a road", "a woman riding", "Übung, 漫画!", "a")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny_language_model(tmp_path_factory.mktemp("gpt2"))
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return language_model(str(folder), compute=CPU)
+
+
+@pytest.fixture
+def copied(folder, tmp_path):
+    """Copy the checkpoint and spoil it: file -> its new text, or None to leave it out."""
+
+    def copy(**changes):
+        for path in folder.iterdir():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+        for name, text in changes.items():
+            path = next(one for one in tmp_path.iterdir() if one.stem == name)
+            path.unlink() if text is None else path.write_text(text, encoding="utf-8")
+        return str(tmp_path)
+
+    return copy
+
+
+def plainly(model, text):
+    """One token after the other: P(next | begin token and all before it), the end token last."""
+    ids = [0, *model.tokenizer(text)["input_ids"], 0]
+    found = []
+    for place in range(1, len(ids)):
+        logits = model.network(input_ids=torch.tensor([ids[:place]])).logits[0, -1].double()
+        found.append(float(torch.softmax(logits, dim=0)[ids[place]]))
+    return found
+
+
+def test_the_four_reductions_are_those_of_the_oracle(shared_data):
+    oracle = json.loads((shared_data / "audits/oracle.json").read_text(encoding="utf-8"))
+    (case,) = oracle["gender_score"]["lm_reduce_cases"]
+    found = reduce(np.array(case["token_logprobs"]))
+    assert found.n_tokens == 3
+    for name in ("mean", "prod", "gmean", "hmean"):
+        assert getattr(found, f"lm_{name}") == pytest.approx(case[name], rel=1e-12)
+
+
+def test_a_probability_next_to_nothing_is_no_division_by_zero():
+    found = reduce(np.array([-800.0, -1.0]))
+    assert found.lm_mean == pytest.approx(math.exp(-1) / 2)
+    assert found.lm_prod == 0
+    assert found.lm_hmean == pytest.approx(2 * math.exp(-800), abs=5e-324)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_prior_is_the_mean_of_the_tokens_probabilities_and_that_of_the_end(model, text):
+    wanted = plainly(model, text)
+    (found,) = model.score([model.tokens(text)])
+    assert found.n_tokens == len(wanted)
+    assert found.lm_mean == pytest.approx(np.mean(wanted), rel=1e-5)
+    assert found.lm_prod == pytest.approx(np.prod(wanted), rel=1e-4)
+    assert found.lm_gmean == pytest.approx(np.exp(np.mean(np.log(wanted))), rel=1e-5)
+    assert found.lm_hmean == pytest.approx(len(wanted) / np.sum(1 / np.array(wanted)), rel=1e-4)
+
+
+def test_the_end_token_counts_and_the_begin_token_only_conditions(model):
+    assert model.begin == model.end == 0
+    inside = model.tokenizer("a man")["input_ids"]
+    assert model.tokens("a man") == (0, *inside, 0)
+    (found,) = model.score([model.tokens("a man")])
+    assert found.n_tokens == len(inside) + 1
+
+
+def test_texts_scored_together_get_what_they_get_alone(model):
+    texts = [model.tokens(text) for text in ("a man", "a road", "a woman")]
+    alone = [model.score([ids])[0].lm_mean for ids in texts if len(ids) == 4]
+    together = [one.lm_mean for one in model.score([ids for ids in texts if len(ids) == 4])]
+    assert len(alone) > 1
+    assert together == pytest.approx(alone, rel=1e-5)
+    assert model.score([texts[0]]) == model.score([texts[0]])
+
+
+def test_the_record_names_weights_tokenizer_and_tokens(model):
+    record = model.record()
+    assert (record["architecture"], record["context"]) == ("gpt2", 32)
+    assert {record[name] for name in ("begin_token", "end_token")} == {"<|endoftext|>"}
+    assert len(record["weights_sha256"]) == 64
+    assert set(record["tokenizer_sha256"]) == {"tokenizer_config.json", "vocab.json", "merges.txt"}
+
+
+def test_a_text_longer_than_the_model_takes_is_refused(model):
+    assert len(model.tokens("a" * 31)) == 33
+    with pytest.raises(BackboneError, match=r"33 tokens with the begin token; .* takes 32"):
+        model.tokens("a" * 32)
+
+
+def test_a_folder_without_a_tokenizer_is_refused(copied):
+    with pytest.raises(BackboneError, match=r"no tokenizer beside the weights .tokenizer\.json, vocab\.json"):
+        language_model(copied(vocab=None, merges=None), compute=CPU)
+
+
+def test_a_tokenizer_of_another_model_is_refused(copied, folder):
+    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    vocabulary["a"] = 999
+    other = language_model(copied(vocab=json.dumps(vocabulary)), compute=CPU)
+    with pytest.raises(BackboneError, match=r"token 999, and .* has 280: the tokenizer is of another model"):
+        other.tokens("a")
+
+
+def test_a_tokenizer_without_an_end_token_is_refused(copied):
+    with pytest.raises(BackboneError, match="no end token, and the prior counts it"):
+        language_model(copied(tokenizer_config='{"eos_token": null}'), compute=CPU)
+
+
+def test_the_end_token_stands_in_for_a_begin_token_that_is_missing(copied, model):
+    other = language_model(copied(tokenizer_config='{"bos_token": null}'), compute=CPU)
+    assert other.begin == 0
+    assert other.score([other.tokens("a man")]) == model.score([model.tokens("a man")])
+
+
+def test_a_tokenizer_that_adds_begin_and_end_itself_adds_none_twice(tmp_path):
+    special = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+    words = {"<unk>": 0, "<s>": 1, "</s>": 2, "a": 3, "man": 4}
+    tokenizer = tokenizers.Tokenizer(WordLevel(words, unk_token=special["unk_token"]))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.post_processor = TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+    )
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+    fast.save_pretrained(tmp_path)
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    untrained(lambda: LlamaForCausalLM(LlamaConfig(vocab_size=5, **sizes)), 0).save_pretrained(tmp_path)
+    model = language_model(str(tmp_path), compute=CPU)
+    assert model.tokenizer("a man")["input_ids"] == [1, 3, 4, 2]
+    assert model.tokens("a man") == (1, 3, 4, 2)
+    assert model.score([model.tokens("a man")])[0].n_tokens == 3
+
+
+def test_code_that_lies_beside_a_model_is_not_even_offered_to_be_run(copied):
+    auto = {"AutoConfig": "labnet.Config", "AutoModelForCausalLM": "labnet.Model"}
+    path = copied(config=json.dumps({"model_type": "labnet", "auto_map": auto}))
+    (Path(path) / "labnet.py").write_text("raise SystemExit('it was run')\n", encoding="utf-8")
+    with pytest.raises(BackboneError, match=r"no network of type 'labnet'|the tokenizer cannot be read"):
+        language_model(path, compute=CPU)
+
+
+def test_a_network_that_looks_ahead_is_refused(tmp_path, folder):
+    from transformers import BertConfig, BertLMHeadModel
+
+    config = BertConfig(
+        vocab_size=280, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
+    untrained(lambda: BertLMHeadModel(config), 0).save_pretrained(tmp_path)
+    for name in ("vocab.json", "merges.txt"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "GPT2Tokenizer"}', encoding="utf-8")
+    with pytest.raises(BackboneError, match="not a causal language model: what follows a token changes"):
+        language_model(str(tmp_path), compute=CPU)
+
+
+def test_weights_that_are_not_the_networks_are_refused(copied):
+    path = copied()
+    tensors = load_file(f"{path}/model.safetensors")
+    tensors["ln_f.wait"] = tensors.pop("ln_f.weight")
+    save_file(tensors, f"{path}/model.safetensors")
+    with pytest.raises(BackboneError, match=r"1 tensors missing: transformer\.ln_f\.weight"):
+        language_model(path, compute=CPU)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("random:0", "a tokenizer is needed, and untrained weights have none"),
+        ("no/such/folder", "there is no such file or folder"),
+    ],
+)
+def test_what_is_no_model_is_refused(source, words):
+    with pytest.raises(BackboneError, match=words):
+        language_model(source, compute=CPU)
+
+
+def test_a_network_of_another_kind_is_refused(copied):
+    path = copied(config='{"model_type": "clip"}')
+    with pytest.raises(BackboneError, match="no causal language model of type 'clip'"):
+        language_model(path, compute=CPU)

@@ -1,0 +1,62 @@
+"""CLIP as visual classifier: planted objects are found, their probabilities are a softmax over the list."""
+
+import numpy as np
+import pytest
+
+from obygaze_models.report import records
+from obygaze_studies.audits.embeddings import read_embeddings
+from obygaze_studies.errors import AuditError
+from obygaze_studies.gender_score.objects import audit_objects, probabilities, prompts
+
+OBJECTS = ("motorcycle", "kitchen", "umbrella", "tennis ball")
+IMAGES = ("i0", "i1", "i2")
+
+
+@pytest.fixture
+def stores(tmp_path, keep):
+    """Texts along the axes; image k is mostly object k, and a little the next one."""
+    texts = {f"t{place}": text for place, text in enumerate(prompts(OBJECTS).values())}
+    vectors = np.eye(4)[:3] + 0.5 * np.eye(4)[1:]
+    images = read_embeddings(keep(tmp_path / "images", IMAGES, 7 * vectors))
+    return images, read_embeddings(keep(tmp_path / "texts", texts, np.eye(4))), {
+        text: name for name, text in texts.items()
+    }  # fmt: skip
+
+
+def test_planted_objects_are_found_most_probable_first(stores):
+    rows = records(audit_objects(*stores, OBJECTS, top=2).data)
+    found = [(row["image_id"], row["object"]) for row in rows]
+    assert found == [(name, OBJECTS[place + k]) for place, name in enumerate(IMAGES) for k in (0, 1)]
+    near, far = np.array([2, 1]) / 5**0.5
+    mass = np.exp(10 * np.array([near, far, 0, 0]))
+    rows = records(audit_objects(*stores, OBJECTS, top=2, scale=10).data)
+    assert [row["p_c"] for row in rows[:2]] == pytest.approx(mass[:2] / mass.sum())
+
+
+def test_probabilities_sum_to_1_and_lengths_do_not_count():
+    rng = np.random.default_rng(0)
+    images, labels = rng.normal(size=(5, 8)), rng.normal(size=(7, 8))
+    found = probabilities(images, labels)
+    assert found.sum(axis=1) == pytest.approx(np.ones(5))
+    assert np.allclose(found, probabilities(3 * images, labels / 9))
+
+
+def test_what_is_improbable_is_left_out_and_counted(stores):
+    report = audit_objects(*stores, OBJECTS, scale=1, least=0.9)
+    assert report.data.empty
+    assert "3 images have no object with a probability of 0.9 or more" in report.notes
+
+
+def test_mistakes_are_named(stores, tmp_path, keep):
+    images, texts, ids = stores
+    with pytest.raises(AuditError, match=r"lacks 1 of the \d prompts, the first 'a photo of a vase': write"):
+        audit_objects(images, texts, ids, (*OBJECTS, "vase"))
+    with pytest.raises(AuditError, match="at least two objects"):
+        audit_objects(images, texts, ids, OBJECTS[:1])
+    with pytest.raises(AuditError, match="twice: kitchen"):
+        audit_objects(images, texts, ids, (*OBJECTS, "kitchen"))
+    with pytest.raises(AuditError, match="where the object goes"):
+        prompts(OBJECTS, "a photo")
+    other = read_embeddings(keep(tmp_path / "other", ["a"], np.ones((1, 4)), space="another"))
+    with pytest.raises(AuditError, match="of two spaces"):
+        audit_objects(other, texts, ids, OBJECTS)

@@ -1,0 +1,31 @@
+"""The block under "Try it" of every audit's page runs as it stands."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from obygaze.cli import main
+
+ROOT = Path(__file__).parents[3]
+PAGES = sorted(page for page in (ROOT / "docs" / "audits").glob("*.md") if page.stem != "README")
+
+
+def commands_of(page):
+    section = page.read_text(encoding="utf-8").partition("## Try it")[2].partition("\n## ")[0]
+    block = "\n".join(line for line in section.splitlines() if line.startswith("    "))
+    return [shlex.split(line)[1:] for line in re.sub(r"\\\n\s*", " ", block).splitlines()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_block_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
+    (tmp_path / "obygaze_studies").symlink_to(ROOT / "obygaze_studies")
+    monkeypatch.chdir(tmp_path)
+    commands = commands_of(page)
+    assert commands[-1][:2] == ["audit", page.stem]
+    for words in commands:
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert not ended.value.code, capsys.readouterr().err
+    assert "results kept in" in capsys.readouterr().err

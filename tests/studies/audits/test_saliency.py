@@ -1,0 +1,135 @@
+"""Maps in regions: shares, the highest place, empty maps, and maps that were kept."""
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import zarr
+
+from obygaze_features.errors import StoreError
+from obygaze_models.report import records, to_json
+from obygaze_studies.errors import AuditError
+from obygaze_studies.saliency.map_audit import audit_maps
+from obygaze_studies.saliency.maps_file import SIDE, read_maps, stretched, with_means, write_maps
+from obygaze_studies.saliency.regions import Region, energy_share, pointing_hit, read_regions
+
+
+def test_shares_and_stretching_are_the_expected(oracle):
+    case = oracle["gradcam"]["cases"]["cosine"]
+    cam = np.array(case["cam"])
+    np.testing.assert_allclose(stretched(cam), case["cam_minmax"], rtol=1e-9, atol=1e-12)
+    face, chest = Region("face", 0, 0, 2, 4), Region("chest", 2, 0, 4, 4)
+    assert energy_share(cam, face) == pytest.approx(case["roi"]["face_rows0_1"], rel=1e-9)
+    assert energy_share(cam, chest) == pytest.approx(case["roi"]["chest_rows2_3"], rel=1e-9)
+
+
+def test_a_map_of_zeros_has_no_shares():
+    empty = np.zeros((3, 3))
+    assert not stretched(empty).any()
+    whole = Region("all", 0, 0, 3, 3)
+    assert energy_share(empty, whole) is None
+    assert pointing_hit(empty, whole) is None
+
+
+def test_the_highest_place_hits_or_misses():
+    one = np.zeros((4, 4))
+    one[1, 2] = 1
+    assert pointing_hit(one, Region("r", 0, 2, 2, 3)) is True
+    assert pointing_hit(one, Region("r", 0, 0, 2, 2)) is False
+
+
+@pytest.fixture
+def planted():
+    """Light in the top left of `top`, in the bottom right of `low`, nowhere in `dark`."""
+    raw = np.zeros((3, SIDE, SIDE), np.float32)
+    raw[0, :50, :50], raw[1, 180:, 180:] = 2.0, 3.0
+    names = {"text": "a face", "group": "g", "score": 0.25}
+    pairs = [{"image_id": one, **names} for one in ("top", "low", "dark")]
+    return with_means({"space": "toy-clip sha256:0123", "score": "dot"}, pairs, raw)
+
+
+def test_planted_light_is_found_where_it_is(planted):
+    half = SIDE // 2
+    corner = Region("corner", 0, 0, half, half)
+    regions = {one: [corner] for one in ("top", "low", "dark")}
+    results, maps = audit_maps(planted, regions), planted
+    top, low, dark = records(results.data)
+    assert top["share"] > 0.99
+    assert (top["hit"], low["hit"]) == (True, False)
+    assert low["share"] < 0.01
+    assert (dark["empty"], dark["share"], dark["hit"], dark["peak"]) == (True, None, None, 0.0)
+    (group,) = results.record["summary"]["groups"]
+    assert (group["n_maps"], group["n_empty"], group["share_of_hits"]) == (3, 1, 0.5)
+    assert group["mean_share"] == pytest.approx((top["share"] + low["share"]) / 2)
+    assert maps.raw.shape == (3, SIDE, SIDE)
+    assert maps.raw.min() == 0
+    np.testing.assert_allclose(maps.mean_raw[0], maps.raw.mean(axis=0), atol=1e-7)
+    assert maps.mean_stretched.max() == pytest.approx(1 / 3, abs=1e-3)
+
+
+def test_without_regions_there_is_a_row_a_pair(planted):
+    results = audit_maps(planted)
+    assert [row["image_id"] for row in records(results.data)] == ["top", "low", "dark"]
+    assert {row["roi"] for row in records(results.data)} == {None}
+
+
+def test_maps_are_kept_the_same_every_time(planted, tmp_path):
+    def digest(folder):
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        parts = [(str(path.relative_to(folder)), path.read_bytes()) for path in files]
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    maps = planted
+    one, other = tmp_path / "one.zarr", tmp_path / "other.zarr"
+    write_maps(maps, one)
+    write_maps(maps, other)
+    assert digest(one) == digest(other)
+    write_maps(maps, one)
+    assert digest(one) == digest(other)
+    group = zarr.open_group(str(one), mode="r")
+    np.testing.assert_array_equal(group["raw"][...], maps.raw)
+    first = {"image_id": "low", "text": "a face", "group": "g"}
+    assert group.attrs["pairs"][1] == {**first, "score": maps.pairs[1]["score"], "peak": maps.raw[1].max()}
+    assert group.attrs["groups"] == ["g"]
+    assert group.attrs["about"]["space"] == "toy-clip sha256:0123"
+
+
+def test_kept_maps_are_audited_as_those_just_made(planted, tmp_path):
+    whole = Region("all", 0, 0, SIDE, SIDE)
+    regions = {one: [whole] for one in ("top", "low", "dark")}
+    results, maps = audit_maps(planted, regions), planted
+    write_maps(maps, tmp_path / "m.zarr")
+    again = read_maps(tmp_path / "m.zarr")
+    np.testing.assert_array_equal(again.mean_stretched, maps.mean_stretched)
+    assert to_json(audit_maps(again, regions)) == to_json(results)
+
+
+def test_maps_that_are_not_whole_are_refused(planted, tmp_path):
+    maps = planted
+    path = tmp_path / "m.zarr"
+    with pytest.raises(StoreError, match="no saliency maps"):
+        read_maps(path)
+    write_maps(maps, path)
+    (path / "raw" / "c" / "1" / "0" / "0").unlink()
+    with pytest.raises(StoreError, match="map 1, of low, is not the one that was written"):
+        read_maps(path)
+    write_maps(replace(maps, raw=-maps.raw), path)
+    with pytest.raises(StoreError, match="map 0, of top, has values below 0 or not finite"):
+        read_maps(path)
+    write_maps(replace(maps, raw=maps.raw[:2]), path)
+    with pytest.raises(StoreError, match=r"array 'raw' should be float32 \[3, 224, 224\]"):
+        read_maps(path)
+
+
+def test_an_image_without_regions_is_named(planted):
+    with pytest.raises(AuditError, match="image top has no region of interest"):
+        audit_maps(planted, {})
+
+
+@pytest.mark.parametrize("box", ["5,0,5,9", "0,0,225,9", "-1,0,5,9", "0,0,5.5,9"])
+def test_a_region_that_is_no_box_in_the_map_is_refused(tmp_path, box):
+    path = tmp_path / "roi.csv"
+    path.write_text(f"image_id,roi,y0,x0,y1,x1\ni,face,{box}\n", encoding="utf-8")
+    with pytest.raises(AuditError, match="region face of i should be whole y0 < y1, x0 < x1"):
+        read_regions(path)

@@ -1,0 +1,135 @@
+"""Nothing here generates: no dependency, no import and no call that could; the docs say so."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from obygaze_studies.eat.eat_tests import read_tests
+from obygaze_studies.eat.prompts import Variant, prompt_rows
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs/audits"
+NETWORKS = {"torch", "torchvision", "transformers", "diffusers", "tensorflow", "jax", "onnxruntime"}
+
+GENERATOR = re.compile(
+    r"diffus|dall[_-]?e\b|dalle|imagen\b|midjourney|unclip|vq_?gan|style_?gan|big_?gan|glide|craiyon|"
+    r"te?xt_?(to|2)_?im(age|g)|im(age|g)_?(to|2)_?im(age|g)|image_?gen|nsfw|safety_?checker",
+    re.IGNORECASE,
+)
+"""Names of what makes images, or judges them as the paper's experiment did."""
+
+
+def generators(source):
+    """Name what in a module could generate: imports, names, texts without spaces, calls of `generate`."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(alias.name for alias in node.names)]
+        elif isinstance(node, ast.Attribute):
+            names = [node.attr]
+        elif isinstance(node, ast.Name):
+            names = [node.id]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
+            names = [node.value]  # what import_module, from_pretrained or a table of modules is given
+        found += [name for name in names if GENERATOR.search(name)]
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "generate"
+        ):
+            found.append("generate()")
+    return found
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import diffusers",
+        "import diffusers.pipelines as p",
+        "from diffusers import FluxPipeline",
+        "from transformers import Pix2StructText2Image",
+        "import transformers\ntransformers.StableDiffusion()",
+        "import importlib\nimportlib.import_module('diffusers')",
+        "load('openai/dalle-mini')",
+        "load('CompVis/stable-diffusion-v1-4')",
+        "model.generate(ids)",
+        "from nsfw_detector import predict",
+    ],
+)
+def test_the_guard_sees_a_generator(source):
+    assert generators(source)
+
+
+def test_the_guard_passes_what_only_measures():
+    code = "import transformers\nrng = default_rng(0)\nstate.generate_state(4)\n'no image is generated here'"
+    assert generators(code) == []
+
+
+def test_no_module_imports_names_or_calls_a_generator():
+    folders = (
+        "obygaze",
+        "obygaze_features",
+        "obygaze_models",
+        "obygaze_film",
+        "obygaze_studies",
+        "benchmarks",
+    )
+    modules = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    assert len(modules) > 100
+    found = {str(path): generators(path.read_text(encoding="utf-8")) for path in modules}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_no_dependency_is_a_generator():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [
+        *project["dependencies"],
+        *(one for extra in project["optional-dependencies"].values() for one in extra),
+    ]
+    pinned = [
+        line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if line.strip()
+    ]
+    assert len(wanted) > 20
+    assert len(pinned) > 20
+    assert [one for one in (*wanted, *pinned) if GENERATOR.search(re.split(r"[<>=;\[ ]", one)[0])] == []
+
+
+def test_no_audit_loads_a_network():
+    code = (
+        "import pkgutil, importlib, sys, obygaze_models as zoo\n"
+        "for m in pkgutil.walk_packages(zoo.__path__, zoo.__name__ + '.'):\n"
+        "    if 'audit' in m.name or 'mediaeval' in m.name: importlib.import_module(m.name)\n"
+        "print(*sorted({m.split('.')[0] for m in sys.modules}), *sorted(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert {"obygaze_studies.eat.effect_size", "obygaze_studies.mediaeval15.training"} <= loaded
+    assert not loaded & NETWORKS
+
+
+def test_no_prompt_is_about_an_age():
+    for variant in Variant:
+        words = {word for row in prompt_rows(variant) for word in row["text"].lower().split()}
+        assert not words & {"girl", "boy", "teenage", "teenager", "child", "year", "years", "old", "young"}
+
+
+def test_the_docs_repeat_the_guard_and_show_tests_that_can_be_read(tmp_path):
+    assert "is not built, in any form" in (DOCS / "README.md").read_text(encoding="utf-8")
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs/tasks").glob("*.md"))):
+        said = " ".join(page.read_text(encoding="utf-8").split())
+        assert "Nothing here generates images" in said, page
+        assert "docs/audits/README.md#scope" in said or "../audits/README.md#scope" in said, page
+    blocks = re.findall(r"```json\n(.*?)```", (DOCS / "eat.md").read_text(encoding="utf-8"), re.DOTALL)
+    for block in blocks:
+        path = tmp_path / "tests.json"
+        path.write_text(block, encoding="utf-8")
+        assert read_tests(path)[0].name == "smiles"
+    assert len(blocks) == 1

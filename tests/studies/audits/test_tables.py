@@ -1,0 +1,56 @@
+"""Tables are read strictly: every mistake names the file and the line or the id."""
+
+import pytest
+
+from obygaze_studies.audits.tables import number, read_items, read_rows, read_text_ids
+from obygaze_studies.errors import AuditError
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "no column a"),
+        (b"b\n1\n", "no column a; expected a in the first line"),
+        (b"a\n", "has a header but no row"),
+        (b"a,b\n1\n", "line 2: expected 2 cells, found 1"),
+        (b"a,b\n1,2\n ,3\n", "line 3: the cell of column a is empty"),
+        (b"a,b,b\n1,2,3\n", "two columns have the same name"),
+        (b"a\nx\nx\n", "two rows for a x"),
+        (b"a\n\xff\n", "not UTF-8 text: byte 2"),
+        (b'a\n"x"y\n', "line 2: not CSV"),
+    ],
+)
+def test_a_bad_table_is_refused(tmp_path, content, words):
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    with pytest.raises(AuditError, match=words) as raised:
+        read_rows(path, ["a"], unique=["a"])
+    assert str(path) in str(raised.value)
+
+
+def test_commas_quotes_and_line_ends_in_cells_are_kept(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(b'\xef\xbb\xbfa,b\r\n"x, ""y""","1\n2"\r\n')
+    assert read_rows(path, ["a", "b"]) == ({"a": 'x, "y"', "b": "1\n2"},)
+
+
+def test_items_are_named_by_item_id_or_image_id(tmp_path):
+    path = tmp_path / "items.csv"
+    for name in ("item_id", "image_id"):
+        path.write_text(f"{name},side\ni1,X\n", encoding="utf-8")
+        assert read_items(path)["i1"]["side"] == "X"
+    path.write_text("name\ni1\n", encoding="utf-8")
+    with pytest.raises(AuditError, match="no column item_id"):
+        read_items(path)
+
+
+def test_two_ids_of_one_text_are_refused(tmp_path):
+    path = tmp_path / "texts.csv"
+    path.write_text("text_id,text\nt1,a cat\nt2,a cat\n", encoding="utf-8")
+    with pytest.raises(AuditError, match="two ids for the text 'a cat'"):
+        read_text_ids(path)
+
+
+def test_a_cell_that_is_no_number_is_named(tmp_path):
+    with pytest.raises(AuditError, match="p_c of image_id 'i' should be a number, found 'high'"):
+        number(tmp_path / "o.csv", {"image_id": "i", "p_c": "high"}, "p_c", "image_id")

@@ -1,0 +1,131 @@
+"""Words of emotion in captions: the authors' counts, the tokeniser, and what is refused."""
+
+import csv
+
+import pytest
+
+from obygaze_models.report import records
+from obygaze_studies.audits.tables import read_rows
+from obygaze_studies.errors import AuditError
+from obygaze_studies.words import EMOTION_WORDS, ImageCounts, audit_words, count_words, read_lists, tokens
+
+EMOTIONS = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
+CONDITIONS = {"NO": "Nonobjectified", "O": "Objectified"}
+
+
+@pytest.fixture(scope="module")
+def published(shared_data):
+    """The words counted in all captions of the 280 images, NE ones among them, and the 240 items."""
+    counts, items = {}, {}
+    path = shared_data / "audits/clip-gender-bias/sobem_emotion_word_counts_280images.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            words = {word: int(row[word]) for list_ in EMOTION_WORDS.values() for word in list_}
+            counts[row["image_id"]] = ImageCounts(int(row["n_captions"]), words)
+            if row["emotion"][:2] in EMOTIONS:
+                items[row["image_id"]] = {
+                    "emotion": EMOTIONS[row["emotion"][:2]],
+                    "level": {"1": "low", "2": "high"}[row["emotion"][2]],
+                    "condition": CONDITIONS[row["condition"]],
+                }
+    return counts, items
+
+
+def test_the_lists_are_those_of_the_code(oracle):
+    assert {emotion: list(words) for emotion, words in EMOTION_WORDS.items()} == oracle["captions"][
+        "word_lists"
+    ]
+
+
+def test_the_published_captions_give_the_published_rates(published, oracle):
+    wanted = oracle["captions"]
+    results = audit_words(*published, ratio=("Objectified", "Nonobjectified"))
+    assert results.record["summary"]["word_totals"] == wanted["word_totals"]
+    assert results.record["summary"]["left_out_words"] == []
+    assert results.record["summary"]["n_captions"] == 280_000
+    found = {(row["emotion"], row["level"], row["condition"]): row for row in records(results.data)}
+    assert len(found) == len(wanted["expected_full"]) == 12
+    for expected in wanted["expected_full"].values():
+        row = found[expected["emotion"], expected["level"], expected["condition"]]
+        assert {name: row[name] for name in expected} == expected
+    for name, ratio in wanted["ratio_objectified_over_non"].items():
+        level = {"1": "low", "2": "high"}[name[2]]
+        row = found[EMOTIONS[name[:2]], level, "Objectified"]
+        assert row["ratio"] == pytest.approx(ratio, rel=1e-12)
+        assert row["ratio"] < 0.5, "the paper's claim"
+    assert all(wanted["paper_claims_checked"].values())
+    rate = {group: row["per_1000"] for group, row in found.items()}
+    assert all(rate["anger", level, "Objectified"] < 1 for level in ("low", "high"))
+    for level in ("low", "high"):
+        shown = {emotion: rate[emotion, level, "Nonobjectified"] for emotion in EMOTION_WORDS}
+        assert min(shown, key=shown.get) == "happiness"
+
+
+def test_a_word_that_is_too_rare_is_left_out_and_named(published):
+    results = audit_words(*published, min_total=102)
+    assert results.record["summary"]["left_out_words"] == ["anger"]
+    assert sum(row["count"] for row in records(results.data)) < sum(
+        row["count"] for row in records(audit_words(*published).data)
+    )
+
+
+def test_captions_are_split_as_the_code_splits_them(shared_data, oracle):
+    rows = read_rows(
+        shared_data / "audits/clip-gender-bias/captions_fixture_filtered.csv", ["image_id", "caption"]
+    )
+    counts = count_words(((row["image_id"], row["caption"]) for row in rows), EMOTION_WORDS)
+    for image, expected in oracle["captions"]["fixture_expected"].items():
+        words = EMOTION_WORDS[EMOTIONS[image.split("_")[1][:2]]]
+        assert counts[image].n_captions == expected["n_captions"]
+        assert sum(counts[image].words.get(word, 0) for word in words) == expected["count"]
+        assert counts[image].with_any(words) <= min(expected["count"], expected["n_captions"])
+
+
+def test_only_full_stops_and_commas_are_stripped():
+    assert tokens("Sad, sad. SAD! sad-faced isn't") == ["sad", "sad", "sad!", "sad-faced", "isn't"]
+
+
+def test_occurrences_and_captions_are_counted_apart():
+    items = {"i": {"emotion": "sadness", "level": "high", "condition": "c"}}
+    counts = count_words([("i", "sad sad."), ("i", "happy"), ("i", ""), ("other", "sad")], EMOTION_WORDS)
+    results = audit_words(counts, items, min_total=0)
+    (row,) = records(results.data)
+    assert (row["n_captions"], row["count"], row["captions_with_any"]) == (3, 2, 1)
+    assert row["per_1000"] == pytest.approx(2000 / 3)
+    assert results.record["summary"]["images_without_item"] == ["other"]
+    assert results.record["summary"]["word_totals"]["sad"] == 3
+
+
+ITEM = {"emotion": "sadness", "level": "high", "condition": "c"}
+
+
+@pytest.mark.parametrize(
+    ("items", "ratio", "words"),
+    [
+        ({"i": ITEM | {"emotion": "fear"}}, None, "image i: no list of words for the emotion 'fear'"),
+        ({"i": ITEM, "j": ITEM}, None, "image j of sadness high c has no caption"),
+        ({"i": {"emotion": "sadness"}}, None, "no column level"),
+        ({"i": ITEM}, ("c", "d"), "no image is of the condition 'd'"),
+    ],
+)
+def test_a_mistake_names_the_image(items, ratio, words):
+    with pytest.raises(AuditError, match=words):
+        audit_words(count_words([("i", "sad")], EMOTION_WORDS), items, ratio=ratio)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "expected an object"),
+        ('{"joy": []}', "list joy: expected a list"),
+        ('{"joy": ["Glad"]}', "list joy: 'Glad' is not one word in small letters"),
+        ('{"joy": ["very glad"]}', "'very glad' is not one word"),
+        ('{"joy": ["glad", "glad"]}', "list joy: a word comes twice"),
+    ],
+)
+def test_lists_of_words_that_could_not_be_found_are_refused(tmp_path, text, words):
+    path = tmp_path / "lists.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(AuditError, match=words):
+        read_lists(path)

@@ -1,0 +1,119 @@
+"""Which frames of a clip are taken, against the original's (check 8), and the cache of them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from obygaze_features.backbones.presets import choose_preset
+from obygaze_features.errors import VideoError
+from obygaze_features.video import at, read_frames
+from obygaze_studies.errors import TrainError
+from obygaze_studies.lsmdc.frame_cache import INDEX, RECIPE, FrameCache, digest_of
+from obygaze_studies.lsmdc.frames import frame_rate, sample_frames
+
+from .corpus import picture, write_video
+
+PRESET = choose_preset("clip", ("clip",), size=32)
+ALL = 10**6
+
+
+def test_frames_of_real_videos_are_those_that_the_original_takes(oracle, shared_data):
+    said = json.loads((oracle.folder / "frames_of_videos.json").read_text())["videos"]
+    # nasa_13013.mp4 has two video streams: ours takes the one that players take, OpenCV the other.
+    # corrupted.mp4: OpenCV delivers frames that a decoding in order does not have.
+    for name in sorted(said.keys() - {"nasa_13013.mp4", "corrupted.mp4"}):
+        path = shared_data / "videos" / name
+        assert frame_rate(path) == pytest.approx(said[name]["fps"]), name
+        found = sample_frames(path, PRESET.geometry, ALL)
+        assert len(found.index) == said[name]["taken"], name
+        assert found.index.tolist() == [int(said[name]["fps"]) * s for s in range(said[name]["taken"])]
+        assert not found.damage
+
+
+def test_pixels_are_the_presets_and_no_more_than_asked_for(shared_data):
+    path = shared_data / "videos" / "v_GGSY1Qvo990.mp4"
+    found = sample_frames(path, PRESET.geometry, 12)
+    assert found.index.tolist() == [19 * s for s in np.linspace(0, 18, 12, dtype=int)]
+    plain = read_frames(path, at([19]), each=PRESET.geometry).images[0]
+    assert found.images.shape == (12, 32, 32, 3)
+    assert np.array_equal(found.images[1], plain)
+
+
+def test_a_damaged_video_gives_what_can_be_decoded_and_says_so(shared_data):
+    found = sample_frames(shared_data / "videos" / "corrupted.mp4", PRESET.geometry, 12)
+    assert len(found.images)
+    assert "the decoder refused" in found.damage
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("videos")
+    rng = np.random.default_rng(0)
+    found = {
+        name: write_video(folder / f"{name}.avi", [picture(0, rng)] * n) for name, n in (("a", 4), ("b", 7))
+    }
+    found["broken"] = folder / "broken.avi"
+    found["broken"].write_bytes(b"RIFF and nothing else")
+    return found
+
+
+@pytest.fixture
+def fill(tmp_path):
+    """Fill a cache and give it with its entries and the number of clips that were decoded for it."""
+
+    def run(videos, folder=tmp_path / "cache", preset=PRESET, stopped=lambda: False):
+        cache, decoded = FrameCache(folder, preset, 12), [0]
+        entries = cache.fill(videos, 1, lambda done, _: decoded.append(done), stopped)
+        return cache, entries, max(decoded)
+
+    return run
+
+
+@pytest.mark.long
+def test_clips_are_decoded_once_and_the_unreadable_are_named(fill, videos, tmp_path):
+    cache, entries, decoded = fill(videos)
+    assert decoded == 3
+    assert {name: entry.frames for name, entry in entries.items()} == {"a": 2, "b": 4, "broken": 0}
+    assert "no picture can be read" in entries["broken"].note
+    wanted = sample_frames(videos["b"], PRESET.geometry, 12).images
+    assert np.array_equal(cache.read("b"), wanted)
+    assert cache.count_missing(videos) == 0
+
+    index = tmp_path / "cache" / INDEX
+    lines = index.read_bytes().splitlines(keepends=True)
+    index.write_bytes(b"".join(lines[:1]) + lines[1][:20])  # killed while writing the second line
+    again, entries_again, decoded = fill(videos)
+    assert decoded == 2, "the clips whose lines were lost"
+    assert digest_of(entries_again.values()) == digest_of(entries.values())
+    assert again.count_missing(videos) == 0
+
+    (path,) = (tmp_path / "cache" / "frames").rglob("a.npy")
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(TrainError, match=r"a\.npy: the cached frames cannot be read .*decoded again"):
+        again.read("a")
+    path.unlink()
+    assert fill(videos)[2] == 1, "what the message says to do"
+
+
+def test_a_stopped_cache_keeps_what_it_has_and_other_recipes_are_refused(fill, videos, tmp_path):
+    _, entries, _ = fill(videos, stopped=lambda: True)
+    assert not entries
+    other = choose_preset("clip", ("clip",), size=64)
+    with pytest.raises(TrainError, match="prepared in another way"):
+        fill(videos, preset=other)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").touch()
+    with pytest.raises(TrainError, match="not a cache of frames, and not empty"):
+        fill(videos, folder=tmp_path / "full")
+    (tmp_path / "cache" / RECIPE).write_text("{")
+    with pytest.raises(TrainError, match="prepared in another way"):
+        fill(videos)
+
+
+def test_a_video_without_a_rate_or_without_pictures_is_an_error_in_words(videos):
+    with pytest.raises(VideoError, match="no such file"):
+        sample_frames(Path("nowhere.avi"), PRESET.geometry, 12)
+    with pytest.raises(VideoError, match="no picture can be read"):
+        frame_rate(videos["broken"])

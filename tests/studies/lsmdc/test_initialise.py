@@ -1,0 +1,89 @@
+"""Step 0: every tensor of the network is CLIP's or an identity (check 1 of the specification)."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from obygaze_features.backbones.weights import find_weights
+from obygaze_features.errors import BackboneError
+from obygaze_studies.errors import TrainError
+from obygaze_studies.lsmdc.arithmetic import is_half
+from obygaze_studies.lsmdc.initialise import initial_tensors, load_clip
+from obygaze_studies.lsmdc.optimiser import group_of, is_trained
+
+from .corpus import openai_names
+
+TINY = {"temporal_layers": 2, "max_frames": 8, "max_words": 12}
+
+
+@pytest.fixture(scope="module")
+def tensors(oracle):
+    clip = load_clip(find_weights(oracle.folder / "clip.safetensors"))
+    return initial_tensors("clip", clip, **TINY)
+
+
+def test_every_tensor_comes_from_where_the_original_takes_it(oracle, tensors):
+    clip = oracle.load("clip")
+    assert tensors.keys() == oracle.tensors.keys()
+    for name, said in oracle.tensors.items():
+        source = said["initial"].removeprefix("clip: ")
+        wanted = torch.eye(said["shape"][0]) if source == "identity" else clip[source].float()
+        assert torch.equal(tensors[name], wanted), name
+
+
+def test_groups_frozen_tensors_and_data_types_are_the_originals(oracle):
+    for name, said in oracle.tensors.items():
+        assert group_of(name) == said["group"], name
+        assert is_trained(name) == said["trained"], name
+        assert is_half(name) == (said["dtype_original"] == "float16"), name
+
+
+def test_a_clip_of_the_hub_gives_the_same_as_its_openai_names(clip, tmp_path):
+    hub = load_clip(find_weights(clip))
+    path = openai_names(hub, tmp_path / "clip.safetensors")
+    again = load_clip(find_weights(path))
+    assert hub.keys() == again.keys()
+    assert all(torch.equal(hub[name], again[name]) for name in hub)
+    stored = load_file(clip / "model.safetensors")
+    assert torch.equal(hub["visual.proj"], stored["visual_projection.weight"].T)
+    query = "vision_model.encoder.layers.1.self_attn.q_proj.weight"
+    assert torch.equal(hub["visual.transformer.resblocks.1.attn.in_proj_weight"][:64], stored[query])
+
+
+def edited_config(clip, folder, **vision):
+    for path in clip.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    config = json.loads((clip / "config.json").read_text())
+    config["vision_config"] |= vision
+    (folder / "config.json").write_text(json.dumps(config))
+    return find_weights(folder)
+
+
+def test_a_clip_that_is_not_built_as_openais_is_refused(clip, tmp_path):
+    with pytest.raises(TrainError, match="vision tower has hidden_act gelu, expected quick_gelu"):
+        load_clip(edited_config(clip, tmp_path, hidden_act="gelu"))
+    with pytest.raises(BackboneError, match=r"tensors missing: vision.*layers\.2"):
+        load_clip(edited_config(clip, tmp_path, num_hidden_layers=3))
+
+
+def test_untrained_networks_and_executable_files_are_refused(tmp_path):
+    with pytest.raises(TrainError, match="training starts from a CLIP"):
+        load_clip(find_weights("random:0"))
+    (tmp_path / "ViT-B-32.pt").write_bytes(b"PK")
+    with pytest.raises(TrainError, match=r"\.pt files are programs"):
+        load_clip(find_weights(tmp_path / "ViT-B-32.pt"))
+
+
+def test_a_text_tower_that_cannot_become_the_temporal_transformer_is_refused(oracle):
+    clip = load_clip(find_weights(oracle.folder / "clip.safetensors"))
+    with pytest.raises(TrainError, match="has 3 blocks, expected 4 or more"):
+        initial_tensors("clip", clip, max_frames=8, max_words=12)
+    with pytest.raises(TrainError, match="has 20 positions, expected 32 or more"):
+        initial_tensors("clip", clip)
+    with pytest.raises(BackboneError, match=r"missing: clip\.visual\.proj"):
+        initial_tensors("clip", {k: v for k, v in clip.items() if k != "visual.proj"}, **TINY)
+    clip["visual.proj"] = torch.zeros(128, 32)
+    with pytest.raises(TrainError, match="64 wide and its embedding 32"):
+        initial_tensors("clip", clip, **TINY)

@@ -1,0 +1,130 @@
+"""What a training learns: a planted corpus, and nothing where captions are dealt anew (checks 10 and 11)."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from obygaze_features.backbones.tokenizer import CaptionTokenizer
+from obygaze_features.backbones.weights import find_weights
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, from_port, tensors_of, to_port
+from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
+from obygaze_studies.lsmdc.data import Pairs
+from obygaze_studies.lsmdc.evaluate import evaluate
+from obygaze_studies.lsmdc.initialise import initial_tensors, load_clip
+from obygaze_studies.lsmdc.optimiser import (
+    FROZEN,
+    LARGEST_SCALE,
+    BertAdam,
+    clip_gradients,
+    group_of,
+    groups,
+    is_trained,
+    schedule,
+)
+from obygaze_studies.lsmdc.processes import Processes
+from obygaze_studies.lsmdc.step import Batch, compute_gradients
+
+from .corpus import PATTERNS, VOCABULARY, caption, picture
+
+pytestmark = pytest.mark.long
+
+FRAMES, WORDS = 2, 8
+
+
+class Rendered:
+    """In place of a cache of decoded clips: every pattern drawn once."""
+
+    def __init__(self, rng):
+        self.clips = {str(n): np.stack([picture(n, rng) for _ in range(FRAMES)]) for n in range(PATTERNS)}
+
+    def read(self, clip_id):
+        return self.clips[clip_id]
+
+
+class Lesson:
+    """A network at step 0, with a corpus of 16 clips to learn and other renderings of them to find."""
+
+    def __init__(self, clip, seed=0):
+        weights = find_weights(clip)
+        tensors = initial_tensors(
+            "clip", load_clip(weights), temporal_layers=1, max_frames=FRAMES, max_words=WORDS
+        )
+        self.size = Architecture.of("clip", tensors)
+        self.start = tensors
+        self.original = {name: tensor.original for tensor in tensors_of(self.size) for name in tensor.port}
+        self.network = XClipLsmdc(self.size).eval()
+        self.network.load_state_dict(to_port("clip", tensors, self.size))
+        for name, value in self.network.named_parameters():
+            value.requires_grad_(is_trained(self.original[name]))
+        self.rng = np.random.default_rng(seed)
+        tokenizer = CaptionTokenizer(weights, vocabulary=len(VOCABULARY), max_words=WORDS)
+        ids = tokenizer([caption(number) for number in range(PATTERNS)])
+        names = tuple(map(str, range(PATTERNS)))
+        self.seen, self.unseen = (Pairs(names, ids, Rendered(self.rng), FRAMES) for _ in range(2))
+
+    def learn(self, steps, *, rate, scale, deal=False):
+        trained = {name: value for name, value in self.network.named_parameters() if value.requires_grad}
+        of_group = groups(rate, scale)
+        group = {name: of_group[group_of(self.original[name])] for name in trained}
+        optimiser = BertAdam(trained, group, steps)
+        batch = self.seen.batch(range(PATTERNS))
+        losses = []
+        for _ in range(steps):
+            ids = batch.ids[torch.from_numpy(self.rng.permutation(PATTERNS))] if deal else batch.ids
+            losses.append(
+                compute_gradients(self.network, self.size, Batch(batch.frames, batch.mask, ids), PATTERNS)
+            )
+            clip_gradients(trained.values())
+            optimiser.step()
+            with torch.no_grad():
+                self.network.logit_scale.clamp_(max=LARGEST_SCALE)
+        return losses
+
+    def recall(self, pairs):
+        found = evaluate(
+            self.network,
+            pairs,
+            torch.device("cpu"),
+            processes=Processes(),
+            arithmetic="float32",
+            progress=lambda _, __: None,
+        )
+        return [found["tie_safe"][direction]["mean"]["R@1"] for direction in found["tie_safe"]]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_planted_corpus_is_learnt_and_found_in_new_renderings(clip, seed):
+    lesson = Lesson(clip, seed)
+    assert max(lesson.recall(lesson.unseen)) <= 25
+    losses = lesson.learn(100, rate=3e-4, scale=1.0)
+    assert losses[-1] < 0.1
+    assert lesson.recall(lesson.unseen) == [100, 100]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_captions_dealt_anew_in_every_step_teach_nothing(clip, seed):
+    lesson = Lesson(clip, seed)
+    losses = lesson.learn(30, rate=3e-4, scale=1.0, deal=True)
+    assert losses[-1] == pytest.approx(math.log(PATTERNS), abs=0.1)
+    assert max(lesson.recall(lesson.unseen)) <= 25
+
+
+def test_at_the_published_rates_clip_hardly_moves_in_float32(clip):
+    lesson, steps = Lesson(clip), 12
+    lesson.learn(steps, rate=1e-4, scale=1e-3)
+    moved = from_port(lesson.network.state_dict(), lesson.size)
+    height = sum(schedule(step, steps) for step in range(steps))
+    furthest = 0.0
+    for name, start in lesson.start.items():
+        change = (moved[name] - start).abs()
+        if name in FROZEN:
+            assert torch.equal(moved[name], start), name
+        elif name.startswith("clip."):
+            rounding = torch.finfo(torch.float32).eps * start.abs() * steps
+            assert bool((change <= 1e-7 * (1.7 + 0.2 * start.abs()) * height + rounding).all()), name
+            furthest = max(furthest, float(change.max()))
+        else:
+            assert bool(change.any()), name
+    assert furthest > 0

@@ -1,0 +1,79 @@
+"""Retrieval measures: the published ones exactly (check 8), and those that ties cannot bend."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from obygaze_studies.errors import TrainError
+from obygaze_studies.lsmdc.retrieval import measures, published_ranks, summarise, text_to_video, video_to_text
+
+CASES = ("plain", "ties", "repeated_clips", "all_equal", "nan_row", "perfect")
+
+
+@pytest.fixture(scope="module")
+def scores(oracle):
+    return dict(np.load(oracle.folder / "evaluation.npz"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_published_ranks_and_measures_are_the_originals(oracle, scores, case):
+    wanted = json.loads((oracle.folder / "evaluation.json").read_text())[case]
+    for direction, matrix in (("text_to_video", scores[case]), ("video_to_text", scores[case].T)):
+        ranks = published_ranks(matrix)
+        said = wanted[direction]
+        assert ranks.tolist() == said["cols"]
+        assert summarise(ranks) == {
+            "R@1": said["R1"],
+            "R@5": said["R5"],
+            "R@10": said["R10"],
+            "median_rank": said["MedianR"],
+            "mean_rank": said["MeanR"],
+        }
+
+
+def test_a_score_that_is_not_a_number_is_refused(scores):
+    with pytest.raises(TrainError, match=r"sentence \d+ and clip \d+ is not a number"):
+        measures(scores["nan_row"], np.arange(23))
+
+
+def test_a_repeated_clip_is_one_column_and_no_tie(scores):
+    matrix = scores["repeated_clips"]
+    _, own = np.unique(matrix[0], return_inverse=True)
+    columns = np.array([np.flatnonzero(own == clip)[0] for clip in range(own.max() + 1)])
+    assert len(published_ranks(matrix)) == 31, "31 ranks of 23 sentences, as the original counts"
+    ranks = text_to_video(matrix[:, columns], own)
+    assert len(ranks.mean) == 23
+    assert np.array_equal(ranks.optimistic, ranks.pessimistic)
+
+
+def test_equal_scores_are_chance_in_the_mean_and_extremes_beside_it(scores):
+    found = measures(scores["all_equal"], np.arange(12))["tie_safe"]["text_to_video"]
+    assert [found[how]["mean_rank"] for how in ("optimistic", "mean", "pessimistic")] == [1, 6.5, 12]
+    assert found["optimistic"]["R@1"] == 100
+    assert found["pessimistic"]["R@1"] == 0
+
+
+def test_a_clip_with_two_sentences_is_found_by_its_better_one():
+    matrix = np.array([[0.9, 0.1], [0.2, 0.3], [0.5, 0.4]])  # sentences 0 and 1 are of clip 0
+    ranks = video_to_text(matrix, np.array([0, 0, 1]))
+    assert ranks.mean.tolist() == [0, 0]
+    worse = matrix.copy()
+    worse[2, 0] = 1.0
+    assert video_to_text(worse, np.array([0, 0, 1])).mean.tolist() == [1, 0]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(2, 8), st.integers(0, 2**32 - 1))
+def test_without_ties_both_countings_agree_and_order_does_not_matter(size, seed):
+    rng = np.random.default_rng(seed)
+    matrix = rng.permutation(size * size).reshape(size, size) / 7.0
+    found = measures(matrix, np.arange(size))
+    for direction, safe in found["tie_safe"].items():
+        assert safe["mean"] == safe["optimistic"] == safe["pessimistic"] == found["published"][direction]
+    order = rng.permutation(size)
+    assert np.array_equal(
+        np.sort(published_ranks(matrix)), np.sort(published_ranks(matrix[np.ix_(order, order)]))
+    )

@@ -1,0 +1,349 @@
+"""A whole training: resumed to the same bytes wherever it was killed, refused in one line, read by extract.
+
+Checks 9, 12 and 13 of the specification.
+"""
+
+import csv
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+
+from obygaze.cli import main
+from obygaze_features.backbones import load_backbone, load_text_backbone
+from obygaze_features.backbones.weights import find_weights
+from obygaze_features.backbones.xclip_lsmdc import load, training_record
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, from_port, tensors_of
+from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
+from obygaze_features.store import open_store
+from obygaze_features.store.provenance import embedding_space
+from obygaze_features.video import read_frames, uniform
+from obygaze_studies.errors import TrainError
+from obygaze_studies.lsmdc import Watch, make_plan, run, train
+from obygaze_studies.lsmdc.caption_list import FILES
+from obygaze_studies.lsmdc.state import LOG_COLUMNS, RunFolder
+
+from .corpus import clip_id
+
+
+def files_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def read_csv(path):
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+@pytest.fixture(scope="module")
+def module_tmp(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture
+def whole(settings, module_tmp):
+    """Give a run that nothing interrupted, and what came of it; made once."""
+    out = module_tmp / "whole"
+    given = settings(out=out, save_every=1)
+    if not out.exists():
+        train(given)
+    return given
+
+
+def test_a_run_leaves_weights_measures_log_and_card(whole):
+    out = whole.out
+    names = {"run.json", "left_out.csv", "log.csv", "epochs.json", "test.json", "README.md"}
+    names |= {"tokenizer.json", "tokenizer_config.json"}
+    names |= {"epoch-0.safetensors", "epoch-1.safetensors", "model.safetensors", "state.safetensors"}
+    assert files_of(out).keys() == names
+    rows = read_csv(out / "log.csv")
+    assert [int(row["step"]) for row in rows] == list(range(6))
+    assert tuple(rows[0]) == LOG_COLUMNS
+    assert float(rows[0]["rate_factor"]) == 0
+    epochs = json.loads((out / "epochs.json").read_text())
+    assert [found["sentences"] for found in epochs] == [4, 4]
+    recall = [found["published"]["text_to_video"]["R@1"] for found in epochs]
+    best = max(range(2), key=lambda epoch: (recall[epoch], epoch))  # of equals the later
+    assert (out / "model.safetensors").read_bytes() == (out / f"epoch-{best}.safetensors").read_bytes()
+    assert {value.dtype for value in load_file(out / "model.safetensors").values()} == {torch.float32}
+    card = (out / "README.md").read_text()
+    assert "validation, epoch 1 (4 sentences, 4 clips)" in card
+    assert "Juno (3)" in card
+    assert "so this is not it" in card, "float32 is never called the published procedure"
+
+
+class Killed(BaseException):
+    """In place of SIGKILL: nothing catches it, and files are left as they are at that moment."""
+
+
+@pytest.fixture
+def kill_after(monkeypatch):
+    """Kill a training at its n-th gradient or file, which is left half written."""
+    count = {"left": 0}
+
+    def counted(original, half_done=None):
+        def call(*args, **kwargs):
+            count["left"] -= 1
+            if count["left"] == 0:
+                if half_done:
+                    half_done(*args)
+                raise Killed
+            return original(*args, **kwargs)
+
+        return call
+
+    def half_file(folder, name, *_):
+        (folder.folder / f".{name}.partial").write_text("half")
+
+    def half_tensors(path, *_):
+        path.with_name(f".{path.name}.partial").write_bytes(b"half")
+
+    def half_row(folder, rows):
+        with folder.log.open("a") as file:
+            file.write(",".join(LOG_COLUMNS) + "\n" if not folder.log.stat().st_size else "")
+            file.write(",".join(map(repr, rows[0]))[:9])
+
+    monkeypatch.setattr(run, "compute_gradients", counted(run.compute_gradients))
+    monkeypatch.setattr(RunFolder, "write", counted(RunFolder.write, half_file))
+    monkeypatch.setattr(RunFolder, "append_log", counted(RunFolder.append_log, half_row))
+    monkeypatch.setattr(
+        RunFolder, "_write_tensors", staticmethod(counted(RunFolder._write_tensors, half_tensors))
+    )
+
+    def arm(events):
+        count["left"] = events
+
+    return arm
+
+
+@pytest.mark.parametrize("events", [9, 12])
+def test_killed_again_and_again_it_ends_with_the_same_bytes(whole, settings, kill_after, events):
+    given = settings(save_every=1, resume=True)
+    for _ in range(30):
+        kill_after(events)
+        try:
+            outcome = train(given)
+            break
+        except Killed:
+            continue
+    assert outcome.complete
+    found = {name: data for name, data in files_of(given.out).items() if not name.endswith(".partial")}
+    wanted = files_of(whole.out)
+    assert found.keys() == wanted.keys()
+    assert [name for name in wanted if found[name] != wanted[name]] == []
+
+
+def test_stopped_on_request_it_saves_and_resumes_to_the_same_bytes(whole, settings):
+    given = settings(save_every=1, resume=True)
+    asked = iter([False, False, False, False, True])  # after 3 steps, an epoch, step 4 of 6
+    outcome = train(given, stopped=lambda: next(asked, True))
+    assert (outcome.steps, outcome.complete, len(outcome.epochs)) == (4, False, 1)
+    said = []
+
+    class Listener(Watch):
+        def say(self, text):
+            said.append(text)
+
+    assert train(given, watch=Listener()).complete
+    assert "resuming after step 4 of 6" in said
+    assert files_of(given.out) == files_of(whole.out)
+    again = train(given)
+    assert again.complete
+    assert files_of(given.out) == files_of(whole.out), "a complete run is left as it is"
+
+
+def test_stopped_while_decoding_it_begins_no_run(settings, tmp_path):
+    given = settings(cache=tmp_path / "cache")
+    outcome = train(given, stopped=lambda: True)
+    assert (outcome.steps, outcome.total, outcome.complete) == (0, 0, False)
+    assert not given.out.exists()
+
+
+def test_a_run_is_neither_overwritten_nor_mixed_with_another(whole, settings):
+    with pytest.raises(TrainError, match=r"a run is here already; go on with it \(--resume\)"):
+        train(settings(out=whole.out, save_every=1))
+    with pytest.raises(TrainError, match=r"was begun otherwise: lr 0\.0003, now 0\.0001"):
+        train(settings(out=whole.out, lr=1e-4, resume=True))
+    with RunFolder(whole.out).alone(), pytest.raises(TrainError, match="another training is writing here"):
+        train(settings(out=whole.out, save_every=1, resume=True))
+
+
+@pytest.mark.usefixtures("whole")  # which has filled the cache: decoding asks whether to stop, too
+def test_a_damaged_state_is_named(settings):
+    given = settings(epochs=1, resume=True)
+    asked = iter([False, True])
+    train(given, stopped=lambda: next(asked, True))
+    state = given.out / "state.safetensors"
+    state.write_bytes(state.read_bytes()[:1000])
+    with pytest.raises(TrainError, match=r"state\.safetensors: the state cannot be read"):
+        train(given)
+
+
+def test_every_arithmetic_trains_and_is_recorded(settings, tmp_path):
+    for arithmetic in ("bfloat16", "published"):
+        given = settings(epochs=1, arithmetic=arithmetic, out=tmp_path / arithmetic, chunk=2)
+        assert train(given).complete
+        record = training_record(find_weights(given.out))
+        assert record["arithmetic"] == arithmetic
+        kinds = {value.dtype for value in load_file(given.out / "model.safetensors").values()}
+        assert kinds == {torch.float32}
+
+
+def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, monkeypatch):
+    real, calls = run.compute_gradients, []
+
+    def broken(*args, **kwargs):
+        calls.append(1)
+        return float("nan") if len(calls) == 3 else real(*args, **kwargs)
+
+    monkeypatch.setattr(run, "compute_gradients", broken)
+    given = settings(save_every=1)
+    with pytest.raises(
+        TrainError, match=r"step 3 \(epoch 0, batch 2\): the loss is nan; no weight was changed"
+    ):
+        train(given)
+    with safe_open(given.out / "state.safetensors", framework="pt") as file:
+        assert json.loads(file.metadata()["position"])["step"] == 2
+        assert all(torch.isfinite(file.get_tensor(name)).all() for name in file.keys())  # noqa: SIM118 - not a mapping
+
+
+def test_too_large_a_chunk_for_the_memory_says_what_to_do(settings, monkeypatch):
+    def full(*_, **__):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(run, "compute_gradients", full)
+    with pytest.raises(TrainError, match=r"step 1: 4 pairs at a time are too many .* smaller --chunk"):
+        train(settings(chunk=4))
+
+
+@pytest.fixture
+def spoilt(corpus, tmp_path):
+    """Give a copy of the corpus, whose files are links, to be spoilt."""
+    folder = tmp_path / "spoilt"
+    for path in (corpus / "videos").rglob("*.avi"):
+        (folder / "videos").mkdir(parents=True, exist_ok=True)
+        os.link(path, folder / "videos" / path.name)
+    (folder / "annotations").mkdir()
+    for name in FILES.values():
+        (folder / "annotations" / name).write_bytes((corpus / "annotations" / name).read_bytes())
+    return folder
+
+
+def test_missing_and_unreadable_clips_are_left_out_counted_and_named(settings, spoilt, tmp_path):
+    missing, unreadable = (spoilt / "videos" / f"{clip_id('training', n)}.avi" for n in (3, 5))
+    missing.unlink()
+    unreadable.unlink()
+    unreadable.write_bytes(b"RIFF and nothing else")
+    said = []
+
+    class Listener(Watch):
+        def say(self, text):
+            said.append(text)
+
+    given = settings(
+        annotations=spoilt / "annotations", videos=spoilt / "videos", cache=tmp_path / "cache", epochs=1
+    )
+    outcome = train(given, watch=Listener())
+    assert outcome.left_out == {"training": 2, "validation": 0, "test": 0}
+    rows = read_csv(given.out / "left_out.csv")
+    assert [(row["line"], row["clip_id"]) for row in rows] == [
+        ("4", clip_id("training", 3)),
+        ("6", clip_id("training", 5)),
+    ]
+    assert rows[0]["reason"] == "no video of this name"
+    assert rows[1]["reason"].startswith("unreadable: the file ends after its header")
+    assert any(text.startswith("training: 2 of 12 sentences left out, e.g. line 4") for text in said)
+    for path in (spoilt / "videos").glob("*_00.01.*"):  # the validation clips
+        path.unlink()
+    with pytest.raises(TrainError, match=r"not one validation sentence has a video .*line 4, .*no video"):
+        train(
+            settings(annotations=spoilt / "annotations", videos=spoilt / "videos", cache=tmp_path / "cache")
+        )
+
+
+def test_films_can_be_excluded_and_the_rest_of_the_overlap_is_recorded(settings, tmp_path):
+    (tmp_path / "films.txt").write_text("Pulp Fiction\nThe Help\n")
+    plan = make_plan(settings(exclude_movies=tmp_path / "films.txt"))
+    found = plan.describe()
+    assert found["sentences"] == {"training": 9, "validation": 3, "test": 4}
+    assert found["excluded_movies"] == {"training": {"Pulp Fiction": 3}, "validation": {"Pulp Fiction": 1}}
+    assert found["movies_not_found"] == ["The Help"]
+    assert found["movies_shared_with_obygaze12"] == {"Juno": 3}
+    assert plan.record()["movies"]["shared_with_obygaze12"] == {"Juno": 3}
+
+
+def test_what_cannot_be_is_refused_before_anything_is_decoded(settings):
+    with pytest.raises(TrainError, match="--batch 300 is more than the 12 training sentences"):
+        make_plan(settings(batch=300))
+    with pytest.raises(TrainError, match=r"patches of 8 pixels, and a batch was published for 32 \(300\)"):
+        make_plan(settings(batch=None))
+    with pytest.raises(TrainError, match="--gather-share 0: expected a number above 0"):
+        settings(gather_share=0.0)
+    with pytest.raises(TrainError, match="arithmetic 'float64' is not one of"):
+        settings(arithmetic="float64")
+
+
+def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, corpus, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    one = tmp_path / "films"
+    one.mkdir()
+    (video,) = (corpus / "videos").rglob(f"{clip_id('test', 3)}.avi")
+    os.link(video, one / "film.avi")
+    for command in (
+        "manifest import folder films --out films.csv",
+        f"extract films.csv store --backbone xclip-lsmdc --weights {whole.out} --workers 1 --device cpu",
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main(command.split())
+        assert stopped.value.code == 0
+    group = open_store(tmp_path / "store")["xclip-lsmdc"]
+    training = group.provenance["training"]
+    assert group.provenance["weights_sha256"] == find_weights(whole.out).sha256
+    assert training["clip"]["weights_sha256"] == find_weights(whole.clip).sha256
+    assert (training["arithmetic"], training["gather_share"]) == ("float32", 0.25)
+    assert len(training["data"]["training"]["frames_sha256"]) == 64
+    assert training["movies"]["shared_with_obygaze12"] == {"Juno": 3, "Pulp Fiction": 3}
+
+    network, size = load(find_weights(whole.out))
+    backbone = load_backbone("xclip-lsmdc", weights=str(whole.out))
+    frames = np.stack(read_frames(video, uniform(size.max_frames), each=backbone.prepare).images)
+    mean = torch.tensor((0.48145466, 0.4578275, 0.40821073))
+    std = torch.tensor((0.26862954, 0.26130258, 0.27577711))
+    pixels = ((torch.from_numpy(frames).float() / 255 - mean) / std).movedim(-1, 1)[None]
+    with torch.inference_mode():
+        related = network.relate_frames(network.encode_frames(pixels))
+        wanted = network.video_vector(related)[0].numpy()
+    kept = group.read("film", "pooled")
+    assert np.abs(kept - wanted).max() <= 1e-5, "preset and network written out, in another order of sums"
+    assert kept.tobytes() == backbone.encode(frames[None])["pooled"][0].tobytes()
+    written = load_file(whole.out / "model.safetensors")
+    again = from_port(network.state_dict(), size)
+    assert {name: value.dtype for name, value in written.items()} == dict.fromkeys(again, torch.float32)
+    assert all(torch.equal(written[name], value) for name, value in again.items())
+
+    texts = load_text_backbone("xclip-lsmdc-text", weights=str(whole.out))
+    assert texts.provenance["training"] == training
+    assert texts.provenance["space"] == embedding_space(group.provenance)
+
+
+def test_the_exported_tensors_are_the_originals_by_name_and_shape(whole, shared_data):
+    path = shared_data / "oracles" / "xclip_lsmdc_oracle" / "state_dict_keys_vitb16_full.json"
+    keys = json.loads(path.read_text())
+    with torch.device("meta"):
+        network = XClipLsmdc(Architecture())
+    exported = from_port(network.state_dict(), Architecture())
+    wanted = {name: said["shape"] for name, said in keys.items()}
+    assert {name: list(value.shape) for name, value in exported.items()} == wanted
+    larger = {tensor.original: list(tensor.shape) for tensor in tensors_of(Architecture(patch=32))}
+    changed = {name for name in wanted if larger[name] != wanted[name]}
+    assert larger.keys() == wanted.keys()
+    assert changed == {"clip.visual.conv1.weight", "clip.visual.positional_embedding"}
+    assert larger["clip.visual.positional_embedding"] == [50, 768]
+    written = load_file(whole.out / "model.safetensors")
+    size = Architecture.of("run", written)
+    assert {name: tuple(value.shape) for name, value in written.items()} == {
+        tensor.original: tensor.shape for tensor in tensors_of(size)
+    }

@@ -1,0 +1,95 @@
+"""The order of the samples, and the tokens of the captions (check 8)."""
+
+import gzip
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from obygaze_features.backbones.tokenizer import CaptionTokenizer, clean_caption
+from obygaze_features.backbones.weights import Weights, find_weights
+from obygaze_features.errors import BackboneError
+from obygaze_studies.errors import TrainError
+from obygaze_studies.lsmdc.frames import kept_frames
+from obygaze_studies.lsmdc.samples import epoch_order, steps_of_an_epoch
+
+from .corpus import VOCABULARY
+
+
+@pytest.fixture(scope="module")
+def said(oracle):
+    return json.loads((oracle.folder / "data_order.json").read_text())
+
+
+def test_global_batches_are_the_originals_whatever_the_number_of_processes(said):
+    for case in said["order"]:
+        order = epoch_order(case["samples"], case["epoch"])
+        batch = case["processes"] * case["batch_per_process"]
+        for step, by_process in enumerate(case["batches"]):
+            ours = order[step * batch : (step + 1) * batch]
+            theirs = [indices[place] for place in range(case["batch_per_process"]) for indices in by_process]
+            # Beyond the samples the original repeats the first ones; such a batch is left out here.
+            assert ours == theirs[: len(ours)]
+            whole = len(ours) == batch
+            assert whole or step == case["steps"] - 1
+            assert whole == (step < steps_of_an_epoch(case["samples"], batch))
+
+
+def test_frames_kept_are_the_originals(said):
+    for sampled, kept in said["frames_of_n"].items():
+        assert kept_frames(int(sampled), 12).tolist() == kept
+
+
+def test_a_batch_larger_than_the_data_is_refused():
+    with pytest.raises(TrainError, match="--batch 300 is more than the 12 training sentences"):
+        steps_of_an_epoch(12, 300)
+
+
+def test_captions_are_mended_before_they_are_cut_into_tokens():
+    assert clean_caption("  A man &amp;amp; a\twoman ") == "a man & a woman"
+    assert clean_caption("cafÃ© “quoted”") == 'café "quoted"'
+
+
+def test_start_end_filling_and_cut(clip):
+    tokenizer = CaptionTokenizer(find_weights(clip), vocabulary=len(VOCABULARY), max_words=6)
+    words = {word: number for number, word in enumerate(VOCABULARY)}
+    start, end = len(VOCABULARY) - 2, len(VOCABULARY) - 1
+    ids = tokenizer(["The red disc", "SOMEONE shows the red disc ."])
+    assert ids[0].tolist() == [start, words["the"], words["red"], words["disc"], end, 0]
+    assert ids[1].tolist() == [start, *(words[w] for w in ("someone", "shows", "the", "red")), end]
+    assert tokenizer([]).shape == (0, 6)
+
+
+def test_a_tokenizer_of_another_network_is_refused(clip):
+    with pytest.raises(BackboneError, match=r"has 16 tokens and ends with 15; expected 49408 and 49407"):
+        CaptionTokenizer(find_weights(clip), vocabulary=49408, max_words=32)
+
+
+@pytest.fixture(scope="module")
+def real_tokenizer(tmp_path_factory):
+    """CLIP's own vocabulary, of which the package open_clip carries a copy."""
+    package = find_spec("open_clip")
+    if package is None or package.origin is None:
+        pytest.skip("no open_clip, which carries CLIP's vocabulary")
+    path = Path(package.origin).parent / "bpe_simple_vocab_16e6.txt.gz"
+    merges = gzip.decompress(path.read_bytes()).decode().split("\n")[1 : 49152 - 256 - 2 + 1]
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    letters = [chr(byte) for byte in shown] + [chr(256 + place) for place in range(len(hidden))]
+    pieces = [*letters, *(f"{letter}</w>" for letter in letters), *("".join(pair.split()) for pair in merges)]
+    pieces += ["<|startoftext|>", "<|endoftext|>"]
+    folder = tmp_path_factory.mktemp("tokenizer")
+    (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(pieces)}))
+    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]))
+    (folder / "config.json").write_text('{"model_type": "clip"}')
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "CLIPTokenizer"}')
+    return CaptionTokenizer(Weights(folder=folder), vocabulary=49408, max_words=32)
+
+
+def test_tokens_are_the_originals(said, real_tokenizer):
+    captions = said["tokens"]
+    assert len(captions) == 12
+    found = real_tokenizer([caption["text"] for caption in captions])
+    assert np.array_equal(found, [caption["ids"] for caption in captions])

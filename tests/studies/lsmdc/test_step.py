@@ -1,0 +1,144 @@
+"""The gradient of a step and three steps of training, against the original's (checks 2, 3, 4, 6 and 14)."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import from_port
+from obygaze_features.backbones.xclip_lsmdc_scores import similarities
+from obygaze_studies.lsmdc.optimiser import clip_gradients, groups, schedule
+from obygaze_studies.lsmdc.step import compute_gradients, contrastive_loss, embed
+
+from .three_steps import PAIRS, furthest, three_steps
+
+
+@pytest.fixture(scope="module")
+def first(oracle):
+    """Network with the gradients of step 0, its loss, and the pairs' embeddings and scores."""
+    network = oracle.network()
+    loss = compute_gradients(network, oracle.size, oracle.batch(0), PAIRS)
+    with torch.no_grad():
+        found = embed(network, oracle.batch(0))
+        s, w, f, v = found.parts()
+        scores = similarities(network, sentences=s, words=w, frames=f, videos=v)
+    return network, loss, found, scores
+
+
+def test_embeddings_scores_and_loss_are_the_originals(oracle, first):
+    _, loss, found, scores = first
+    wanted = oracle.similarities
+    assert loss == pytest.approx(float(wanted["loss.0"]), abs=5e-5)
+    for name, score in scores.items():
+        assert np.abs(score.numpy() - wanted[f"{name}.0"]).max() <= 2e-4, name
+    unit = {
+        "sentence_output": normalize(found.sentences, dim=-1),
+        "word_features": normalize(found.words, dim=-1),
+        "frame_features": normalize(found.frames, dim=-1),
+        "video_output": found.videos,
+    }
+    for name, value in unit.items():
+        assert np.abs(value.numpy() - wanted[f"{name}.0"]).max() <= 1e-5, name
+
+
+def test_the_hundred_gradients_and_their_norm_are_the_originals(oracle, first):
+    network = first[0]
+    given = {name: value.grad for name, value in network.named_parameters() if value.grad is not None}
+    wanted = oracle.load("gradients_step0")
+    assert len(wanted) == 100
+    assert furthest(from_port(given, oracle.size), wanted) <= 1e-4
+    norm = clip_gradients([value for value in network.parameters() if value.requires_grad])
+    assert norm == pytest.approx(float(oracle.similarities["norm.0"]), rel=5e-5)
+
+
+def test_in_float64_losses_norms_and_parameters_are_the_originals(oracle, monkeypatch):
+    """The rules are the original's: what float32 leaves (1.8e-4 in a norm of 68, 2.6e-6 of it) is rounding.
+
+    The original's own float32 norm is 2.1e-4 from its float64 norm; 1e-4 is for single gradients.
+    """
+    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)  # lifts every cast, as the oracle did
+    found, losses, norms, _ = three_steps(oracle)
+    assert {value.dtype for value in found.values()} == {torch.float64}
+    wanted = oracle.run["float64"]
+    assert np.abs(np.subtract(losses, wanted["loss"])).max() <= 1e-6
+    assert np.abs(np.subtract(norms, wanted["grad_norm_before_clip"])).max() <= 1e-5
+    single = oracle.run["one process"]["grad_norm_before_clip"]
+    assert abs(single[0] - wanted["grad_norm_before_clip"][0]) > 2e-4
+    far, _ = oracle.run["float32 against float64"]["params_after_3"]
+    assert furthest(found, oracle.load("after_3_steps")) == pytest.approx(far, rel=1e-4)
+
+
+def test_three_steps_are_the_originals(oracle):
+    found, losses, norms, optimiser = three_steps(oracle)
+    assert furthest(found, oracle.load("after_3_steps")) <= 2e-6
+    assert np.abs(np.subtract(losses, oracle.run["one process"]["loss"])).max() <= 5e-5
+    assert norms == pytest.approx(oracle.run["one process"]["grad_norm_before_clip"], rel=5e-5)
+    kept = dict(np.load(oracle.folder / "norms.npz"))
+    for key, moments in (("m_after_3", optimiser.m), ("v_after_3", optimiser.v)):
+        original = from_port(moments, oracle.size)
+        for name, norm in zip(kept["names"], kept[key], strict=True):
+            assert float(original[name].norm()) == pytest.approx(float(norm), rel=1e-4, abs=1e-9), (key, name)
+
+
+def test_the_rates_of_the_four_groups_are_the_originals(oracle):
+    for step, wanted in enumerate(oracle.run["learning_rates"]):
+        factor = schedule(step, oracle.run["total_steps"])
+        rates = [group.rate * factor for group in groups(oracle.run["lr"], oracle.run["coef_lr"])]
+        assert rates == wanted
+
+
+def test_half_the_gather_share_is_what_two_processes_of_the_original_gave(oracle):
+    found, losses, norms, _ = three_steps(oracle, gather_share=0.5)
+    assert furthest(found, oracle.load("after_3_steps_two_processes")) <= 2e-6
+    assert np.abs(np.subtract(losses, oracle.run["two processes"]["loss"])).max() <= 5e-5
+    assert norms == pytest.approx(oracle.run["two processes"]["grad_norm_before_clip"], rel=5e-5)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 4, 6])
+def test_chunks_change_nothing(oracle, chunk):
+    found, *_ = three_steps(oracle, chunk=chunk)
+    assert furthest(found, oracle.load("after_3_steps")) <= 2e-6
+
+
+def test_one_zero_frame_stands_for_all_missing_ones(oracle):
+    batch = oracle.batch(0)
+    assert not batch.mask.all()
+    plain, trick = oracle.network(), oracle.network()
+    whole = torch.zeros((*batch.mask.shape, *batch.frames.shape[1:]))
+    whole[batch.mask] = batch.frames.float()
+    mean, std = (torch.from_numpy(oracle.inputs[key]).float() for key in ("mean", "std"))
+    pixels = torch.where(batch.mask[..., None, None, None], (whole / 255 - mean) / std, 0.0)
+    frames = plain.encode_frames(pixels.movedim(-1, 2))
+    videos = plain.video_vector(plain.relate_frames(frames, batch.mask), batch.mask)
+    sentences, words = plain.encode_text(batch.ids)
+    made = replace(embed(trick, batch), sentences=sentences, words=words, frames=frames, videos=videos)
+    loss = contrastive_loss(plain, made)
+    loss.backward()
+    assert compute_gradients(trick, oracle.size, batch, PAIRS) == pytest.approx(loss.item(), abs=1e-5)
+    for (name, one), (_, other) in zip(plain.named_parameters(), trick.named_parameters(), strict=True):
+        if one.requires_grad:
+            assert float((one.grad - other.grad).abs().max()) <= 1e-5, name
+
+
+def test_published_arithmetic_is_near_the_originals_mixed_one(oracle):
+    found, losses, _, optimiser = three_steps(oracle, arithmetic="published", lr=1e-4, scale=1e-3)
+    wanted = oracle.run["original dtypes at the published rates"]["loss"]
+    assert np.abs(np.subtract(losses, wanted)).max() <= 5e-3
+    half = [name for name, value in optimiser.v.items() if value.dtype == torch.float16]
+    elements = sum(optimiser.v[name].numel() for name in half)
+    assert elements == oracle.run["original dtypes"]["elements_float16"]
+    zero = sum(int((optimiser.v[name] == 0).sum()) for name in half) / elements
+    assert zero == pytest.approx(oracle.run["original dtypes"]["second_moment_zero_after_3"], abs=0.01)
+    started = oracle.load("initial")
+    halves = [name for name, said in oracle.tensors.items() if said["dtype_original"] == "float16"]
+    moved = [found[name] != started[name].half() for name in halves if name in found]
+    still = 1 - sum(int(changed.sum()) for changed in moved) / sum(changed.numel() for changed in moved)
+    assert still == pytest.approx(oracle.run["original dtypes"]["unchanged_after_3"], abs=0.02)
+
+
+def test_bfloat16_is_near_float32_and_keeps_float32_weights(oracle):
+    found, losses, _, optimiser = three_steps(oracle, arithmetic="bfloat16")
+    assert np.abs(np.subtract(losses, oracle.run["one process"]["loss"])).max() <= 0.3
+    assert {value.dtype for value in (*found.values(), *optimiser.m.values())} == {torch.float32}

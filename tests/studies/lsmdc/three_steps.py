@@ -1,0 +1,119 @@
+"""The oracle's three steps, by the project's own step and optimiser.
+
+Run as a program it is one of several processes: it does what its first argument says and writes what it got.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, from_port, tensors_of, to_port
+from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
+from obygaze_studies.lsmdc import Settings, train
+from obygaze_studies.lsmdc.arithmetic import convert
+from obygaze_studies.lsmdc.optimiser import (
+    LARGEST_SCALE,
+    BertAdam,
+    clip_gradients,
+    group_of,
+    groups,
+    is_trained,
+)
+from obygaze_studies.lsmdc.processes import Processes, joined
+from obygaze_studies.lsmdc.step import Batch, compute_gradients
+
+PAIRS = 6
+
+
+class Oracle:
+    """What the original modules gave, and the network that they started from."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.inputs = dict(np.load(folder / "inputs.npz"))
+        self.run = json.loads((folder / "run.json").read_text())
+        self.tensors = json.loads((folder / "tensors.json").read_text())
+        self.similarities = dict(np.load(folder / "similarities.npz"))
+        self.size = Architecture.of("oracle", self.load("initial"))
+        self.original = {name: tensor.original for tensor in tensors_of(self.size) for name in tensor.port}
+
+    def load(self, name):
+        return load_file(self.folder / f"{name}.safetensors")
+
+    def network(self, arithmetic="float32"):
+        network = XClipLsmdc(self.size).eval()
+        network.load_state_dict(to_port("oracle", self.load("initial"), self.size))
+        for name, value in network.named_parameters():
+            value.requires_grad_(is_trained(self.original[name]))
+        convert(network, self.size, arithmetic)
+        return network
+
+    def batch(self, step):
+        mask = torch.from_numpy(self.inputs["video_mask"][step]).bool()
+        frames = torch.from_numpy(self.inputs["frames_u8"][step].transpose(0, 1, 3, 4, 2).copy())
+        return Batch(frames[mask], mask, torch.from_numpy(self.inputs["input_ids"][step]))
+
+
+def three_steps(oracle, *, processes=None, arithmetic="float32", lr=None, scale=None, **how):
+    """Train; gives the trained tensors by their original names, losses and norms, and the optimiser."""
+    processes = processes or Processes()
+    network = oracle.network(arithmetic)
+    trained = {name: value for name, value in network.named_parameters() if value.requires_grad}
+    of_group = groups(lr or oracle.run["lr"], scale or oracle.run["coef_lr"])
+    group = {name: of_group[group_of(oracle.original[name])] for name in trained}
+    optimiser = BertAdam(trained, group, oracle.run["total_steps"])
+    losses, norms = [], []
+    for step in range(3):
+        mine = processes.share(PAIRS)
+        batch = oracle.batch(step).part(mine.start, mine.stop)
+        given = {"processes": processes, "arithmetic": arithmetic, **how}
+        losses.append(compute_gradients(network, oracle.size, batch, PAIRS, **given))
+        norms.append(clip_gradients(trained.values()))
+        optimiser.step()
+        with torch.no_grad():
+            network.logit_scale.clamp_(max=LARGEST_SCALE)
+    originals = from_port({name: value.detach() for name, value in trained.items()}, oracle.size)
+    return originals, losses, norms, optimiser
+
+
+def furthest(found, wanted):
+    assert found.keys() == wanted.keys()
+    return max(float((found[name] - wanted[name]).abs().max()) for name in wanted)
+
+
+class Uneven(Processes):
+    """Two processes of which the first takes four of the six pairs."""
+
+    def share(self, items):
+        return slice(0, 4) if self.rank == 0 else slice(4, items)
+
+
+VARIANTS = {
+    "share 1": {},
+    "share 1/2": {"gather_share": 0.5},
+    "share 1/4, chunks of 2": {"gather_share": 0.25, "chunk": 2},
+    "share 1, uneven, chunks of 3": {"uneven": True, "chunk": 3},
+}
+
+
+def main(oracle, out, settings):
+    """Do every variant, then a small training, as one of the processes that the environment names."""
+    torch.set_num_threads(1)
+    oracle, out = Oracle(Path(oracle)), Path(out)
+    with joined(torch.device("cpu")) as processes:
+        for name, given in VARIANTS.items():
+            how = dict(given)
+            kind = Uneven if how.pop("uneven", False) else Processes
+            found, *_ = three_steps(oracle, processes=kind(processes.rank, processes.count), **how)
+            save_file(found, out / f"{name.replace('/', ' of ')}.{processes.rank}")
+    given = json.loads(settings)
+    paths = {name: Path(given.pop(name)) for name in ("annotations", "videos", "out", "cache")}
+    train(Settings(**given, **paths))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,152 @@
+"""Tables and run files are read and written strictly: what is wrong is named with its line."""
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_studies.errors import TaskError
+from obygaze_studies.mediaeval15 import read_annotations
+from obygaze_studies.mediaeval15.annotations import scored_clips
+from obygaze_studies.mediaeval15.labels import make_labels
+from obygaze_studies.mediaeval15.run_files import (
+    RunFile,
+    affect_lines,
+    read_affect,
+    read_qrels,
+    read_trec,
+    trec_lines,
+)
+
+SCORES = "clip,movie,valence,arousal\na,m,-0.3,0.15\nb,m,,\nc,n,,\nd,n,,\n"
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def judgements(folder, *votes, more=""):
+    """Write judgements: (clip, axis, low votes, high votes)."""
+    rows = [
+        f"{clip},{axis},{pivot},{vote}"
+        for clip, axis, low, high in votes
+        for pivot, answers in (("low", low), ("high", high))
+        for vote in answers
+    ]
+    return write(folder / "pivots.csv", "\n".join(["clip,axis,pivot,above", *rows, ""]) + more)
+
+
+def test_scores_become_classes_pivots_fill_gaps_and_a_contradictory_clip_is_left_out(tmp_path):
+    pivots = judgements(
+        tmp_path,
+        ("b", "valence", "111", "101"),
+        ("b", "arousal", "110", "010"),
+        ("c", "valence", "001", "110"),
+        ("c", "arousal", "000", "000"),
+    )
+    made = make_labels(write(tmp_path / "scores.csv", SCORES), pivots)
+    assert [(row["clip"], row["movie"], row["valence"], row["arousal"]) for row in made.rows] == [
+        ("a", "m", "negative", "neutral"),
+        ("b", "m", "positive", "neutral"),
+        ("d", "n", "", ""),
+    ]
+    assert made.rejected == {"c": "valence"}
+    assert made.unlabelled == {"valence": 1, "arousal": 1}
+
+
+@pytest.mark.parametrize(
+    ("scores", "votes", "more", "message"),
+    [
+        (
+            SCORES,
+            [("b", "valence", "11", "000")],
+            "",
+            "line 3, column valence: expected 3 judgements of the low",
+        ),
+        (SCORES, [("a", "valence", "111", "000")], "", "'-0.3' here and pivot judgements as well"),
+        (SCORES, [("z", "valence", "111", "000")], "", "clip 'z' is judged but not in"),
+        (SCORES, [], "b,mood,low,1\n", "'mood' is not valence or arousal"),
+        (SCORES.replace("-0.3", "-3"), [], "", "line 2, column valence: valence score -3.0 is not in"),
+        (SCORES.replace("-0.3", "sad"), [], "", "'sad' is neither negative, neutral, positive nor a score"),
+        (SCORES + "a,m,,\n", [], "", "line 6, column clip: clip 'a' is already on line 2"),
+    ],
+)
+def test_a_label_that_can_not_be_made_is_named(tmp_path, scores, votes, more, message):
+    with pytest.raises((TaskError, ManifestError)) as refused:
+        make_labels(write(tmp_path / "scores.csv", scores), judgements(tmp_path, *votes, more=more))
+    assert message in str(refused.value)
+
+
+def test_truth_may_hold_scores_or_classes_and_its_test_clips_count(tmp_path):
+    path = write(
+        tmp_path / "clips.csv",
+        "clip,split,valence,arousal,violence\na,dev,0.2,calm,1\nb,test,-0.15,,\nc,test,neutral,0.1500001,0\n",
+    )
+    a, b, c = read_annotations(path)
+    assert (a.classes, a.violent) == ({"valence": "positive", "arousal": "calm"}, True)
+    assert (b.classes, b.violent) == ({"valence": "neutral"}, None)
+    assert (c.classes, c.violent) == ({"valence": "neutral", "arousal": "active"}, False)
+    assert scored_clips((a, b, c)) == (b, c)
+    assert scored_clips((a,)) == (a,)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("clip,violence\na,2\n", "line 2: violence '2' is neither 0 nor 1"),
+        ("clip,violence\na,1\na,1\n", "line 3, column clip: clip 'a' is already on line 2"),
+        ("clip,split,violence\na,train,1\n", "split 'train' is neither dev nor test"),
+        ("clip,valence\na,nan\n", "column valence: 'nan' is neither"),
+        ("name,violence\na,1\n", "expected a column clip (or clip_id)"),
+        ("clip,movie\na,m\n", "and valence, arousal or violence"),
+    ],
+)
+def test_a_truth_that_can_not_be_read_is_one_line(tmp_path, text, message):
+    with pytest.raises((TaskError, ManifestError)) as refused:
+        read_annotations(write(tmp_path / "clips.csv", text))
+    assert message in str(refused.value)
+
+
+def test_runs_are_read_back_as_they_were_written(tmp_path):
+    run = {"b": 0.1, "a": 0.1, "c": -1e-7}
+    text = trec_lines(run, "mine")
+    assert text.splitlines()[0] == "violence Q0 b 1 0.1 mine"
+    assert read_trec(write(tmp_path / "run.trec", text)) == {"violence": run}
+    calls = {"valence": {"a": "negative", "b": "neutral"}, "arousal": {"a": "active", "b": "calm"}}
+    assert read_affect(write(tmp_path / "run.csv", affect_lines(calls))) == calls
+
+
+def test_a_name_that_a_run_can_not_have_is_refused(tmp_path):
+    for name in ("", "two words", "../up", ".hidden"):
+        with pytest.raises(TaskError, match="is no name for a run"):
+            RunFile(tmp_path, "violence", name)
+    with pytest.raises(TaskError, match="can't hold an id with a space"):
+        trec_lines({"a b": 1.0}, "mine")
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (read_trec, "v Q0 a 1 0.5 x\nv Q0 a 2 0.4 x\n", "line 2: clip 'a' of topic v is there twice"),
+        (read_trec, "v Q0 a 1 nan x\n", "line 1: score 'nan' is not a finite number"),
+        (read_trec, "v Q0 a 1 inf x\n", "line 1: score 'inf' is not a finite number"),
+        (read_trec, "v Q0 a 1 0.5\n", "line 1: expected 6 columns (topic Q0 clip rank score name), found 5"),
+        (read_trec, "\n", "nothing but empty lines"),
+        (read_qrels, "v 0 a yes\n", "line 1: relevance 'yes' is not a whole number"),
+        (read_qrels, "v 0 a 1\nv 0 a 1\n", "line 2: clip 'a' of topic v is there twice"),
+        (read_affect, "clip,valence,arousal\na,calm,calm\n", "column valence: 'calm' is none of negative"),
+        (read_affect, "clip,valence,arousal\na,,calm\n", "column valence: '' is none of negative"),
+        (
+            read_affect,
+            "clip,valence,arousal\na,neutral,calm\na,neutral,calm\n",
+            "line 3, column clip: clip 'a' is there",
+        ),
+    ],
+)
+def test_a_run_that_can_not_be_read_is_one_line(tmp_path, read, text, message):
+    with pytest.raises((TaskError, ManifestError)) as refused:
+        read(write(tmp_path / "run", text))
+    assert message in str(refused.value)
+
+
+def test_relevances_below_zero_are_not_judged(tmp_path):
+    assert read_qrels(write(tmp_path / "qrels", "v 0 a -1\nv 0 b 2\n")) == {"v": {"b": 2}}

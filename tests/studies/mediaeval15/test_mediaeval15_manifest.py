@@ -1,0 +1,79 @@
+"""The task's clips become a manifest whose split is by film, and what was assumed or left out is said."""
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import import_mediaeval15, read_manifest, write_manifest
+
+HEADER = "clip,movie,split,valence,arousal,violence,note"
+ROWS = (
+    "ACCEDE00001.mp4,one,dev,-0.4,calm,1,x",
+    "ACCEDE00002.mp4,one,dev,,,,y",
+    "new-1.mp4,two,test,,,,z",
+)
+
+
+def folder_of(folder, *rows, header=HEADER, **lists):
+    (folder / "clips.csv").write_text("\n".join([header, *rows, ""]), encoding="utf-8")
+    for name, movies in lists.items():
+        (folder / f"{name}.txt").write_text("\n".join([*movies, ""]), encoding="utf-8")
+    return folder
+
+
+def test_clips_keep_their_names_and_labels_are_extra_columns(tmp_path):
+    imported = import_mediaeval15(folder_of(tmp_path, *ROWS), tmp_path, tmp_path / "videos")
+    first, _, last = imported.manifest
+    assert (first.clip_id, first.movie, first.video) == ("ACCEDE00001.mp4", "one", "videos/ACCEDE00001.mp4")
+    assert first.extras == {"split": "dev", "valence": "-0.4", "arousal": "calm", "violence": "1"}
+    assert last.extras == {"split": "test", "valence": "", "arousal": "", "violence": ""}
+    assert (first.level, last.level) == ("violent", None)
+    assert imported.manifest.codebook.name == "mediaeval15"
+    assert imported.notices == (
+        "dev: 2 clips of 1 movie; the published corpus has 6,144 of 100",
+        "test: 1 clip of 1 movie; the published corpus has 4,756 of 99",
+        "1 clip is not named as LIRIS-ACCEDE's (ACCEDE00000.mp4)",
+        f"0 of 3 named videos are in {tmp_path / 'videos'}: there is no such folder",
+        "left out 1 column: note",
+    )
+    write_manifest(imported.manifest, tmp_path / "m.csv")
+    assert read_manifest(tmp_path / "m.csv") == imported.manifest
+
+
+def test_the_split_may_come_from_lists_of_films(tmp_path):
+    source = folder_of(
+        tmp_path, "a.mp4,one", "b.mp4,two", header="clip,movie", dev=["one", "lost"], test=["two"]
+    )
+    imported = import_mediaeval15(source, tmp_path)
+    assert [clip.extras["split"] for clip in imported.manifest] == ["dev", "test"]
+    assert imported.manifest.clips[0].video == "a.mp4"
+    assert "no clip of 1 listed movie; the first is lost" in imported.notices
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "lists", "message"),
+    [
+        (
+            ["a,one,dev", "b,one,test"],
+            "clip,movie,split",
+            {},
+            "line 3, column split: movie 'one' has clips in dev",
+        ),
+        (["a,one,"], "clip,movie,split", {}, "line 2, column split: ''; expected dev or test"),
+        (["a,one"], "clip,movie", {}, "no column split, and no dev.txt beside it"),
+        (["a,one"], "clip,movie", {"dev": ["one"], "test": ["one"]}, "movie 'one' is in dev.txt as well"),
+        (["a,two"], "clip,movie", {"dev": ["one"], "test": []}, "movie 'two' is in no list"),
+        (
+            ["a,one,dev,yes"],
+            "clip,movie,split,violence",
+            {},
+            "column violence: 'yes'; expected 0, 1 or nothing",
+        ),
+        (["a,one,dev", "a,one,dev"], "clip,movie,split", {}, "clip 'a' is already on line 2"),
+        (["a,dev"], "clip,split", {}, "no column movie"),
+    ],
+)
+def test_what_can_not_be_imported_is_one_line(tmp_path, rows, header, lists, message):
+    with pytest.raises(ManifestError) as refused:
+        import_mediaeval15(folder_of(tmp_path, *rows, header=header, **lists), tmp_path)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,189 @@
+"""Labels, rankings, accuracies and chance are those of the paper and of its tool, digit for digit."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from obygaze_models.evaluation.metrics import expected_average_precision
+from obygaze_studies.errors import TaskError
+from obygaze_studies.mediaeval15 import (
+    CLASSES,
+    accuracy,
+    average_precision,
+    confusion,
+    discretise,
+    measures,
+    pivot_class,
+    ranked,
+)
+from obygaze_studies.mediaeval15.run_files import read_qrels, read_trec
+from obygaze_studies.mediaeval15.score import OFFICIAL_TEST_CLIPS, PUBLISHED
+from obygaze_studies.mediaeval15.trec import mean_measures, tie_share
+
+
+def test_scores_become_classes_and_the_limits_are_neutral(oracle):
+    for case in oracle["discretise"]["cases"]:
+        assert discretise(case["x"], "valence") == case["valence"]
+        assert discretise(case["x"], "arousal") == case["arousal"]
+
+
+@pytest.mark.parametrize("score", [1.5, -1.0001, math.nan, math.inf])
+def test_a_score_outside_its_scale_is_refused(score):
+    with pytest.raises(TaskError, match=r"is not in \[-1, 1\]"):
+        discretise(score, "valence")
+
+
+def test_pivot_judgements_go_by_majority_and_contradictory_ones_give_no_class(oracle):
+    for case in oracle["pivot_rule"]["cases"]:
+        for axis, names in CLASSES.items():
+            expected = None if case["cls"] is None else names[case["cls"]]
+            low, high = ([bool(vote) for vote in case[pivot]] for pivot in ("low", "high"))
+            assert pivot_class(low, high, axis) == expected
+
+
+def test_other_than_three_judgements_of_a_pivot_are_refused():
+    with pytest.raises(TaskError, match="expected 3 judgements of the high arousal pivot, found 2"):
+        pivot_class([True] * 3, [True] * 2, "arousal")
+
+
+def test_average_precision_is_the_tools_in_every_case(oracle):
+    for case in oracle["ap_cases"]:
+        run, qrels = case["run"], case["qrel"]
+        nine, ten = case["ap_trec_eval_v9_float32"], case["ap_trec_eval_v10_double"]
+        assert average_precision(run, qrels) == pytest.approx(nine, rel=1e-12), case["name"]
+        assert average_precision(run, qrels, double=True) == pytest.approx(ten, rel=1e-12), case["name"]
+
+
+def test_float32_ties_what_doubles_tell_apart_and_ties_go_by_name_descending():
+    run, qrels = {"b": 0.5, "a": 0.5 + 1e-9}, {"a": 1, "b": 0}
+    assert ranked(run) == ["b", "a"]
+    assert ranked(run, double=True) == ["a", "b"]
+    assert (average_precision(run, qrels), average_precision(run, qrels, double=True)) == (0.5, 1.0)
+    assert (tie_share(run), tie_share(run, double=True)) == (1.0, 0.0)
+    assert ranked({"Z": 1, "a": 1, "é": 1, "9": 1, "10": 1}) == ["é", "a", "Z", "9", "10"]
+
+
+def test_every_measure_of_the_synthetic_run_is_as_printed(oracle, synthetic):
+    folder, _, _ = synthetic
+    found = measures(
+        read_trec(folder / "run.trec")["violence"], read_qrels(folder / "qrels.trec")["violence"]
+    )
+    expected = oracle["synthetic"]["trec"]
+    assert len(expected) == 36
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-9)
+    assert found["map"] != pytest.approx(oracle["synthetic"]["sklearn_ap"], abs=5e-3)
+
+
+def test_trec_evals_own_test_files_come_out_as_it_prints_them(oracle, shared_data):
+    folder = shared_data / "audits" / "trec_eval"
+    run, qrels = read_trec(folder / "results.test"), read_qrels(folder / "qrels.test")
+    found = {topic: measures(run[topic], qrels[topic], double=True) for topic in run}
+    found["all"] = mean_measures(list(found.values()))
+    expected = oracle["trec_eval_test"]
+    for topic, value in expected["ap_full_precision"].items():
+        assert found[topic]["map"] == pytest.approx(value, rel=1e-12)
+    assert found["all"]["map"] == pytest.approx(expected["map"], rel=1e-12)
+    printed = [line.split() for line in (folder / "out.test.aq").read_text("utf-8").splitlines()]
+    compared = [
+        (f"{found[topic][name]:.4f}", f"{float(value):.4f}")
+        for name, topic, value in printed
+        if name in found[topic]
+    ]
+    assert len(compared) == 144
+    assert all(ours == theirs for ours, theirs in compared)
+
+
+def test_version_9_rounds_a_share_of_the_relevant_clips_up_where_10_rounds_to_the_nearest(shared_data):
+    folder = shared_data / "audits" / "trec_eval"
+    run, qrels = read_trec(folder / "results.test"), read_qrels(folder / "qrels.test")
+    nine = mean_measures([measures(run[topic], qrels[topic]) for topic in run])
+    shown = {recall: f"{nine[f'iprec_at_recall_{recall}']:.4f}" for recall in ("0.10", "0.60")}
+    assert shown == {"0.10": "0.3884", "0.60": "0.0822"}
+
+
+scores = st.dictionaries(
+    st.text("abc", min_size=1, max_size=3), st.sampled_from([0.0, 0.25, 1.0]), min_size=1
+)
+
+
+@given(scores, st.data())
+def test_average_precision_is_the_sum_of_its_definition(run, data):
+    judged = data.draw(st.dictionaries(st.sampled_from([*sorted(run), "missing"]), st.integers(0, 1)))
+    relevant = [judged.get(clip, 0) for clip in sorted(run, key=lambda clip: (run[clip], clip), reverse=True)]
+    total = sum(judged.values())
+    expected = sum(sum(relevant[: rank + 1]) / (rank + 1) for rank, one in enumerate(relevant) if one)
+    assert average_precision(run, judged) == pytest.approx(expected / total if total else 0.0)
+
+
+@given(scores, st.sampled_from([2.0, 8.0]))
+def test_measures_know_the_order_alone(run, factor):
+    judged = {clip: int(clip.startswith("a")) for clip in run}
+    assert measures(run, judged) == measures({clip: factor * score for clip, score in run.items()}, judged)
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf])
+def test_scores_that_are_not_finite_are_refused(score):
+    with pytest.raises(TaskError, match=r"clip 'b': score .* is not finite"):
+        measures({"a": 1.0, "b": score}, {"a": 1})
+
+
+def test_a_score_too_large_for_float32_is_refused_unless_held_as_double():
+    with pytest.raises(TaskError, match="too large for float32"):
+        ranked({"a": 1e300})
+    assert ranked({"a": 1e300}, double=True) == ["a"]
+
+
+def test_accuracies_of_the_synthetic_run_are_as_printed(oracle, synthetic):
+    _, truth, run = synthetic
+    for axis in CLASSES:
+        true = {row["clip"]: row[f"{axis}_class"] for row in truth}
+        called = {row["clip"]: row[f"{axis}_pred"] for row in run}
+        result = accuracy(called, true)
+        expected = oracle["synthetic"][f"{axis}_accuracy"]
+        assert result.accuracy_all == result.accuracy_returned == pytest.approx(expected, rel=1e-12)
+        counts = oracle["synthetic"][f"{axis}_counts"]
+        assert {name: list(true.values()).count(name) for name in counts} == counts
+        assert result.majority == max(counts.values()) / 600
+        matrix = confusion(called, true, CLASSES[axis])
+        assert (int(np.trace(matrix)), int(matrix.sum())) == (result.correct, 600)
+        assert matrix.sum(axis=1).tolist() == [counts[name] for name in CLASSES[axis]]
+
+
+def test_published_numbers_are_those_of_the_abstracts(oracle):
+    reference = oracle["reference"]
+    fudan, li = reference["fudan_huawei_2015"], reference["li_2016_subclasses"]
+    assert {on: value for on, (value, _) in PUBLISHED.items()} == {
+        ("violence", "map"): fudan["violence_map"],
+        ("violence", "P_100"): li["p100"],
+        ("valence", "accuracy_all"): fudan["valence_acc"],
+        ("arousal", "accuracy_all"): fudan["arousal_acc"],
+    }
+    assert reference["test_clips"] == OFFICIAL_TEST_CLIPS
+
+
+def test_missing_clips_are_wrong_among_all_and_absent_among_returned():
+    result = accuracy({"a": "calm", "b": "calm", "x": "calm"}, {"a": "calm", "b": "active", "c": "calm"})
+    assert (result.accuracy_returned, result.accuracy_all, result.coverage) == (1 / 2, 1 / 3, 2 / 3)
+    assert (result.unknown, result.majority) == (1, 2 / 3)
+    assert math.isnan(accuracy({}, {"a": "calm"}).accuracy_returned)
+
+
+def test_the_expected_average_precision_is_the_mean_over_all_orders(oracle):
+    assert expected_average_precision(50, 5) == pytest.approx(
+        oracle["expected_random_ap"]["N50_R5"], rel=1e-12
+    )
+    # The mean of 40,000 drawn orders; one order's AP has a standard deviation of about .09.
+    simulated = oracle["expected_random_ap"]["simulated_40000"]
+    assert expected_average_precision(50, 5) == pytest.approx(simulated, abs=4 * 0.09 / math.sqrt(40_000))
+    for n, n_relevant in ((1, 1), (5, 1), (5, 2), (6, 6), (4, 0)):
+        judged = {str(clip): int(clip < n_relevant) for clip in range(n)}
+        orders = itertools.permutations(judged)
+        every = [
+            average_precision({clip: float(-rank) for rank, clip in enumerate(order)}, judged)
+            for order in orders
+        ]
+        assert expected_average_precision(n, n_relevant) == pytest.approx(np.mean(every))

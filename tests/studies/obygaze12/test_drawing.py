@@ -1,0 +1,154 @@
+"""Figures show what there is, say what is undefined, and don't draw one thing twice."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy
+from obygaze_features.manifest import statistics as count
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
+from obygaze_studies.obygaze12.drawing import (
+    Bar,
+    Effect,
+    Node,
+    draw_figure3,
+    draw_figure5,
+    draw_forest,
+    draw_weights,
+    threshold_digits,
+)
+from obygaze_studies.obygaze12.figure2 import draw_figure2
+from obygaze_studies.obygaze12.figure3 import UNDEFINED
+
+NAN = float("nan")
+
+
+def texts(path):
+    """The text elements of an SVG and where each one stands: (x, y, text)."""
+    found = re.findall(
+        r"<text [^>]*?(?:translate\(|x=\")([\d.]+)[ \"]+(?:y=\")?([\d.]+)[^>]*>(.*?)</text>",
+        path.read_text("utf-8"),
+        flags=re.DOTALL,
+    )
+    return [(float(x), float(y), unescape(text)) for x, y, text in found]
+
+
+def words(path):
+    return [text for _, _, text in texts(path)]
+
+
+@pytest.fixture
+def svg(tmp_path):
+    return tmp_path / "figure.svg"
+
+
+def test_figure_6_has_one_row_per_factor_for_all_panels_and_says_what_the_sign_means(svg):
+    effects = [Effect("Body", 0.5, 0.1, 0.9), Effect("Activity", NAN, NAN, NAN)]
+    level = Effect("HN (against EN)", 0.1, -0.3, 0.6)
+    draw_forest({"false alarms": [*effects, level], "misses": effects}, svg)
+    assert [words(svg).count(factor) for factor in ("Body", "Activity", level.factor)] == [1, 1, 1]
+    undefined = [y for _, y, text in texts(svg) if text == "undefined"]
+    assert len(undefined) == 2
+    assert undefined[0] == undefined[1]
+    assert any("more errors" in word for word in words(svg))
+    draw_weights({"film": {"Body": 0.5, "Activity": NAN}}, svg)
+    assert words(svg).count("undefined") == 1
+    assert any("more errors" in word for word in words(svg))
+
+
+def test_figure_3_keeps_the_place_of_a_concept_that_is_undefined_and_counts_clips_under_the_bars(svg):
+    bars = [
+        UNDEFINED if concept == "Look" else Bar(0.5, 0.4, NAN, 0.2, "*", 17, 1057)
+        for concept in VISUAL_CONCEPTS
+    ]
+    draw_figure3(VISUAL_CONCEPTS, bars, bars, ("whiskers: none",), svg)
+    drawn = 2 * (len(VISUAL_CONCEPTS) - 1)
+    assert [words(svg).count(word) for word in ("undefined", "*", "17", "1,057")] == [2, drawn, drawn, drawn]
+    assert {"Look", "whiskers: none", "every clip called positive"} <= set(words(svg))
+
+
+def counted(concepts, level="S"):
+    clips = tuple(
+        Clip(f"m-{place}", "m", level=each, concepts=concepts if each == level else ())
+        for place, each in enumerate(("EN", "HN", "NS", "S"))
+    )
+    manifest = Manifest(clips, Path())
+    return {str(policy): count(apply_policy(manifest, policy)) for policy in LabelPolicy}
+
+
+def test_figure_2_draws_the_concepts_once_and_the_levels_of_every_policy(svg):
+    draw_figure2(counted(("Look",)), svg)
+    assert words(svg).count("100%") == 1 + 2  # the bar of Look, and both axes
+    assert [word for word in words(svg) if word in {"paper", "released", "raw"}] == [
+        "paper",
+        "released",
+        "raw",
+    ]
+    # Clips without a visual concept are EN under the policy of the paper, and HN and NS have none left.
+    assert words(svg).count("no visual concept is marked") == 3
+    assert "EN: 3 clips," in words(svg)
+    assert {"EN 75%", "S 25%", "HN 25%"} <= set(words(svg))
+
+
+TREE = (
+    Node(0, 0, -1, "", "Type of shot", -1.0061, 1030, 0.4),
+    Node(1, 1, 0, "low", "Type of shot", -1.0074, 20, 0.1),
+    Node(2, 2, 1, "low", "", NAN, 12, 0.0),
+    Node(3, 2, 1, "high", "", NAN, 8, 0.25),
+    Node(4, 1, 0, "high", "", NAN, 10, 1.0),
+)
+
+
+def test_figure_5_says_on_every_branch_which_side_it_is_and_tells_thresholds_apart(svg):
+    assert threshold_digits(TREE) == 3
+    draw_figure5(TREE, 4, "a tree", svg)
+    assert [words(svg).count(side) for side in ("≤", ">")] == [2, 2]
+    assert {"≤ \N{MINUS SIGN}1.006", "≤ \N{MINUS SIGN}1.007", "1,030 clips", "a tree"} <= set(words(svg))
+    assert not any("goes on" in word for word in words(svg))
+    draw_figure5(TREE, 2, "its top", svg)
+    assert "goes on, to depth 2" in words(svg)
+
+
+def test_thresholds_of_different_concepts_or_equal_ones_need_no_more_digits():
+    look = [Node(place, 0, -1, "", "Look", 0.5, 1, 0.5) for place in range(2)]
+    body = Node(2, 0, -1, "", "Body", 0.50001, 1, 0.5)
+    assert threshold_digits([*look, body]) == 2
+
+
+SAVE = """
+import sys
+from pathlib import Path
+from obygaze_studies.obygaze12.drawing import Bar, draw_figure3
+bar = Bar(0.5, 0.4, 0.6, 0.2, "n.s.", 3, 9)
+for suffix in ("pdf", "png", "svg"):
+    path = Path(sys.argv[1]) / f"f.{suffix}"
+    draw_figure3(["Look", "Body"], [bar] * 2, [bar] * 2, ["whiskers"], path)
+"""
+
+
+def test_a_figure_has_the_same_bytes_in_every_process_no_date_and_letters_that_stay_letters(tmp_path):
+    kept = []
+    for seed in ("1", "2"):
+        folder = tmp_path / seed
+        folder.mkdir()
+        subprocess.run(
+            [sys.executable, "-c", SAVE, folder], check=True, env=os.environ | {"PYTHONHASHSEED": seed}
+        )
+        kept.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    digests = [{name: hashlib.sha256(found).hexdigest() for name, found in one.items()} for one in kept]
+    assert digests[0] == digests[1]
+    files = kept[0]
+    assert not re.search(rb"CreationDate|/Creator|/Producer|matplotlib", files["f.pdf"])
+    assert b"/FontFile2" in files["f.pdf"]
+    assert b"dc:date" not in files["f.svg"]
+    assert b">every clip called positive</text>" in files["f.svg"]
+    with Image.open(tmp_path / "1" / "f.png") as png:
+        assert png.info["dpi"] == pytest.approx((300, 300), abs=0.1)
+        assert "Software" not in png.info

@@ -1,0 +1,41 @@
+"""Effects of what is in a clip on a model's errors: planted ones are found, and the fit is scikit-learn's."""
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from obygaze_studies.obygaze12.error_factors import PRIOR_SD, error_factors
+
+
+def test_error_factors_find_the_planted_one_with_its_sign_and_leave_the_null_one():
+    rng = np.random.default_rng(0)
+    movies = np.repeat([f"m{movie:02}" for movie in range(12)], 60)
+    factors = (rng.random((movies.size, 3)) < 0.4).astype(float)
+    factors[:, 2] = 1.0
+    shift = rng.normal(size=12)[np.repeat(np.arange(12), 60)]
+    errors = rng.random(movies.size) < 1 / (1 + np.exp(1.5 - 2 * factors[:, 0] - shift))
+    found = error_factors(factors, errors, movies)
+    assert found.low[0] < 2 < found.high[0]
+    assert found.low[0] > 1
+    assert found.low[1] < 0 < found.high[1]
+    assert found.p_holm[0] < 0.001
+    assert found.p[1] > 0.05
+    assert np.isnan([found.effects[2], found.low[2], found.p[2], found.p_holm[2]]).all()
+    assert found.n_errors == errors.sum()
+
+
+def test_error_factors_are_scikit_learns_with_the_same_penalty():
+    rng = np.random.default_rng(1)
+    movies = np.repeat(["a", "b", "c"], 80)
+    factors = (rng.random((240, 2)) < 0.5).astype(float)
+    errors = rng.random(240) < 1 / (1 + np.exp(1 - factors[:, 0]))
+    design = np.column_stack([factors, movies[:, None] == np.array(["a", "b", "c"])])
+    model = LogisticRegression(C=PRIOR_SD**2, fit_intercept=False, tol=1e-10, max_iter=1000)
+    model.fit(design, errors)
+    np.testing.assert_allclose(error_factors(factors, errors, movies).effects, model.coef_[0, :2], atol=1e-6)
+
+
+def test_error_factors_of_one_film_have_effects_and_no_interval():
+    rng = np.random.default_rng(2)
+    found = error_factors((rng.random((50, 1)) < 0.5).astype(float), rng.random(50) < 0.4, np.full(50, "a"))
+    assert np.isfinite(found.effects[0])
+    assert np.isnan([found.low[0], found.high[0], found.p[0]]).all()

@@ -1,0 +1,209 @@
+"""The paper's folds are the original code's, clip for clip, and what leaks is counted."""
+
+import gzip
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from obygaze_features.manifest import Clip, Manifest, import_obygaze12
+from obygaze_models.errors import ProtocolError
+from obygaze_models.protocol import Fold, find_target, strict_folds
+from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
+from obygaze_studies.obygaze12.paper_folds import (
+    CONCEPT_VALIDATION_FOLDS,
+    Negatives,
+    classifier_folds,
+    concept_folds,
+    concept_labels,
+    count_leaks,
+    drawn_folds,
+    head_fold,
+    leak_caption,
+    movie_folds,
+    without_video,
+)
+
+NEGATIVES = {
+    "Sc_HNc_vs_EN": Negatives.EN,
+    "Sc_HNc_vs_conceptbar": Negatives.ALL,
+    "Sc_HNc_vs_conceptbar_inter_ENbar": Negatives.HN_S,
+}
+
+
+@pytest.fixture(scope="module")
+def obygaze12(shared_data, tmp_path_factory):
+    return import_obygaze12(shared_data / "obygaze12", tmp_path_factory.mktemp("manifest")).manifest
+
+
+@pytest.fixture(scope="module")
+def oracle(shared_data):
+    with gzip.open(shared_data / "oracles" / "splits.json.gz", "rt", encoding="utf-8") as file:
+        return json.load(file)
+
+
+def assert_same(fold, expected):
+    """Ids in the original's very order, which `train` owes to its classes."""
+    assert list(fold.train) == expected["train"]["ids"]
+    assert list(fold.validation) == expected["val"]["ids"]
+    assert list(fold.test) == expected["test"]["ids"]
+
+
+@pytest.mark.parametrize("file", ["02_EN_S", "02_HN_S", "02_ENHN_S"])
+def test_classifier_folds_are_the_originals_id_for_id(obygaze12, oracle, file):
+    task = TASKS[file.removeprefix("02_").lower()]
+    folds = classifier_folds(obygaze12, task, task)
+    assert [fold.name for fold in folds] == oracle["LinearProbing_KFold"][file]["folds_used_by_process_train"]
+    for number, expected in oracle["LinearProbing_KFold"][file]["folds"].items():
+        assert_same(folds[int(number)], expected)
+
+
+@pytest.mark.parametrize("file", ["02_EN_S", "02_HN_S", "02_ENHN_S"])
+def test_the_draw_is_the_originals(oracle, file):
+    for number, expected in oracle["LinearProbing_KFold"][file]["folds"].items():
+        draw = expected["draw"]
+        smallest = min(draw["mini_fold_size"])
+        for size, drawn in zip(draw["mini_fold_size"], draw["drawn_folds"], strict=True):
+            # Any count of clips that makes a fold of this size will do.
+            assert list(drawn_folds(10 * size + 3, 10 * smallest + 7, int(number))) == drawn
+
+
+def test_every_fold_of_every_file_is_whole_folds_of_the_training_file_minus_what_is_held_out(obygaze12):
+    for name, task in TASKS.items():
+        for fold in classifier_folds(obygaze12, task, task):
+            kept = Counter()
+            for clip_id in fold.train:
+                clip = obygaze12.by_id[clip_id]
+                kept[clip.level == "S", int(clip.extras[f"fold_{name}"])] += 1
+            for (positive, number), count in kept.items():
+                assert number not in (9, fold.name)
+                assert count == sum(
+                    clip.extras[f"fold_{name}"] == str(number)
+                    and bool(clip.video)
+                    and (clip.level == "S") == positive
+                    for clip in obygaze12
+                )
+
+
+def test_film_pairs_are_the_originals_id_for_id(obygaze12, oracle):
+    for file, expected in oracle["MovieBySet_KFold"]["files"].items():
+        task, films = TASKS[file.lower()], expected["fold_to_movie"]
+        folds = {fold.name: fold for fold in movie_folds(obygaze12, task, task)}
+        for tested, row in expected["pairs"].items():
+            for validated, sides in row.items():
+                name = f"test {tested} {films[tested]}, validation {validated} {films[validated]}"
+                assert_same(folds[name], sides)
+
+
+def test_there_are_90_film_pairs_and_films_3_and_7_are_always_trained_on(obygaze12):
+    folds = movie_folds(obygaze12, TASKS["hn_s"], TASKS["enhn_s"])
+    assert len({fold.name for fold in folds}) == len(folds) == 90
+    for fold in folds:
+        movies = {obygaze12.by_id[clip_id].movie for clip_id in fold.validation + fold.test}
+        assert len(movies) == 2
+        assert not movies & {"tt0212338", "tt1142988"}
+        assert not movies & {obygaze12.by_id[clip_id].movie for clip_id in fold.train}
+        assert {obygaze12.by_id[clip_id].level for clip_id in fold.test} == {"EN", "HN", "S"}
+        assert {obygaze12.by_id[clip_id].level for clip_id in fold.train} == {"HN", "S"}
+
+
+@pytest.mark.parametrize("negatives", NEGATIVES)
+def test_concept_folds_and_labels_are_the_originals_id_for_id(obygaze12, oracle, negatives):
+    for concept, splits in oracle["XCLIP_Multi_SHN"]["exp"][negatives].items():
+        folds = concept_folds(obygaze12, concept, NEGATIVES[negatives])
+        labels = concept_labels(obygaze12, concept, NEGATIVES[negatives])
+        for number, expected in splits.items():
+            assert_same(folds[int(number)], expected)
+            for side in ("train", "val", "test"):
+                found = "".join(str(labels[clip_id]) for clip_id in expected[side]["ids"])
+                assert found == expected[side]["labels"]
+
+
+def test_every_concept_has_nine_folds_that_cover_its_clips_once(obygaze12):
+    for concept in VISUAL_CONCEPTS:
+        for negatives in Negatives:
+            folds = concept_folds(obygaze12, concept, negatives)
+            assert tuple(fold.name for fold in folds) == CONCEPT_VALIDATION_FOLDS
+            for fold in folds:
+                everything = fold.train + fold.validation + fold.test
+                assert (
+                    len(everything)
+                    == len(set(everything))
+                    == len(set(folds[0].train + folds[0].validation)) + len(folds[0].test)
+                )
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "in_training", "n_test"),
+    [
+        ("en_s", "en_s", (0, 0), 75),
+        ("en_s", "enhn_s", (31, 51), 103),
+        ("hn_s", "en_s", (12, 19), 75),
+        ("hn_s", "enhn_s", (31, 40), 103),
+    ],
+)
+def test_three_of_table_2s_four_cells_leak(obygaze12, train, test, in_training, n_test):
+    folds = classifier_folds(obygaze12, TASKS[train], TASKS[test])
+    leaks = [count_leaks(fold) for fold in folds]
+    assert (min(leak.in_training for leak in leaks), max(leak.in_training for leak in leaks)) == in_training
+    assert {leak.n_test for leak in leaks} == {n_test}
+    assert leak_caption(folds).startswith("LEAKS" if in_training[1] else "no test clip")
+
+
+def test_a_leak_is_counted_on_each_side_and_told():
+    folds = [Fold(0, ("a", "b"), ("c",), ("b", "c", "d")), Fold(1, ("a",), (), ("b", "c", "d"))]
+    assert (count_leaks(folds[0]).in_training, count_leaks(folds[0]).in_validation) == (1, 1)
+    assert leak_caption(folds) == "LEAKS: 0 to 1 of 3 test clips are in training, 0 to 1 in validation"
+
+
+def test_a_heads_fold_is_disjoint_and_has_the_originals_sizes(obygaze12):
+    fold = head_fold(obygaze12, TASKS["hn_s"], TASKS["enhn_s"])
+    assert not set(fold.train) & set(fold.test)
+    assert len(fold.test) == 100
+    assert len(head_fold(obygaze12, TASKS["enhn_s"], TASKS["en_s"]).test) == 71
+
+
+def test_clips_without_a_video_are_in_no_fold_and_are_counted(obygaze12):
+    fold = classifier_folds(obygaze12, TASKS["enhn_s"], TASKS["enhn_s"])[0]
+    assert all(obygaze12.by_id[clip_id].video for clip_id in fold.train + fold.validation + fold.test)
+    assert without_video(obygaze12, ["fold_enhn_s"]) == 51
+
+
+def test_a_manifest_without_the_split_files_is_refused_with_the_way_out(obygaze12):
+    bare = obygaze12.with_clips(replace(clip, extras={}) for clip in obygaze12)
+    with pytest.raises(ProtocolError, match=r"no folds in a column fold_hn_s.*obygaze manifest import"):
+        classifier_folds(bare, TASKS["hn_s"], TASKS["hn_s"])
+    without = obygaze12.with_clips(replace(clip, video="") for clip in obygaze12)
+    with pytest.raises(ProtocolError, match="lack a video"):
+        concept_folds(without, "Body", Negatives.EN)
+
+
+def test_the_movie_set_has_no_en_s(obygaze12):
+    with pytest.raises(ProtocolError, match="released for hn_s and enhn_s only: it has no en_s"):
+        movie_folds(obygaze12, TASKS["en_s"], TASKS["enhn_s"])
+
+
+def test_a_fold_of_another_level_or_no_number_is_refused(tmp_path):
+    clip = Clip("a-1", "a", video="a.avi", level="EN", extras={"fold_hn_s": "3"})
+    with pytest.raises(ProtocolError, match=r"clip a-1 has a fold in column fold_hn_s.*its level is EN"):
+        classifier_folds(Manifest((clip,), tmp_path), TASKS["hn_s"], TASKS["hn_s"])
+    odd = replace(clip, level="S", extras={"fold_hn_s": "three"})
+    with pytest.raises(ProtocolError, match="clip a-1: column fold_hn_s holds 'three'"):
+        classifier_folds(Manifest((odd,), tmp_path), TASKS["hn_s"], TASKS["hn_s"])
+
+
+def test_strict_folds_test_every_clip_once_and_share_neither_clip_nor_movie(obygaze12):
+    hn_s, enhn_s, body = (
+        find_target(name, obygaze12.codebook) for name in ("hn_s", "enhn_s", "concept:Body")
+    )
+    for folds in (strict_folds(obygaze12, hn_s, enhn_s), strict_folds(obygaze12, body, body)):
+        tested = [clip_id for fold in folds for clip_id in fold.test]
+        assert len(folds) == 12
+        assert len(tested) == len(set(tested))
+        for fold in folds:
+            assert fold.validation == ()
+            assert len({obygaze12.by_id[clip_id].movie for clip_id in fold.test}) == 1
+            assert not {obygaze12.by_id[clip_id].movie for clip_id in fold.test} & {
+                obygaze12.by_id[clip_id].movie for clip_id in fold.train
+            }
