@@ -23,24 +23,30 @@ class Entry:
     example: str = ""
 
 
-FEATURES = "obygaze_features.commands"
-MODELS = "obygaze_models.commands"
 CONTENTS: dict[str, Entry] = {
-    "demo": Entry("Make a small film corpus, extract, seal, verify, evaluate.", f"{FEATURES}.demo:demo"),
+    "demo": Entry(
+        "Make a small film corpus, extract, seal, verify, evaluate.", "obygaze_features.commands.demo:demo"
+    ),
     "manifest": Entry(
         "Create and inspect manifests (tables of clips).",
         {
             "import": Entry(
-                "Make a manifest from annotations or videos.", f"{FEATURES}.manifest_import:import_"
+                "Make a manifest from annotations or videos.",
+                "obygaze_features.commands.manifest_import:import_",
             ),
-            "inspect": Entry("Check a manifest and show its clips.", f"{FEATURES}.manifest:inspect"),
-            "project": Entry("Project free annotations onto clips.", f"{FEATURES}.manifest:project"),
+            "inspect": Entry(
+                "Check a manifest and show its clips.", "obygaze_features.commands.manifest_inspect:inspect"
+            ),
+            "project": Entry(
+                "Project free annotations onto clips.", "obygaze_features.commands.manifest_inspect:project"
+            ),
             "agreement": Entry(
-                "Measure gamma agreement between annotators.", f"{MODELS}.agreement:agreement"
+                "Measure gamma agreement between annotators.", "obygaze_models.commands.agreement:agreement"
             ),
-            "stats": Entry("Count levels and concepts.", f"{MODELS}.stats:stats"),
+            "stats": Entry("Count levels and concepts.", "obygaze_studies.commands.stats:stats"),
             "sheets": Entry(
-                "Draw contact sheets per concept or kind of error.", f"{FEATURES}.manifest_sheets:sheets"
+                "Draw contact sheets per concept or kind of error.",
+                "obygaze_features.commands.manifest_sheets:sheets",
             ),
         },
         "  obygaze manifest import folder films --out films.csv\n  obygaze manifest stats films.csv",
@@ -49,47 +55,81 @@ CONTENTS: dict[str, Entry] = {
         "Show, check and write codebooks (levels, concepts, tasks).",
         {
             "show": Entry(
-                "Show a codebook: built-in, of a file or of a manifest.", f"{FEATURES}.codebook:show"
+                "Show a codebook: built-in, of a file or of a manifest.",
+                "obygaze_features.commands.codebook_commands:show",
             ),
-            "check": Entry("Check a codebook file.", f"{FEATURES}.codebook:check"),
-            "init": Entry("Write a commented template of a codebook.", f"{FEATURES}.codebook:init"),
-            "texts": Entry("Write the texts of a codebook's concepts.", f"{FEATURES}.codebook:texts"),
+            "check": Entry("Check a codebook file.", "obygaze_features.commands.codebook_commands:check"),
+            "init": Entry(
+                "Write a commented template of a codebook.",
+                "obygaze_features.commands.codebook_commands:init",
+            ),
+            "texts": Entry(
+                "Write the texts of a codebook's concepts.",
+                "obygaze_features.commands.codebook_commands:texts",
+            ),
         },
         "  obygaze codebook show obygaze12\n  obygaze codebook init --out mine.toml",
     ),
     "doctor": Entry(
-        "Check a machine and a store's place before a long extraction.", f"{FEATURES}.doctor:doctor"
+        "Check a machine and a store's place before a long extraction.",
+        "obygaze_features.commands.doctor_command:doctor",
     ),
-    "frames": Entry("Show or save the frames an extraction would use.", f"{FEATURES}.frames:frames"),
-    "extract": Entry("Extract a manifest's clips into a store.", f"{FEATURES}.extract:extract"),
+    "frames": Entry(
+        "Show or save the frames an extraction would use.", "obygaze_features.commands.frames_command:frames"
+    ),
+    "extract": Entry(
+        "Extract a manifest's clips into a store.", "obygaze_features.commands.extract_command:extract"
+    ),
     "train": Entry(
         "Re-train a backbone.",
         {
             "xclip-lsmdc": Entry(
-                "Train X-CLIP on LSMDC, starting from CLIP.", f"{FEATURES}.train:xclip_lsmdc"
+                "Train X-CLIP on LSMDC, starting from CLIP.", "obygaze_studies.commands.train:xclip_lsmdc"
             ),
         },
         "  obygaze train xclip-lsmdc --help",
     ),
-    "gradcam": Entry("Compute Grad-CAM maps for still images.", f"{FEATURES}.gradcam:gradcam"),
+    "gradcam": Entry("Compute Grad-CAM maps for still images.", "obygaze_studies.commands.gradcam:gradcam"),
     "store": Entry(
         "List, inspect, seal, verify, share and combine stores.",
         {
-            "ls": Entry("List the stores in a folder.", f"{FEATURES}.store:ls"),
-            "inspect": Entry("Show what a store holds and its provenance.", f"{FEATURES}.store:inspect"),
-            "seal": Entry("Turn a staging folder into an immutable store.", f"{FEATURES}.store:seal"),
-            "verify": Entry("Check a store against its digests.", f"{FEATURES}.store:verify"),
-            "diff": Entry("Report differences between two stores.", f"{FEATURES}.store_combine:diff"),
-            "merge": Entry("Merge the clips of several stores into one.", f"{FEATURES}.store_combine:merge"),
-            "import": Entry("Import features from other tools.", f"{FEATURES}.store_exchange:import_"),
-            "export": Entry("Write features as HDF5 or AnnData.", f"{FEATURES}.store_exchange:export"),
-            "card": Entry("Regenerate a store's dataset card.", f"{FEATURES}.store_exchange:card"),
-            "pack": Entry("Pack a store into one zip file.", f"{FEATURES}.store_transfer:pack"),
-            "unpack": Entry("Unpack a zip file into a folder.", f"{FEATURES}.store_transfer:unpack"),
-            "pull": Entry("Download a store or part of it.", f"{FEATURES}.store_transfer:pull"),
-            "push": Entry("Upload a store.", f"{FEATURES}.store_transfer:push"),
-            "rm": Entry("Remove stores and staging folders.", f"{FEATURES}.store_clean:rm"),
-            "gc": Entry("Remove staging folders that are already sealed.", f"{FEATURES}.store_clean:gc"),
+            "ls": Entry("List the stores in a folder.", "obygaze_features.commands.store_commands:ls"),
+            "inspect": Entry(
+                "Show what a store holds and its provenance.",
+                "obygaze_features.commands.store_commands:inspect",
+            ),
+            "seal": Entry(
+                "Turn a staging folder into an immutable store.",
+                "obygaze_features.commands.store_commands:seal",
+            ),
+            "verify": Entry(
+                "Check a store against its digests.", "obygaze_features.commands.store_commands:verify"
+            ),
+            "diff": Entry(
+                "Report differences between two stores.", "obygaze_features.commands.store_combine:diff"
+            ),
+            "merge": Entry(
+                "Merge the clips of several stores into one.", "obygaze_features.commands.store_combine:merge"
+            ),
+            "import": Entry(
+                "Import features from other tools.", "obygaze_features.commands.store_exchange:import_"
+            ),
+            "export": Entry(
+                "Write features as HDF5 or AnnData.", "obygaze_features.commands.store_exchange:export"
+            ),
+            "card": Entry(
+                "Regenerate a store's dataset card.", "obygaze_features.commands.store_exchange:card"
+            ),
+            "pack": Entry("Pack a store into one zip file.", "obygaze_features.commands.store_transfer:pack"),
+            "unpack": Entry(
+                "Unpack a zip file into a folder.", "obygaze_features.commands.store_transfer:unpack"
+            ),
+            "pull": Entry("Download a store or part of it.", "obygaze_features.commands.store_transfer:pull"),
+            "push": Entry("Upload a store.", "obygaze_features.commands.store_transfer:push"),
+            "rm": Entry("Remove stores and staging folders.", "obygaze_features.commands.store_clean:rm"),
+            "gc": Entry(
+                "Remove staging folders that are already sealed.", "obygaze_features.commands.store_clean:gc"
+            ),
         },
         "  obygaze store ls\n  obygaze store verify stores/films --full",
     ),
@@ -97,32 +137,56 @@ CONTENTS: dict[str, Entry] = {
         "Download and verify network weights.",
         {
             "fetch": Entry(
-                "Download weights from the hub and print their commit.", f"{FEATURES}.weights:fetch"
+                "Download weights from the hub and print their commit.",
+                "obygaze_features.commands.weights_commands:fetch",
             ),
-            "verify": Entry("Check a weight file against its SHA-256.", f"{FEATURES}.weights:verify"),
+            "verify": Entry(
+                "Check a weight file against its SHA-256.",
+                "obygaze_features.commands.weights_commands:verify",
+            ),
         },
         "  obygaze weights fetch xclip\n  obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...",
     ),
-    "search": Entry("Find clips of a store by a text.", f"{FEATURES}.search:search"),
-    "lm": Entry("Score texts with a causal language model.", f"{FEATURES}.lm:lm"),
-    "folds": Entry("List the clips of each fold.", f"{MODELS}.folds:folds"),
-    "evaluate": Entry("Evaluate models by leave-one-movie-out.", f"{MODELS}.evaluate:evaluate"),
-    "compare": Entry("Compare two models, paired by movie.", f"{MODELS}.compare:compare"),
+    "search": Entry("Find clips of a store by a text.", "obygaze_features.commands.search:search"),
+    "lm": Entry("Score texts with a causal language model.", "obygaze_studies.commands.lm:lm"),
+    "folds": Entry("List the clips of each fold.", "obygaze_studies.commands.folds:folds"),
+    "evaluate": Entry(
+        "Evaluate models by leave-one-movie-out.", "obygaze_models.commands.evaluate_command:evaluate"
+    ),
+    "compare": Entry(
+        "Compare two models, paired by movie.", "obygaze_models.commands.compare_command:compare"
+    ),
     "paper": Entry(
         "Reproduce tables and figures of Tores et al., CVPR 2024.",
         {
-            "all": Entry("Reproduce all of them and write an index.", f"{MODELS}.paper:all_"),
-            "table2": Entry("Reproduce Table 2 (and 5).", f"{MODELS}.paper:table2"),
-            "table4": Entry("Reproduce Table 4 (generalisation across movies).", f"{MODELS}.paper:table4"),
+            "all": Entry(
+                "Reproduce all of them and write an index.", "obygaze_studies.commands.paper_commands:all_"
+            ),
+            "table2": Entry("Reproduce Table 2 (and 5).", "obygaze_studies.commands.paper_commands:table2"),
+            "table4": Entry(
+                "Reproduce Table 4 (generalisation across movies).",
+                "obygaze_studies.commands.paper_commands:table4",
+            ),
             "figure2": Entry(
-                "Reproduce Figure 2 (counts of levels and concepts).", f"{MODELS}.paper:figure2"
+                "Reproduce Figure 2 (counts of levels and concepts).",
+                "obygaze_studies.commands.paper_commands:figure2",
             ),
-            "figure3": Entry("Reproduce Figure 3 (detection of each concept).", f"{MODELS}.paper:figure3"),
+            "figure3": Entry(
+                "Reproduce Figure 3 (detection of each concept).",
+                "obygaze_studies.commands.paper_commands:figure3",
+            ),
             "figure4": Entry(
-                "Draw the preprint's Figure 4 (annotations to labels).", f"{MODELS}.paper:figure4"
+                "Draw the preprint's Figure 4 (annotations to labels).",
+                "obygaze_studies.commands.paper_commands:figure4",
             ),
-            "figure5": Entry("Reproduce Figure 5 (decision tree on concepts).", f"{MODELS}.paper:figure5"),
-            "figure6": Entry("Reproduce Figure 6 (error analysis of the MLP).", f"{MODELS}.paper:figure6"),
+            "figure5": Entry(
+                "Reproduce Figure 5 (decision tree on concepts).",
+                "obygaze_studies.commands.paper_commands:figure5",
+            ),
+            "figure6": Entry(
+                "Reproduce Figure 6 (error analysis of the MLP).",
+                "obygaze_studies.commands.paper_commands:figure6",
+            ),
         },
         "  obygaze paper all obygaze12.csv stores/xclip --out paper\n"
         "  obygaze paper table2 obygaze12.csv stores/xclip --out table2",
@@ -130,20 +194,26 @@ CONTENTS: dict[str, Entry] = {
     "audit": Entry(
         "Audit embeddings, captions and saliency for bias.",
         {
-            "eat": Entry("Run embedding association tests.", f"{MODELS}.audit_eat:eat"),
-            "words": Entry("Count emotion words in captions.", f"{MODELS}.audit:words"),
-            "alpha": Entry("Compute Cronbach's alpha of raters.", f"{MODELS}.audit:alpha"),
+            "eat": Entry("Run embedding association tests.", "obygaze_studies.commands.audit_eat:eat"),
+            "words": Entry("Count emotion words in captions.", "obygaze_studies.commands.audit:words"),
+            "alpha": Entry("Compute Cronbach's alpha of raters.", "obygaze_studies.commands.audit:alpha"),
             "text-directions": Entry(
-                "Compare texts of concepts with labelled CAVs.", f"{MODELS}.audit_texts:text_directions"
+                "Compare texts of concepts with labelled CAVs.",
+                "obygaze_studies.commands.audit_texts:text_directions",
             ),
             "saliency": Entry(
-                "Measure Grad-CAM maps in regions of interest.", f"{MODELS}.audit_saliency:saliency"
+                "Measure Grad-CAM maps in regions of interest.",
+                "obygaze_studies.commands.audit_saliency:saliency",
             ),
             "gender-score": Entry(
-                "Compute Gender Scores of captions.", f"{MODELS}.audit_gender:gender_score"
+                "Compute Gender Scores of captions.", "obygaze_studies.commands.audit_gender:gender_score"
             ),
-            "objects": Entry("Find the objects of images with CLIP.", f"{MODELS}.audit_gender:objects"),
-            "cooc": Entry("Count co-occurrences of objects and genders.", f"{MODELS}.audit_gender:cooc"),
+            "objects": Entry(
+                "Find the objects of images with CLIP.", "obygaze_studies.commands.audit_gender:objects"
+            ),
+            "cooc": Entry(
+                "Count co-occurrences of objects and genders.", "obygaze_studies.commands.audit_gender:cooc"
+            ),
         },
         "  obygaze audit alpha --ratings ratings.csv --out alpha.csv",
     ),
@@ -154,11 +224,19 @@ CONTENTS: dict[str, Entry] = {
                 "Run MediaEval 2015 Affective Impact of Movies.",
                 {
                     "labels": Entry(
-                        "Convert scores and judgements to classes.", f"{MODELS}.mediaeval:labels"
+                        "Convert scores and judgements to classes.",
+                        "obygaze_studies.commands.mediaeval:labels",
                     ),
-                    "train": Entry("Train on dev clips and write a run file.", f"{MODELS}.mediaeval:train"),
-                    "score": Entry("Score runs with the official measures.", f"{MODELS}.mediaeval:score"),
-                    "check": Entry("Check a folder of runs against the rules.", f"{MODELS}.mediaeval:check"),
+                    "train": Entry(
+                        "Train on dev clips and write a run file.", "obygaze_studies.commands.mediaeval:train"
+                    ),
+                    "score": Entry(
+                        "Score runs with the official measures.", "obygaze_studies.commands.mediaeval:score"
+                    ),
+                    "check": Entry(
+                        "Check a folder of runs against the rules.",
+                        "obygaze_studies.commands.mediaeval:check",
+                    ),
                 },
                 "  obygaze task mediaeval15 check --help",
             )
@@ -169,24 +247,40 @@ CONTENTS: dict[str, Entry] = {
         "Score whole films; compare the scores with people.",
         {
             "run": Entry("Cut, extract, score and show films in one go.", "obygaze.film:run"),
-            "score": Entry("Score the windows of films in a store.", f"{MODELS}.film:score"),
-            "thumbnails": Entry("Save small pictures of segments.", f"{FEATURES}.film_thumbnails:thumbnails"),
-            "report": Entry("Show scored films as a page.", f"{MODELS}.film_show:report"),
-            "export": Entry("Write a scored film for ELAN, players, editors.", f"{MODELS}.film_show:export"),
-            "evaluate": Entry("Compare scored films with annotations.", f"{MODELS}.film:evaluate"),
-            "next": Entry("Choose the windows to judge next.", f"{MODELS}.film:next_"),
-            "rate": Entry("Estimate a film's rate from blind judgements.", f"{MODELS}.film:rate"),
+            "score": Entry("Score the windows of films in a store.", "obygaze_film.commands.film:score"),
+            "thumbnails": Entry(
+                "Save small pictures of segments.", "obygaze_film.commands.thumbnails:thumbnails"
+            ),
+            "report": Entry("Show scored films as a page.", "obygaze_film.commands.show:report"),
+            "export": Entry(
+                "Write a scored film for ELAN, players, editors.", "obygaze_film.commands.show:export"
+            ),
+            "evaluate": Entry(
+                "Compare scored films with annotations.", "obygaze_film.commands.film:evaluate"
+            ),
+            "next": Entry("Choose the windows to judge next.", "obygaze_film.commands.film:next_"),
+            "rate": Entry("Estimate a film's rate from blind judgements.", "obygaze_film.commands.film:rate"),
         },
         "  obygaze film run film.mkv --model run/pcbm_lr.model --out scored\n"
         "  obygaze film score run/pcbm_lr.model stores/film --out scored\n"
         "  obygaze film report scored --out film.html",
     ),
-    "predict": Entry("Score clips of stores with a saved model.", f"{MODELS}.predict:predict"),
-    "explain": Entry("Explain a concept model's decision on a clip.", f"{MODELS}.predict:explain"),
-    "localise": Entry("Compare frames' scores with marked segments.", f"{MODELS}.localise:localise"),
+    "predict": Entry(
+        "Score clips of stores with a saved model.", "obygaze_models.commands.predict_command:predict"
+    ),
+    "explain": Entry(
+        "Explain a concept model's decision on a clip.", "obygaze_models.commands.predict_command:explain"
+    ),
+    "localise": Entry(
+        "Compare frames' scores with marked segments.", "obygaze_models.commands.localise_command:localise"
+    ),
     "model": Entry(
         "Inspect model files.",
-        {"inspect": Entry("Print the card of a model file.", f"{MODELS}.model:inspect")},
+        {
+            "inspect": Entry(
+                "Print the card of a model file.", "obygaze_models.commands.model_command:inspect"
+            )
+        },
         "  obygaze model inspect models/pcbm_lr.model",
     ),
 }
