@@ -18,6 +18,7 @@ __all__ = [
     "StoreError",
     "VideoError",
     "WorkerError",
+    "first_line",
 ]
 
 
@@ -100,3 +101,22 @@ class NoRangesError(StoreError):
 
 class SearchError(ObygazeError):
     """Clips cannot be ranked by a text: the two do not compare, or there is nothing to rank."""
+
+
+def first_line(error: BaseException | str, longest: int | None = None) -> str:
+    r"""Return the first line of an error's message, or the error's type if the message is empty.
+
+    Parameters
+    ----------
+    error
+        An error, often of another library.
+    longest
+        Number of characters to keep; None for all.
+
+    Examples
+    --------
+    >>> first_line(ValueError("not a whole file\nat byte 12")), first_line(EOFError())
+    ('not a whole file', 'EOFError')
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:longest]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from obygaze_features.errors import first_line
 from obygaze_features.io import write_whole
 from obygaze_film.errors import FilmError
 from obygaze_film.record import FilmRecord, ModelRecord, Rate, read_record
@@ -240,7 +241,7 @@ def _read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
-        raise FilmError(f"{path}: {str(error).splitlines()[0]}: score the film again") from error
+        raise FilmError(f"{path}: {first_line(error)}: score the film again") from error
     missing = [name for name in needed if name not in table.columns]
     if missing:
         raise FilmError(f"{path}: no column {', '.join(missing)}: score the film again")

@@ -19,7 +19,7 @@ from transformers import AutoConfig
 from transformers.utils import logging as transformers_logging
 
 from obygaze_features.backbones.weights import Weights
-from obygaze_features.errors import BackboneError
+from obygaze_features.errors import BackboneError, first_line
 
 POSITION_IDS = r".*position_ids"  # buffers 0, 1, 2, ... saved by older versions
 NAMES_SHOWN = 5
@@ -71,9 +71,7 @@ def load_pretrained(
                 **settings,
             )
     except (SafetensorError, UnpicklingError, OSError, ValueError, RuntimeError, EOFError) as error:
-        raise BackboneError(
-            f"{weights.name}: the weights cannot be read: {str(error).splitlines()[0]}"
-        ) from None
+        raise BackboneError(f"{weights.name}: the weights cannot be read: {first_line(error)}") from None
     mismatched = [
         f"{name} {list(found)}, not {list(wanted)}" for name, found, wanted in report["mismatched_keys"]
     ]
@@ -144,7 +142,7 @@ def auto_config(weights: Weights) -> Any:
     try:
         return AutoConfig.from_pretrained(str(weights.folder), local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
-        first = str(error).splitlines()[0]
+        first = first_line(error)
         raise BackboneError(
             f"{weights.name}: transformers has no network of type {kind!r}: {first}"
         ) from None
@@ -178,7 +176,7 @@ def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:
     except UnpicklingError:
         raise BackboneError(f"{path}: refused: it is damaged, or holds more than tensors") from None
     except Exception as error:  # noqa: BLE001 - torch lets any of them out of damaged bytes
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = first_line(error)
         raise BackboneError(f"{path}: the weights cannot be read: {reason}") from None
     if not isinstance(found, dict) or not all(
         isinstance(key, str) and isinstance(value, torch.Tensor) for key, value in found.items()

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import torch
 
-from obygaze_features.errors import BackboneError
+from obygaze_features.errors import BackboneError, first_line
 
 Precision = Literal["float32", "bfloat16", "float16", "bfloat16-weights"]
 PRECISIONS = ("float32", "bfloat16", "float16", "bfloat16-weights")
@@ -135,7 +135,7 @@ def no_cuda() -> str | None:
     if torch.version.cuda is None:
         return f"no CUDA device (torch {torch.__version__} was built without CUDA)"
     if said:  # such as: the driver is too old
-        return f"no CUDA device ({str(said[0].message).splitlines()[0]})"
+        return f"no CUDA device ({first_line(said[0].message)})"
     return "no CUDA device is visible to this process (nvidia-smi and CUDA_VISIBLE_DEVICES tell why)"
 
 

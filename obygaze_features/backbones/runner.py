@@ -16,7 +16,7 @@ from obygaze_features.backbones.compute import Compute, card_of, card_record, ro
 from obygaze_features.backbones.memory import BatchSize, is_out_of_memory
 from obygaze_features.backbones.precision import autocast, products
 from obygaze_features.backbones.presets import Affine
-from obygaze_features.errors import BackboneError
+from obygaze_features.errors import BackboneError, first_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Runner:
         except RuntimeError as error:  # such as: no C compiler
             if not self.compute.compiled:
                 raise
-            reason = str(error).strip().splitlines()[0]
+            reason = first_line(error)
             raise BackboneError(
                 f"backbone '{self.name}': torch.compile failed ({reason}); it needs a C compiler and "
                 "Python's headers, or leave out --compile"

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from obygaze_features.errors import BackboneError
+from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.io import NO_LICENCE
 
 CONFIG = "config.json"
@@ -355,7 +355,7 @@ def _hub_file_if_any(repository: str, name: str, revision: str | None) -> Path |
             return None
         raise BackboneError(
             f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
-            f"and {name} cannot be had from the hub: {_first_line(error)}"
+            f"and {name} cannot be had from the hub: {first_line(error)}"
         ) from None
 
 
@@ -363,8 +363,3 @@ def _offline() -> bool:
     from huggingface_hub import is_offline_mode  # noqa: PLC0415 - obygaze[extract]
 
     return is_offline_mode()
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

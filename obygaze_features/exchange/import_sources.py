@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import StoreError, first_line
 
 MOST_BYTES = 1 << 30
 """More than this for one clip is no clip's features: the file is refused before it is read."""
@@ -149,7 +149,7 @@ def read_npy(path: Path) -> NDArray[Any]:
     except StoreError:
         raise
     except NOT_NPY as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        reason = first_line(error, 200)
         raise StoreError(f"{path}: not a readable .npy file ({reason})") from error
 
 

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import StoreError, first_line
 from obygaze_features.exchange.import_hdf5 import (
     groups_of_clips,
     is_plain,
@@ -201,7 +201,7 @@ def _npz(path: Path, ids: str | None) -> Iterator[Found]:
     except StoreError:
         raise
     except (*NOT_NPY, OSError, zipfile.BadZipFile) as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        said = first_line(error, 200)
         raise StoreError(
             f"{path}: not readable as .npz ({said}); ids are texts: save them with np.asarray(ids, str)"
         ) from error
@@ -364,7 +364,7 @@ def _load_npy(path: Path) -> NDArray[Any]:
     try:
         matrix: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (*NOT_NPY, OSError) as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        said = first_line(error, 200)
         raise StoreError(f"{path}: not a readable .npy file ({said})") from error
     return matrix
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from obygaze_features.errors import InterruptedTransferError, StoreError
+from obygaze_features.errors import InterruptedTransferError, StoreError, first_line
 from obygaze_features.store.store_files import FolderFiles, OnPiece, named
 
 _PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([\w./-]+?))?((?:/[\w.-]+)*)")
@@ -133,7 +133,7 @@ def asking_hub(where: str) -> Iterator[None]:
 
 
 def _hub_line(error: BaseException) -> str:
-    text = (str(error).splitlines() or [type(error).__name__])[0]
+    text = first_line(error)
     return re.sub(r"\?\S*", "", text).strip()[:300]
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
+from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError, first_line
 from obygaze_features.store.files_hub import naming_extra, open_hub
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_ranges
 from obygaze_features.store.store_files import OnPiece, StoreFiles, named
@@ -299,6 +299,6 @@ def asking(where: str, name: str) -> Iterator[None]:
 
 def _line(error: BaseException) -> str:
     """Take a message's first line, without what was tried, queries, and the page that a server sent."""
-    text = (str(error).splitlines() or [type(error).__name__])[0]
+    text = first_line(error)
     text = re.sub(r"^.* after \d+ retries, .*? +- ", "", text)
     return re.sub(r"\?\S*", "", text.partition(": <")[0]).strip()[:300]

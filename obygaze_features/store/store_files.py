@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 from urllib.parse import quote
 
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import StoreError, first_line
 from obygaze_features.io import PARTIAL_SUFFIX, file_sha256
 from obygaze_features.schema import Hex64, fits
 from obygaze_features.store.format import (
@@ -183,12 +183,8 @@ def guarded(where: str, read: Callable[[], T], *, store: str | None = None) -> T
         raise
     except UNREADABLE as error:
         raise StoreError(
-            f"{where}: damaged ({_first_line(error)}); run: obygaze store verify {store or where}"
+            f"{where}: damaged ({first_line(error, 200)}); run: obygaze store verify {store or where}"
         ) from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 _URL_SIGNS = "!#$&'()*+,/:;=?@[]~"

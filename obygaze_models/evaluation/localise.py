@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_features.errors import first_line
 from obygaze_features.manifest import Manifest
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.intervals import t_interval
@@ -181,7 +182,7 @@ def read_frames(path: Path) -> pd.DataFrame:
     try:
         frames = pd.read_csv(path, dtype=names)
     except (OSError, ValueError) as error:
-        raise ProtocolError(f"{path}: {str(error).splitlines()[0]}") from None
+        raise ProtocolError(f"{path}: {first_line(error)}") from None
     for column in ("clip_id", "movie", "time_s"):
         if column not in frames.columns:
             raise ProtocolError(

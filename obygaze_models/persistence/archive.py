@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.errors import first_line
 from obygaze_models.errors import ModelError
 
 CARD = "card.json"
@@ -107,7 +108,7 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
         raise
     except _DAMAGED as error:
         raise ModelError(
-            f"{name}: not a whole model file ({_first_line(error)}); get it anew or train it again"
+            f"{name}: not a whole model file ({first_line(error, 200)}); get it anew or train it again"
         ) from error
     card = _parse_card(members.pop(CARD), name)
     arrays = _arrays(card, members, name)
@@ -174,7 +175,7 @@ def _parse_card(text: bytes, name: str) -> dict[str, Any]:
     except ModelError:
         raise
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{name}: its card is not JSON ({_first_line(error)})") from error
+        raise ModelError(f"{name}: its card is not JSON ({first_line(error, 200)})") from error
     if not isinstance(card, dict):
         _refuse(name, f"its card is not an object but {type(card).__name__}")
     _check_values(card, name)
@@ -250,7 +251,3 @@ def _product(shape: list[int]) -> int:
 
 def _refuse(name: str, why: str) -> NoReturn:
     raise ModelError(f"{name}: {why}")
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

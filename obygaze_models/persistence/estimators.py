@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
+from obygaze_features.errors import first_line
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav import LinearCAV
@@ -102,7 +103,7 @@ def put_together(card: Card, arrays: Mapping[str, NDArray[Any]]) -> Any:
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, ModelError):
             raise
-        raise ModelError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+        raise ModelError(first_line(error)) from error
 
 
 def expect(card: Card, arrays: Arrays, **shapes: tuple[int, ...]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.errors import first_line
 from obygaze_models.errors import ModelError
 from obygaze_models.models.spec import ENTRY_POINTS, as_spec
 from obygaze_models.persistence.card import Card
@@ -66,9 +67,7 @@ def take_foreign(estimator: Any, name: str) -> Parts:
         data = skops.dumps(estimator)
         strange = _strange_types(data)
     except Exception as error:  # noqa: BLE001 - whatever a foreign object raises when it is asked for its state
-        strange = [
-            f"{type(estimator).__name__} ({str(error).splitlines()[0] if str(error) else 'no reason'})"
-        ]
+        strange = [f"{type(estimator).__name__} ({first_line(error)})"]
     if strange:
         raise ModelError(
             f"model {name} can't be kept: {strange[0]:.200} is not trusted in a file; "
@@ -130,7 +129,7 @@ def _from_skops(arrays: Arrays) -> Any:
         if honest and not strange:
             return skops.loads(data, trusted=list(TRUSTED))
     except Exception as error:
-        reason = (str(error).splitlines() or [""])[0][:200]
+        reason = first_line(error, 200)
         raise ModelError(f"its skops archive is damaged ({type(error).__name__}: {reason})") from error
     if not honest:
         raise ModelError("its skops archive is compressed, or claims more bytes than it has")

@@ -30,6 +30,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import RECORD_KEY
+from obygaze_features.errors import first_line
 from obygaze_features.io import make_folder, whole_file, write_whole
 from obygaze_features.locks import locked
 from obygaze_studies.errors import TrainError
@@ -188,7 +189,7 @@ class RunFolder:
                     for name, value in moments.items():
                         value.copy_(tensors[f"{kind}.{name}"])
         except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-            said = str(error).splitlines()[0]
+            said = first_line(error)
             raise TrainError(
                 f"{self.state}: the state cannot be read ({said}); remove it to begin anew"
             ) from None
