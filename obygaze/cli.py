@@ -46,7 +46,7 @@ CONTENTS: dict[str, Entry] = {
             "stats": Entry("Count levels and concepts.", "obygaze_studies.commands.stats:stats"),
             "sheets": Entry(
                 "Draw contact sheets per concept or kind of error.",
-                "obygaze_features.commands.manifest_sheets:sheets",
+                "obygaze_features.commands.manifest_inspect:sheets",
             ),
         },
         "  obygaze manifest import folder films --out films.csv\n  obygaze manifest stats films.csv",
@@ -126,9 +126,10 @@ CONTENTS: dict[str, Entry] = {
             ),
             "pull": Entry("Download a store or part of it.", "obygaze_features.commands.store_transfer:pull"),
             "push": Entry("Upload a store.", "obygaze_features.commands.store_transfer:push"),
-            "rm": Entry("Remove stores and staging folders.", "obygaze_features.commands.store_clean:rm"),
+            "rm": Entry("Remove stores and staging folders.", "obygaze_features.commands.store_commands:rm"),
             "gc": Entry(
-                "Remove staging folders that are already sealed.", "obygaze_features.commands.store_clean:gc"
+                "Remove staging folders that are already sealed.",
+                "obygaze_features.commands.store_commands:gc",
             ),
         },
         "  obygaze store ls\n  obygaze store verify stores/films --full",

@@ -132,12 +132,12 @@ def run(  # noqa: PLR0917 - click passes options by name
     first = "none" if shots == "own" else shots
     cut = ["manifest", "import", "film", *films, *length, "--hop", hop, "--shots", first, "--out", windows]
     beside = [] if shots == "none" else ["--shots", out / "windows.shots.csv"]
-    found = beside if shots == "own" else []
+    shot_options = beside if shots == "own" else []
     parallel = ["--workers", workers] if workers else []
     named = [] if title is None else ["--title", title]
     steps: list[tuple[Sequence[object], Path]] = [
         (cut, windows),
-        (["extract", windows, store, *features, *found, *parallel], sealed),
+        (["extract", windows, store, *features, *shot_options, *parallel], sealed),
         (["film", "score", *models, sealed, *beside, *named, "--out", scored], scored),
     ]
     pictures = out / "pictures"
@@ -171,10 +171,10 @@ def run(  # noqa: PLR0917 - click passes options by name
 def _codes(out: Path) -> dict[str, int]:
     """Read the exit codes of the steps that an earlier run finished, by what they made."""
     try:
-        found: dict[str, int] = json.loads((out / CODES).read_text(encoding="utf-8"))
+        codes: dict[str, int] = json.loads((out / CODES).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):  # a run that was killed while it wrote them
         return {}
-    return found
+    return codes
 
 
 def _named(path: str) -> str:
@@ -208,7 +208,7 @@ def _features(cards: Sequence[Mapping[str, Any]], models: Sequence[str]) -> list
     UsageError
         The models read features that one extraction can't make, or that were made with another tool.
     """
-    found: dict[str, Mapping[str, Any]] = {}
+    provenances: dict[str, Mapping[str, Any]] = {}
     for card, model in zip(cards, models, strict=True):
         provenance = card["provenance"]
         if provenance.get("imported"):
@@ -216,16 +216,16 @@ def _features(cards: Sequence[Mapping[str, Any]], models: Sequence[str]) -> list
                 f"{model} reads features of {card['backbone']} that another tool made: extract the windows "
                 "with it, then 'obygaze store import' and 'obygaze film score'"
             )
-        other = found.setdefault(card["backbone"], provenance)
+        other = provenances.setdefault(card["backbone"], provenance)
         if other["sampling"] != provenance["sampling"]:
             raise click.UsageError(
                 f"{model} reads features of {card['backbone']} that were sampled otherwise"
             )
-    samplings = [provenance["sampling"] for provenance in found.values()]
+    samplings = [provenance["sampling"] for provenance in provenances.values()]
     if any(sampling != samplings[0] for sampling in samplings):
         raise click.UsageError("the models read features that were sampled differently: run them one by one")
     options: list[object] = []
-    for name, provenance in found.items():
+    for name, provenance in provenances.items():
         options += ["--backbone", name]
         hub = provenance.get("hub")
         if hub:
@@ -246,19 +246,19 @@ def _prepare(out: Path, settings: Mapping[str, object], *, force: bool) -> None:
         The folder holds something else.
     """
     record = out / RECORD
-    asked = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+    settings_text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
     if force:
         _clear(out)
     if out.exists():
         if not out.is_dir() or (any(out.iterdir()) and not record.is_file()):
             raise click.UsageError(f"{out} holds something else: choose another --out")
-        if record.is_file() and record.read_text(encoding="utf-8") != asked:
+        if record.is_file() and record.read_text(encoding="utf-8") != settings_text:
             raise click.UsageError(
                 f"{out} was made with other films, models or windows ({record.name}): choose another --out, "
                 "or replace it with --force"
             )
     out.mkdir(parents=True, exist_ok=True)
-    record.write_text(asked, encoding="utf-8")
+    record.write_text(settings_text, encoding="utf-8")
 
 
 def _clear(out: Path) -> None:

@@ -20,9 +20,9 @@ def usable_cores(shards: int = 1) -> int:
     """
     there = os.cpu_count() or 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
-    asked = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
-    if asked.isdecimal():
-        return min(cores, int(asked))
+    allotted = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
+    if allotted.isdecimal():
+        return min(cores, int(allotted))
     gpus = len(list(NODE_GPUS.iterdir())) if NODE_GPUS.is_dir() else 0
     given = len([each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()])
     if shards == 1 or cores < there or not 0 < given < gpus:

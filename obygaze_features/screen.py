@@ -1,4 +1,4 @@
-"""Lay out tables that fit the terminal, and show progress; the option for JSON in place of both."""
+"""Lay out tables that fit the terminal, and show progress."""
 
 import shutil
 import sys
@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Final, Protocol
 
-import click
-
 from obygaze_features.text import unescaped, visible
 
-__all__ = ["ShowProgress", "json_option", "progress_bar", "table", "terminal_width"]
+__all__ = ["ShowProgress", "progress_bar", "table", "terminal_width"]
 
 
 QUIET_S: Final = 60.0
@@ -21,9 +19,6 @@ QUIET_S: Final = 60.0
 GAP = "  "
 NARROWEST = 8
 """Columns are wrapped to no fewer characters than this."""
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 def terminal_width() -> int:
@@ -59,7 +54,7 @@ def table(
 
 def _line(row: Sequence[str], widths: Sequence[int], right: Collection[int]) -> str:
     """Lay out a row, in as many lines as its longest cell needs."""
-    aligned = [str.rjust if place in right else str.ljust for place in range(len(widths))]
+    aligned = [str.rjust if column in right else str.ljust for column in range(len(widths))]
     lines = zip_longest(*map(_wrapped, row, widths), fillvalue="")
     laid_out = (
         [align(part, room) for align, part, room in zip(aligned, line, widths, strict=True)] for line in lines

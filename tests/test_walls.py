@@ -16,7 +16,10 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("obygaze", "obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies")
 OUTSIDE = ("obygaze_film", "obygaze_studies")
 SUPPORT = {
-    *(f"obygaze_features.{name}" for name in ("errors", "io", "locks", "screen", "text", "workers")),
+    *(
+        f"obygaze_features.{name}"
+        for name in ("errors", "io", "locks", "options", "screen", "text", "workers")
+    ),
     *(f"obygaze_models.{name}" for name in ("blas", "dataset", "errors")),
 }
 """Modules of the core for our own packages; what they offer is in their `__all__`."""
@@ -75,8 +78,8 @@ BREACHES = {
     ),
     "2. the store knows films": ("obygaze_features/store/format.py", "import obygaze_film"),
     "2. the zoo knows a study": ("obygaze_models/report/report.py", "import obygaze_studies.obygaze12.paper"),
-    "2. a film knows a study": ("obygaze_film/rows.py", "import obygaze_studies.words"),
-    "2. a study knows films": ("obygaze_studies/words.py", "import obygaze_film.rows"),
+    "2. a film knows a study": ("obygaze_film/schema.py", "import obygaze_studies.words"),
+    "2. a study knows films": ("obygaze_studies/words.py", "import obygaze_film.schema"),
     "4c. a film needs torch": ("obygaze_film/timeline.py", "import torch"),
     "4. the manifest needs pandas": ("obygaze_features/manifest/clip.py", "import pandas"),
     "4. the zoo needs torch": ("obygaze_models/dataset.py", "import torch"),

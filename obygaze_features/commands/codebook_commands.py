@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.screen import json_option, table
+from obygaze_features.options import json_option
+from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +39,10 @@ def show(what: str | None, as_json: bool) -> None:
             _echo_json([{**codebook.record(), "digest": codebook.digest()} for codebook in built_in])
         else:
             _echo_table(
-                [[one.name, one.version, _counts(one), one.source] for one in built_in],
+                [
+                    [codebook.name, codebook.version, _counts(codebook), codebook.source]
+                    for codebook in built_in
+                ],
                 ["name", "version", "holds", "source"],
             )
         return
@@ -118,13 +122,13 @@ def texts(what: str, out: Path, force: bool) -> None:
 
     refuse_existing(out, force=force)
     codebook = _codebook_of(what)
-    found = concept_texts(codebook)
-    if not found:
+    texts = concept_texts(codebook)
+    if not texts:
         raise ManifestError(f"the codebook {codebook.name!r} has no visual concepts, so no texts of them")
     rows = [("text_id", "concept", "kind", "text")]
-    rows += [(one.text_id, one.concept, one.kind, one.text) for one in found]
+    rows += [(text.text_id, text.concept, text.kind, text.text) for text in texts]
     write_whole(out, "".join(csv_line(list(row)) for row in rows))
-    click.echo(f"{out}: {len(found)} texts of {_number(codebook.visual_concepts, 'concept')}")
+    click.echo(f"{out}: {len(texts)} texts of {_number(codebook.visual_concepts, 'concept')}")
 
 
 def _codebook_of(what: str) -> "Codebook":
@@ -163,33 +167,39 @@ def _show(codebook: "Codebook") -> None:
     click.echo(f"label policies: {', '.join(policies_of(codebook))}\n")
     _echo_table(
         [
-            [one.name, one.title, "yes" if one.label else "no", ", ".join(one.synonyms)]
-            for one in codebook.levels
+            [level.name, level.title, "yes" if level.label else "no", ", ".join(level.synonyms)]
+            for level in codebook.levels
         ],
         ["level", "title", "in tasks", "also spelled"],
     )
     if codebook.concepts:
         _echo_table(
             [
-                [one.name, one.group, "yes" if one.visual else "no", ", ".join(one.synonyms), one.definition]
-                for one in codebook.concepts
+                [
+                    concept.name,
+                    concept.group,
+                    "yes" if concept.visual else "no",
+                    ", ".join(concept.synonyms),
+                    concept.definition,
+                ]
+                for concept in codebook.concepts
             ],
             ["concept", "group", "visual", "also spelled", "definition"],
         )
     if codebook.tasks:
         _echo_table(
-            [[one.name, ", ".join(one.negatives), ", ".join(one.positives)] for one in codebook.tasks],
+            [[task.name, ", ".join(task.negatives), ", ".join(task.positives)] for task in codebook.tasks],
             ["task", "negative", "positive"],
         )
     if codebook.scales:
         _echo_table(
             [
                 [
-                    one.name,
-                    ", ".join(level.name for level in one.levels),
-                    ", ".join(f"{cut:g}" for cut in one.cuts),
+                    scale.name,
+                    ", ".join(level.name for level in scale.levels),
+                    ", ".join(f"{cut:g}" for cut in scale.cuts),
                 ]
-                for one in codebook.scales
+                for scale in codebook.scales
             ],
             ["scale", "levels", "cuts"],
         )
@@ -210,9 +220,9 @@ def _instances(codebook: "Codebook") -> "Iterator[str]":
 
 def _echo_table(rows: "Sequence[list[str]]", headers: list[str]) -> None:
     """Print a table without its empty columns."""
-    kept = [place for place in range(len(headers)) if any(row[place] for row in rows)]
-    cells = [[row[place] for place in kept] for row in rows]
-    click.echo(table(cells, [headers[place] for place in kept]) + "\n")
+    kept = [column for column in range(len(headers)) if any(row[column] for row in rows)]
+    cells = [[row[column] for column in kept] for row in rows]
+    click.echo(table(cells, [headers[column] for column in kept]) + "\n")
 
 
 def _echo_json(document: object) -> None:

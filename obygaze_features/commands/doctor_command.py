@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from obygaze_features.screen import json_option
+from obygaze_features.options import json_option
 from obygaze_features.text import unescaped
 
 STYLES: dict[str, dict[str, Any]] = {
@@ -41,13 +41,13 @@ def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
     """
     from obygaze_features.extraction.doctor import examine
 
-    found = examine(path)
-    faults = sum(finding.level == "fault" for finding in found)
+    findings = examine(path)
+    faults = sum(finding.level == "fault" for finding in findings)
     if as_json:
-        click.echo(json.dumps({"faults": faults, "findings": [asdict(finding) for finding in found]}))
+        click.echo(json.dumps({"faults": faults, "findings": [asdict(finding) for finding in findings]}))
     else:
-        width = max(len(finding.about) for finding in found)
-        for finding in found:
+        width = max(len(finding.about) for finding in findings)
+        for finding in findings:
             style = STYLES[finding.level]
             click.secho(f"{finding.level:5}", nl=False, file=unescaped(sys.stdout), **style)
             click.echo(f"  {finding.about:{width}}  {finding.text}")

@@ -16,9 +16,8 @@ from obygaze_features.commands.extract_output import (
     show_estimate,
     show_outcome,
 )
-from obygaze_features.commands.store_output import LOCAL
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.screen import json_option
+from obygaze_features.options import LOCAL, json_option
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features.io import refuse_existing, whole_file, write_whole
-from obygaze_features.screen import json_option, table
+from obygaze_features.options import json_option
+from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features.commands.manifest_output import (
-    PATH,
     folder_of,
     force_option,
     out_option,
     refuse_to_replace,
     write,
 )
+from obygaze_features.options import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,14 +113,14 @@ def film(
     beside = shots_file(out)
     refuse_existing(beside if shots != "none" else None, force=force)
     window_s = _window_s(window, model, store, scenes)
-    found = [(path, probe(path)) for path in films]
-    read = [Film(path, video.start_s + video.duration_s, video.damage) for path, video in found]
-    movies = [one.movie for one in read]
+    probed = [(path, probe(path)) for path in films]
+    read = [Film(path, video.start_s + video.duration_s, video.damage) for path, video in probed]
+    movies = [film.movie for film in read]
     imported = import_film(
         read, folder_of(out), window_s, hop, read_parts(scenes, movies) if scenes else None
     )
     if shots in DETECTORS:
-        table = shots_bytes({one.movie: _parts(one, shots) for one in read}, shots)
+        table = shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
     elif shots != "none":
         table = shots_bytes(read_parts(Path(shots), movies), Path(shots).name)
     write(imported, out)
@@ -172,11 +172,11 @@ def _window_of_store(path: Path) -> float:
     return round(float(np.median(lengths)), 3)
 
 
-def _parts(one: "Film", detector: str) -> "Sequence[Part]":
+def _parts(film: "Film", detector: str) -> "Sequence[Part]":
     """Find the shots of a film, with a progress bar."""
     from obygaze_features.manifest import Part
     from obygaze_features.screen import progress_bar
     from obygaze_features.video import find_shots
 
-    with progress_bar(f"shots of {one.movie}", "frame") as show:
-        return [Part(shot.start_s, shot.end_s, shot.flags) for shot in find_shots(one.path, detector, show)]
+    with progress_bar(f"shots of {film.movie}", "frame") as show:
+        return [Part(shot.start_s, shot.end_s, shot.flags) for shot in find_shots(film.path, detector, show)]

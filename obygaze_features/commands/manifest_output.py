@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
     from obygaze_features.manifest import Codebook, Imported, Manifest
 
-PATH = click.Path(path_type=Path)  # the reader reports a missing file in one line
 
 out_option = click.option(
     "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Manifest to write."

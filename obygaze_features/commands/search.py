@@ -5,7 +5,8 @@ from dataclasses import asdict
 
 import click
 
-from obygaze_features.screen import json_option, table
+from obygaze_features.options import json_option
+from obygaze_features.screen import table
 
 
 @click.command()
@@ -60,20 +61,20 @@ def search(
 
     if text_store is not None and weights is not None:
         raise click.UsageError("--weights is for a text that is encoded now; leave it out with --text-store")
-    found = ranked(
+    ranking = ranked(
         store, query, text_store=text_store, backbone=backbone, weights=weights, top=top, device=device
     )
     if as_json:
-        click.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False))
+        click.echo(json.dumps(asdict(ranking), indent=2, ensure_ascii=False, allow_nan=False))
         return
     cells = [
         (hit.rank, hit.clip_id, hit.movie, _time(hit.start_s), _time(hit.end_s), f"{hit.score:z.4f}")
-        for hit in found
+        for hit in ranking
     ]
     click.echo(table(cells, COLUMNS, right=(0, 3, 4, 5)))
-    without = f"; {found.n_without} more have no features" if found.n_without else ""
-    click.echo(f"{found.n_clips} clips ranked by {found.backbone}{without}", err=True)
-    for note in found.notes:
+    without = f"; {ranking.n_without} more have no features" if ranking.n_without else ""
+    click.echo(f"{ranking.n_clips} clips ranked by {ranking.backbone}{without}", err=True)
+    for note in ranking.notes:
         click.echo(f"note: {note}", err=True)
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from obygaze_features.commands.store_output import LOCAL, say_sealed
+from obygaze_features.commands.store_output import say_sealed
+from obygaze_features.options import LOCAL
 from obygaze_features.screen import progress_bar
 
 DIFFERS = 3
@@ -32,15 +33,15 @@ def diff(context: click.Context, first: str, second: str, as_json: bool) -> None
     from obygaze_features.exchange.diff import in_words
     from obygaze_features.store import open_store
 
-    found = compare(open_store(first), open_store(second))
+    difference = compare(open_store(first), open_store(second))
     if as_json:
-        click.echo(json.dumps(found.record(), indent=2, ensure_ascii=False, allow_nan=False))
+        click.echo(json.dumps(difference.record(), indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        for line in in_words(found, first, second, most=SHOWN):
+        for line in in_words(difference, first, second, most=SHOWN):
             click.echo(line)
-        if found.equal:
+        if difference.equal:
             click.echo("nothing differs")
-    if not found.equal:
+    if not difference.equal:
         context.exit(DIFFERS)
 
 

@@ -1,18 +1,161 @@
-"""`obygaze store`: list, inspect, seal and verify stores."""
+"""`obygaze store ls | inspect | seal | verify | rm | gc`: see, seal, verify and remove stores and stages."""
 
 import json
-from collections.abc import Iterator
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.commands.store_output import LOCAL, say_sealed
-from obygaze_features.screen import json_option, progress_bar, table
+from obygaze_features.commands.store_output import say_sealed
+from obygaze_features.options import LOCAL, json_option
+from obygaze_features.screen import progress_bar, table
+from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
 
 if TYPE_CHECKING:
     from obygaze_features.store import Store
+
+
+YES = click.option("--yes", is_flag=True, help="Remove without asking.")
+VERSION = re.compile(r"-\d+\.\d+\.\d+")
+
+
+@click.command()
+@click.argument("places", metavar="STORE|STAGE...", nargs=-1, required=True, type=LOCAL)
+@YES
+def rm(places: tuple[Path, ...], yes: bool) -> None:
+    """Remove sealed stores and staging folders after confirmation.
+
+    Other folders, links and stages in use by a process are refused. Nothing outside
+    the folder is touched.
+
+    \b
+    Examples:
+      obygaze store rm stores/films.staging
+      obygaze store rm stores/films-1.0.0 stores/films.staging --yes
+    """
+    _remove([(path, _kind(path)) for path in dict.fromkeys(places)], yes=yes)
+
+
+@click.command()
+@click.argument("folder", default="stores", type=LOCAL)
+@YES
+def gc(folder: Path, yes: bool) -> None:
+    """Remove staging folders in FOLDER (default: stores) whose clips are all in a sealed store.
+
+    A stage goes if NAME-VERSION beside it has every clip of NAME.staging with the same features, or the same
+    failure. Stages that are unfinished, in use, or not sealed stay; the reason is printed.
+
+    \b
+    Examples:
+      obygaze store gc
+      obygaze store gc /data/features --yes
+    """
+    from obygaze_features.errors import StoreError
+
+    if not folder.is_dir():
+        raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store gc FOLDER")
+    removable = []
+    for path in sorted(folder.iterdir()):
+        if not path.name.endswith(STAGING_SUFFIX) or not (path / PLAN).is_file():
+            continue
+        try:
+            _kind(path)
+            reason = _still_needed(path)
+        except (StoreError, OSError) as error:
+            reason = str(error)
+        if reason:
+            click.echo(f"kept {path}: {reason}", err=True)
+        else:
+            removable.append((path, "stage, sealed"))
+    if not removable:
+        click.echo(f"nothing to remove in {folder}")
+        return
+    _remove(removable, yes=yes)
+
+
+def _kind(path: Path) -> str:
+    """Return the kind of the folder at a path.
+
+    Raises
+    ------
+    StoreError
+        If it is not a store or stage itself, or is in use.
+    """
+    from obygaze_features.errors import StoreError
+    from obygaze_features.store import read_stage
+
+    if path.is_symlink():
+        raise StoreError(f"{path}: is a link; remove what it points to, by its own name")
+    if not os.path.lexists(path):
+        raise StoreError(f"{path}: nothing there")
+    if (path / PLAN).is_file():
+        if writers := read_stage(path).n_writers():
+            raise StoreError(f"{path}: {writers} process(es) write to it now; wait, or stop them")
+        return "stage"
+    if (path / BAGIT).is_file() and (path / FEATURES).is_dir():
+        return "sealed store"
+    raise StoreError(f"{path}: neither a sealed store nor a stage, so it is not removed")
+
+
+def _still_needed(path: Path) -> str:
+    """Return why a stage is still needed; empty if a sealed store beside it has all its clips."""
+    from obygaze_features.errors import StoreError
+    from obygaze_features.store import open_store, read_stage
+
+    stage = read_stage(path)
+    if left := len(stage.missing()):
+        return f"{left} of {len(stage.clips)} clips are still to do"
+    name = path.name.removesuffix(STAGING_SUFFIX)
+    sealed = [
+        version
+        for version in sorted(path.parent.glob(f"{_literal(name)}-*"))
+        if VERSION.fullmatch(version.name[len(name) :]) and not version.is_symlink()
+    ]
+    status = stage.status()
+    for version in sealed:
+        try:
+            store = open_store(version)
+        except (StoreError, OSError):
+            continue
+        clips = {clip.clip_id: clip for clip in store.clips}
+        if all(
+            (clip := clips.get(clip_id)) is not None
+            and (clip.status, dict(clip.digests)) == (entry.status, dict(entry.digests))
+            for clip_id, entry in status.items()
+        ):
+            return ""
+    return "no sealed store has all of its clips" if sealed else "it is not sealed"
+
+
+def _literal(name: str) -> str:
+    return re.sub(r"([*?[])", r"[\1]", name)
+
+
+def _remove(removable: Sequence[tuple[Path, str]], *, yes: bool) -> None:
+    rows = [(str(path), what, f"{_size(path) / 1e6:.1f} MB") for path, what in removable]
+    click.echo(table(rows, ("to remove", "what", "size")), err=True)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError("nothing was removed: give --yes")
+        click.confirm("Remove for good?", abort=True, err=True)
+    for path, _ in removable:
+        # Renamed first, so that a partly removed store is not read as a store.
+        doomed = path.with_name(f".{path.name}.{os.getpid()}.removing")
+        path.rename(doomed)
+        shutil.rmtree(doomed)  # does not follow links
+        click.echo(f"removed {path}")
+
+
+def _size(folder: Path) -> int:
+    """Sum the sizes of files below a folder; links are not followed."""
+    return sum(Path(path, name).lstat().st_size for path, _, names in os.walk(folder) for name in names)
+
 
 PROBLEMS_FOUND = 3
 LONGEST_LIST = 8
@@ -36,8 +179,8 @@ def ls(folder: Path, as_json: bool) -> None:
     rows = list(_rows(folder))
     headers = ("name", "format", "clips", "ok", "partial", "failed", "missing", "features")
     if as_json:
-        found = [dict(zip(headers, row, strict=True)) for row in rows]
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        records = [dict(zip(headers, row, strict=True)) for row in rows]
+        click.echo(json.dumps(records, indent=2, ensure_ascii=False))
         return
     if not rows:
         click.echo(f"no stores in {folder}", err=True)
@@ -57,19 +200,19 @@ def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
         try:
             if (path / "plan.jsonl").is_file():
                 stage = read_stage(path)
-                found = [entry.status for entry in stage.status().values()]
+                statuses = [entry.status for entry in stage.status().values()]
                 total, names, kind = len(stage.clips), tuple(group.name for group in stage.groups), "staging"
-                found += [STATUSES[0]] * (total - len(found))
+                statuses += [STATUSES[0]] * (total - len(statuses))
             elif _may_be_sealed(path):
                 store = open_store(path)
-                found = [clip.status for clip in store.clips]
-                total, names, kind = len(found), store.names, str(store.attributes["spec_version"])
+                statuses = [clip.status for clip in store.clips]
+                total, names, kind = len(statuses), store.names, str(store.attributes["spec_version"])
             else:
                 continue
         except (StoreError, OSError) as error:
             yield (path.name, "-", "-", "-", "-", "-", "-", str(error))
             continue
-        counts = [found.count(status) for status in (*STATUSES[1:], STATUSES[0])]
+        counts = [statuses.count(status) for status in (*STATUSES[1:], STATUSES[0])]
         yield (path.name, kind, total, *counts, ", ".join(names))
 
 
@@ -111,7 +254,7 @@ def _record(store: "Store") -> dict[str, Any]:
     from obygaze_features.store import STATUSES
     from obygaze_features.store.format import TIME_ARRAYS
 
-    found = [clip.status for clip in store.clips]
+    statuses = [clip.status for clip in store.clips]
     groups = {}
     for name in store:
         group = store[name]
@@ -128,7 +271,7 @@ def _record(store: "Store") -> dict[str, Any]:
         "fingerprint": store.fingerprint,
         **store.attributes,
         "rows": "clips" if all(clip.text is None for clip in store.clips) else "texts",
-        "clips": {status: found.count(status) for status in STATUSES},
+        "clips": {status: statuses.count(status) for status in STATUSES},
         "groups": groups,
     }
 

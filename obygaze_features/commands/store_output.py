@@ -1,35 +1,13 @@
 """Share path arguments, progress bars and summaries between the `obygaze store` commands."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 
 from obygaze_features.screen import progress_bar
-
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-
-
-class LocalPath(click.Path):
-    """Parameter type of local paths; refuses URLs, which would otherwise be read as folder names."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse URLs; otherwise convert as `click.Path`."""
-        if _URL.match(str(value)):
-            self.fail(
-                f"{value} is a URL, and this needs a path on this machine; "
-                "obygaze store pull brings a store here, obygaze store push sends one there",
-                param,
-                ctx,
-            )
-        return super().convert(value, param, ctx)
-
-
-LOCAL = LocalPath(path_type=Path, readable=False)
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.commands.store_output import LOCAL, files_bar, fingerprint
+from obygaze_features.commands.store_output import files_bar, fingerprint
+from obygaze_features.options import LOCAL
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS
 
@@ -54,7 +55,7 @@ def unpack(packed: Path, out: Path | None) -> None:
 
 
 @click.command()
-@click.argument("place", metavar="URL")
+@click.argument("url", metavar="URL")
 @click.argument("destination", metavar="DEST", type=LOCAL)
 @click.option(
     "--arrays",
@@ -68,7 +69,7 @@ def unpack(packed: Path, out: Path | None) -> None:
     help="Copy frames and tokens of these clips only: a file with one id per line, "
     "or a table with a column clip_id.",
 )
-def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | None) -> None:
+def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | None) -> None:
     """Copy a store, or only some arrays and clips of it, from a server into the folder DEST.
 
     URL is the http(s):// or s3:// address of a store's folder or zip, or hf://datasets/OWNER/NAME[@REVISION].
@@ -89,7 +90,7 @@ def pull(place: str, destination: Path, arrays: tuple[str, ...], clips: Path | N
 
     wanted = None if clips is None else read_ids(clips)
     with files_bar("pull") as progress:
-        done = pull_store(place, destination, arrays=arrays or None, clips=wanted, progress=progress)
+        done = pull_store(url, destination, arrays=arrays or None, clips=wanted, progress=progress)
     _tell(done)
 
 
@@ -111,8 +112,8 @@ def push(store: Path, destination: str) -> None:
     from obygaze_features.exchange.push import push as push_store
 
     with files_bar("push") as progress:
-        place = push_store(store, destination, progress)
-    click.echo(f"{place}: fingerprint {fingerprint(store)}")
+        url = push_store(store, destination, progress)
+    click.echo(f"{url}: fingerprint {fingerprint(store)}")
 
 
 def _tell(done: "Downloaded") -> None:

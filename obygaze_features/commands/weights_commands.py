@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from obygaze_features.screen import json_option
+from obygaze_features.options import json_option
 
 
 @click.command()
@@ -41,15 +41,15 @@ def fetch(name: str, revision: str | None, as_json: bool) -> None:
             f"a model of OpenCLIP ({', '.join(weights.OPENCLIP)}) or a repository OWNER/NAME"
         )
     repository, _, named = repository.partition("@")
-    found = weights.fetch(repository, revision or named or None, layout)
+    weight_files = weights.fetch(repository, revision or named or None, layout)
     wanted = (*weights.TOKENIZER_FILES, *weights.SENTENCE_FILES)
-    beside = [name for name in wanted if weights.file_of(found, name)]
+    beside = [name for name in wanted if weights.file_of(weight_files, name)]
     if as_json:
-        click.echo(json.dumps(_record(found) | {"beside": beside}, indent=2))
+        click.echo(json.dumps(_record(weight_files) | {"beside": beside}, indent=2))
         return
-    click.echo(f"weights   {found.name}")
-    click.echo(f"sha256    {found.sha256}")
-    for path in found.files:
+    click.echo(f"weights   {weight_files.name}")
+    click.echo(f"sha256    {weight_files.sha256}")
+    for path in weight_files.files:
         click.echo(f"file      {path.name}  {path.stat().st_size} bytes")
     if beside:
         click.echo(f"beside    {', '.join(beside)}")
@@ -81,21 +81,21 @@ def verify(ctx: click.Context, path: Path, sha256: str, as_json: bool) -> None:
         raise click.BadParameter(f"'{sha256}' is not 64 hexadecimal digits", param_hint="--sha256")
     if not path.exists():
         raise BackboneError(f"{path}: there is no such file or folder")
-    found = weights.find_weights(os.path.abspath(path))  # noqa: PTH100 - always a path, even if it looks like a repository
-    equal = found.sha256 == expected
+    weight_files = weights.find_weights(os.path.abspath(path))  # noqa: PTH100 - always a path, even if it looks like a repository
+    equal = weight_files.sha256 == expected
     if as_json:
-        click.echo(json.dumps(_record(found) | {"expected": sha256, "equal": equal}, indent=2))
+        click.echo(json.dumps(_record(weight_files) | {"expected": sha256, "equal": equal}, indent=2))
     else:
-        click.echo(f"{found.sha256}  {path}")
+        click.echo(f"{weight_files.sha256}  {path}")
         if not equal:
             click.echo(f"expected {sha256}: these are other weights", err=True)
     ctx.exit(0 if equal else 3)
 
 
-def _record(found: Any) -> dict[str, Any]:
+def _record(weight_files: Any) -> dict[str, Any]:
     return {
-        "repository": found.repository,
-        "revision": found.revision,
-        "sha256": found.sha256,
-        "files": [{"name": path.name, "bytes": path.stat().st_size} for path in found.files],
+        "repository": weight_files.repository,
+        "revision": weight_files.revision,
+        "sha256": weight_files.sha256,
+        "files": [{"name": path.name, "bytes": path.stat().st_size} for path in weight_files.files],
     }

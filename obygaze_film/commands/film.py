@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.screen import json_option
-from obygaze_models.commands import html_option, write_page
+from obygaze_features.options import html_option, json_option
+from obygaze_models.commands import write_page
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Codebook
@@ -206,8 +206,7 @@ def evaluate(
     """
     from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import read_manifest
-    from obygaze_film.measure import evaluate_films
-    from obygaze_film.measured_report import measured_report
+    from obygaze_film.measure import evaluate_films, measured_report
     from obygaze_film.timeline import read_films
     from obygaze_models.report import check_folder, new_folder, plain, to_json, write_report
 
@@ -276,12 +275,12 @@ def next_(
     done = [
         (clip.movie, clip.start_s)
         for path in judged
-        for clip in read_manifest(path, sheet=True)
+        for clip in read_manifest(path, spreadsheet_safe=True)
         if clip.start_s is not None
     ]
     clips = choose_next(films, n, key=key, blind=blind, judged=done, seed=seed)
     book = _codebook(films[0].model(key).codebook, codebook)
-    write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, sheet=True)
+    write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
     movies = len({clip.movie for clip in clips})
     random = sum(clip.extras["draw"] == "random" for clip in clips)
     click.echo(
@@ -330,7 +329,7 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
     from obygaze_film.timeline import read_films
     from obygaze_models.prediction import json_text
 
-    truth = read_manifest(judgements, sheet=True)
+    truth = read_manifest(judgements, spreadsheet_safe=True)
     every = []
     for timeline in read_films([folder]):
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.commands import PATH
+from obygaze_features.options import PATH
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,7 +1,4 @@
 from .inputs import TASK_OPTIONS as TASK_OPTIONS
-from .inputs import Command as Command
-from .inputs import html_option as html_option
-from .inputs import join_options as join_options
 from .inputs import read_inputs as read_inputs
 from .inputs import under_policy as under_policy
 from .inputs import write_page as write_page

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.screen import json_option, table
+from obygaze_features.options import json_option
+from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

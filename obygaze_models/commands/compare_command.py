@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from obygaze_models.commands.inputs import html_option, write_page
+from obygaze_features.options import html_option
+from obygaze_models.commands.inputs import write_page
 
 
 @click.command()

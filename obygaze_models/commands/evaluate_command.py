@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features.options import html_option
 from obygaze_features.store.format import FEATURE_ARRAYS
-from obygaze_models.commands.inputs import TASK_OPTIONS, html_option
+from obygaze_models.commands.inputs import TASK_OPTIONS
 
 if TYPE_CHECKING:
     from obygaze_models.dataset import Dataset, Features, Pool

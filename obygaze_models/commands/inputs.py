@@ -1,30 +1,19 @@
 """Read manifests and stores, apply label policies, write pages: what the commands of the zoo share."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
+
+from obygaze_features.options import join_options
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Manifest
     from obygaze_features.screen import ShowProgress
     from obygaze_features.store import Store
     from obygaze_models.report import Report
-
-Command = TypeVar("Command", bound=Callable[..., object])
-
-
-def join_options(*parts: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Join arguments and options of click, in the order of the help text."""
-
-    def apply(command: Command) -> Command:
-        for part in reversed(parts):
-            command = part(command)
-        return command
-
-    return apply
 
 
 TASK_OPTIONS = join_options(
@@ -39,12 +28,6 @@ TASK_OPTIONS = join_options(
     click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable."),
     click.option("--test-negative", multiple=True, help="Negative level of --test; repeatable."),
     click.option("--test-positive", multiple=True, help="Positive level of --test; repeatable."),
-)
-
-html_option = click.option(
-    "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write the results as a page: one HTML file that loads nothing from elsewhere.",
 )
 
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.screen import json_option, table
+from obygaze_features.options import json_option
+from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from obygaze_models.prediction.model import Model

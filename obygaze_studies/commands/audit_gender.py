@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_models.commands import html_option
+from obygaze_features.options import html_option
 from obygaze_studies.commands.audit_output import (
     FILE,
     FORCE,

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_models.commands import Command, html_option, join_options, write_page
+from obygaze_features.options import Command, html_option, join_options
+from obygaze_models.commands import write_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from obygaze_models.commands import html_option
+from obygaze_features.options import html_option
 from obygaze_studies.commands.audit_output import FORCE, JSON, OUT, check, finish
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from obygaze_features.screen import json_option, table
+from obygaze_features.options import json_option
+from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from obygaze_studies.saliency.maps_file import Maps

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.screen import json_option, table
+from obygaze_features.options import html_option, json_option
+from obygaze_features.screen import table
 from obygaze_features.store import FEATURE_ARRAYS
-from obygaze_models.commands import html_option
 
 if TYPE_CHECKING:
     from obygaze_models.dataset import Features, Pool

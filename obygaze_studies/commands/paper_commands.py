@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_models.commands import html_option, join_options
+from obygaze_features.options import html_option, join_options
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.screen import json_option, table
-from obygaze_models.commands import html_option
+from obygaze_features.options import html_option, json_option
+from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,7 +125,7 @@ def stats(
         if sweep is not None:
             report = _sweep(clips, sweep, onto, window, chosen)
         else:
-            from obygaze_models.report import composition_report, group_report
+            from obygaze_studies.obygaze12.corpus_reports import composition_report, group_report
 
             report = group_report(clips, column, chosen) if column else composition_report(clips, chosen)
         _finish(report, out, html, force=force, as_json=as_json)
@@ -158,7 +158,7 @@ def _sweep(
     annotations: "Manifest", thresholds: str, onto: Path | None, window: float | None, policy: "LabelPolicy"
 ) -> "Report":
     from obygaze_features.manifest import DEFAULT_WINDOW_S, read_manifest, sweep, windows
-    from obygaze_models.report import sweep_report
+    from obygaze_studies.obygaze12.corpus_reports import sweep_report
 
     if onto is not None and window is not None:
         raise click.UsageError("--onto and --window cannot be combined: each says what to project onto")

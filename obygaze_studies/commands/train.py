@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from obygaze_features.commands import LOCAL
-from obygaze_features.screen import json_option
+from obygaze_features.options import LOCAL, json_option
 
 
 class Share(click.ParamType[float]):
