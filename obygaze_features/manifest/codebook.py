@@ -1,4 +1,4 @@
-"""Codebooks: the levels, concepts, scales and tasks of a manifest's labels."""
+"""Define, read and check codebooks: the levels, concepts, scales and tasks of a manifest's labels."""
 
 import hashlib
 import json
@@ -7,42 +7,44 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.codebook_check import POLICIES, check_codebook
 from obygaze_features.manifest.codebook_parts import (
     Concept,
-    Instance,
     Level,
     Scale,
     Task,
+    check_named,
+    check_once,
+    check_positions,
+    check_scale,
+    check_text,
+    check_word,
     plain,
     spellings_of,
     suggestion,
 )
-from obygaze_features.manifest.codebook_toml import parts_of, record_of, toml_of
+from obygaze_features.manifest.codebook_toml import (
+    concept_record,
+    level_record,
+    parts_of,
+    scale_record,
+    toml_of,
+    without_defaults,
+)
 from obygaze_features.manifest.table import text_of
-
-Part = TypeVar("Part", Task, Scale)
-
-__all__ = [
-    "BUILTIN",
-    "POLICIES",
-    "Codebook",
-    "Concept",
-    "Instance",
-    "Level",
-    "Scale",
-    "Task",
-    "builtin_codebook",
-    "find_codebook",
-    "load_codebook",
-    "starter",
-]
 
 BUILTIN: tuple[str, ...] = ("obygaze12", "mobygaze", "mediaeval15")
 """Codebooks that come with the package; the first is that of a manifest that names none."""
+
+POLICIES: tuple[str, ...] = ("raw", "paper", "released")
+"""Label policies that a codebook may list; `raw` can be used with every codebook."""
+
+ORDINAL_TASK = "levels"
+"""Stands for all levels in order wherever a task is named, so no task may be called that."""
+
+TaskOrScale = TypeVar("TaskOrScale", Task, Scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +95,19 @@ class Codebook:
     sub_constructs: tuple[str, ...] = ()
     source: str = ""
     _ranks: Mapping[str, int] = field(init=False, repr=False, compare=False)
-    _places: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    _positions: Mapping[str, int] = field(init=False, repr=False, compare=False)
     _level_spellings: Mapping[str, str] = field(init=False, repr=False, compare=False)
     _concept_spellings: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_ranks", {one.name: rank for rank, one in enumerate(self.levels)})
-        object.__setattr__(self, "_places", {one.name: place for place, one in enumerate(self.concepts)})
+        object.__setattr__(self, "_ranks", {level.name: rank for rank, level in enumerate(self.levels)})
+        object.__setattr__(
+            self, "_positions", {concept.name: position for position, concept in enumerate(self.concepts)}
+        )
         object.__setattr__(self, "_level_spellings", spellings_of(self.levels))
         object.__setattr__(self, "_concept_spellings", spellings_of(self.concepts))
         try:
-            check_codebook(self)
+            _check(self)
         except ManifestError as error:
             raise ManifestError(f"codebook {self.name!r}: {error}") from None
 
@@ -120,7 +124,7 @@ class Codebook:
     @property
     def concept_names(self) -> tuple[str, ...]:
         """All concepts, in canonical order."""
-        return tuple(self._places)
+        return tuple(self._positions)
 
     @property
     def visual_concepts(self) -> tuple[str, ...]:
@@ -138,12 +142,12 @@ class Codebook:
 
     def in_order(self, concepts: Iterable[str]) -> tuple[str, ...]:
         """Put concepts in canonical order, each once."""
-        return tuple(sorted({self.concept_named(name) for name in concepts}, key=self._places.__getitem__))
+        return tuple(sorted({self.concept_named(name) for name in concepts}, key=self._positions.__getitem__))
 
     def visual(self, concepts: Iterable[str]) -> tuple[str, ...]:
         """Keep the visual concepts."""
         return tuple(
-            name for name in concepts if self.concepts[self._places[self.concept_named(name)]].visual
+            name for name in concepts if self.concepts[self._positions[self.concept_named(name)]].visual
         )
 
     def level_named(self, name: str) -> str:
@@ -171,7 +175,7 @@ class Codebook:
         ManifestError
             If no concept has this name; the message suggests the nearest one.
         """
-        if name not in self._places:
+        if name not in self._positions:
             raise self._unknown("concept", name, self._concept_spellings, "concepts")
         return name
 
@@ -202,7 +206,22 @@ class Codebook:
 
     def record(self) -> dict[str, Any]:
         """Return the codebook as plain values, in the keys of its file, without what is empty or default."""
-        return record_of(self)
+        return without_defaults(
+            {
+                "name": self.name,
+                "version": self.version,
+                "source": self.source,
+                "policies": list(self.policies),
+                "sub_constructs": list(self.sub_constructs),
+                "levels": [level_record(level) for level in self.levels],
+                "concepts": [concept_record(concept) for concept in self.concepts],
+                "tasks": {
+                    task.name: {"negative": list(task.negatives), "positive": list(task.positives)}
+                    for task in self.tasks
+                },
+                "scales": [scale_record(scale) for scale in self.scales],
+            }
+        )
 
     def to_toml(self) -> str:
         """Write the codebook as the text of a codebook file, which `load_codebook` reads back as equal."""
@@ -213,11 +232,11 @@ class Codebook:
         canonical = json.dumps(self.record(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
-    def _find(self, kind: str, things: Sequence[Part], name: str) -> Part:
-        for thing in things:
-            if thing.name == name:
-                return thing
-        raise self._unknown(kind, name, {plain(thing.name): thing.name for thing in things})
+    def _find(self, kind: str, items: Sequence[TaskOrScale], name: str) -> TaskOrScale:
+        for item in items:
+            if item.name == name:
+                return item
+        raise self._unknown(kind, name, {plain(item.name): item.name for item in items})
 
     def _unknown(self, kind: str, text: str, known: Mapping[str, str], column: str = "") -> ManifestError:
         hint = suggestion(text, known) or f" (it has no {kind}s)"
@@ -271,7 +290,7 @@ def builtin_codebook(name: str) -> Codebook:
     ('EN', 'HN', 'NS', 'S')
     """
     if name not in BUILTIN:
-        hint = suggestion(name, {one: one for one in BUILTIN})
+        hint = suggestion(name, {known: known for known in BUILTIN})
         raise ManifestError(f"unknown codebook {name!r}{hint}")
     return Codebook(**parts_of(_packaged(f"{name}.codebook.toml")))
 
@@ -293,10 +312,107 @@ def find_codebook(name_or_path: str) -> Codebook:
         return builtin_codebook(name_or_path)
     path = Path(name_or_path)
     if not path.is_file() and path.suffix != ".toml":
-        hint = suggestion(name_or_path, {one: one for one in BUILTIN})
+        hint = suggestion(name_or_path, {known: known for known in BUILTIN})
         raise ManifestError(f"{name_or_path}: neither a file nor a built-in codebook{hint}")
     return load_codebook(path)
 
 
 def _packaged(name: str) -> str:
     return resources.files(__package__).joinpath("codebooks", name).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptText:
+    """A text that a codebook has of a visual concept.
+
+    Attributes
+    ----------
+    text_id
+        Concept, kind and number, such as `Body/instances/3`.
+    kind
+        `definition`: the concept's definition, or its name where the codebook has none. `instances`: the name
+        of an instance, or one of its examples.
+    """
+
+    text_id: str
+    concept: str
+    kind: Literal["definition", "instances"]
+    text: str
+
+
+def concept_texts(codebook: Codebook) -> tuple[ConceptText, ...]:
+    """List the texts that a codebook has of its visual concepts, by concept."""
+    texts = []
+    for concept in codebook.concepts:
+        if not concept.visual:
+            continue
+        name = concept.name
+        texts.append(ConceptText(f"{name}/definition", name, "definition", concept.definition or name))
+        instances = [text for instance in concept.instances for text in (instance.name, *instance.examples)]
+        texts += [
+            ConceptText(f"{name}/instances/{number}", name, "instances", text)
+            for number, text in enumerate(instances, start=1)
+        ]
+    return tuple(texts)
+
+
+def _check(codebook: Codebook) -> None:
+    """Refuse an invalid codebook.
+
+    Raises
+    ------
+    ManifestError
+        Naming the key.
+    """
+    check_word(codebook.name, "name")
+    check_word(codebook.version, "version")
+    if not codebook.levels:
+        raise ManifestError("levels: there are none; a codebook needs at least one")
+    check_named(codebook.levels, "levels")
+    check_named(codebook.concepts, "concepts")
+    check_positions(codebook.levels)
+    for task in codebook.tasks:
+        _check_task(task, codebook)
+    check_once([task.name for task in codebook.tasks], "tasks")
+    for policy in codebook.policies:
+        if policy not in POLICIES:
+            near = suggestion(policy, {name: name for name in POLICIES})
+            raise ManifestError(f"policies: unknown label policy {policy!r}{near}")
+    check_once(codebook.policies, "policies")
+    for scale in codebook.scales:
+        check_scale(scale)
+    check_once([scale.name for scale in codebook.scales], "scales")
+    texts = [codebook.source, *codebook.sub_constructs]
+    texts += [level.title for level in codebook.levels]
+    texts += [level.title for scale in codebook.scales for level in scale.levels]
+    for concept in codebook.concepts:
+        texts += [concept.group, concept.definition]
+        for instance in concept.instances:
+            check_text(instance.name, f"concepts: {concept.name}: instances: name", empty=False)
+            texts += instance.examples
+    for text in texts:
+        check_text(text, "text")
+
+
+def _check_task(task: Task, codebook: Codebook) -> None:
+    key = f"tasks.{task.name}"
+    check_word(task.name, key)
+    if task.name == ORDINAL_TASK or ":" in task.name:
+        raise ManifestError(
+            f"{key}: no name for a task: {ORDINAL_TASK!r} and names with a colon have a meaning of their own"
+        )
+    for side, names in (("negative", task.negatives), ("positive", task.positives)):
+        if not names:
+            raise ManifestError(f"{key}: {side}: names no level")
+        check_once(names, f"{key}: {side}")
+        for name in names:
+            if name not in codebook.level_names:
+                near = suggestion(name, spellings_of(codebook.levels))
+                raise ManifestError(f"{key}: {side}: unknown level {name!r}{near}")
+            if name not in codebook.labels:
+                raise ManifestError(
+                    f"{key}: {side}: the level {name!r} has label = false, so it can be in no task"
+                )
+    both = [name for name in task.negatives if name in task.positives]
+    if both:
+        raise ManifestError(f"{key}: the level {both[0]!r} is both negative and positive")

@@ -1,15 +1,18 @@
-"""The parts of a codebook: levels, concepts with their instances, scales, and tasks."""
+"""Define and check the parts of a codebook: levels, concepts with their instances, scales and tasks."""
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.table import CODEBOOK_COLUMN, FIELDS
+from obygaze_features.text import unsuitable
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,7 @@ class Task:
 
 
 class Named(Protocol):
-    """What has a name and other spellings of it."""
+    """Interface of what has a name and other spellings of it."""
 
     @property
     def name(self) -> str:
@@ -175,7 +178,7 @@ def plain(text: str) -> str:
 
 def spellings_of(named: Iterable[Named]) -> dict[str, str]:
     """Map every folded spelling to the name it stands for."""
-    return {plain(spelling): one.name for one in named for spelling in one.spellings}
+    return {plain(spelling): part.name for part in named for spelling in part.spellings}
 
 
 def suggestion(text: str, known: Mapping[str, str]) -> str:
@@ -192,6 +195,76 @@ def suggestion(text: str, known: Mapping[str, str]) -> str:
     if near:
         return f" (did you mean {known[near[0]]!r}?)"
     return f" (expected one of {', '.join(dict.fromkeys(known.values()))})" if known else ""
+
+
+def check_named(named: Iterable[Named], key: str) -> None:
+    """Check names, and that no spelling stands for two of them."""
+    meant: dict[str, str] = {}
+    names: set[str] = set()
+    for part in named:
+        check_word(part.name, f"{key}: name")
+        if part.name in names:
+            raise ManifestError(f"{key}: {part.name!r} is there twice")
+        names.add(part.name)
+        for spelling in part.spellings:
+            check_text(spelling, f"{key}: {part.name}: synonyms", empty=False)
+            first = meant.setdefault(plain(spelling), part.name)
+            if first != part.name:
+                raise ManifestError(f"{key}: {spelling!r} could be {first!r} or {part.name!r}")
+
+
+def check_positions(levels: tuple[Level, ...]) -> None:
+    """Check that all levels have rising positions, or none has one."""
+    positions = [level.position for level in levels if level.position is not None]
+    if positions and len(positions) != len(levels):
+        raise ManifestError("levels: position: give it for all levels, or for none")
+    if any(low >= high for low, high in pairwise(positions)):
+        raise ManifestError(f"levels: position: must rise, found {', '.join(map(str, positions))}")
+
+
+def check_scale(scale: Scale) -> None:
+    """Check a scale's name, levels and cuts."""
+    key = f"scales: {scale.name}"
+    check_word(scale.name, "scales: name")
+    if scale.name in (*FIELDS, CODEBOOK_COLUMN):
+        raise ManifestError(f"{key}: every manifest has a column of this name: choose another")
+    if len(scale.levels) < 2:
+        raise ManifestError(f"{key}: levels: at least two are needed")
+    check_named(scale.levels, f"{key}: levels")
+    if scale.cuts and len(scale.cuts) != len(scale.levels) - 1:
+        raise ManifestError(
+            f"{key}: cuts: {len(scale.levels)} levels need {len(scale.levels) - 1}, found {len(scale.cuts)}"
+        )
+    if any(low >= high for low, high in pairwise(scale.cuts)):
+        raise ManifestError(f"{key}: cuts: must rise, found {', '.join(map(str, scale.cuts))}")
+
+
+def check_once(names: Iterable[str], key: str) -> None:
+    """Check that no name is repeated."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ManifestError(f"{key}: {name!r} is there twice")
+        seen.add(name)
+
+
+def check_word(word: str, key: str) -> None:
+    """Check a name that manifests, options and files hold."""
+    check_text(word, key, empty=False)
+    if any(sign in word for sign in "/\\;") or word.startswith((".", "-")):
+        raise ManifestError(
+            f"{key}: {word!r} holds a slash, a backslash or a semicolon, or begins with a dot or a dash"
+        )
+
+
+def check_text(text: str, key: str, *, empty: bool = True) -> None:
+    """Check that a text has no control characters and no spaces around it, and whether it may be empty."""
+    if not (text or empty):
+        raise ManifestError(f"{key}: is empty")
+    if what := unsuitable(text):
+        raise ManifestError(f"{key}: {text!r} {what}")
+    if text != text.strip():
+        raise ManifestError(f"{key}: {text!r} begins or ends with a space")
 
 
 def _number(text: str) -> float:

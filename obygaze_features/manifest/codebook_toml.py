@@ -5,18 +5,19 @@ import re
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.codebook_parts import Concept, Instance, Level, Scale, Task, plain, suggestion
 
-if TYPE_CHECKING:
-    from obygaze_features.manifest.codebook import Codebook
-
 Tables = Mapping[str, Any]
-
 LARGEST = sys.float_info.max
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+TOP_KEYS = (
+    "name", "version", "source", "policies", "sub_constructs", "levels", "concepts", "tasks", "scales",
+)  # fmt: skip
+LEVEL_KEYS = ("name", "title", "label", "synonyms", "position")
+CONCEPT_KEYS = ("name", "group", "visual", "synonyms", "definition", "instances")
 
 
 def parts_of(text: str) -> dict[str, Any]:
@@ -55,33 +56,52 @@ def parts_of(text: str) -> dict[str, Any]:
     }
 
 
-def record_of(codebook: "Codebook") -> dict[str, Any]:
-    """Return a codebook as plain values, in the keys of its file, without what is empty or default."""
-    return _without_defaults(
+def level_record(level: Level) -> dict[str, Any]:
+    """Return a level as plain values, in the keys of its table, without defaults."""
+    return without_defaults(
         {
-            "name": codebook.name,
-            "version": codebook.version,
-            "source": codebook.source,
-            "policies": list(codebook.policies),
-            "sub_constructs": list(codebook.sub_constructs),
-            "levels": [_level_record(level) for level in codebook.levels],
-            "concepts": [_concept_record(concept) for concept in codebook.concepts],
-            "tasks": {
-                task.name: {"negative": list(task.negatives), "positive": list(task.positives)}
-                for task in codebook.tasks
-            },
-            "scales": [
-                _without_defaults(
-                    {
-                        "name": scale.name,
-                        "cuts": list(scale.cuts),
-                        "levels": [_level_record(level) for level in scale.levels],
-                    }
-                )
-                for scale in codebook.scales
+            "name": level.name,
+            "title": level.title,
+            "label": level.label,
+            "synonyms": list(level.synonyms),
+            "position": level.position,
+        }
+    )
+
+
+def concept_record(concept: Concept) -> dict[str, Any]:
+    """Return a concept as plain values, in the keys of its table, without defaults."""
+    return without_defaults(
+        {
+            "name": concept.name,
+            "group": concept.group,
+            "visual": concept.visual,
+            "definition": concept.definition,
+            "synonyms": list(concept.synonyms),
+            "instances": [
+                without_defaults({"name": instance.name, "examples": list(instance.examples)})
+                for instance in concept.instances
             ],
         }
     )
+
+
+def scale_record(scale: Scale) -> dict[str, Any]:
+    """Return a scale as plain values, in the keys of its table, without defaults."""
+    return without_defaults(
+        {
+            "name": scale.name,
+            "cuts": list(scale.cuts),
+            "levels": [level_record(level) for level in scale.levels],
+        }
+    )
+
+
+def without_defaults(record: dict[str, Any]) -> dict[str, Any]:
+    """Remove empty and true values, the defaults of the keys that a file may lack."""
+    return {
+        key: value for key, value in record.items() if value not in ("", [], {}, None) and value is not True
+    }
 
 
 def toml_of(record: Tables) -> str:
@@ -93,13 +113,6 @@ def toml_of(record: Tables) -> str:
         Texts, numbers, booleans, lists of these, tables and lists of tables.
     """
     return "\n".join(_lines(record, ())).lstrip("\n") + "\n"
-
-
-TOP_KEYS = (
-    "name", "version", "source", "policies", "sub_constructs", "levels", "concepts", "tasks", "scales",
-)  # fmt: skip
-LEVEL_KEYS = ("name", "title", "label", "synonyms", "position")
-CONCEPT_KEYS = ("name", "group", "visual", "synonyms", "definition", "instances")
 
 
 def _level(table: "_Table") -> Level:
@@ -120,55 +133,20 @@ def _concept(table: "_Table") -> Concept:
         table.flag("visual"),
         table.texts("synonyms"),
         tuple(
-            Instance(one.text("name"), one.texts("examples"))
-            for one in table.tables("instances", ("name", "examples"))
+            Instance(instance.text("name"), instance.texts("examples"))
+            for instance in table.tables("instances", ("name", "examples"))
         ),
         table.text("definition", ""),
     )
 
 
-def _level_record(level: Level) -> dict[str, Any]:
-    return _without_defaults(
-        {
-            "name": level.name,
-            "title": level.title,
-            "label": level.label,
-            "synonyms": list(level.synonyms),
-            "position": level.position,
-        }
-    )
-
-
-def _concept_record(concept: Concept) -> dict[str, Any]:
-    return _without_defaults(
-        {
-            "name": concept.name,
-            "group": concept.group,
-            "visual": concept.visual,
-            "definition": concept.definition,
-            "synonyms": list(concept.synonyms),
-            "instances": [
-                _without_defaults({"name": instance.name, "examples": list(instance.examples)})
-                for instance in concept.instances
-            ],
-        }
-    )
-
-
-def _without_defaults(record: dict[str, Any]) -> dict[str, Any]:
-    """Leave out empty values and what is true: the defaults of every key that a file may lack."""
-    return {
-        key: value for key, value in record.items() if value not in ("", [], {}, None) and value is not True
-    }
-
-
 class _Table:
-    """One table of the document, and where it is."""
+    """A table of the document, with its position for messages."""
 
-    def __init__(self, place: str, values: object, allowed: Sequence[str]) -> None:
-        self.place = place
+    def __init__(self, where: str, values: object, allowed: Sequence[str]) -> None:
+        self.where = where
         if not isinstance(values, dict):
-            raise ManifestError(f"{place}: expected a table, found {_shown(values)}")
+            raise ManifestError(f"{where}: expected a table, found {_shown(values)}")
         self.values = values
         for key in values:
             if key not in allowed:
@@ -180,19 +158,19 @@ class _Table:
         if value is None:
             raise ManifestError(f"{self._at(key)}: is missing")
         if not isinstance(value, str):
-            raise self._unlike(key, 'a text in quotes, such as "1"', value)
+            raise self._mismatch(key, 'a text in quotes, such as "1"', value)
         return value
 
     def flag(self, key: str) -> bool:
         value = self.values.get(key, True)
         if not isinstance(value, bool):
-            raise self._unlike(key, "true or false", value)
+            raise self._mismatch(key, "true or false", value)
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
         values = self.values.get(key, [])
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            raise self._unlike(key, 'a list of texts, such as ["gun", "pistol"]', values)
+            raise self._mismatch(key, 'a list of texts, such as ["gun", "pistol"]', values)
         return tuple(values)
 
     def numbers(self, key: str, *, single: bool = False) -> tuple[float, ...]:
@@ -202,7 +180,7 @@ class _Table:
             isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
             for value in listed
         ):
-            raise self._unlike(
+            raise self._mismatch(
                 key, "a number" if single else "a list of numbers, such as [-0.15, 0.15]", values
             )
         return tuple(float(value) for value in listed)
@@ -211,7 +189,7 @@ class _Table:
         """Return the tables of a list; a text alone stands for a table with that name."""
         values = self.values.get(key, [])
         if not isinstance(values, list):
-            raise self._unlike(key, f"tables that begin with [[{self._path(key)}]]", values)
+            raise self._mismatch(key, f"tables that begin with [[{self._path(key)}]]", values)
         return [
             _Table(
                 f"{self._at(key)} number {number}",
@@ -224,17 +202,17 @@ class _Table:
     def named_tables(self, key: str, allowed: Sequence[str]) -> "list[tuple[str, _Table]]":
         values = self.values.get(key, {})
         if not isinstance(values, dict):
-            raise self._unlike(key, f"tables that begin with [{key}.NAME]", values)
+            raise self._mismatch(key, f"tables that begin with [{key}.NAME]", values)
         return [(name, _Table(f"{key}.{name}", value, allowed)) for name, value in values.items()]
 
     def _at(self, key: str) -> str:
-        return f"{self.place}: {key}" if self.place else key
+        return f"{self.where}: {key}" if self.where else key
 
     def _path(self, key: str) -> str:
-        return f"{self.place.split()[0]}.{key}" if self.place else key
+        return f"{self.where.split()[0]}.{key}" if self.where else key
 
-    def _unlike(self, key: str, expected: str, found: object) -> ManifestError:
-        return ManifestError(f"{self._at(key)}: expected {expected}, found {_shown(found)}")
+    def _mismatch(self, key: str, expected: str, value: object) -> ManifestError:
+        return ManifestError(f"{self._at(key)}: expected {expected}, found {_shown(value)}")
 
 
 def _shown(value: object) -> str:
@@ -248,12 +226,12 @@ def _lines(record: Tables, path: tuple[str, ...]) -> list[str]:
         here = (*path, _key(key))
         if isinstance(value, Mapping):
             # A table of tables needs no header of its own.
-            if value and not all(isinstance(one, Mapping) for one in value.values()):
+            if value and not all(isinstance(item, Mapping) for item in value.values()):
                 lines += ["", f"[{'.'.join(here)}]"]
             lines += _lines(value, here)
         elif _holds_tables(value):
-            for one in value:
-                lines += ["", f"[[{'.'.join(here)}]]", *_lines(one, here)]
+            for table in value:
+                lines += ["", f"[[{'.'.join(here)}]]", *_lines(table, here)]
     return lines
 
 

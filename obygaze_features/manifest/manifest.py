@@ -9,12 +9,18 @@ from shlex import quote
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import write_together
-from obygaze_features.manifest.clip import CODEBOOK_COLUMN, FIELDS, Clip
-from obygaze_features.manifest.clip_rows import Collected, canonical_bytes, clip_of
+from obygaze_features.manifest.clip import Clip, Collected, absolute, canonical_bytes, clip_of, stored_path
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
 from obygaze_features.manifest.codebook_parts import suggestion
-from obygaze_features.manifest.paths import absolute, stored_path
-from obygaze_features.manifest.table import Problems, Table, delimiter_of, read_table, text_of
+from obygaze_features.manifest.table import (
+    CODEBOOK_COLUMN,
+    FIELDS,
+    Problems,
+    Table,
+    delimiter_of,
+    read_table,
+    text_of,
+)
 
 
 def default_codebook() -> Codebook:
@@ -128,12 +134,12 @@ KNOWN_FILES: Mapping[str, tuple[frozenset[str], str]] = {
 """Tables often taken for manifests: their kind, the columns that identify them, the command to use."""
 
 
-def read_manifest(path: str | Path, *, sheet: bool = False) -> Manifest:
+def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manifest:
     """Read and check a manifest file, and its codebook.
 
     The codebook is the one of the file beside it (`films.csv`: `films.codebook.toml`), else the built-in one
-    that the column `codebook` names, else `obygaze12`. In a `sheet` that people filled in, the apostrophes
-    before cells that a spreadsheet would run are taken off.
+    that the column `codebook` names, else `obygaze12`. With `spreadsheet_safe`, the apostrophes
+    before cells that a spreadsheet would run are removed.
 
     Raises
     ------
@@ -158,8 +164,8 @@ def read_manifest(path: str | Path, *, sheet: bool = False) -> Manifest:
     problems = Problems(path)
     collected = Collected(problems)
     for row in table.rows:
-        given = row.as_written() if sheet else row
-        collected.add(clip_of(given, problems, codebook), row.line)
+        read = row.as_written() if spreadsheet_safe else row
+        collected.add(clip_of(read, problems, codebook), row.line)
     problems.refuse()
     return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
 
@@ -181,12 +187,12 @@ def codebook_file(manifest: Path) -> Path:
     return manifest.with_suffix(".codebook.toml")
 
 
-def write_manifest(manifest: Manifest, path: str | Path, *, sheet: bool = False) -> Manifest:
+def write_manifest(manifest: Manifest, path: str | Path, *, spreadsheet_safe: bool = False) -> Manifest:
     """Write a manifest atomically, and return it as it was written.
 
     Video paths are rewritten if the file lies in another folder than the manifest's. A codebook that is not
-    built in is written beside it; a file that holds the same one stays as it is, comments and all. A `sheet`
-    is to be filled in by people: cells that a spreadsheet would run begin with an apostrophe.
+    built in is written beside it; a file that holds the same one stays as it is, comments and all. With
+    `spreadsheet_safe`, cells that a spreadsheet would run begin with an apostrophe.
 
     Raises
     ------
@@ -204,7 +210,7 @@ def write_manifest(manifest: Manifest, path: str | Path, *, sheet: bool = False)
     """
     path = Path(path)
     placed = manifest.placed_in(absolute(path).parent)
-    files = {path: canonical_bytes(placed.clips, placed.codebook, sheet=sheet)}
+    files = {path: canonical_bytes(placed.clips, placed.codebook, spreadsheet_safe=spreadsheet_safe)}
     beside = codebook_file(path)
     if placed.codebook.name in BUILTIN:
         if placed.codebook != builtin_codebook(placed.codebook.name):

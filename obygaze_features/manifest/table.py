@@ -1,6 +1,7 @@
-"""Read text tables; errors name the line and column."""
+"""Read tables and lists of texts from text files; errors name the line and column."""
 
 import csv
+import hashlib
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,10 +9,31 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.text import as_written
+from obygaze_features.io import csv_line
+from obygaze_features.text import as_written, unsuitable
+
+FIELDS: tuple[str, ...] = (
+    "clip_id",
+    "movie",
+    "video",
+    "start_s",
+    "end_s",
+    "level",
+    "concepts",
+    "annotator",
+)
+"""The columns that every manifest has, in order; extras follow."""
+
+CODEBOOK_COLUMN = "codebook"
+"""The column after FIELDS that names the codebook, where it is not the default one."""
+
+TEXT_COLUMNS = (("text_id", "text"), ("caption_id", "caption"))
+"""The pairs of columns that a table of texts may have; what else it has is for others."""
+
+LINE_DIGITS = 6
+"""Digits of a line's number, so that ids stay the same when lines are added below."""
 
 SHOWN_PROBLEMS = 3
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -29,7 +51,7 @@ class Row:
         return not any(self.cells.values())
 
     def as_written(self) -> "Row":
-        """Take off the apostrophes that keep a spreadsheet from running cells."""
+        """Remove the apostrophes that keep a spreadsheet from running cells."""
         return Row(self.line, {as_written(column): as_written(cell) for column, cell in self.cells.items()})
 
 
@@ -47,12 +69,12 @@ class Problems:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.found: list[str] = []
+        self.messages: list[str] = []
 
     def add(self, line: int, message: str, column: str = "") -> None:
         """Note one problem."""
-        place = f"line {line}, column {column}" if column else f"line {line}"
-        self.found.append(f"{place}: {message}")
+        where = f"line {line}, column {column}" if column else f"line {line}"
+        self.messages.append(f"{where}: {message}")
 
     def attempt(
         self, line: int, column: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs
@@ -69,10 +91,10 @@ class Problems:
 
     def refuse(self) -> None:
         """Raise ManifestError if anything was noted."""
-        if self.found:
-            hidden = len(self.found) - SHOWN_PROBLEMS
+        if self.messages:
+            hidden = len(self.messages) - SHOWN_PROBLEMS
             more = f"; and {hidden} more {'problem' if hidden == 1 else 'problems'}" if hidden > 0 else ""
-            raise ManifestError(f"{self.path}: {'; '.join(self.found[:SHOWN_PROBLEMS])}{more}")
+            raise ManifestError(f"{self.path}: {'; '.join(self.messages[:SHOWN_PROBLEMS])}{more}")
 
 
 def read_table(
@@ -187,3 +209,80 @@ def _check_header(
             )
         if column in header[: number - 1]:
             raise ManifestError(f"{path}: line {line}: column {column!r} is there twice")
+
+
+@dataclass(frozen=True)
+class TextList:
+    """Texts in the order of their file.
+
+    Attributes
+    ----------
+    rows
+        (text id, text); ids are unique, texts need not be.
+    """
+
+    rows: tuple[tuple[str, str], ...]
+
+    def digest(self) -> str:
+        """Hash the rows as a CSV table of text_id and text, independent of the file's format: SHA-256."""
+        lines = (csv_line(row) for row in (TEXT_COLUMNS[0], *self.rows))
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def read_texts(path: str | Path) -> TextList:
+    """Read a list of texts.
+
+    Parameters
+    ----------
+    path
+        A `.txt` with one text per line, whose ids are the line numbers (`000001`), or a CSV with the columns
+        `text_id` and `text`, or `caption_id` and `caption`.
+
+    Raises
+    ------
+    ManifestError
+        Naming file and line: not UTF-8, no such columns, an empty id or text, an id that is there twice, or
+        a control or bidirectional character.
+    """
+    path = Path(path)
+    texts = _text_lines(path) if path.suffix.lower() == ".txt" else _text_cells(path)
+    problems = Problems(path)
+    first: dict[str, int] = {}
+    for line, text_id, text in texts:
+        if not text.strip():
+            problems.add(line, "the text is empty")
+        elif what := unsuitable(text, lines=True):
+            problems.add(line, f"the text {what}")
+        if not text_id.strip():
+            problems.add(line, "the id is empty")
+        elif what := unsuitable(text_id):
+            problems.add(line, f"the id {text_id!r} {what}")
+        elif text_id in first:
+            problems.add(line, f"the id {text_id!r} is there twice, first in line {first[text_id]}")
+        first.setdefault(text_id, line)
+    problems.refuse()
+    if not texts:
+        raise ManifestError(f"{path}: there is no text in it")
+    return TextList(tuple((text_id, text) for _, text_id, text in texts))
+
+
+def _text_lines(path: Path) -> list[tuple[int, str, str]]:
+    lines = text_of(path).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return [
+        (number, f"{number:0{LINE_DIGITS}}", line.removesuffix("\r"))
+        for number, line in enumerate(lines, start=1)
+    ]
+
+
+def _text_cells(path: Path) -> list[tuple[int, str, str]]:
+    table = read_table(path, needed=(), named=False)
+    pairs = [pair for pair in TEXT_COLUMNS if set(pair) <= set(table.columns)]
+    if len(pairs) != 1:
+        wanted = " or ".join(" and ".join(pair) for pair in TEXT_COLUMNS)
+        raise ManifestError(
+            f"{path}: a table of texts has the columns {wanted}, not both; found {', '.join(table.columns)}"
+        )
+    text_id, text = pairs[0]
+    return [(row.line, row.cells[text_id], row.cells[text]) for row in table.rows]

@@ -6,7 +6,7 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, import_folder, import_images, read_manifest, write_manifest
-from obygaze_features.manifest.clip_rows import frame_rate, time_code
+from obygaze_features.manifest.clip import frame_rate, time_code
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import FIELDS, Clip, Manifest, builtin_codebook, read_manifest, write_manifest
-from obygaze_features.manifest.clip import CODEBOOK_COLUMN
-from obygaze_features.manifest.paths import stored_path
+from obygaze_features.manifest.clip import stored_path
+from obygaze_features.manifest.table import CODEBOOK_COLUMN
 from obygaze_features.text import unsuitable
 
 LEVELS, CONCEPTS = builtin_codebook("obygaze12").level_names, builtin_codebook("obygaze12").concept_names
@@ -73,8 +73,8 @@ def test_what_is_written_is_read_back_and_written_again_byte_for_byte(clips):
         assert again.digest() == manifest.digest()
         write_manifest(again, folder / "b.csv")
         assert (folder / "a.csv").read_bytes() == (folder / "b.csv").read_bytes()
-        write_manifest(again, folder / "sheet.csv", sheet=True)
-        assert read_manifest(folder / "sheet.csv", sheet=True).clips == manifest.clips
+        write_manifest(again, folder / "sheet.csv", spreadsheet_safe=True)
+        assert read_manifest(folder / "sheet.csv", spreadsheet_safe=True).clips == manifest.clips
 
 
 def test_the_digest_is_that_of_the_canonical_file(tmp_path):

@@ -12,8 +12,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip
-from obygaze_features.manifest.clip_rows import CONCEPT_SEPARATOR
+from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.importers.imported import Imported, counted
 from obygaze_features.manifest.importers.judgements import SEEN_SCORE, slug, unique_id

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.clip import Clip, stored_path
 from obygaze_features.manifest.importers.film_parts import Part
 from obygaze_features.manifest.importers.imported import Imported, counted
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.paths import stored_path
 
 LEAST_HOP_S = 5.0
 """Shortest automatic hop: what annotators agree on is not finer (median segment of MObyGaze 27 s)."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import csv_line
-from obygaze_features.manifest.clip_rows import time_code
+from obygaze_features.manifest.clip import time_code
 from obygaze_features.manifest.table import Problems, Row, delimiter_of, read_table
 
 SHOT_COLUMNS = ("movie", "start_s", "end_s", "detector", "flags")

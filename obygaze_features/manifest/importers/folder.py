@@ -8,13 +8,19 @@ from fractions import Fraction
 from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import CODEBOOK_COLUMN, FIELDS, Clip
-from obygaze_features.manifest.clip_rows import Collected, clip_of, split_concepts, time_code
+from obygaze_features.manifest.clip import (
+    Clip,
+    Collected,
+    absolute,
+    clip_of,
+    split_concepts,
+    stored_path,
+    time_code,
+)
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.imported import Imported, counted
 from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.paths import absolute, stored_path
-from obygaze_features.manifest.table import Problems, Row, delimiter_of, read_table
+from obygaze_features.manifest.table import CODEBOOK_COLUMN, FIELDS, Problems, Row, delimiter_of, read_table
 
 VIDEO_SUFFIXES: frozenset[str] = frozenset(
     {
@@ -308,14 +314,14 @@ def _respelled(row: Row, clip: Clip | None, codebook: Codebook) -> list[tuple[st
 
 def _timed(row: Row, problems: Problems, rate: Fraction | None, *, decimal_comma: bool) -> Row | None:
     """Write the times of a row as seconds; None if one cannot be read, which is noted."""
-    before = len(problems.found)
+    before = len(problems.messages)
     cells = dict(row.cells)
     for column in ("start_s", "end_s"):
         text = cells[column].strip()
         text = text.replace(",", ".") if decimal_comma else text
         value = problems.attempt(row.line, column, time_code, text, rate)
         cells[column] = "" if value is None else repr(value)
-    return Row(row.line, cells) if len(problems.found) == before else None
+    return Row(row.line, cells) if len(problems.messages) == before else None
 
 
 def _completed(row: Row, source: Path, root: Path) -> Row:

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import CODEBOOK_COLUMN, FIELDS, Clip
-from obygaze_features.manifest.clip_rows import clip_of
+from obygaze_features.manifest.clip import Clip, clip_of
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.importers.imported import Imported, counted
 from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.table import Problems, Row, delimiter_of, read_table
+from obygaze_features.manifest.table import CODEBOOK_COLUMN, FIELDS, Problems, Row, delimiter_of, read_table
 
 SEEN_SCORE = "seen_score"
 """Extra column: 1 where the annotator saw the model's score, 0 where not."""
@@ -102,7 +101,7 @@ def _codebook(path: Path, rows: Sequence[Row]) -> Codebook:
 def _clip(row: Row, problems: Problems, codebook: Codebook) -> Clip | None:
     """Read one judgement; the mark that the page puts before what a spreadsheet would run is taken off."""
     cells = dict(row.as_written().cells)
-    before = len(problems.found)
+    before = len(problems.messages)
     if not cells["annotator"]:
         problems.add(row.line, "is empty: a judgement needs a name", "annotator")
     if cells[SEEN_SCORE] not in {"0", "1"}:
@@ -113,7 +112,7 @@ def _clip(row: Row, problems: Problems, codebook: Codebook) -> Clip | None:
         )
     # Ids are made anew; those of a foreign movie's name need not be valid.
     clip = clip_of(Row(row.line, {**cells, "clip_id": f"line-{row.line}"}), problems, codebook, spelled=True)
-    return clip if len(problems.found) == before else None
+    return clip if len(problems.messages) == before else None
 
 
 def slug(text: str) -> str:

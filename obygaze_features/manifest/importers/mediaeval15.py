@@ -11,12 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip
-from obygaze_features.manifest.clip_rows import Collected
+from obygaze_features.manifest.clip import Clip, Collected, stored_path
 from obygaze_features.manifest.codebook import builtin_codebook
 from obygaze_features.manifest.importers.imported import Imported, counted, file_in, videos_found
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.paths import stored_path
 from obygaze_features.manifest.table import Problems, Row, read_table
 
 FILE_NAME = "clips.csv"

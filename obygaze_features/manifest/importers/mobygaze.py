@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip
-from obygaze_features.manifest.clip_rows import Collected
+from obygaze_features.manifest.clip import Clip, Collected, stored_path
 from obygaze_features.manifest.codebook import Codebook, builtin_codebook
 from obygaze_features.manifest.importers.imported import (
     Imported,
@@ -25,7 +24,6 @@ from obygaze_features.manifest.importers.imported import (
     whole_number,
 )
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.paths import stored_path
 from obygaze_features.manifest.table import Problems, Row, read_table
 
 FILE_NAME = "mobygaze_dataframe.csv"
@@ -156,7 +154,7 @@ def _clip(
     facts: dict[str, dict[str, str]],
     codebook: Codebook,
 ) -> Clip | None:
-    before = len(problems.found)
+    before = len(problems.messages)
     cells, line = row.cells, row.line
     level = problems.attempt(line, "label", codebook.level_spelled, cells["label"])
     concepts = problems.attempt(line, "concepts", concept_list, cells["concepts"], codebook)
@@ -166,7 +164,7 @@ def _clip(
     number = problems.attempt(line, "clip_index", whole_number, cells["clip_index"].removeprefix("id_"))
     if not cells["annotator"]:
         problems.add(line, "is empty", "annotator")
-    if start is None or end is None or rate is None or len(problems.found) > before:
+    if start is None or end is None or rate is None or len(problems.messages) > before:
         return None
     if end < start:
         problems.add(line, f"{end} is before start_frame {start}", "end_frame")

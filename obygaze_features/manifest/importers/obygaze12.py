@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip
-from obygaze_features.manifest.clip_rows import Collected
+from obygaze_features.manifest.clip import Clip, Collected, stored_path
 from obygaze_features.manifest.codebook import Codebook, builtin_codebook
 from obygaze_features.manifest.importers.imported import (
     Imported,
@@ -17,7 +16,6 @@ from obygaze_features.manifest.importers.imported import (
     whole_number,
 )
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.paths import stored_path
 from obygaze_features.manifest.table import Problems, Row, read_table
 
 FILE_NAME = "ObyGaze12_thresh_02.csv"
@@ -136,13 +134,13 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Im
 
 
 def _clip(row: Row, problems: Problems, codebook: Codebook, root: Path, videos: Path | None) -> Clip | None:
-    before = len(problems.found)
+    before = len(problems.messages)
     cells = row.cells
     level = problems.attempt(row.line, "label", codebook.level_spelled, cells["label"])
     concepts = problems.attempt(row.line, "concepts", concept_list, cells["concepts"], codebook)
     if not cells["id"].startswith(f"{cells['movie']}-"):
         problems.add(row.line, f"{cells['id']!r} does not begin with the movie {cells['movie']!r}", "id")
-    if len(problems.found) > before:
+    if len(problems.messages) > before:
         return None
     video = cells["video_name"]
     return problems.attempt(
