@@ -18,7 +18,7 @@ from obygaze_features.options import PATH
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from obygaze_features.manifest import Film, Part
+    from obygaze_features.manifest import Film, FilmPart
 
 DETECTORS = ("own", "transnet", "scenedetect")
 
@@ -172,11 +172,13 @@ def _window_of_store(path: Path) -> float:
     return round(float(np.median(lengths)), 3)
 
 
-def _parts(film: "Film", detector: str) -> "Sequence[Part]":
+def _parts(film: "Film", detector: str) -> "Sequence[FilmPart]":
     """Find the shots of a film, with a progress bar."""
-    from obygaze_features.manifest import Part
+    from obygaze_features.manifest import FilmPart
     from obygaze_features.screen import progress_bar
     from obygaze_features.video import find_shots
 
     with progress_bar(f"shots of {film.movie}", "frame") as show:
-        return [Part(shot.start_s, shot.end_s, shot.flags) for shot in find_shots(film.path, detector, show)]
+        return [
+            FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in find_shots(film.path, detector, show)
+        ]

@@ -21,7 +21,7 @@ from obygaze_features.errors import ExtractError, VideoError
 from obygaze_features.extraction.decode import PIECE_CLIPS, DecodeTask, pieces
 from obygaze_features.extraction.slots import Held
 from obygaze_features.io import refuse_existing, write_whole
-from obygaze_features.manifest import Manifest, Part, shots_bytes
+from obygaze_features.manifest import FilmPart, Manifest, shots_bytes
 from obygaze_features.video import Measured, find_shots, is_still, joined_shots, why_not_in_stretches
 
 DETECTOR = "own"
@@ -142,7 +142,7 @@ class Films:
         OutputError
             The file exists with other content.
         """
-        table: dict[str, list[Part]] = {}
+        table: dict[str, list[FilmPart]] = {}
         for movie, path in self.paths.items():
             shots = joined_shots([*self._measured(movie)])
             try:
@@ -153,7 +153,7 @@ class Films:
             except VideoError as error:
                 note(f"{path.name}: no shots: {error.reason}")
                 continue
-            table[movie] = [Part(shot.start_s, shot.end_s, shot.flags) for shot in shots]
+            table[movie] = [FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in shots]
         written = shots_bytes(table, DETECTOR)
         with suppress(FileNotFoundError):
             if out.read_bytes() == written:

@@ -17,10 +17,9 @@ from .codebook_parts import Instance as Instance
 from .codebook_parts import Level as Level
 from .codebook_parts import Scale as Scale
 from .codebook_parts import Task as Task
-from .importers import SEEN_SCORE as SEEN_SCORE
 from .importers import Film as Film
+from .importers import FilmPart as FilmPart
 from .importers import Imported as Imported
-from .importers import Part as Part
 from .importers import import_eaf as import_eaf
 from .importers import import_film as import_film
 from .importers import import_folder as import_folder
@@ -57,6 +56,7 @@ from .statistics import printed_count_table as printed_count_table
 from .statistics import statistics as statistics
 from .table import CODEBOOK_COLUMN as CODEBOOK_COLUMN
 from .table import FIELDS as FIELDS
+from .table import SEEN_SCORE as SEEN_SCORE
 from .table import Problems as Problems
 from .table import Row as Row
 from .table import TextList as TextList

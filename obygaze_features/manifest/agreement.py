@@ -76,8 +76,10 @@ def distances(codebook: Codebook) -> NDArray[np.float64]:
     Distances, [n_levels, n_levels]: by the levels' positions, which are those of eq. 2 in `obygaze12`, or
     equal steps where the codebook gives none; the lowest and the highest level are 1 apart.
     """
-    given = [level.position for level in codebook.levels]
-    at = np.array([rank if place is None else place for rank, place in enumerate(given)], dtype=np.float64)
+    positions = [level.position for level in codebook.levels]
+    at = np.array(
+        [rank if position is None else position for rank, position in enumerate(positions)], dtype=np.float64
+    )
     apart = np.abs(at[:, None] - at[None, :])
     # Rounded, so that .7 - .3 is .4.
     return np.round(apart / (apart.max() or 1.0), 12)
@@ -156,10 +158,10 @@ def agreement(manifest: Manifest, *, shuffles: int = 0, seed: int = 0) -> tuple[
     pairs = []
     for movie in manifest.movies:
         annotators = sorted(name for of, name in labels if of == movie)
-        for one, other in combinations(annotators, 2):
-            a, b = labels[movie, one], labels[movie, other]
+        for first, second in combinations(annotators, 2):
+            a, b = labels[movie, first], labels[movie, second]
             shared = [(a[span], b[span]) for span in a if span in b]
-            pairs.append((movie, (one, other), shared))
+            pairs.append((movie, (first, second), shared))
     if not any(shared for _, _, shared in pairs):
         raise ManifestError(
             "no movie has two annotators who labelled the same spans, so there is nothing to compare"
@@ -199,7 +201,7 @@ class HasValue(Protocol):
 
 def mean_defined(gammas: Iterable[HasValue]) -> float | None:
     """Average the gammas that are defined; None if none is."""
-    values = [one.value for one in gammas if one.value is not None]
+    values = [value for item in gammas if (value := item.value) is not None]
     return sum(values) / len(values) if values else None
 
 

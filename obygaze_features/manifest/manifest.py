@@ -266,7 +266,7 @@ def _codebook_of(table: Table) -> Codebook:
         return default_codebook()
     if named in BUILTIN:
         return builtin_codebook(named)
-    near = suggestion(named, {one: one for one in BUILTIN})
+    near = suggestion(named, {known: known for known in BUILTIN})
     raise ManifestError(
         f"{table.path}: there is no {beside.name} beside it, and {named!r} is no built-in codebook{near}",
         CODEBOOK_COLUMN,
@@ -281,13 +281,13 @@ def _named_codebook(table: Table) -> str:
     first = table.rows[0]
     name = first.cells[CODEBOOK_COLUMN]
     for row in table.rows:
-        other = row.cells[CODEBOOK_COLUMN]
-        if not other:
+        cell = row.cells[CODEBOOK_COLUMN]
+        if not cell:
             problems.add(row.line, "is empty", CODEBOOK_COLUMN)
-        elif name and other != name:
+        elif name and cell != name:
             problems.add(
                 row.line,
-                f"{other!r}, and line {first.line} has {name!r}: a manifest has one codebook",
+                f"{cell!r}, and line {first.line} has {name!r}: a manifest has one codebook",
                 CODEBOOK_COLUMN,
             )
     problems.refuse()

@@ -59,7 +59,9 @@ class LabelPolicy(StrEnum):
 
 def policies_of(codebook: Codebook) -> tuple[LabelPolicy, ...]:
     """List the policies that a codebook's labels can be read under; the last one, raw, always can."""
-    return tuple(one for one in LabelPolicy if one is LabelPolicy.RAW or one.value in codebook.policies)
+    return tuple(
+        policy for policy in LabelPolicy if policy is LabelPolicy.RAW or policy.value in codebook.policies
+    )
 
 
 def apply_policy(manifest: Manifest, policy: LabelPolicy) -> Manifest:

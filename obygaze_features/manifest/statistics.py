@@ -1,4 +1,4 @@
-"""Levels and concepts counted, as in section 3.4 and Figure 2 of Tores et al., CVPR 2024."""
+"""Count levels and concepts, as in section 3.4 and Figure 2 of Tores et al., CVPR 2024."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,32 @@ from typing import Any
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import BUILTIN, Codebook
-from obygaze_features.manifest.importers.obygaze12 import MOVIES
 from obygaze_features.manifest.manifest import Manifest
+
+
+@dataclass(frozen=True)
+class MovieFacts:
+    """Year of release and genres of a film."""
+
+    year: int
+    genres: tuple[str, ...]
+
+
+MOVIES: Mapping[str, MovieFacts] = {
+    "tt2267998": MovieFacts(2014, ("drama", "mystery", "thriller")),
+    "tt1045658": MovieFacts(2012, ("drama", "romantic", "comedy")),
+    "tt1570728": MovieFacts(2011, ("drama", "romantic", "comedy")),
+    "tt1454029": MovieFacts(2011, ("drama",)),
+    "tt1193138": MovieFacts(2009, ("drama", "romantic", "comedy")),
+    "tt1142988": MovieFacts(2009, ("romantic", "comedy")),
+    "tt0822832": MovieFacts(2008, ("drama", "family")),
+    "tt0467406": MovieFacts(2007, ("drama", "comedy")),
+    "tt0212338": MovieFacts(2000, ("romantic", "comedy")),
+    "tt0119822": MovieFacts(1997, ("drama", "romantic", "comedy")),
+    "tt0110912": MovieFacts(1994, ("drama", "mystery")),
+    "tt0108160": MovieFacts(1993, ("drama", "romantic", "comedy")),
+}
+"""The twelve films as Table 3 (000, Appendix 7.1) lists them; the annotations name them by id alone."""
 
 PRINTED_COUNTS: Mapping[str, str] = {
     "EN of all clips": "52%",
@@ -55,7 +79,7 @@ class Statistics:
 
     def share(self, level: str, *of: str) -> float | None:
         """Share of a level among the clips of the given levels (all if none is given)."""
-        return _ratio(self.clips[level], sum(self.clips[other] for other in (of or self.clips)))
+        return _ratio(self.clips[level], sum(self.clips[level_name] for level_name in (of or self.clips)))
 
     def mean_concepts(self, level: str) -> float | None:
         """Visual concepts per clip of a level, on average."""
@@ -74,22 +98,22 @@ class Statistics:
         printed, visual = printed or {}, self.codebook.visual_concepts
 
         def of_concept(level: str, concept: str) -> dict[str, Any]:
-            found: dict[str, Any] = {
+            record: dict[str, Any] = {
                 "clips": self.with_concept[level][concept],
                 "share_of_clips": self.share_of_clips(level, concept),
             }
             if concept in visual:
-                found["share_of_marks"] = self.share_of_marks(level, concept)
-            return found
+                record["share_of_marks"] = self.share_of_marks(level, concept)
+            return record
 
         return {
             "clips": self.n_clips,
             "unlabelled": self.unlabelled,
             "levels": {level: self.clips[level] for level in self.codebook.level_names},
             "numbers": [
-                {"name": one.name, "ours": one.value}
-                | ({"printed": printed[one.name]} if one.name in printed else {})
-                for one in count_table(self)
+                {"name": number.name, "ours": number.value}
+                | ({"printed": printed[number.name]} if number.name in printed else {})
+                for number in count_table(self)
             ],
             "concepts": {
                 level: {concept: of_concept(level, concept) for concept in self.codebook.concept_names}
@@ -168,9 +192,9 @@ def count_table(counted: Statistics) -> tuple[Number, ...]:
     """
     codebook, share = counted.codebook, counted.share
     aside = [level for level in codebook.level_names if level not in codebook.labels]
-    found = [Number(f"{level} of all clips", share(level), ".1%") for level in codebook.level_names]
+    numbers = [Number(f"{level} of all clips", share(level), ".1%") for level in codebook.level_names]
     if aside:
-        found += [
+        numbers += [
             Number(f"{level} without {_listed(aside)}", share(level, *codebook.labels), ".1%")
             for level in codebook.labels
         ]
@@ -178,13 +202,13 @@ def count_table(counted: Statistics) -> tuple[Number, ...]:
         of = [level for level in codebook.level_names if level in task.levels]
         parts = [share(level, *of) for level in task.positives]
         value = None if None in parts else sum(part for part in parts if part is not None)
-        found.append(Number(f"{_listed(task.positives)} of {_listed(of)}", value, ".1%"))
+        numbers.append(Number(f"{_listed(task.positives)} of {_listed(of)}", value, ".1%"))
     if codebook.visual_concepts:
-        found += [
+        numbers += [
             Number(f"visual concepts per {level} clip", counted.mean_concepts(level), ".2f")
             for level in codebook.level_names
         ]
-    return tuple(found)
+    return tuple(numbers)
 
 
 def is_obygaze12(manifest: Manifest) -> bool:

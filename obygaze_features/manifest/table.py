@@ -27,6 +27,9 @@ FIELDS: tuple[str, ...] = (
 CODEBOOK_COLUMN = "codebook"
 """The column after FIELDS that names the codebook, where it is not the default one."""
 
+SEEN_SCORE = "seen_score"
+"""Extra column: 1 where the annotator saw the model's score, 0 where not."""
+
 TEXT_COLUMNS = (("text_id", "text"), ("caption_id", "caption"))
 """The pairs of columns that a table of texts may have; what else it has is for others."""
 
@@ -196,8 +199,12 @@ def _check_header(
 ) -> None:
     missing = [column for column in needed if column not in header]
     if missing:
-        other = next((sign for sign in ",;\t" if sign != delimiter and sign in header[0]), None)
-        hint = f"cells seem to be separated by {other!r}, not {delimiter!r}" if other else advice
+        delimiter_found = next((sign for sign in ",;\t" if sign != delimiter and sign in header[0]), None)
+        hint = (
+            f"cells seem to be separated by {delimiter_found!r}, not {delimiter!r}"
+            if delimiter_found
+            else advice
+        )
         raise ManifestError(
             f"{path}: line {line}: no column {', '.join(missing)}; found {', '.join(header)}"
             + (f"; {hint}" if hint else "")

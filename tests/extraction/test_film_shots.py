@@ -16,7 +16,7 @@ from obygaze_features.backbones import load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import extract, prepare
 from obygaze_features.extraction.films import MEASURED
-from obygaze_features.manifest import Clip, Manifest, Part, shots_bytes, write_manifest
+from obygaze_features.manifest import Clip, FilmPart, Manifest, shots_bytes, write_manifest
 from obygaze_features.video import find_shots
 
 RATE, SECONDS, WINDOW_S, HOP_S = 24, 60, 6, 1
@@ -82,7 +82,9 @@ def windows(film: Path) -> Manifest:
 
 def shots_of(film: Path) -> bytes:
     """The table as `manifest import film` writes it."""
-    return shots_bytes({"film": [Part(one.start_s, one.end_s, one.flags) for one in find_shots(film)]}, "own")
+    return shots_bytes(
+        {"film": [FilmPart(one.start_s, one.end_s, one.flags) for one in find_shots(film)]}, "own"
+    )
 
 
 def content(folder: Path) -> dict[str, bytes]:

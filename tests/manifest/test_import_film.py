@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from obygaze.cli import table_of_contents
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Film, Part, import_film, read_manifest, read_parts, window_of_model
+from obygaze_features.manifest import Film, FilmPart, import_film, read_manifest, read_parts, window_of_model
 from obygaze_features.manifest.importers import automatic_hop
 from obygaze_features.store.testing import seal_arrays
 
@@ -165,8 +165,8 @@ def test_scenes_become_clips(wrestling, tmp_path):
     ]
     assert "2 scenes; 2.0 s lie outside of scenes" in said
     with pytest.raises(ManifestError, match="is the list of another cut"):
-        import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [Part(9.5, 11.0)]})
-    notices = import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [Part(8.0, 12.0)]}).notices
+        import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [FilmPart(9.5, 11.0)]})
+    notices = import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [FilmPart(8.0, 12.0)]}).notices
     assert "its last scene ends at 12 s, the film at 9.0 s (another cut?)" in notices[0]
 
 
@@ -189,7 +189,7 @@ def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, text, said):
 
 def test_parts_of_several_films_are_told_apart_and_of_others_left_out(tmp_path):
     path = table(tmp_path / "p.csv", "movie,start_s,end_s,flags\nb,0,1,\na,0,2,bars;black\nc,0,9,\n")
-    assert read_parts(path, ["a", "b"]) == {"a": [Part(0, 2, ("bars", "black"))], "b": [Part(0, 1)]}
+    assert read_parts(path, ["a", "b"]) == {"a": [FilmPart(0, 2, ("bars", "black"))], "b": [FilmPart(0, 1)]}
     with pytest.raises(ManifestError, match="movie"):
         read_parts(table(tmp_path / "q.csv", "start_s,end_s\n0,1\n"), ["a", "b"])
 

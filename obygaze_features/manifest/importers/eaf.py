@@ -14,9 +14,9 @@ from xml.etree.ElementTree import Element, ParseError, XMLParser
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
-from obygaze_features.manifest.importers.imported import Imported, counted
-from obygaze_features.manifest.importers.judgements import SEEN_SCORE, slug, unique_id
+from obygaze_features.manifest.importers.imported import Imported, counted, slug, unique_id
 from obygaze_features.manifest.manifest import Manifest, default_codebook
+from obygaze_features.manifest.table import SEEN_SCORE
 
 HUMAN = "human:"
 """Begins the names of the tiers that are read."""
@@ -207,7 +207,7 @@ def _marks(root: Element, tiers: Sequence[Element], name: str, annotator: str) -
         )
         for node in tier.findall("ANNOTATION/*"):
             identity = node.get("ANNOTATION_ID", "")
-            found = times.get(identity) or times.get(parents.get(identity, ""), (-1, -1))
-            if found[0] < 0 or found[1] <= found[0]:
+            span = times.get(identity) or times.get(parents.get(identity, ""), (-1, -1))
+            if span[0] < 0 or span[1] <= span[0]:
                 raise ManifestError(f"tier {tier.get('TIER_ID')!r}: annotation {identity!r} has no times")
-            yield _Mark(found, (node.findtext("ANNOTATION_VALUE") or "").strip(), who)
+            yield _Mark(span, (node.findtext("ANNOTATION_VALUE") or "").strip(), who)

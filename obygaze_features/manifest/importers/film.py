@@ -1,17 +1,18 @@
-"""Import whole films, cut into windows."""
+"""Import whole films, cut into windows or scenes, and read and write tables of scenes and shots."""
 
 import json
 import math
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip, stored_path
-from obygaze_features.manifest.importers.film_parts import Part
+from obygaze_features.io import csv_line
+from obygaze_features.manifest.clip import Clip, stored_path, time_code
 from obygaze_features.manifest.importers.imported import Imported, counted
 from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.table import Problems, Row, delimiter_of, read_table
 
 LEAST_HOP_S = 5.0
 """Shortest automatic hop: what annotators agree on is not finer (median segment of MObyGaze 27 s)."""
@@ -22,6 +23,10 @@ OVERHANG_S = 1.0
 # The card in a model file, by the zoo's format 3.
 MODEL_CARD = "card.json"
 MOST_CARD_BYTES = 4 << 20
+SHOT_COLUMNS = ("movie", "start_s", "end_s", "detector", "flags")
+SHOT_FLAGS = ("black", "credits", "bars")
+# Parts of a table whose times are rounded to milliseconds may overlap by this much.
+SLACK_S = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +53,24 @@ class Film:
         return self.path.stem
 
 
-def automatic_hop(window_s: float) -> float:
-    """Return the hop for a window length: a quarter of it, at least 5 s, at most the window."""
-    return min(max(window_s / 4, LEAST_HOP_S), window_s)
+@dataclass(frozen=True, slots=True)
+class FilmPart:
+    """A stretch of a film, from `start_s` to `end_s` in seconds of the player's clock.
+
+    Parameters
+    ----------
+    start_s, end_s
+        Times in seconds; the end is exclusive.
+    flags
+        Of `SHOT_FLAGS`.
+    detector
+        What found a shot; empty if the table does not say.
+    """
+
+    start_s: float
+    end_s: float
+    flags: tuple[str, ...] = ()
+    detector: str = ""
 
 
 def import_film(
@@ -58,7 +78,7 @@ def import_film(
     root: Path,
     window_s: float | None = None,
     hop_s: float | None = None,
-    scenes: Mapping[str, Sequence[Part]] | None = None,
+    scenes: Mapping[str, Sequence[FilmPart]] | None = None,
 ) -> Imported:
     """Make a clip of every window of some films, or of every scene, in the order of time.
 
@@ -123,15 +143,9 @@ def import_film(
     return Imported(Manifest(tuple(clips), root), tuple(notices))
 
 
-def _clips(film: Film, video: str, spans: Sequence[tuple[float, float]]) -> list[Clip]:
-    """Make the clips of a film, numbered."""
-    try:
-        return [
-            Clip(f"{film.movie}-{number:04d}", film.movie, video, start_s, end_s)
-            for number, (start_s, end_s) in enumerate(spans, start=1)
-        ]
-    except ManifestError as error:
-        raise ManifestError(f"file {str(film.path)!r}: {error}; rename it", error.column) from None
+def automatic_hop(window_s: float) -> float:
+    """Return the hop for a window length: a quarter of it, at least 5 s, at most the window."""
+    return min(max(window_s / 4, LEAST_HOP_S), window_s)
 
 
 def window_of_model(path: Path) -> float:
@@ -158,6 +172,17 @@ def window_of_model(path: Path) -> float:
     return float(clip_s)
 
 
+def _clips(film: Film, video: str, spans: Sequence[tuple[float, float]]) -> list[Clip]:
+    """Make the clips of a film, numbered."""
+    try:
+        return [
+            Clip(f"{film.movie}-{number:04d}", film.movie, video, start_s, end_s)
+            for number, (start_s, end_s) in enumerate(spans, start=1)
+        ]
+    except ManifestError as error:
+        raise ManifestError(f"file {str(film.path)!r}: {error}; rename it", error.column) from None
+
+
 def _lengths(window_s: float | None, hop_s: float | None) -> tuple[float, float]:
     """Return both lengths of windows, checked."""
     window_s = 0.0 if window_s is None else window_s
@@ -168,7 +193,7 @@ def _lengths(window_s: float | None, hop_s: float | None) -> tuple[float, float]
     return window_s, hop_s
 
 
-def _scenes(film: Film, scenes: Sequence[Part], notices: list[str]) -> list[tuple[float, float]]:
+def _scenes(film: Film, scenes: Sequence[FilmPart], notices: list[str]) -> list[tuple[float, float]]:
     """Return the spans of a film's scenes; what does not fit the film is refused or said."""
     if late := [scene for scene in scenes if scene.start_s >= film.end_s]:
         raise ManifestError(
@@ -193,3 +218,90 @@ def _spans(end_s: float, window_s: float, hop_s: float) -> Iterator[tuple[float,
     for start in range(0, end - window, hop):
         yield start / 1000, (start + window) / 1000
     yield max(end - window, 0) / 1000, end / 1000
+
+
+def read_parts(path: Path, movies: Sequence[str] | None = None) -> dict[str, list[FilmPart]]:
+    """Read a table of scenes or shots.
+
+    Parameters
+    ----------
+    path
+        Columns start_s and end_s, in seconds or hh:mm:ss.ms; movie, which may be absent for a single film;
+        flags, of `SHOT_FLAGS` with ";" between them, and detector, which may be absent. Other columns are
+        passed over. Cells may be separated by semicolons, then with decimal commas.
+    movies
+        The films that need parts; those of others are left out. By default the films of the table.
+
+    Returns
+    -------
+    dict
+        Movie -> its parts, in the order of time; an entry for each of `movies`.
+
+    Raises
+    ------
+    ManifestError
+        If a time is none, a part ends before it starts or overlaps the one before, a flag is unknown, or a
+        film has no part.
+    """
+    delimiter = delimiter_of(path)
+    only = movies[0] if movies is not None and len(movies) == 1 else None
+    needed = ("start_s", "end_s") if only is not None else ("movie", "start_s", "end_s")
+    table = read_table(path, needed=needed, delimiter=delimiter)
+    problems = Problems(path)
+    if movies is None:
+        movies = list(dict.fromkeys(row.cells["movie"] for row in table.rows))
+    parts_of: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
+    for row in table.rows:
+        part = _film_part(row, problems, decimal_comma=delimiter != ",")
+        parts = parts_of.get(row.cells.get("movie") or only or "")
+        if part is None or parts is None:
+            continue
+        if parts and part.start_s < parts[-1].end_s - SLACK_S:
+            problems.add(
+                row.line, f"{part.start_s:g} s: the row before ends at {parts[-1].end_s:g} s", "start_s"
+            )
+        parts.append(part)
+    problems.refuse()
+    for movie, parts in parts_of.items():
+        if not parts:
+            raise ManifestError(f"{path}: no row of movie {movie!r}; one for each of its parts was expected")
+    return parts_of
+
+
+def _film_part(row: Row, problems: Problems, *, decimal_comma: bool) -> FilmPart | None:
+    """Read a row; None if it can't be read, which is noted."""
+    times = []
+    for column in ("start_s", "end_s"):
+        text = row.cells[column].strip()
+        value = problems.attempt(
+            row.line, column, time_code, text.replace(",", ".") if decimal_comma else text
+        )
+        times.append(-1.0 if value is None else value)
+    start_s, end_s = times
+    if not 0 <= start_s < end_s:
+        span = f"from {row.cells['start_s']!r} to {row.cells['end_s']!r}"
+        problems.add(row.line, f"{span}: expected times in seconds, the start before the end", "start_s")
+        return None
+    flags = tuple(flag for flag in row.cells.get("flags", "").split(";") if flag)
+    if unknown := [flag for flag in flags if flag not in SHOT_FLAGS]:
+        problems.add(row.line, f"{unknown[0]!r}: expected {', '.join(SHOT_FLAGS)}, with ; between", "flags")
+        return None
+    return FilmPart(start_s, end_s, flags, row.cells.get("detector", ""))
+
+
+def shots_file(manifest: Path) -> Path:
+    """Where the shots of a manifest's films lie: beside it, `films.shots.csv` for `films.csv`."""
+    return manifest.with_name(f"{manifest.stem}.shots.csv")
+
+
+def shots_bytes(shots: Mapping[str, Iterable[FilmPart]], detector: str) -> bytes:
+    """Write a table of shots: columns movie, start_s, end_s, detector, flags; times as they are.
+
+    `detector` is written for shots that do not name theirs.
+    """
+    lines = [csv_line(SHOT_COLUMNS)]
+    for movie, parts in shots.items():
+        for part in parts:
+            times = repr(part.start_s), repr(part.end_s)
+            lines.append(csv_line((movie, *times, part.detector or detector, ";".join(part.flags))))
+    return "".join(lines).encode()

@@ -154,9 +154,9 @@ def list_files(source: Path, suffixes: frozenset[str], kind: str) -> Listing:
         If there is no such folder.
     """
     if not source.is_dir():
-        found = "is a file" if source.exists() else "does not exist"
+        problem = "is a file" if source.exists() else "does not exist"
         hint = f"; a table of spans is given with --spans {source}" if source.suffix.lower() == ".csv" else ""
-        raise ManifestError(f"{source}: {found}, and a folder of {kind}s was expected{hint}")
+        raise ManifestError(f"{source}: {problem}, and a folder of {kind}s was expected{hint}")
     wanted: list[PurePosixPath] = []
     hidden = linked = 0
     others: dict[str, int] = {}
@@ -219,15 +219,15 @@ def whole_files(
     ManifestError
         If two files would have the same id, or a name cannot be one.
     """
-    taken: dict[str, PurePosixPath] = {}
+    file_of: dict[str, PurePosixPath] = {}
     clips = []
     for file in files:
         name = _name(file)
-        if name in taken:
+        if name in file_of:
             raise ManifestError(
-                f"{source / taken[name]} and {source / file}: both would be clip {name!r}; rename one"
+                f"{source / file_of[name]} and {source / file}: both would be clip {name!r}; rename one"
             )
-        taken[name] = file
+        file_of[name] = file
         try:
             clips.append(Clip(name, movie(file), stored_path(source / file, root)))
         except ManifestError as error:
@@ -256,11 +256,11 @@ def _spans(
         row = _timed(written, problems, rate, decimal_comma=delimiter != ",")
         if row is None:
             continue
-        other = row.cells.get(CODEBOOK_COLUMN, "")
-        if other not in {"", codebook.name}:
+        cell = row.cells.get(CODEBOOK_COLUMN, "")
+        if cell not in {"", codebook.name}:
             problems.add(
                 row.line,
-                f"{other!r}, and the import uses {codebook.name!r}: name the codebook with --codebook",
+                f"{cell!r}, and the import uses {codebook.name!r}: name the codebook with --codebook",
                 CODEBOOK_COLUMN,
             )
         elif row.cells["video"]:

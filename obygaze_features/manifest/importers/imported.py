@@ -1,6 +1,8 @@
 """Define the result of every importer and shared helpers."""
 
 import ast
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +30,9 @@ class Imported:
     texts: tuple[tuple[str, str], ...] = ()
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def counted(number: int, singular: str, many: str = "") -> str:
     """Write a number with its noun."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else many or singular + 's'}"
 
 
 def videos_found(clips: Sequence[Clip], root: Path, folder: Path) -> str:
@@ -94,3 +96,23 @@ def file_in(source: Path, names: Sequence[str]) -> Path:
         if (source / name).is_file():
             return source / name
     raise ManifestError(f"{source}: no {' or '.join(names)} in this folder")
+
+
+def slug(text: str) -> str:
+    """Write a name as a part of a clip's id: letters, digits, and hyphens between them.
+
+    Examples
+    --------
+    >>> slug("Léa D.")
+    'Lea-D'
+    """
+    plain = "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
+    return re.sub(r"[\W_]+", "-", plain).strip("-") or "x"
+
+
+def unique_id(stem: str, number: int, ids: set[str]) -> str:
+    """Make an id that is not taken yet, and take it."""
+    while (identity := f"{stem}-{number:04d}") in ids:
+        number += 1
+    ids.add(identity)
+    return identity

@@ -1,7 +1,5 @@
 """Judgements of a scored film's spans: saved by its page, or filled in where `obygaze film next` asked."""
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +7,17 @@ from pathlib import Path
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, clip_of
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
-from obygaze_features.manifest.importers.imported import Imported, counted
+from obygaze_features.manifest.importers.imported import Imported, counted, slug, unique_id
 from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.table import CODEBOOK_COLUMN, FIELDS, Problems, Row, delimiter_of, read_table
-
-SEEN_SCORE = "seen_score"
-"""Extra column: 1 where the annotator saw the model's score, 0 where not."""
+from obygaze_features.manifest.table import (
+    CODEBOOK_COLUMN,
+    FIELDS,
+    SEEN_SCORE,
+    Problems,
+    Row,
+    delimiter_of,
+    read_table,
+)
 
 KEPT = (SEEN_SCORE, "judgement", "draw")
 """Extra columns that the manifest keeps."""
@@ -42,7 +45,7 @@ def import_judgements(files: Sequence[Path], root: Path, codebook: Codebook | No
     ManifestError
         Naming file, line and column.
     """
-    found: dict[tuple[str, str, float | None, float | None], Clip] = {}
+    clip_of_span: dict[tuple[str, str, float | None, float | None], Clip] = {}
     notices = []
     for path in files:
         table = read_table(path, (*FIELDS, SEEN_SCORE), delimiter_of(path), advice=ADVICE)
@@ -59,9 +62,9 @@ def import_judgements(files: Sequence[Path], root: Path, codebook: Codebook | No
             if clip is None:
                 continue
             key = (clip.movie, clip.annotator, clip.start_s, clip.end_s)
-            again += key in found
-            found.pop(key, None)
-            found[key] = clip
+            again += key in clip_of_span
+            clip_of_span.pop(key, None)
+            clip_of_span[key] = clip
         problems.refuse()
         if unjudged:
             notices.append(f"{path.name}: left out {counted(unjudged, 'row')} without a level")
@@ -69,7 +72,7 @@ def import_judgements(files: Sequence[Path], root: Path, codebook: Codebook | No
             notices.append(
                 f"{path.name}: {counted(again, 'span was', 'spans were')} judged again: the last counts"
             )
-    extras = [name for name in KEPT if any(name in clip.extras for clip in found.values())]
+    extras = [name for name in KEPT if any(name in clip.extras for clip in clip_of_span.values())]
     ids: set[str] = set()
     clips = [
         replace(
@@ -77,7 +80,7 @@ def import_judgements(files: Sequence[Path], root: Path, codebook: Codebook | No
             clip_id=unique_id(f"{slug(clip.movie)}-{slug(clip.annotator)}", number, ids),
             extras={name: clip.extras.get(name, "") for name in extras},
         )
-        for number, clip in enumerate(found.values(), start=1)
+        for number, clip in enumerate(clip_of_span.values(), start=1)
     ]
     seen = sum(clip.extras[SEEN_SCORE] == "1" for clip in clips)
     if seen:
@@ -113,23 +116,3 @@ def _clip(row: Row, problems: Problems, codebook: Codebook) -> Clip | None:
     # Ids are made anew; those of a foreign movie's name need not be valid.
     clip = clip_of(Row(row.line, {**cells, "clip_id": f"line-{row.line}"}), problems, codebook, spelled=True)
     return clip if len(problems.messages) == before else None
-
-
-def slug(text: str) -> str:
-    """Write a name as a part of a clip's id: letters, digits, and hyphens between them.
-
-    Examples
-    --------
-    >>> slug("Léa D.")
-    'Lea-D'
-    """
-    plain = "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
-    return re.sub(r"[\W_]+", "-", plain).strip("-") or "x"
-
-
-def unique_id(stem: str, number: int, taken: set[str]) -> str:
-    """Make an id that is not taken yet, and take it."""
-    while (identity := f"{stem}-{number:04d}") in taken:
-        number += 1
-    taken.add(identity)
-    return identity

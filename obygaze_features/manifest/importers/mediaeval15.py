@@ -83,9 +83,9 @@ def _clip(
     cells = row.cells
     split = cells.get("split", sides.get(cells["movie"], ""))
     if split not in PUBLISHED:
-        found = f"{split!r}; expected dev or test"
+        problem = f"{split!r}; expected dev or test"
         problems.add(
-            row.line, found if "split" in cells else f"movie {cells['movie']!r} is in no list", "split"
+            row.line, problem if "split" in cells else f"movie {cells['movie']!r} is in no list", "split"
         )
         return None
     if cells.get("violence", "") not in {"", *VIOLENCE}:

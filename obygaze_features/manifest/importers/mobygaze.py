@@ -95,9 +95,9 @@ def import_mobygaze(
         collected.add(clip, row.line)
         if clip is not None:
             repeated += len(text_list(row.cells["concepts"])) > len(clip.concepts)
-            said = row.cells.get(SUBTITLE, "").strip()
-            subtitles[clip.clip_id] = said.translate(WINDOWS_1252)
-            misread += subtitles[clip.clip_id] != said
+            subtitle = row.cells.get(SUBTITLE, "").strip()
+            subtitles[clip.clip_id] = subtitle.translate(WINDOWS_1252)
+            misread += subtitles[clip.clip_id] != subtitle
     problems.refuse()
     is_kept = RECORDS[records]
     clips = [clip for clip in collected.clips if is_kept(clip, codebook, subtitles[clip.clip_id])]
