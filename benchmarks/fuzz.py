@@ -37,13 +37,13 @@ if GUIDED:
         from fuzz_readers import LOST, Target, reader_targets
         from fuzz_targets import targets
 
-        from obygaze_features.exchange.import_process import end_kept_server
+        from obygaze_features.exchange.import_items import end_kept_server
 else:
     from fuzz_mutations import mutate
     from fuzz_readers import LOST, Target, reader_targets
     from fuzz_targets import targets
 
-    from obygaze_features.exchange.import_process import end_kept_server
+    from obygaze_features.exchange.import_items import end_kept_server
 
 MEMORY = 1 << 30
 HANGS_S, STANDS_S = 20, 300

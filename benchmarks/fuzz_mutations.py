@@ -8,7 +8,7 @@ import struct
 
 from fuzz_zip import mutate_zip
 
-from obygaze_features.checked_lines import encode_line
+from obygaze_features.io import encode_line
 
 ODD = (
     *(None, True, -1, 0, 1, 2**31, 2**40, 2**63, -(2**70), 10**400, 1.5, 1e308),

@@ -15,12 +15,12 @@ from PIL import Image
 from safetensors.torch import save
 
 from obygaze_features.backbones.checkpoint import load_state_dict
-from obygaze_features.commands.store_sources import read_pth
+from obygaze_features.commands.store_exchange import read_pth
 from obygaze_features.errors import ObygazeError
-from obygaze_features.exchange.import_tables import read_ids, table_pieces
+from obygaze_features.exchange.import_tables import read_ids, table_items
 from obygaze_features.manifest import load_codebook
 from obygaze_features.manifest.importers.eaf import import_eaf
-from obygaze_features.manifest.importers.film_parts import read_parts
+from obygaze_features.manifest.importers.film import read_parts
 from obygaze_features.manifest.importers.judgements import import_judgements
 from obygaze_features.video import find_shots, read_frames, read_windows, uniform
 from obygaze_models.evaluation.predictions import Predictions
@@ -105,7 +105,7 @@ def watch(path: Path) -> None:
 
 def read_table(path: Path) -> None:
     """Read a table of features whole."""
-    with table_pieces(path, None) as (found, _):
+    with table_items(path, None) as (found, _):
         for piece in found.values():
             piece.load()
 

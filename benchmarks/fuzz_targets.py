@@ -9,8 +9,8 @@ import numpy as np
 from fuzz_readers import count_lost
 
 from obygaze_features.errors import ManifestError, StoreError
-from obygaze_features.exchange.import_hdf5 import hdf5_pieces
-from obygaze_features.exchange.import_sources import read_npy
+from obygaze_features.exchange.import_hdf5 import hdf5_items
+from obygaze_features.exchange.import_items import read_npy
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
 from obygaze_features.io import file_sha256
@@ -30,8 +30,7 @@ from obygaze_models.errors import ModelError
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.persistence.card import Card, family
 from obygaze_models.persistence.estimators import take_apart
-from obygaze_models.prediction.model import Model, load_model, save_model
-from obygaze_models.prediction.novelty import Reach
+from obygaze_models.prediction.model import Model, OutOfDistribution, load_model, save_model
 
 Target = Callable[[bytes], None]
 
@@ -134,15 +133,15 @@ def make_model(path: Path) -> None:
         metrics=(),
         versions={"obygaze": "0.1.0"},
     )
-    reach = Reach.fit(X, np.repeat(["a", "b"], 20))
-    save_model(Model(card, probe, None, reach, np.empty((0, 2))), path)
+    out_of_distribution = OutOfDistribution.fit(X, np.repeat(["a", "b"], 20))
+    save_model(Model(card, probe, None, out_of_distribution, np.empty((0, 2))), path)
 
 
 def use_model(path: Path) -> None:
     """Read a model and use it."""
     model = load_model(path)
     X = np.zeros((2, model.card.n_features), np.float32)
-    model.unlike(X)
+    model.out_of_distribution_share(X)
     model.estimator.predict(X)
 
 
@@ -237,7 +236,7 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
     make_model(paths["a.model"])
 
     def read_hdf5() -> None:
-        with hdf5_pieces(paths["x.h5"]) as (found, _):
+        with hdf5_items(paths["x.h5"]) as (found, _):
             for piece in found.values():
                 piece.load()
 

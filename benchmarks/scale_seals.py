@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from obygaze_features.io import file_sha256
-from obygaze_features.store import part_writer, rows, seal, sealing
+from obygaze_features.store import parts, seal, sealing, writer
 
 CALLS = ("write", "fsync", "replace", "rename", "unlink", "mkdir")
 LATE = 3
@@ -50,7 +50,7 @@ def disk(folder: Path, copy: Path, n_clips: int) -> float:
         nonlocal most
         most = max(most, room(copy))
 
-    free, remove = rows.Consumption.free, sealing.remove_tree
+    free, remove = writer.Consumption.free, sealing.remove_tree
 
     def freed(self: Any, name: str, lines: Any) -> None:
         nonlocal calls
@@ -63,13 +63,13 @@ def disk(folder: Path, copy: Path, n_clips: int) -> float:
         look()
         remove(place, **how)
 
-    rows.Consumption.free = freed  # type: ignore[method-assign]  # looks at the disk first
+    writer.Consumption.free = freed  # type: ignore[method-assign]  # looks at the disk first
     sealing.remove_tree = removed
     try:
         sealed = seal(None, copy / "s", licence="NOASSERTION", consume=True)
         look()
     finally:
-        rows.Consumption.free = free  # type: ignore[method-assign]  # as it was
+        writer.Consumption.free = free  # type: ignore[method-assign]  # as it was
         sealing.remove_tree = remove
     taken = room(sealed)
     shutil.rmtree(copy)
@@ -180,7 +180,7 @@ def _run(copy: Path, call: int, where: str) -> None:
 
     for name in CALLS:
         setattr(os, name, counting(name, getattr(os, name)))
-    punch, pour, tables = rows.punch, part_writer.PartWriter._pour_into, sealing.write_all_but_parts
+    punch, pour, tables = writer.punch, parts.PartWriter._pour_into, sealing.write_all_but_parts
 
     def poured(self: Any, part: Any, lines: Any) -> Any:
         with lock:
@@ -193,10 +193,10 @@ def _run(copy: Path, call: int, where: str) -> None:
         after.set()
         tables(*args, **how)
 
-    rows.punch = counting("punch", punch)
-    rows.Consumption.free = _of_a_part(rows.Consumption.free)  # type: ignore[method-assign]  # a step that may be killed
-    part_writer.PartWriter.write = _of_a_part(part_writer.PartWriter.write)  # type: ignore[method-assign]  # another
-    part_writer.PartWriter._pour_into = poured  # type: ignore[method-assign]  # counts
+    writer.punch = counting("punch", punch)
+    writer.Consumption.free = _of_a_part(writer.Consumption.free)  # type: ignore[method-assign]  # a step that may be killed
+    parts.PartWriter.write = _of_a_part(parts.PartWriter.write)  # type: ignore[method-assign]  # another
+    parts.PartWriter._pour_into = poured  # type: ignore[method-assign]  # counts
     sealing.write_all_but_parts = begun
     began = time.process_time()
     seal(None, copy / "s", licence="NOASSERTION", consume=True)

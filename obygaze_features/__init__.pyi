@@ -5,7 +5,7 @@ from .errors import ObygazeError as ObygazeError
 from .exchange.diff import diff as diff
 from .exchange.merge import merge as merge
 from .exchange.publish import pack as pack
-from .exchange.push import push as push
+from .exchange.publish import push as push
 from .exchange.transfer import pull as pull
 from .extraction import extract as extract
 from .manifest import Clip as Clip

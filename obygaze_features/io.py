@@ -1,14 +1,16 @@
-"""Write files so that they survive a kill, a full disk and a power cut; CSV, JSON and digests."""
+"""Write files so that they survive a kill, a full disk and a power cut; CSV, JSON, journals and digests."""
 
 import hashlib
 import json
 import os
 import re
 import shutil
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from obygaze_features.errors import OutputError
@@ -18,12 +20,18 @@ __all__ = [
     "NO_LICENCE",
     "NO_SUCH_FILE",
     "PARTIAL_SUFFIX",
+    "LineJournal",
+    "checked_entry",
     "csv_line",
+    "decode_line",
+    "digests_of",
     "empty",
+    "encode_line",
     "file_sha256",
     "json_bytes",
     "make_folder",
     "naming",
+    "read_lines",
     "refuse_existing",
     "remove_tree",
     "sha256_of",
@@ -233,6 +241,88 @@ def json_bytes(document: object) -> bytes:
     return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
+# --- journals: JSON lines with a checksum, so that a damaged or torn line is found
+# ---------------------------------------------------------------------------
+_HEAD, _MIDDLE, _TAIL = b'{"crc32":"', b'","entry":', b"}"
+
+
+def encode_line(entry: Mapping[str, object]) -> bytes:
+    """Write one entry as one line: `{"crc32":"<8 hex digits>","entry":{...}}`."""
+    text = json.dumps(
+        entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
+    return b"%b%08x%b%b%b\n" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL)
+
+
+def checked_entry(line: bytes) -> bytes | None:
+    """Return the JSON of an entry, of a line without its line break; None if a single bit of it is wrong."""
+    start = len(_HEAD) + 8
+    text = line[start + len(_MIDDLE) : -len(_TAIL)]
+    return text if line == b"%b%08x%b%b%b" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL) else None
+
+
+def decode_line(line: bytes) -> dict[str, object] | None:
+    """Read one line without its line break; None if a single bit of it is wrong."""
+    text = checked_entry(line)
+    if text is None:
+        return None
+    try:
+        entry = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, dict[str, object] | None]]:
+    """Yield (line number from 1, entry or None if damaged); a torn last line is taken as never written."""
+    *lines, last = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        yield number, decode_line(line)
+    if last and (entry := decode_line(last)) is not None:
+        yield len(lines) + 1, entry
+
+
+class LineJournal:
+    """Append lines to a journal, durably; thread-safe.
+
+    A line that a killed process left torn is ended first. After an error nothing more is appended: the last
+    line may be torn then, and a line that followed it would be lost.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._lock = path, Lock()
+        self._failed: OSError | None = None
+        with naming(path):
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            size = os.fstat(self._descriptor).st_size
+            if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
+                write_all(self._descriptor, b"\n")
+
+    def append(self, entry: Mapping[str, object], *, force: bool = True) -> None:
+        """Append an entry, and force it to the disk unless told otherwise."""
+        with self._lock:
+            if self._failed is not None:
+                raise self._failed
+            with self._noticing():
+                write_all(self._descriptor, encode_line(entry))
+        if force:
+            with self._noticing():
+                os.fsync(self._descriptor)
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        with naming(self._path):
+            try:
+                yield
+            except OSError as error:
+                self._failed = error
+                raise
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
 # --- digests
 # ---------------------------------------------------------------------------
 def sha256_of(data: bytes | memoryview) -> str:
@@ -244,6 +334,11 @@ def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file, as 64 hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digests_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return name -> SHA-256 of files of a folder; names are relative, with '/'."""
+    return {name: file_sha256(folder / name) for name in names}
 
 
 # --- steps of which such writes are made

@@ -18,7 +18,7 @@ from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from obygaze_features.exchange.import_sources import Piece
+    from obygaze_features.exchange.import_items import ImportItem
     from obygaze_features.manifest import Manifest
 
 
@@ -78,19 +78,19 @@ def parse_declared(text: str, where: str) -> dict[str, object]:
 @contextmanager
 def open_source(
     source: Path, kind: str, ids: str | None
-) -> Iterator[tuple[Mapping[str, "Piece"], dict[str, str]]]:
+) -> Iterator[tuple[Mapping[str, "ImportItem"], dict[str, str]]]:
     """Open the source; yield name -> features and the provenance the file states."""
-    from obygaze_features.exchange.import_hdf5 import hdf5_pieces
-    from obygaze_features.exchange.import_sources import files_below, read_npy
-    from obygaze_features.exchange.import_tables import table_pieces
+    from obygaze_features.exchange.import_hdf5 import hdf5_items
+    from obygaze_features.exchange.import_items import files_below, read_npy
+    from obygaze_features.exchange.import_tables import table_items
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
     if kind == "hdf5":
-        with hdf5_pieces(source) as pieces:
+        with hdf5_items(source) as pieces:
             yield pieces
     elif kind == "table":
-        with table_pieces(source, ids) as table:
+        with table_items(source, ids) as table:
             yield table
     else:
         yield files_below(source, f".{kind}", read_npy if kind == "npy" else read_pth), {}
@@ -104,7 +104,7 @@ def read_pth(path: Path) -> "NDArray[Any]":
     import torch
 
     from obygaze_features.errors import StoreError
-    from obygaze_features.exchange.import_sources import refuse_giants
+    from obygaze_features.exchange.import_items import refuse_giants
 
     refuse_giants(path.stat().st_size, str(path))
     try:
@@ -205,7 +205,7 @@ def import_(
     """
     from obygaze_features.errors import StoreError
     from obygaze_features.exchange.import_features import Declared, import_features
-    from obygaze_features.exchange.import_sources import match
+    from obygaze_features.exchange.import_items import match
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store import PlannedClip
 

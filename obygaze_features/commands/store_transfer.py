@@ -109,7 +109,7 @@ def push(store: Path, destination: str) -> None:
       obygaze store push stores/films-1.0.0 s3://bucket/films-1.0.0
       obygaze store push stores/films-1.0.0 hf://datasets/lab/films
     """
-    from obygaze_features.exchange.push import push as push_store
+    from obygaze_features.exchange.publish import push as push_store
 
     with files_bar("push") as progress:
         url = push_store(store, destination, progress)

@@ -1,10 +1,9 @@
 """Exchange features with other tools, formats, labs and places.
 
-Every module stands on sealed stores and knows no video, manifest or backbone: `import_sources`,
-`import_hdf5`, `import_tables` and `import_features` seal a store of another tool's features, of which
-`import_process` reads HDF5 and Parquet in a process of their own; `export` writes HDF5 and AnnData; `publish`
-packs stores, `push` copies them to a folder, S3 or the Hub and `transfer` fetches them; `diff` and `merge`
-compare and combine the stores of several labs.
+Every module stands on sealed stores and knows no video, manifest or backbone. `import_items`, `import_hdf5`,
+`import_tables` and `import_features` seal a store of another tool's features; HDF5 and Parquet are read in a
+subprocess. `export` writes HDF5 and AnnData. `publish` packs stores and pushes them to a folder, S3 or the Hub,
+and `transfer` fetches them. `diff` and `merge` compare and combine the stores of several labs.
 """
 
 import lazy_loader

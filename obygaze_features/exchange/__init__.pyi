@@ -1,5 +1,5 @@
 from .diff import diff as diff
 from .merge import merge as merge
 from .publish import pack as pack
-from .push import push as push
+from .publish import push as push
 from .transfer import pull as pull

@@ -21,7 +21,7 @@ from obygaze_features.store.records import StoredClip
 from obygaze_features.store.store import Store
 
 SPAN = ("start_s", "end_s")
-Labels = Mapping[str, Mapping[str, str]]
+ClipTexts = Mapping[str, Mapping[str, str]]
 """Texts to write beside the features, such as level and concepts: name -> clip id -> text."""
 
 CLIP_OVERHEAD, FILE_OVERHEAD = 8192, 1 << 20
@@ -29,7 +29,7 @@ CLIP_OVERHEAD, FILE_OVERHEAD = 8192, 1 << 20
 
 
 def export_hdf5(
-    store: Store, backbone: str, path: Path | str, labels: Labels | None = None
+    store: Store, backbone: str, path: Path | str, labels: ClipTexts | None = None
 ) -> tuple[int, int]:
     """Write one backbone's features as HDF5: a group per clip, a dataset per array, bit for bit.
 
@@ -77,7 +77,7 @@ def export_hdf5(
 
 
 def export_anndata(
-    store: Store, backbone: str, path: Path | str, labels: Labels | None = None
+    store: Store, backbone: str, path: Path | str, labels: ClipTexts | None = None
 ) -> tuple[int, int]:
     """Write one backbone's pooled features as AnnData: X [clips, features], a line of `obs` per clip.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.import_sources import Arrays, Piece
+from obygaze_features.exchange.import_items import Arrays, ImportItem
 from obygaze_features.io import empty, remove_tree
 from obygaze_features.locks import alone_in
 from obygaze_features.store.format import (
@@ -50,7 +50,7 @@ class Declared:
 
 
 def import_features(
-    pieces: Mapping[str, Piece],
+    pieces: Mapping[str, ImportItem],
     clips: Sequence[PlannedClip],
     declared: Declared,
     destination: Path | str,
@@ -114,7 +114,7 @@ def import_features(
 
 def _stage(
     stage: Stage,
-    pieces: Mapping[str, Piece],
+    pieces: Mapping[str, ImportItem],
     kind: GroupSpec,
     declared: Declared,
     progress: Progress | None,
@@ -145,7 +145,7 @@ def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, obje
     return {**declared, **complete, "name": backbone, "imported": True}
 
 
-def _load(piece: Piece, declared: Declared) -> Arrays:
+def _load(piece: ImportItem, declared: Declared) -> Arrays:
     """Read a clip's arrays under the names of the format, converted only where that was asked for."""
     found = piece.load()
     known = (*FEATURE_ARRAYS, *TIME_ARRAYS)
@@ -186,7 +186,7 @@ def _fit(values: NDArray[Any], name: str, where: str, dtype: str | None) -> NDAr
     return values
 
 
-def _group_spec(arrays: Arrays, piece: Piece, declared: Declared) -> GroupSpec:
+def _group_spec(arrays: Arrays, piece: ImportItem, declared: Declared) -> GroupSpec:
     specs = tuple(
         ArraySpec(name, arrays[name].shape, arrays[name].dtype.name)
         for name in FEATURE_ARRAYS
@@ -209,7 +209,7 @@ def _group_spec(arrays: Arrays, piece: Piece, declared: Declared) -> GroupSpec:
         raise StoreError(f"{piece.where}: {error}") from None
 
 
-def _result(clip: str, piece: Piece, kind: GroupSpec, declared: Declared) -> ClipResult:
+def _result(clip: str, piece: ImportItem, kind: GroupSpec, declared: Declared) -> ClipResult:
     arrays = dict(_load(piece, declared))
     if piece.status not in DONE:
         raise StoreError(f"{piece.where}: status {piece.status!r}; features are ok or partial")

@@ -13,8 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.import_process import Found, read_apart
-from obygaze_features.exchange.import_sources import MOST_BYTES, Piece, refuse_giants
+from obygaze_features.exchange.import_items import (
+    MOST_BYTES,
+    FileContent,
+    ImportItem,
+    read_apart,
+    refuse_giants,
+)
 
 DEEPEST = 8
 """Groups within groups: a file may link a group into itself, and would never end."""
@@ -25,7 +30,7 @@ MOST_TEXT, TEXT_AT_ONCE = 1 << 27, 1 << 24
 """Characters in a column of texts, and bytes of it read at a time: any text may be as long as the file."""
 
 
-def hdf5_pieces(path: Path) -> AbstractContextManager[Found]:
+def hdf5_items(path: Path) -> AbstractContextManager[FileContent]:
     """Open an HDF5 file with one group per clip; yield path -> features, and the file's own texts.
 
     An exported group has its clip and status in its attributes. HDF5 runs in a process of its own.
@@ -39,10 +44,10 @@ def hdf5_pieces(path: Path) -> AbstractContextManager[Found]:
 
 
 @contextmanager
-def groups_of_clips(path: Path) -> Iterator[Found]:
-    """Open an HDF5 file in this process, as `hdf5_pieces` does in another."""
+def groups_of_clips(path: Path) -> Iterator[FileContent]:
+    """Open an HDF5 file in this process, as `hdf5_items` does in another."""
     with open_hdf5(path) as file:
-        found: dict[str, Piece] = {}
+        found: dict[str, ImportItem] = {}
         with naming_damage(str(path)):
             if {"X", "obs"} <= set(file):
                 raise StoreError(f"{path}: is AnnData; --from table reads it")
@@ -52,7 +57,7 @@ def groups_of_clips(path: Path) -> Iterator[Found]:
                 if key in found:
                     raise StoreError(f"{where}: clip {key} is in the file twice")
                 load = partial(_read_group, group, where)
-                found[key] = Piece(
+                found[key] = ImportItem(
                     where, load, text_of(group.attrs, "status") or "ok", text_of(group.attrs, "reason")
                 )
             texts = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}

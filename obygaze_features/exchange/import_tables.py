@@ -25,8 +25,14 @@ from obygaze_features.exchange.import_hdf5 import (
     refuse_giant_chunks,
     text_of,
 )
-from obygaze_features.exchange.import_process import Found, read_apart
-from obygaze_features.exchange.import_sources import NOT_NPY, Arrays, Piece, refuse_giants
+from obygaze_features.exchange.import_items import (
+    NOT_NPY,
+    Arrays,
+    FileContent,
+    ImportItem,
+    read_apart,
+    refuse_giants,
+)
 from obygaze_features.store.format import ARRAYS
 
 ID_NAMES = ("clip_id", "clip_ids", "id", "ids")
@@ -42,7 +48,7 @@ MOST_UNPACKED = 16 << 30
 
 
 @contextmanager
-def table_pieces(path: Path, ids: str | None) -> Iterator[Found]:
+def table_items(path: Path, ids: str | None) -> Iterator[FileContent]:
     """Open a table of features; yield row id -> its features, and texts that the file has about itself.
 
     CSV (comma, semicolon or tab) and Parquet have a column of ids and a numeric column per feature; Parquet
@@ -103,7 +109,7 @@ def read_ids(path: Path) -> list[str]:
 # --- tables of text and columns
 # ---------------------------------------------------------------------------
 @contextmanager
-def _csv(path: Path, ids: str | None) -> Iterator[Found]:
+def _csv(path: Path, ids: str | None) -> Iterator[FileContent]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
             delimiter = _delimiter(file.readline())
@@ -134,15 +140,15 @@ def _csv(path: Path, ids: str | None) -> Iterator[Found]:
     yield _pieces(path, labels, {"": matrix}), _left_out(header, features, column)
 
 
-def _parquet(path: Path, ids: str | None) -> AbstractContextManager[Found]:
+def _parquet(path: Path, ids: str | None) -> AbstractContextManager[FileContent]:
     if find_spec("pyarrow") is None:
         raise StoreError(f"{path}: Parquet needs pyarrow (pip install pyarrow); or save a CSV")
     return read_apart("Parquet", parquet_rows, path, ids)
 
 
 @contextmanager
-def parquet_rows(path: Path, ids: str | None) -> Iterator[Found]:
-    """Open a Parquet file in this process, as `table_pieces` does in another."""
+def parquet_rows(path: Path, ids: str | None) -> Iterator[FileContent]:
+    """Open a Parquet file in this process, as `table_items` does in another."""
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
 
@@ -184,7 +190,7 @@ def _stacked(path: Path, column: str, values: NDArray[Any]) -> NDArray[Any]:
 # --- files of arrays
 # ---------------------------------------------------------------------------
 @contextmanager
-def _npy(path: Path, ids: str | None) -> Iterator[Found]:
+def _npy(path: Path, ids: str | None) -> Iterator[FileContent]:
     matrix = _load_npy(path)
     if ids is None:
         raise StoreError(f"{path}: a matrix does not say whose its rows are; give --ids FILE")
@@ -192,7 +198,7 @@ def _npy(path: Path, ids: str | None) -> Iterator[Found]:
 
 
 @contextmanager
-def _npz(path: Path, ids: str | None) -> Iterator[Found]:
+def _npz(path: Path, ids: str | None) -> Iterator[FileContent]:
     try:
         with path.open("rb") as opened, np.lib.npyio.NpzFile(opened, allow_pickle=False) as file:
             for member in file.zip.infolist() if file.zip else ():
@@ -220,13 +226,13 @@ def _refuse_bomb(member: zipfile.ZipInfo, path: Path) -> None:
         raise StoreError(f"{path}: {member.filename} claims more bytes than the file has; it is damaged")
 
 
-def _hdf5(path: Path, ids: str | None) -> AbstractContextManager[Found]:
+def _hdf5(path: Path, ids: str | None) -> AbstractContextManager[FileContent]:
     return read_apart("HDF5", hdf5_rows, path, ids)
 
 
 @contextmanager
-def hdf5_rows(path: Path, ids: str | None) -> Iterator[Found]:
-    """Open HDF5 or AnnData in this process, as `table_pieces` does in another."""
+def hdf5_rows(path: Path, ids: str | None) -> Iterator[FileContent]:
+    """Open HDF5 or AnnData in this process, as `table_items` does in another."""
     with open_hdf5(path) as file:
         with naming_damage(str(path)):
             found = _hdf5_table(path, file, ids)
@@ -237,7 +243,7 @@ def hdf5_rows(path: Path, ids: str | None) -> Iterator[Found]:
         yield groups
 
 
-def _hdf5_table(path: Path, file: h5py.File, ids: str | None) -> Found | None:
+def _hdf5_table(path: Path, file: h5py.File, ids: str | None) -> FileContent | None:
     """Read AnnData or datasets at the top; None for a file that holds groups alone."""
     nodes = {name: plain_node(file, name) for name in file}
     if "X" in nodes and isinstance(obs := nodes.get("obs"), h5py.Group):
@@ -250,7 +256,7 @@ def _hdf5_table(path: Path, file: h5py.File, ids: str | None) -> Found | None:
     return _pieces(path, labels, _by_row(path, matrices, len(labels))), {}
 
 
-def _anndata(path: Path, file: h5py.File, obs: h5py.Group, ids: str | None) -> Found:
+def _anndata(path: Path, file: h5py.File, obs: h5py.Group, ids: str | None) -> FileContent:
     """Read AnnData's X and obs. Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html."""
     x, uns = plain_node(file, "X"), plain_node(file, "uns")
     if not isinstance(x, h5py.Dataset):
@@ -331,7 +337,7 @@ def _pieces(
     arrays: Mapping[str, Any],
     status: Sequence[str] = (),
     reason: Sequence[str] = (),
-) -> dict[str, Piece]:
+) -> dict[str, ImportItem]:
     for array in arrays.values():
         if array.ndim < 2 or len(array) != len(ids):
             raise StoreError(
@@ -339,11 +345,11 @@ def _pieces(
             )
         if len(array):
             refuse_giants(math.prod(array.shape[1:]) * array.dtype.itemsize, str(path))
-    found: dict[str, Piece] = {}
+    found: dict[str, ImportItem] = {}
     for row, name in enumerate(ids):
         if name in found:
             raise StoreError(f"{path}: id {name!r} is there twice (row {row + 1}); ids are unique")
-        found[name] = Piece(
+        found[name] = ImportItem(
             f"{path}, row {row + 1} ({name})",
             partial(_row, arrays, row, str(path)),
             status[row] if status else "ok",

@@ -22,7 +22,7 @@ from obygaze_features.extraction.recording import OnCommit, Recording
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.store import ClipResult, Stage
-from obygaze_features.store.sights import absent_files
+from obygaze_features.store.missing_videos import missing_files
 
 LONGEST_FOLDER = 40  # Ray's socket paths add up to 60 characters; AF_UNIX allows 107
 
@@ -77,7 +77,7 @@ def run_ray(
             )  # workers have a working folder of their own
             for task in job.tasks(clip_ids)
         ]
-        absent = absent_files(task.path for task in tasks if task.path)
+        absent = missing_files(task.path for task in tasks if task.path)
         here = [task for task in tasks if task.path not in absent]
         recording.commit(
             [ClipResult(task.clip_id, "failed", NO_SUCH_FILE) for task in tasks if task.path in absent]

@@ -15,7 +15,7 @@ from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.job import array_shard
 from obygaze_features.extraction.place import GB, Finding, Level, examine_place
-from obygaze_features.store.sights import host_name
+from obygaze_features.store.missing_videos import host_name
 
 LEAST_GPU_BYTES = 2 * GB  # free memory for the smallest network with one clip
 EXTRAS = ("video", "extract", "ray", "remote")

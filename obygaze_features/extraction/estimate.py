@@ -14,7 +14,7 @@ from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_c
 from obygaze_features.extraction.decoders import load_decoder
 from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses_gpu, warm_up
 from obygaze_features.extraction.job import Job
-from obygaze_features.store.room import Free, Room
+from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
 from obygaze_features.video import probe
 
 TRIALS = 8
@@ -71,8 +71,8 @@ class Estimate:
     gpu_s: float | None
     tried: int
     workers: int
-    room: Room | None = None
-    free: Free | None = None
+    room: DiskEstimate | None = None
+    free: FreeSpace | None = None
 
     unit: ClassVar[str] = "clip"
 

@@ -21,8 +21,8 @@ from obygaze_features.extraction.pool import POLL_S
 from obygaze_features.extraction.recording import OnCommit
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.store import ClipResult, Stage, read_stage
-from obygaze_features.store.journal import is_done
 from obygaze_features.store.provenance import differences
+from obygaze_features.store.stage_files import is_done
 
 ATTEMPTS = 3  # consecutive deaths of one GPU's process without a finished clip
 VISIBLE = "CUDA_VISIBLE_DEVICES"

@@ -18,8 +18,8 @@ from obygaze_features.extraction.encode import encode_batch, gpu_busy_s
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.leader import Encoded
 from obygaze_features.extraction.pool import DecodePool
+from obygaze_features.store.missing_videos import LOST, host_name, missing_files
 from obygaze_features.store.provenance import clipped, contrasts
-from obygaze_features.store.sights import LOST, absent_files, host_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Refusal:
         """Return the error; check the main process's machine once more for the video."""
         if self.path is None:
             return ExtractError(self.reason)
-        if absent_files([self.path]):
+        if missing_files([self.path]):
             return ExtractError(
                 f"{self.path} was there when the run began and is not any more: {self.reason}"
             )

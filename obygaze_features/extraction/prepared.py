@@ -17,13 +17,13 @@ from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.store import ClipResult, Stage, open_store, read_stage, seal, staging_path
+from obygaze_features.store.disk_usage import estimate_disk, free_space
 from obygaze_features.store.format import STATUSES
 from obygaze_features.store.growth import Growth, plan_growth
-from obygaze_features.store.journal import JournalEntry
+from obygaze_features.store.missing_videos import MissingVideoCheck, is_lost, missing_files
 from obygaze_features.store.records import StoredClip
-from obygaze_features.store.room import free_at, room_of
 from obygaze_features.store.sealing import versioned
-from obygaze_features.store.sights import HoleGuard, absent_files, is_lost
+from obygaze_features.store.stage_files import JournalEntry
 
 Note = Callable[[str], object]
 Watch = Callable[[int, str], AbstractContextManager[OnCommit]]
@@ -115,8 +115,8 @@ class Extraction:
         if isinstance(found, TextEstimate):
             return found
         clips = self.job.planned_clips() if growth is None else growth.clips
-        room = room_of(clips, self.job.groups(), consume=self.consume)
-        found = replace(found, room=room, free=free_at(self.stage_path))
+        room = estimate_disk(clips, self.job.groups(), consume=self.consume)
+        found = replace(found, room=room, free=free_space(self.stage_path))
         if obstacle := found.obstacle():
             self.note(obstacle)
         if films := self._films():
@@ -183,7 +183,7 @@ class Extraction:
             self.note(damage)
         videos = self._videos()
         missing = self._to_do(stage, videos)[: self.limit]
-        guard = HoleGuard(stage, videos, working=bool(missing))
+        guard = MissingVideoCheck(stage, videos, working=bool(missing))
         if missing and self.shard[1] == 1 and (others := stage.n_writers()):
             self.note(
                 f"{others} other process(es) are writing to {place} and may process the same {self.unit}s: "
@@ -220,7 +220,7 @@ class Extraction:
             return missing
         tried = self._missing(stage, again=is_lost)
         lost = {clip: videos[clip] for clip in set(tried) - set(missing)}
-        gone = absent_files(path for path in lost.values() if path is not None)
+        gone = missing_files(path for path in lost.values() if path is not None)
         return [clip for clip in tried if lost.get(clip) not in gone]
 
     def _videos(self) -> dict[str, Path | None]:

@@ -1,7 +1,8 @@
-"""Read a sealed store on a server, over HTTP, HTTPS and S3, through obstore; find the store at any URL.
+"""Read a sealed store on a server: over HTTP, HTTPS and S3 through obstore, on the Hugging Face Hub.
 
-obstore is imported only when a URL is opened. It looks for credentials where the services' own tools do
-(AWS_* variables, instance roles).
+obstore and huggingface_hub are imported only when a URL is opened. They look for credentials where the
+services' own tools do (AWS_* variables, instance roles, `hf auth login`). A place on the Hub is
+`hf://datasets/OWNER/NAME[@REVISION][/FOLDER]`; it is read at one commit and kept in the library's cache.
 """
 
 import os
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -19,40 +20,42 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError, first_line
-from obygaze_features.store.files_hub import naming_extra, open_hub
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_ranges
-from obygaze_features.store.store_files import OnPiece, StoreFiles, named
+from obygaze_features.store.store_files import FolderFiles, OnPiece, StoreFiles, named
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
-
 T = TypeVar("T")
 
 READERS = 8
 """Requests under way at a time."""
+
 STEP, SLOW_S = 1 << 16, 60.0
 """A server that sends fewer bytes than STEP in so many seconds is given up."""
+
 ANSWER_S = 120.0
 """A server whose answer has not begun, its headers whole, after so many seconds is given up; longer than the
 client's own trials of a server that is overloaded."""
+
 LARGEST_READ = 1 << 30
 """What a server may make us hold in memory at once."""
-
 _NOWHERE = "127.0.0.1:0"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _ENDPOINTS = (
     *("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_ENDPOINT_URL_STS"),
     *("AWS_METADATA_ENDPOINT", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
 )
+
 _CREDENTIALS = (
     *("amazonaws.com", "amazonaws.com.cn", "169.254.169.254", "169.254.170.2", "169.254.170.23"),
     *("fd00:ec2::254", "fd00:ec2::23"),
 )
 """Hosts of AWS itself, and those inside its machines that give credentials."""
-
 # A path that went through pathlib has lost one of its slashes.
 _URL = re.compile(r"(https?|s3|hf):/+(?=[^/])")
+_PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([\w./-]+?))?((?:/[\w.-]+)*)")
+_PINNED = re.compile(r"[0-9a-f]{40}")
 
 
 def as_url(place: Path | str) -> str | None:
@@ -85,6 +88,19 @@ def open_url(url: str) -> StoreFiles:
     return HttpFiles(url, name, connect(url))
 
 
+@contextmanager
+def naming_extra(url: str) -> Iterator[None]:
+    """Name the extra to install where a client's library is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise StoreError(
+            f"{url}: this needs {error.name}; install it with: pip install 'obygaze[remote]'"
+        ) from error
+
+
+# --- HTTP, HTTPS and S3
+# ---------------------------------------------------------------------------
 def connect(url: str) -> "ObjectStore":
     """Make the client for everything below a URL; no request is sent yet.
 
@@ -302,3 +318,124 @@ def _line(error: BaseException) -> str:
     text = first_line(error)
     text = re.sub(r"^.* after \d+ retries, .*? +- ", "", text)
     return re.sub(r"\?\S*", "", text.partition(": <")[0]).strip()[:300]
+
+
+# --- the Hugging Face Hub
+# ---------------------------------------------------------------------------
+@dataclass(frozen=True)
+class HubFiles:
+    """A store in a dataset repository, at one commit; `folder` is empty or ends with a slash."""
+
+    repository: str
+    commit: str
+    folder: str
+    readers: int = 8
+
+    @property
+    def where(self) -> str:
+        """Its place, with the commit."""
+        return f"hf://datasets/{self.repository}@{self.commit}/{self.folder}".rstrip("/")
+
+    @property
+    def name(self) -> str:
+        """Name of the folder, or of the repository."""
+        return (self.folder.rstrip("/") or self.repository).rpartition("/")[2]
+
+    def names(self) -> list[str]:
+        """List the files that the lists of digests name."""
+        return named(self)
+
+    def is_plain(self, _name: str) -> bool:
+        """Whether it is plain: the Hub has nothing else."""
+        return True
+
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
+        return self._here(name).stat().st_size
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        """Read a file or a part of it."""
+        path = self._here(name)
+        return FolderFiles(path.parent).read(path.name, start, stop)
+
+    def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
+        """Read the beginning of a file into a buffer."""
+        path = self._here(name)
+        return FolderFiles(path.parent).fill(path.name, buffer, seen)
+
+    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
+        """Yield a file from `start` in blocks."""
+        path = self._here(name)
+        return FolderFiles(path.parent).stream(path.name, start)
+
+    def _here(self, name: str) -> Path:
+        from huggingface_hub import hf_hub_download  # noqa: PLC0415 - obygaze[remote]
+
+        with asking_hub(f"{self.where}/{name}"):
+            return Path(
+                hf_hub_download(
+                    self.repository, self.folder + name, repo_type="dataset", revision=self.commit
+                )
+            )
+
+
+def open_hub(url: str) -> HubFiles:
+    """Find a store on the Hub and pin the commit that its revision is now."""
+    place = place_of(url)
+    with naming_extra(url):
+        from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
+
+    if _PINNED.fullmatch(place.commit):
+        return place
+    with asking_hub(url):
+        commit = HfApi().dataset_info(place.repository, revision=place.commit or None).sha
+    if not commit or not _PINNED.fullmatch(commit):
+        raise StoreError(f"{url}: the Hub gives no commit for it")
+    return replace(place, commit=commit)
+
+
+def place_of(url: str) -> HubFiles:
+    """Take the parts of an address; the commit is the revision that it names, or empty."""
+    match = _PLACE.fullmatch(url)
+    if match is None:
+        raise StoreError(f"{url}: expected hf://datasets/OWNER/NAME[@REVISION][/FOLDER]")
+    folder = match[3].strip("/")
+    return HubFiles(match[1], match[2] or "", f"{folder}/" if folder else "")
+
+
+@contextmanager
+def asking_hub(where: str) -> Iterator[None]:
+    """Turn errors of the Hub's library or the network into one line."""
+    from huggingface_hub.errors import (  # noqa: PLC0415 - obygaze[remote]
+        EntryNotFoundError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    any_http_error: type[Exception] = HfHubHTTPError.__bases__[0]  # httpx's or httpx2's, as the library chose
+    try:
+        yield
+    except (RepositoryNotFoundError, RevisionNotFoundError):
+        raise StoreError(
+            f"{where}: no such dataset or revision, or it is private (hf auth login gives access)"
+        ) from None
+    except LocalEntryNotFoundError as error:  # it is not in the cache, and the Hub cannot be asked
+        raise InterruptedTransferError(f"{where}: {_hub_line(error)}") from None
+    except EntryNotFoundError:
+        raise FileNotFoundError(2, "the Hub has no such file", where) from None
+    except HfHubHTTPError as error:
+        code = error.response.status_code
+        kind = InterruptedTransferError if code >= 500 or code in (408, 429) else StoreError
+        raise kind(f"{where}: {_hub_line(error)}") from None
+    except HFValidationError as error:
+        raise StoreError(f"{where}: {_hub_line(error)}") from None
+    except (ConnectionError, any_http_error) as error:
+        raise InterruptedTransferError(f"{where}: {_hub_line(error)}") from None
+
+
+def _hub_line(error: BaseException) -> str:
+    text = first_line(error)
+    return re.sub(r"\?\S*", "", text).strip()[:300]

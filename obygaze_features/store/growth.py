@@ -7,10 +7,10 @@ from typing import Any
 from obygaze_features.errors import StoreError
 from obygaze_features.store.format import DONE, STATUSES
 from obygaze_features.store.group import Group
-from obygaze_features.store.journal import is_done
 from obygaze_features.store.provenance import FILLED_IN, NOT_NUMERICS, differences, same_numerics
 from obygaze_features.store.records import ArraySpec, GroupSpec, PlannedClip
 from obygaze_features.store.stage import Stage
+from obygaze_features.store.stage_files import is_done
 from obygaze_features.store.store import Store
 
 

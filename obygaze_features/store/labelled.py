@@ -47,7 +47,7 @@ class Concepts(Protocol):
         """All concepts, in canonical order."""
 
 
-class Labels(Protocol):
+class LabelledManifest(Protocol):
     """What a table needs of a manifest: `obygaze_features.Manifest` fits."""
 
     @property
@@ -80,7 +80,7 @@ class LazyArray:
 
 
 def frame_of(
-    X: NDArray[np.float32], clips: Sequence[StoredClip], labels: Labels | None, where: str
+    X: NDArray[np.float32], clips: Sequence[StoredClip], labels: LabelledManifest | None, where: str
 ) -> pd.DataFrame:
     """Make a table of one vector per clip [N, D], with the labels of a manifest.
 
@@ -129,7 +129,7 @@ def _annotated(clip: LabelledClip) -> bool:
     return clip.level is not None or bool(clip.concepts)
 
 
-def _left_out(clip: StoredClip, labels: Labels | None) -> str | None:
+def _left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | None:
     """Explain why a clip has no row in a table; None if it has one."""
     if clip.status not in DONE:
         return clip.status

@@ -2,9 +2,11 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 
@@ -13,6 +15,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.io import remove_tree, sync, sync_tree, write_whole
 from obygaze_features.locks import alone_in, locked
 from obygaze_features.schema import Hex64, expected, fits
+from obygaze_features.store.disk_usage import refuse_small_disk
 from obygaze_features.store.format import (
     ATTRIBUTE,
     BAGIT,
@@ -20,29 +23,30 @@ from obygaze_features.store.format import (
     CONSUMED,
     PARTS,
     STAGING_SUFFIX,
+    STATUSES,
     spec_version,
 )
 from obygaze_features.store.metadata import write_all_but_parts
-from obygaze_features.store.part_writer import Inheritance, PartWriter
+from obygaze_features.store.missing_videos import refuse_missing_videos
 from obygaze_features.store.parts import (
-    Part,
-    PartsFile,
+    ArrayPart,
+    Inheritance,
+    PartList,
+    PartWriter,
     StoredArray,
-    part_rows,
+    rows_digest,
     stored_arrays,
     workers_at_once,
 )
 from obygaze_features.store.provenance import plain, validate_licence
-from obygaze_features.store.records import one_line
-from obygaze_features.store.room import refuse_small_disk
-from obygaze_features.store.rows import Consumption
-from obygaze_features.store.settling import SettledRows, settled_rows
+from obygaze_features.store.records import StoredClip, one_line
 from obygaze_features.store.stage import Stage, read_stage
-from obygaze_features.store.stage_files import parent_clips
-from obygaze_features.store.stage_files import stored_arrays as arrays_of
+from obygaze_features.store.stage_files import JournalEntry, is_done, parent_clips, stored_array_names
+from obygaze_features.store.writer import Consumption
 
 Progress = Callable[[int, int], None]
 VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
+
 STORE = "store"
 """Folder in `NAME.building` with the store that is being built."""
 
@@ -107,14 +111,14 @@ def seal(
     if parent is not None and not fits(parent, Hex64):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
     about: dict[str, object] = {
-        "spec_version": spec_version(arrays_of(stage.clips, stage.groups)),
+        "spec_version": spec_version(stored_array_names(stage.clips, stage.groups)),
         "licence": validate_licence(licence),
         "citation": one_line(citation, "citation"),
         "corpus": stage.corpus,
         "parent": parent,
         **({"merged_with": list(merged_with)} if merged_with else {}),
     }
-    settled = settled_rows(stage, allow_missing=allow_missing, max_failed=max_failed)
+    settled = resolve_attempts(stage, allow_missing=allow_missing, max_failed=max_failed)
     if devices := settled.devices():
         about["devices"] = devices
     plain(about, ATTRIBUTE)
@@ -124,7 +128,7 @@ def seal(
     with alone_in(building, "sealing here"):
         _refuse_existing(final)
         root = building / STORE
-        done = PartsFile(building / PARTS)
+        done = PartList(building / PARTS)
         try:
             _seal_parts(root, settled, done, progress or (lambda *_: None), workers, consume=consume)
         except MemoryError as error:
@@ -211,10 +215,107 @@ def _refuse_existing(final: Path) -> None:
         )
 
 
+# --- the journal line whose bytes each row takes
+# ---------------------------------------------------------------------------
+@dataclass
+class ResolvedRows:
+    """Journal lines of every row to seal, best first; lines with missing or wrong bytes are dropped."""
+
+    stage: Stage
+    order: list[int]
+    lines: dict[int, tuple[JournalEntry, ...]]
+    lost: dict[int, str] = field(default_factory=dict)
+
+    def line(self, position: int) -> JournalEntry | None:
+        """Return the line with the features of the clip at a position of the sealed store."""
+        line = self.lines.get(self.order[position], (None,))[0]
+        return line if line is not None and is_done(line) else None
+
+    def of(self, part: ArrayPart) -> list[JournalEntry | None]:
+        """Return the lines of a part's rows."""
+        return [self.line(position) for position in part.rows]
+
+    def drop(self, position: int, name: str) -> None:
+        """Drop the best line of a row, because its bytes differ from the line's digests."""
+        row = self.order[position]
+        gone, *others = self.lines[row]
+        if not gone.writer:
+            raise StoreError(
+                f"clip {gone.clip_id}, array {name}: not what the store that this stage grows has a digest "
+                f"of; run: obygaze store verify --full {self.stage.grows and self.stage.grows.path}"
+            )
+        if any(is_done(line) for line in others):
+            self.lines[row] = tuple(others)
+        else:
+            self.lost.setdefault(row, name)
+
+    def clip(self, row: int) -> StoredClip:
+        """Make the sealed store's record of a row."""
+        plan = self.stage.clips[row]
+        span = (plan.start_s, plan.end_s)
+        bare = StoredClip(plan.clip_id, STATUSES[0], "", plan.movie, *span, text=plan.text)
+        if row not in self.lines:
+            return bare
+        line = self.lines[row][0]
+        return replace(bare, status=line.status, reason=line.reason, source=line.source, digests=line.digests)
+
+    def devices(self) -> dict[str, int]:
+        """Count the clips computed on each GPU model; clips computed on a CPU are not counted."""
+        named = [line.source.get("device") for line, *_ in self.lines.values() if is_done(line)]
+        return dict(sorted(Counter(str(name) for name in named if name is not None).items()))
+
+    def annul(self) -> None:
+        """Mark clips whose bytes match no journal line as missing, and raise a StoreError."""
+        reasons = {
+            self.stage.clips[row].clip_id: f"{self.lost[row]} is not what the journal says"
+            for row in sorted(self.lost)
+        }
+        with self.stage.writer() as writer:
+            writer.annul(reasons)
+        clip, reason = next(iter(reasons.items()))
+        raise StoreError(
+            f"{self.stage.path}: {len(reasons)} clips are not what they were when committed, "
+            f"the first is {clip} ({reason}); they are marked missing now: extract again, then seal"
+        )
+
+
+def resolve_attempts(stage: Stage, *, allow_missing: bool, max_failed: int | None) -> ResolvedRows:
+    """Sort the rows by clip id, each with its lines, best first; refuse a stage that is not ready.
+
+    Raises
+    ------
+    StoreError
+        Clips are missing, have failed for want of videos that some machine finds, or too many have failed.
+    """
+    lines = {
+        row: tuple(line for line in some if is_done(line)) or some[:1]
+        for row, some in stage.settled().items()
+    }
+    missing = [clip.clip_id for row, clip in enumerate(stage.clips) if row not in lines]
+    if missing and not allow_missing:
+        raise StoreError(
+            f"{stage.path}: {len(missing)} of {len(stage.clips)} clips are still to do, "
+            f"the first is {missing[0]}; extract again, or allow missing clips (--allow-missing)"
+        )
+    if not allow_missing:
+        refuse_missing_videos(stage, lines)
+    failed = sum(entries[0].status == "failed" for entries in lines.values())
+    if max_failed is not None and failed > max_failed:
+        raise StoreError(
+            f"{stage.path}: {failed} clips have failed, and at most {max_failed} may (--max-failed); "
+            "`obygaze extract` with --retry-failed tries them again"
+        )
+    return ResolvedRows(
+        stage, sorted(range(len(stage.clips)), key=lambda row: stage.clips[row].clip_id), lines
+    )
+
+
+# --- chunks and shards
+# ---------------------------------------------------------------------------
 def _seal_parts(
     root: Path,
-    settled: SettledRows,
-    done: PartsFile,
+    settled: ResolvedRows,
+    done: PartList,
     progress: Progress,
     workers: int | None,
     *,
@@ -241,7 +342,7 @@ def _seal_parts(
     total = sum(len(part.rows) for part in parts)
     counted, lock = 0, Lock()
 
-    def work(part: Part) -> tuple[Part, list[int]]:
+    def work(part: ArrayPart) -> tuple[ArrayPart, list[int]]:
         nonlocal counted
         lines = settled.of(part)
         bad = writer.write(part, lines)
@@ -263,7 +364,7 @@ def _seal_parts(
             return
 
 
-def _consumption(settled: SettledRows, arrays: Sequence[StoredArray], building: Path) -> Consumption:
+def _consumption(settled: ResolvedRows, arrays: Sequence[StoredArray], building: Path) -> Consumption:
     """Durably mark a stage as being consumed, before any row is freed."""
     stage = settled.stage.path
     sync(building)  # the names of the store and of the list of its parts, which then has what is freed
@@ -274,8 +375,8 @@ def _consumption(settled: SettledRows, arrays: Sequence[StoredArray], building: 
 
 
 def _side_by_side(
-    work: Callable[[Part], tuple[Part, list[int]]], parts: Sequence[Part], workers: int
-) -> list[tuple[Part, list[int]]]:
+    work: Callable[[ArrayPart], tuple[ArrayPart, list[int]]], parts: Sequence[ArrayPart], workers: int
+) -> list[tuple[ArrayPart, list[int]]]:
     """Process all parts in threads; most of the work releases the GIL. The first error ends it."""
     with ThreadPoolExecutor(workers) as threads:
         futures = [threads.submit(work, part) for part in parts]
@@ -288,12 +389,12 @@ def _side_by_side(
     return [future.result() for future in futures]
 
 
-def _is_to_do(part: Part, settled: SettledRows, done: PartsFile) -> bool:
+def _is_to_do(part: ArrayPart, settled: ResolvedRows, done: PartList) -> bool:
     before = done.known.get(part.file)
-    return before is None or before.rows != part_rows(part, settled.of(part))
+    return before is None or before.rows != rows_digest(part, settled.of(part))
 
 
-def _sweep(root: Path, files: set[str], done: PartsFile) -> None:
+def _sweep(root: Path, files: set[str], done: PartList) -> None:
     """Remove all files from a store that is being built, except for complete parts."""
     for folder, _, names in os.walk(root, topdown=False):
         for name in names:

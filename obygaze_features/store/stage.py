@@ -11,16 +11,19 @@ from typing import Self
 from obygaze_features.errors import StoreError
 from obygaze_features.locks import locked
 from obygaze_features.store.format import CONSUMED, JOURNALS, PLAN, STAGING_SUFFIX
-from obygaze_features.store.journal import JournalEntry, Journals, is_done, settle
 from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
 from obygaze_features.store.records import GroupSpec, PlannedClip
 from obygaze_features.store.stage_files import (
+    JournalEntry,
+    Journals,
     Parent,
     array_names,
     create,
+    is_done,
     parent_clips,
     parent_of,
     read_files,
+    valid_attempts,
     write_plan,
     write_stage,
 )
@@ -194,7 +197,7 @@ class Stage:
                         f"{self.path}: row {entry.row} is clip {self.clips[entry.row].clip_id} in {PLAN} "
                         f"but {entry.clip_id} in a journal; the stage was tampered with: begin another"
                     )
-            self._settled = settle([*self._inherit(), *known])
+            self._settled = valid_attempts([*self._inherit(), *known])
             self._settled_version = self._journals.version
         return dict(self._settled)
 

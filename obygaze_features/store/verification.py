@@ -87,7 +87,7 @@ LONGER = "longer than the whole store"
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FileCheck:
     """A file that is there: its size, and its digest if it was read."""
 
     size: int
@@ -169,19 +169,19 @@ def _has_rows(name: str) -> bool:
 
 def _look(
     files: StoreFiles, names: Sequence[str], *, digests: bool, progress: Progress | None = None
-) -> dict[str, _Found | None]:
+) -> dict[str, _FileCheck | None]:
     """Measure files; None for what is not an ordinary file. What a server has lost is left out.
 
     No more is read of a file than its whole store should have: a server may send on and on.
     """
     most = _most(files)
 
-    def look(name: str) -> tuple[str, _Found | None] | None:
+    def look(name: str) -> tuple[str, _FileCheck | None] | None:
         try:
             if not files.is_plain(name):
                 return name, None
             if not digests:
-                return name, _Found(files.size(name), "")
+                return name, _FileCheck(files.size(name), "")
             return name, _digest(files, name, most)
         except FileNotFoundError:
             return None
@@ -196,14 +196,14 @@ def _look(
         return found
 
 
-def _digest(files: StoreFiles, name: str, most: int) -> _Found:
+def _digest(files: StoreFiles, name: str, most: int) -> _FileCheck:
     size, found = 0, hashlib.sha256()
     for block in files.stream(name):
         size += len(block)
         found.update(block)
         if size > most:
-            return _Found(size, LONGER)
-    return _Found(size, found.hexdigest())
+            return _FileCheck(size, LONGER)
+    return _FileCheck(size, found.hexdigest())
 
 
 def _most(files: StoreFiles) -> int:
@@ -221,7 +221,7 @@ def _check_format(files: StoreFiles) -> Iterator[Problem]:
 
 
 def _check_tags(
-    files: StoreFiles, found: Mapping[str, _Found | None], absent: Mapping[str, str]
+    files: StoreFiles, found: Mapping[str, _FileCheck | None], absent: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Check the files beside `data/`; the tag manifest has no digest, but it must match these files."""
     for name in (*REQUIRED_TAGS, TAG_DIGESTS):
@@ -245,7 +245,7 @@ def _check_tags(
 
 
 def _compare(
-    files: StoreFiles, manifest: str, present: Mapping[str, _Found | None], absent: Mapping[str, str]
+    files: StoreFiles, manifest: str, present: Mapping[str, _FileCheck | None], absent: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Compare files with the digests of a manifest; names it lists are never opened, only those present."""
     try:

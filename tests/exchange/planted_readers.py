@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from obygaze_features.exchange.import_sources import Piece
+from obygaze_features.exchange.import_items import ImportItem
 
 
 class Listing(dict):
@@ -39,7 +39,7 @@ def planted(path):
         return {"": np.full(4, ord(clip), np.float32)}
 
     happens("opening")
-    found = {clip: Piece(f"{path}, clip {clip}", partial(load, clip)) for clip in "abcd"}
+    found = {clip: ImportItem(f"{path}, clip {clip}", partial(load, clip)) for clip in "abcd"}
     yield Listing(found, happens), {"backbone": "lab"}
 
 

@@ -94,10 +94,11 @@ class HubHandler(Handler):
 CLIENT = """
 import sys
 from pathlib import Path
-from obygaze_features.store import StoreError, open_store
+from obygaze_features.errors import StoreError
+from obygaze_features.store import open_store
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
-from obygaze_features.exchange.push import push
+from obygaze_features.exchange.publish import push
 from obygaze_features.exchange.transfer import download
 store, copy = Path(sys.argv[1]), Path(sys.argv[2])
 print(push(FolderFiles(store), "hf://datasets/lab/films"))

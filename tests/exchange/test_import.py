@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_features import declaration
-from obygaze_features.exchange.import_sources import Piece, files_below, match, read_npy
+from obygaze_features.exchange.import_items import ImportItem, files_below, match, read_npy
 from obygaze_features.store import same_numerics, verify
 
 from ..store.toy_stores import group, provenance
@@ -18,7 +18,9 @@ from .lab_features import CLIPS, D, imported, row
 
 
 def pieces(**values):
-    return {clip: Piece(f"{clip}.npy", lambda value=value: {"": value}) for clip, value in values.items()}
+    return {
+        clip: ImportItem(f"{clip}.npy", lambda value=value: {"": value}) for clip, value in values.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_clips_without_features_are_counted_and_must_be_allowed(tmp_path):
 
 
 def test_files_are_given_to_clips_by_name_and_collisions_are_refused():
-    found = {path: Piece(f"{path}.npy", dict) for path in ("m1/x", "m1/y", "m2/x", "z")}
+    found = {path: ImportItem(f"{path}.npy", dict) for path in ("m1/x", "m1/y", "m2/x", "z")}
     deep = match(found, {"a": "m1/x", "b": "m2/x", "c": "m3/x"})
     assert {clip: piece.where for clip, piece in deep.pieces.items()} == {"a": "m1/x.npy", "b": "m2/x.npy"}
     assert deep.unknown == ("m1/y", "z")

@@ -12,9 +12,9 @@ import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.export import export_hdf5
-from obygaze_features.exchange.import_hdf5 import hdf5_pieces
-from obygaze_features.exchange.import_sources import match
-from obygaze_features.exchange.import_tables import table_pieces
+from obygaze_features.exchange.import_hdf5 import hdf5_items
+from obygaze_features.exchange.import_items import match
+from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.store import PlannedClip, open_store, same_numerics
 
 from ..store.toy_stores import sealed
@@ -27,7 +27,7 @@ def test_an_exported_store_comes_back_bit_for_bit_but_marked(tmp_path):
     source = open_store(sealed(tmp_path, 9, name="source"))
     export_hdf5(source, "toy", tmp_path / "films.h5")
     clips = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in source.clips]
-    with hdf5_pieces(tmp_path / "films.h5") as (found, said):
+    with hdf5_items(tmp_path / "films.h5") as (found, said):
         matched = match(found, {clip.clip_id: clip.clip_id for clip in clips})
         known = json.loads(said["provenance"])
         store = imported(tmp_path, matched.pieces, known=known, clips=clips, allow_missing=True)
@@ -46,7 +46,7 @@ def test_hdf5_with_one_dataset_a_clip_of_any_name(tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         for clip in "abc":
             file[f"m/{clip}/whatever"] = row(clip)
-    with hdf5_pieces(tmp_path / "x.h5") as (found, said):
+    with hdf5_items(tmp_path / "x.h5") as (found, said):
         assert list(found) == ["m/a", "m/b", "m/c"]
         assert said == {"provenance": "", "backbone": ""}
         store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).pieces)
@@ -311,9 +311,9 @@ ANNDATA = {
 READERS = """
 import json, resource, sys
 from pathlib import Path
-from obygaze_features.exchange.import_hdf5 import hdf5_pieces
-from obygaze_features.exchange.import_process import end_kept_server
-from obygaze_features.exchange.import_tables import table_pieces
+from obygaze_features.exchange.import_hdf5 import hdf5_items
+from obygaze_features.exchange.import_items import end_kept_server
+from obygaze_features.exchange.import_tables import table_items
 
 def memory(name):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -324,7 +324,7 @@ limit = memory("VmSize") + (2 << 30)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 for name in sys.argv[1:]:
     path = Path(name)
-    for reader, words in {"hdf5": (hdf5_pieces,), "table": (table_pieces, None)}.items():
+    for reader, words in {"hdf5": (hdf5_items,), "table": (table_items, None)}.items():
         try:
             with words[0](path, *words[1:]) as (found, _):
                 for piece in found.values():
@@ -364,12 +364,12 @@ def test_every_reader_of_hdf5_refuses_links_cycles_and_giants_in_little_memory(t
 def test_categorical_ids_come_in_and_a_missing_one_is_empty(tmp_path):
     with h5py.File(tmp_path / "x.h5ad", "w") as file:
         categories(anndata(file, ids=()), (1, -1))
-    with table_pieces(tmp_path / "x.h5ad", None) as (found, _):
+    with table_items(tmp_path / "x.h5ad", None) as (found, _):
         assert list(found) == ["b", ""]
 
 
 def test_bytes_that_are_no_hdf5_are_refused(tmp_path):
     (tmp_path / "text.h5").write_bytes(np.random.default_rng(0).bytes(3000))
-    for reader in (hdf5_pieces(tmp_path / "text.h5"), table_pieces(tmp_path / "text.h5", None)):
+    for reader in (hdf5_items(tmp_path / "text.h5"), table_items(tmp_path / "text.h5", None)):
         with pytest.raises(StoreError, match=r"text\.h5: not readable as HDF5"), reader:
             pass

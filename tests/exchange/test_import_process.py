@@ -11,10 +11,10 @@ import pytest
 
 from obygaze.cli import main
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange import import_hdf5, import_process
-from obygaze_features.exchange.import_hdf5 import hdf5_pieces
-from obygaze_features.exchange.import_process import end_kept_server
-from obygaze_features.exchange.import_tables import table_pieces
+from obygaze_features.exchange import import_hdf5, import_items
+from obygaze_features.exchange.import_hdf5 import hdf5_items
+from obygaze_features.exchange.import_items import end_kept_server
+from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 
@@ -93,7 +93,7 @@ def test_one_byte_on_which_hdf5_2_0_crashes_is_an_error_of_the_file(tmp_path):
     assert data.count(texts + b"\1") == 1
     (tmp_path / "x.h5ad").write_bytes(data.replace(texts + b"\1", texts + b"\3"))
     # What other versions of HDF5 make of it is not known: any refusal will do.
-    with pytest.raises(StoreError, match=r"x\.h5ad: "), table_pieces(tmp_path / "x.h5ad", None):
+    with pytest.raises(StoreError, match=r"x\.h5ad: "), table_items(tmp_path / "x.h5ad", None):
         pass
 
 
@@ -110,7 +110,7 @@ def test_a_crash_is_one_line_that_leaves_nothing_and_the_next_import_succeeds(he
 
 
 def test_a_hang_ends_after_the_processor_time_that_a_clip_may_take(run, monkeypatch):
-    monkeypatch.setattr(import_process, "CPU_S", 1)
+    monkeypatch.setattr(import_items, "CPU_S", 1)
     code, said = run("clip c:hang")
     assert code == 1
     assert said.endswith(f"x.h5, clip c: HDF5 took more than 1 s of processor time to read it: {DAMAGED}")
@@ -146,7 +146,7 @@ def test_ctrl_c_ends_the_import_and_the_process_that_reads(here, run):
 def test_a_bug_of_a_reader_is_no_error_of_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(import_hdf5, "groups_of_clips", planted)
     (tmp_path / "x.h5").write_text("clip c:bug", encoding="utf-8")
-    with hdf5_pieces(tmp_path / "x.h5") as (found, _):
+    with hdf5_items(tmp_path / "x.h5") as (found, _):
         with pytest.raises(RuntimeError, match=r"(?s)x\.h5, clip c:\nTraceback .*KeyError: 'planted'"):
             found["c"].load()
         assert found["d"].load()[""].tolist() == [ord("d")] * 4
@@ -156,7 +156,7 @@ def test_files_are_open_side_by_side_and_a_crash_of_one_is_remembered(tmp_path, 
     monkeypatch.setattr(import_hdf5, "groups_of_clips", planted)
     for name in "xy":
         (tmp_path / f"{name}.h5").write_text("clip b:die:11" if name == "x" else "never:", encoding="utf-8")
-    with hdf5_pieces(tmp_path / "x.h5") as (x, _), hdf5_pieces(tmp_path / "y.h5") as (y, _):
+    with hdf5_items(tmp_path / "x.h5") as (x, _), hdf5_items(tmp_path / "y.h5") as (y, _):
         for clip in "bd":
             with pytest.raises(StoreError, match=rf"x\.h5, clip {clip}: HDF5 crashed .*signal 11"):
                 x[clip].load()

@@ -11,9 +11,9 @@ import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.export import export_anndata, export_hdf5
-from obygaze_features.exchange.import_hdf5 import hdf5_pieces
-from obygaze_features.exchange.import_sources import files_below, match, read_npy
-from obygaze_features.exchange.import_tables import read_ids, table_pieces
+from obygaze_features.exchange.import_hdf5 import hdf5_items
+from obygaze_features.exchange.import_items import files_below, match, read_npy
+from obygaze_features.exchange.import_tables import read_ids, table_items
 from obygaze_features.store import PlannedClip, open_store
 
 from ..store.toy_stores import sealed
@@ -68,7 +68,7 @@ TABLES = {
 def test_a_table_of_every_kind_comes_in_bit_for_bit(tmp_path, name):
     write, ids = TABLES[name]
     write(tmp_path / name)
-    with table_pieces(tmp_path / name, ids) as (found, _):
+    with table_items(tmp_path / name, ids) as (found, _):
         store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).pieces)
     for clip in "abc":
         assert store["lab"].read(clip, "pooled").tobytes() == row(clip).tobytes()
@@ -79,7 +79,7 @@ def test_a_matrix_needs_the_ids_of_its_rows(tmp_path, form):
     np.save(tmp_path / "all.npy", MATRIX)
     with (
         pytest.raises(StoreError, match=r"all\.npy: a matrix does not say whose its rows are; give --ids"),
-        table_pieces(tmp_path / "all.npy", None),
+        table_items(tmp_path / "all.npy", None),
     ):
         pass
     ids = tmp_path / ("ids.npy" if form == "npy" else "ids.txt")
@@ -88,7 +88,7 @@ def test_a_matrix_needs_the_ids_of_its_rows(tmp_path, form):
     else:
         lines = [f"{clip};m" for clip in ("clip_id", *IDS)] if form == "column" else IDS
         ids.write_text("\n".join(lines), encoding="utf-8")
-    with table_pieces(tmp_path / "all.npy", str(ids)) as (found, _):
+    with table_items(tmp_path / "all.npy", str(ids)) as (found, _):
         assert {clip: piece.load()[""].tobytes() for clip, piece in found.items()} == {
             clip: row(clip).tobytes() for clip in "abc"
         }
@@ -97,7 +97,7 @@ def test_a_matrix_needs_the_ids_of_its_rows(tmp_path, form):
 def test_arrays_named_as_the_formats_come_in_together(tmp_path):
     frames = np.stack([row(clip, (2, D)) for clip in IDS])
     np.savez(tmp_path / "a.npz", pooled=MATRIX, frames=frames, ids=np.array(IDS), fps=np.zeros((3, 1)))
-    with table_pieces(tmp_path / "a.npz", None) as (found, _):
+    with table_items(tmp_path / "a.npz", None) as (found, _):
         store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).pieces)
     assert store["lab"].read("a", "frames").tobytes() == row("a", (2, D)).tobytes()
     assert store["lab"].read("a", "pooled").tobytes() == row("a").tobytes()
@@ -108,7 +108,7 @@ def test_our_own_exports_come_back_as_a_table(tmp_path, kind):
     source = open_store(sealed(tmp_path, 9, name="source"))
     (export_hdf5 if kind == "h5" else export_anndata)(source, "toy", tmp_path / f"a.{kind}")
     clips = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in source.clips]
-    with table_pieces(tmp_path / f"a.{kind}", None) as (found, said):
+    with table_items(tmp_path / f"a.{kind}", None) as (found, said):
         matched = match(found, {clip.clip_id: clip.clip_id for clip in clips})
         known = json.loads(said["provenance"])
         store = imported(tmp_path, matched.pieces, known=known, clips=clips, allow_missing=True)
@@ -145,7 +145,7 @@ def test_our_own_exports_come_back_as_a_table(tmp_path, kind):
 )  # fmt: skip
 def test_a_table_that_cannot_be_used_is_refused_by_name(tmp_path, name, make, ids, message):
     make(tmp_path / name)
-    with pytest.raises(StoreError, match=message), table_pieces(tmp_path / name, ids):
+    with pytest.raises(StoreError, match=message), table_items(tmp_path / name, ids):
         pass
 
 
@@ -176,7 +176,7 @@ def write_a_giant_claim(path):
 )
 def test_a_damaged_npz_is_refused_by_name(tmp_path, write, message):
     write(tmp_path / "a.npz")
-    with pytest.raises(StoreError, match=message), table_pieces(tmp_path / "a.npz", None):
+    with pytest.raises(StoreError, match=message), table_items(tmp_path / "a.npz", None):
         pass
 
 
@@ -185,7 +185,7 @@ def test_parquet_without_pyarrow_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with (
         pytest.raises(StoreError, match=r"Parquet needs pyarrow \(pip install pyarrow\); or save a CSV"),
-        table_pieces(tmp_path / "a.parquet", None),
+        table_items(tmp_path / "a.parquet", None),
     ):
         pass
 
@@ -195,7 +195,7 @@ def test_a_matrix_given_as_a_folder_of_files_points_to_the_table(tmp_path):
     with pytest.raises(StoreError, match=r"all\.npy: is a file; .* --from table --ids FILE"):
         files_below(tmp_path / "all.npy", ".npy", read_npy)
     write_hdf5(tmp_path / "a.h5")
-    with pytest.raises(StoreError, match=r"--from table"), hdf5_pieces(tmp_path / "a.h5"):
+    with pytest.raises(StoreError, match=r"--from table"), hdf5_items(tmp_path / "a.h5"):
         pass
 
 
@@ -207,7 +207,7 @@ def test_a_list_of_ids_that_is_no_table_is_refused_by_name(tmp_path):
 
 def test_columns_that_are_no_features_are_named(tmp_path):
     (tmp_path / "a.csv").write_text("movie,clip_id,f0,level\nm,a,1,S\n", encoding="utf-8")
-    with table_pieces(tmp_path / "a.csv", None) as (found, said):
+    with table_items(tmp_path / "a.csv", None) as (found, said):
         assert list(found) == ["a"]
         assert said == {"left_out": "columns that are no features: movie, level"}
 
@@ -218,8 +218,8 @@ def test_an_index_of_a_data_frame_holds_the_ids_only_where_no_column_does(tmp_pa
 
     frame = pd.DataFrame({"clip_id": ["a", "b"], "f0": [1.0, 2.0]}, index=["x", "y"])
     frame.to_parquet(tmp_path / "a.parquet")
-    with table_pieces(tmp_path / "a.parquet", None) as (found, _):
+    with table_items(tmp_path / "a.parquet", None) as (found, _):
         assert sorted(found) == ["a", "b"]
     frame.drop(columns="clip_id").to_parquet(tmp_path / "b.parquet")
-    with table_pieces(tmp_path / "b.parquet", None) as (found, _):
+    with table_items(tmp_path / "b.parquet", None) as (found, _):
         assert sorted(found) == ["x", "y"]

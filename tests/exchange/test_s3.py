@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.push import journal_path, push
+from obygaze_features.exchange.publish import journal_path, push
 from obygaze_features.exchange.transfer import download
 from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_remote import connect

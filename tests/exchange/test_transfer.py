@@ -12,8 +12,7 @@ import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange import transfer as transferring
-from obygaze_features.exchange.publish import pack
-from obygaze_features.exchange.push import push
+from obygaze_features.exchange.publish import pack, push
 from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import open_store, seal, verify
 from obygaze_features.store.files_zip import open_zip

@@ -11,7 +11,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.publish import card_files
 from obygaze_features.io import sha256_of
 from obygaze_features.store import open_store, seal, staging_path
-from obygaze_features.store.dataset_card import HUB_LICENCES
+from obygaze_features.store.metadata import HUB_LICENCES
 
 from .toy_stores import group, sealed, staged, tree
 

@@ -9,9 +9,9 @@ import pytest
 from obygaze_features.store import SPEC_VERSION, STATUSES
 from obygaze_features.store.arrays import array_layout
 from obygaze_features.store.format import ARRAYS, ATTRIBUTE, block_rows
-from obygaze_features.store.journal import read_entry
 from obygaze_features.store.provenance import validate_corpus, validate_licence, validate_provenance
 from obygaze_features.store.records import COLUMNS
+from obygaze_features.store.stage_files import read_entry
 from obygaze_features.store.store import check_version
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "store-format.md").read_text(encoding="utf-8")

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError, StoreError
-from obygaze_features.exchange.import_hdf5 import hdf5_pieces
-from obygaze_features.exchange.import_sources import read_npy
+from obygaze_features.exchange.import_hdf5 import hdf5_items
+from obygaze_features.exchange.import_items import read_npy
 from obygaze_features.manifest import read_manifest
 from obygaze_features.store import open_store, read_stage, verify
 
@@ -203,7 +203,7 @@ def test_any_npy_or_hdf5_is_read_or_refused(tmp_path, edits):
             if name == "x.npy":
                 read_npy(path)
             else:
-                with hdf5_pieces(path) as (found, _):
+                with hdf5_items(path) as (found, _):
                     for piece in found.values():
                         piece.load()
         except StoreError as error:

@@ -16,7 +16,6 @@ from obygaze_features.exchange.transfer import download
 from obygaze_features.store import open_store, read_stage, verify
 from obygaze_features.store.arrays import _zstd_size
 from obygaze_features.store.files_zip import open_zip
-from obygaze_features.store.rows import read_at
 from obygaze_features.store.sealing import seal
 from obygaze_features.store.store_files import (
     FolderFiles,
@@ -26,6 +25,7 @@ from obygaze_features.store.store_files import (
     parse_info,
 )
 from obygaze_features.store.testing import seal_arrays
+from obygaze_features.store.writer import read_at
 
 from .hostile_stores import STRING_BOMBS, compress_otherwise, resealed, retag
 from .toy_stores import sealed, staged
@@ -176,7 +176,7 @@ def test_codecs_that_the_format_does_not_allow_are_refused_before_a_chunk_is_rea
 
 
 def test_a_chunk_that_is_smaller_than_its_metadata_ask_for_is_refused_unread(store, monkeypatch):
-    monkeypatch.setattr("obygaze_features.store.group_arrays.HARMLESS", 0)
+    monkeypatch.setattr("obygaze_features.store.group.HARMLESS", 0)
     chunk = store / "data/features.zarr/toy/pooled/c/0/0"
     bare = chunk.stat().st_size - 4  # without its checksum
     chunk.write_bytes(chunk.read_bytes()[: bare - 1])
@@ -202,7 +202,7 @@ def test_memory_that_is_not_there_is_a_message(store, monkeypatch):
         raise MemoryError("Unable to allocate 6 GiB")
 
     opened = open_store(store)["toy"]
-    monkeypatch.setattr("obygaze_features.store.group_arrays.read_chunks", no_memory)
+    monkeypatch.setattr("obygaze_features.store.group.read_chunks", no_memory)
     with pytest.raises(StoreError, match=r"toy/pooled: damaged \(Unable to allocate 6 GiB\)"):
         opened.pooled()
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.publish import pack
-from obygaze_features.exchange.push import push
+from obygaze_features.exchange.publish import pack, push
 from obygaze_features.exchange.transfer import pull
 from obygaze_features.store import read_stage
 from obygaze_features.store.sealing import seal

@@ -22,14 +22,13 @@ from obygaze_features.store import (
     Stage,
     metadata,
     open_store,
-    part_writer,
     parts,
     seal,
     sealing,
     staging_path,
     verify,
 )
-from obygaze_features.store.rows import may_punch
+from obygaze_features.store.writer import may_punch
 
 from .toy_stores import CORPUS, group, plan, provenance, result, staged, status_of, tree
 
@@ -54,13 +53,13 @@ def stop_after(patch, n_parts):
     """Let sealing end with an error after so many parts, and count the parts that are written."""
     written, turns = [], itertools.count()  # several threads take turns
 
-    def write(self, part, lines, real=part_writer.PartWriter._pour_into):
+    def write(self, part, lines, real=parts.PartWriter._pour_into):
         if next(turns) >= n_parts:
             raise StoppedError
         written.append(part.file)
         return real(self, part, lines)
 
-    patch.setattr(part_writer.PartWriter, "_pour_into", write)
+    patch.setattr(parts.PartWriter, "_pour_into", write)
     return written
 
 
@@ -191,7 +190,7 @@ def test_a_consumed_stage_never_takes_its_room_beside_the_store(tmp_path, monkey
 
 
 def test_where_parts_of_files_cannot_be_freed_whole_files_are(tmp_path, monkeypatch, reference):
-    monkeypatch.setattr("obygaze_features.store.rows.punch", lambda *_: False)
+    monkeypatch.setattr("obygaze_features.store.writer.punch", lambda *_: False)
     stage = staged(tmp_path, N)
     left = []
 
@@ -288,8 +287,8 @@ def test_progress_counts_every_row_once(tmp_path):
 
 
 def test_after_a_torn_line_no_part_is_recorded_so_that_none_is_freed(tmp_path, monkeypatch):
-    done = parts.PartsFile(tmp_path / "parts.jsonl")
-    some = [parts.Sealed(f"part {number}", 1, "0" * 64, "") for number in range(3)]
+    done = parts.PartList(tmp_path / "parts.jsonl")
+    some = [parts.SealedPart(f"part {number}", 1, "0" * 64, "") for number in range(3)]
     done.add(some[0])
 
     def tears(descriptor, data, write=os.write):
@@ -303,9 +302,9 @@ def test_after_a_torn_line_no_part_is_recorded_so_that_none_is_freed(tmp_path, m
     with pytest.raises(OSError, match="No space left"):
         done.add(some[2])
     done.close()
-    again = parts.PartsFile(tmp_path / "parts.jsonl")
+    again = parts.PartList(tmp_path / "parts.jsonl")
     again.add(some[2])
     again.close()
-    known = parts.PartsFile(tmp_path / "parts.jsonl")
+    known = parts.PartList(tmp_path / "parts.jsonl")
     known.close()
     assert known.known.keys() == {"part 0", "part 2"}

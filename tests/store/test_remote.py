@@ -15,8 +15,7 @@ import pytest
 from obygaze_features.errors import ObygazeError, StoreError
 from obygaze_features.exchange.publish import pack
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.files_hub import HubFiles
-from obygaze_features.store.files_remote import as_url
+from obygaze_features.store.files_remote import HubFiles, as_url
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
 

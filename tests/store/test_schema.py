@@ -13,7 +13,7 @@ import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_features import Declared, import_features
-from obygaze_features.exchange.import_sources import Piece
+from obygaze_features.exchange.import_items import ImportItem
 from obygaze_features.exchange.merge import merge
 from obygaze_features.store import open_store, validate_provenance
 from obygaze_features.store.format import ARRAYS
@@ -91,7 +91,7 @@ def test_what_is_sealed_merged_and_imported_today_obeys_it(tmp_path):
         for clip, failed in (("a", None), ("b", {"b": "no such file"}))
     ]
     check_store(merge([open_store(part) for part in parts], tmp_path / "merged"))
-    pieces = {"a": Piece("a.npy", lambda: {"": rows})}
+    pieces = {"a": ImportItem("a.npy", lambda: {"": rows})}
     declared = Declared("lab", "pooled", {})
     clips = [PlannedClip("a", "m")]
     check_store(

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from obygaze_features.checked_lines import encode_line, read_lines
 from obygaze_features.errors import StoreError
-from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, journal, read_stage, seal
+from obygaze_features.io import encode_line, read_lines
+from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, read_stage, seal, stage_files
 
 from .toy_stores import CORPUS, F, features, group, plan, provenance, result, staged, tree
 
@@ -274,7 +274,9 @@ def test_an_open_stage_reads_only_what_is_new_in_the_journals(stage, monkeypatch
     ids = clip_ids(stage)
     lines = []
     monkeypatch.setattr(
-        journal, "read_entry", lambda *said, real=journal.read_entry: lines.append(said) or real(*said)
+        stage_files,
+        "read_entry",
+        lambda *line, real=stage_files.read_entry: lines.append(line) or real(*line),
     )
     with stage.writer() as writer:
         for clip in ids[:4]:

@@ -19,11 +19,11 @@ from typing import Final, Self
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_SUCH_FILE, write_whole
-from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.records import ClipResult
 from obygaze_features.store.stage import Stage
+from obygaze_features.store.stage_files import JournalEntry
 
-SIGHTS: Final = "sights"
+VIDEO_CHECKS: Final = "sights"
 """Folder of a stage with one file per machine that extracted into it."""
 
 LOST: Final = (
@@ -43,7 +43,7 @@ def host_name() -> str:
 
 
 @dataclass(frozen=True)
-class Sight:
+class VideoCheck:
     """Result of one machine's check for the videos of a plan, at the start of its last run.
 
     Parameters
@@ -79,7 +79,7 @@ class Sight:
         StoreError
             If no video is found, or another machine finds videos that are absent here.
         """
-        gone = absent_files(path for path in videos.values() if path is not None)
+        gone = missing_files(path for path in videos.values() if path is not None)
         absent = frozenset(stage.rows[clip] for clip, path in videos.items() if path in gone)
         sight = cls(host_name(), str(stage.corpus.get("manifest_sha256")), len(stage.clips), absent)
         sight._record(stage.path)
@@ -95,14 +95,14 @@ class Sight:
 
     def refuse_blindness(self, stage: Stage, videos: Mapping[str, Path | None]) -> None:
         """Raise a StoreError if another machine finds videos that are absent here."""
-        for other in read_sights(stage) if self.absent else []:
+        for other in read_video_checks(stage) if self.absent else []:
             unseen = sorted(row for row in self.absent if other.finds(row))
             if unseen:
                 raise StoreError(
                     f"{self.host} does not find the videos of {len(unseen)} clips, such as "
                     f"{videos[stage.clips[unseen[0]].clip_id]}, and {other.host} does: mount them on "
                     f"{self.host} or leave it out. If they were removed everywhere, delete "
-                    f"{stage.path / SIGHTS / _file_name(other.host)}"
+                    f"{stage.path / VIDEO_CHECKS / _file_name(other.host)}"
                 )
 
     def finds(self, row: int) -> bool:
@@ -110,7 +110,7 @@ class Sight:
         return row < self.n_clips and row not in self.absent
 
     def _record(self, stage_path: Path) -> None:
-        folder = stage_path / SIGHTS
+        folder = stage_path / VIDEO_CHECKS
         folder.mkdir(exist_ok=True)
         record = {
             "host": self.host,
@@ -121,7 +121,7 @@ class Sight:
         write_whole(folder / _file_name(self.host), json.dumps(record) + "\n")
 
 
-class HoleGuard:
+class MissingVideoCheck:
     """Detect, while clips are written, that videos found at the start are no longer accessible.
 
     Parameters
@@ -134,14 +134,14 @@ class HoleGuard:
     Raises
     ------
     StoreError
-        As in `Sight.take`.
+        As in `VideoCheck.take`.
     """
 
     def __init__(self, stage: Stage, videos: Mapping[str, Path | None], *, working: bool = True) -> None:
         self._stage = stage
         self._videos = videos
         self._working = working
-        self._sight = Sight.take(stage, videos, working=working) if videos else None
+        self._sight = VideoCheck.take(stage, videos, working=working) if videos else None
         self._hole: ClipResult | None = None
 
     @property
@@ -167,7 +167,7 @@ class HoleGuard:
             self._sight.refuse_blindness(self._stage, self._videos)
 
 
-def absent_files(paths: Iterable[Path]) -> frozenset[Path]:
+def missing_files(paths: Iterable[Path]) -> frozenset[Path]:
     """Return the paths that do not exist; listing folders is faster than a query for each file."""
     by_folder: dict[Path, list[Path]] = defaultdict(list)
     for path in dict.fromkeys(paths):
@@ -183,13 +183,13 @@ def absent_files(paths: Iterable[Path]) -> frozenset[Path]:
     return frozenset(gone)
 
 
-def read_sights(stage: Stage) -> list[Sight]:
+def read_video_checks(stage: Stage) -> list[VideoCheck]:
     """Read the sights of all machines for the stage's current manifest, sorted by machine name."""
     sights = []
-    for path in sorted((stage.path / SIGHTS).glob("*.json")):
+    for path in sorted((stage.path / VIDEO_CHECKS).glob("*.json")):
         with suppress(OSError, ValueError, KeyError, TypeError):  # incomplete, or written by another release
             record = json.loads(path.read_bytes())
-            sight = Sight(
+            sight = VideoCheck(
                 str(record["host"]),
                 str(record["manifest_sha256"]),
                 int(record["n_clips"]),
@@ -205,7 +205,7 @@ def is_lost(entry: JournalEntry | ClipResult) -> bool:
     return entry.status == "failed" and entry.reason in LOST
 
 
-def refuse_holes(stage: Stage, settled: Mapping[int, Sequence[JournalEntry]]) -> None:
+def refuse_missing_videos(stage: Stage, settled: Mapping[int, Sequence[JournalEntry]]) -> None:
     """Refuse to seal clips that failed for an absent video that some machine finds.
 
     Raises
@@ -214,7 +214,7 @@ def refuse_holes(stage: Stage, settled: Mapping[int, Sequence[JournalEntry]]) ->
         If there is such a clip; names the clip and the machine.
     """
     lost = [row for row, entries in settled.items() if is_lost(entries[0])]
-    for sight in read_sights(stage) if lost else []:
+    for sight in read_video_checks(stage) if lost else []:
         holes = sorted(row for row in lost if sight.finds(row))
         if holes:
             clip = stage.clips[holes[0]].clip_id

@@ -5,16 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from obygaze_features.checked_lines import encode_line
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import StoreError
-from obygaze_features.io import json_bytes
+from obygaze_features.io import encode_line, json_bytes
 from obygaze_features.store.format import ARRAYS, TEXTS
-from obygaze_features.store.journal import CRC32C_HEX, SHA256_HEX, JournalEntry
 from obygaze_features.store.parts import SHORT, stored_arrays, workers_at_once
 from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, clips_csv_bytes
-from obygaze_features.store.rows import may_punch
-from obygaze_features.store.stage_files import array_names
+from obygaze_features.store.stage_files import CRC32C_HEX, SHA256_HEX, JournalEntry, array_names
+from obygaze_features.store.writer import may_punch
 
 PAGE = 4096
 """Block size in bytes in which file systems allocate space."""
@@ -24,7 +22,7 @@ _CARD = 12_000
 
 
 @dataclass(frozen=True)
-class Room:
+class DiskEstimate:
     """Disk space of a stage and its store.
 
     Attributes
@@ -44,9 +42,9 @@ class Room:
     store_files: int
 
 
-def room_of(
+def estimate_disk(
     clips: Sequence[PlannedClip], groups: Sequence[GroupSpec], *, n_writers: int = 1, consume: bool = False
-) -> Room:
+) -> DiskEstimate:
     """Compute the disk space of a stage in which all these clips are ok, and of its sealed store.
 
     Parameters
@@ -81,7 +79,7 @@ def room_of(
     held = sum(sorted(parts, reverse=True)[: workers_at_once(made, usable_cores())])
     peak = max(stage + held, store + journal + plan) if consume else stage + store
     peak += sealing
-    return Room(stage, store, peak, stage_files, len(parts) + others)
+    return DiskEstimate(stage, store, peak, stage_files, len(parts) + others)
 
 
 def _line_bytes(row: int, clip: PlannedClip, names: tuple[str, ...]) -> int:
@@ -105,20 +103,20 @@ def _table_bytes(clips: Sequence[PlannedClip], names: Sequence[str]) -> float:
 
 
 @dataclass(frozen=True)
-class Free:
+class FreeSpace:
     """Free bytes and files of a disk (files: None if the file system does not count them)."""
 
     bytes: int
     files: int | None
 
 
-def free_at(place: Path) -> Free:
+def free_space(place: Path) -> FreeSpace:
     """Return the free space of the disk of an existing or future file or folder."""
     nearest = place.absolute()
     while not os.path.lexists(nearest):
         nearest = nearest.parent
     disk = os.statvfs(nearest)
-    return Free(disk.f_bavail * disk.f_frsize, disk.f_favail if disk.f_files else None)
+    return FreeSpace(disk.f_bavail * disk.f_frsize, disk.f_favail if disk.f_files else None)
 
 
 def refuse_small_disk(sizes: Sequence[int], root: Path, stage: Path, workers: int, *, consume: bool) -> None:

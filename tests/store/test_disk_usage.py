@@ -17,8 +17,8 @@ from obygaze_features.store import (
     staging_path,
 )
 from obygaze_features.store.arrays import all_finite
-from obygaze_features.store.room import free_at, room_of
-from obygaze_features.store.rows import may_punch
+from obygaze_features.store.disk_usage import estimate_disk, free_space
+from obygaze_features.store.writer import may_punch
 
 from .toy_stores import CORPUS, provenance, result
 
@@ -40,7 +40,7 @@ def test_the_peak_on_the_disk_is_within_five_percent(tmp_path, monkeypatch, arra
     stage = Stage.open(staging_path(tmp_path / "s"), clips, [kind], CORPUS)
     with stage.writer() as writer:
         writer.commit([result(clip, [kind]) for clip in stage.missing()])
-    expected = room_of(clips, [kind], consume=consume)
+    expected = estimate_disk(clips, [kind], consume=consume)
     stage_bytes, stage_files = taken(stage.path)
     seen = []
 
@@ -71,7 +71,7 @@ def test_few_parts_are_written_at_a_time_where_one_copy_must_do():
 
 
 def test_the_free_room_of_a_place_that_is_not_there_yet_is_that_of_its_disk(tmp_path):
-    free = free_at(tmp_path / "not" / "there")
+    free = free_space(tmp_path / "not" / "there")
     assert free.bytes > 0
     assert free.files is None or free.files > 0
 
@@ -105,14 +105,14 @@ def test_every_part_has_the_size_that_is_reckoned_with(tmp_path):
 
 def test_each_file_of_a_further_writer_counts_for_half_a_page():
     kind = GroupSpec("toy", (ArraySpec("pooled", (4,), "float32"),), 2, provenance("toy"))
-    one, many = (room_of([PlannedClip("a", "m")], [kind], n_writers=n) for n in (1, 41))
+    one, many = (estimate_disk([PlannedClip("a", "m")], [kind], n_writers=n) for n in (1, 41))
     assert many.stage_files - one.stage_files == 40 * 4  # pooled, two of times, the journal
     assert many.stage_bytes - one.stage_bytes == 40 * 4 * 4096 // 2
 
 
 def test_provenance_counts_three_times_in_a_store():
     small, large = (
-        room_of(
+        estimate_disk(
             [PlannedClip("a", "m")],
             [GroupSpec("toy", (ArraySpec("pooled", (4,), "float32"),), 2, provenance("toy", citation=text))],
         )
@@ -125,5 +125,5 @@ def test_the_table_is_reckoned_from_clips_of_all_lengths():
     kind = GroupSpec("toy", (ArraySpec("pooled", (4,), "float32"),), 2, provenance("toy"))
     short = [PlannedClip(f"{row:04d}", "m") for row in range(640)]
     mixed = [PlannedClip(f"{row:04d}" + "x" * (0 if row % 3 else 100), "m") for row in range(640)]
-    more = room_of(mixed, [kind]).store_bytes - room_of(short, [kind]).store_bytes
+    more = estimate_disk(mixed, [kind]).store_bytes - estimate_disk(short, [kind]).store_bytes
     assert more == pytest.approx(214 * 100, rel=0.1)

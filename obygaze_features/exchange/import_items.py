@@ -1,8 +1,8 @@
-"""Read a file of a stranger in a process of its own, so that a crash or hang of its library is an error.
+"""Find items to import in folders, match them to clips, read untrusted files in a subprocess.
 
 HDF5 and Parquet are read by C and C++ code, which damaged files can crash or send into an endless loop. A
-server process imports the reader once and forks for each file. The fork answers over a socket with lines of
-JSON and the bytes of arrays: nothing that it sends is unpickled.
+server process therefore imports the reader once and forks for each file. The fork answers over a socket with
+lines of JSON and the bytes of arrays: nothing that it sends is unpickled.
 """
 
 import atexit
@@ -22,14 +22,19 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from obygaze_features.errors import ObygazeError, StoreError, WorkerError
-from obygaze_features.exchange.import_sources import Arrays, Piece, refuse_giants
+from obygaze_features.errors import ObygazeError, StoreError, WorkerError, first_line
+
+MOST_BYTES = 1 << 30
+"""More than this for one clip is no clip's features: the file is refused before it is read."""
 
 CPU_S = 60
 """Processor time for one clip, and for opening a file, which gets one second more for every megabyte.
@@ -37,19 +42,164 @@ CPU_S = 60
 It is the reader's own time, not the clock's: a busy machine or a slow disk ends no import.
 """
 
-Found = tuple[Mapping[str, Piece], dict[str, str]]
-"""Name -> features, and texts that a file has about itself."""
-
+NOT_NPY = (ValueError, TypeError, KeyError, EOFError, OverflowError, RuntimeError, SyntaxError, TokenError)
+"""What numpy raises for a header that is none; it reads the header as Python text."""
 _START = (
     "import sys; sys.path[:] = sys.argv[3:]; "
-    "from obygaze_features.exchange.import_process import serve; serve(sys.argv[1], int(sys.argv[2]))"
+    "from obygaze_features.exchange.import_items import serve; serve(sys.argv[1], int(sys.argv[2]))"
 )
+Arrays = Mapping[str, NDArray[Any]]
 
 
+@dataclass(frozen=True)
+class ImportItem:
+    """One clip's features, where others keep them.
+
+    Attributes
+    ----------
+    where
+        What messages call it.
+    load
+        Reads its arrays by name; a single array's name does not matter.
+    status, reason
+        Status of the clip, if known.
+    """
+
+    where: str
+    load: Callable[[], Arrays]
+    status: str = "ok"
+    reason: str = ""
+
+
+FileContent = tuple[Mapping[str, ImportItem], dict[str, str]]
+"""Name -> features, and texts that a file has about itself."""
+
+
+@dataclass(frozen=True)
+class MatchedItems:
+    """The matching of features to clips.
+
+    Attributes
+    ----------
+    pieces
+        Clip id -> its features.
+    unknown
+        Names that belong to no clip.
+    absent
+        Clips without features.
+    """
+
+    pieces: Mapping[str, ImportItem]
+    unknown: tuple[str, ...]
+    absent: tuple[str, ...]
+
+
+def match(found: Mapping[str, ImportItem], wanted: Mapping[str, str]) -> MatchedItems:
+    """Match features to clips by exact name.
+
+    Parameters
+    ----------
+    found
+        Path without suffix -> features.
+    wanted
+        Clip id -> name. If no name has a '/', only the last part of the paths is compared.
+
+    Raises
+    ------
+    StoreError
+        If features have the name of two clips, or two files have the name of one.
+    """
+    clips: dict[str, str] = {}
+    twins: dict[str, str] = {}
+    for clip, name in wanted.items():
+        if clips.setdefault(name, clip) != clip:
+            twins.setdefault(name, clip)
+    deep = any("/" in name for name in clips)
+    named: dict[str, ImportItem] = {}
+    unknown = []
+    for path, piece in found.items():
+        name = path if deep else path.rpartition("/")[2]
+        if name not in clips:
+            unknown.append(path)
+        elif name in twins:
+            raise StoreError(
+                f"clips {clips[name]} and {twins[name]}: "
+                f"both would be called {name!r}; tell them apart with --pattern"
+            )
+        elif name in named:
+            raise StoreError(
+                f"{piece.where} and {named[name].where}: both are called {name!r}, clip {clips[name]}; tell "
+                "them apart with a --pattern that has the folder, such as {movie}/{video}"
+            )
+        else:
+            named[name] = piece
+    pieces = {clip: named[name] for clip, name in wanted.items() if name in named}
+    return MatchedItems(pieces, tuple(unknown), tuple(clip for clip in wanted if clip not in pieces))
+
+
+# --- one file per clip
+# ---------------------------------------------------------------------------
+def files_below(folder: Path, suffix: str, read: Callable[[Path], NDArray[Any]]) -> dict[str, ImportItem]:
+    """Find every file with a suffix: path without it, relative, with '/' -> its features."""
+    if not folder.is_dir():
+        raise StoreError(
+            f"{folder}: is a file; --from {suffix[1:]} reads a folder with a file per clip. "
+            "One matrix with a row per clip: --from table --ids FILE"
+        )
+    found = {}
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(place, name)
+            if name.endswith(suffix) and path.is_file():
+                key = path.relative_to(folder).as_posix().removesuffix(suffix)
+                found[key] = ImportItem(str(path), partial(_single, read, path))
+    if not found:
+        raise StoreError(f"{folder}: no file {suffix} in it or below")
+    return found
+
+
+def _single(read: Callable[[Path], NDArray[Any]], path: Path) -> Arrays:
+    return {"": read(path)}
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """Read a .npy file; refuses pickles and headers larger than the file.
+
+    Raises
+    ------
+    StoreError
+        If it is not such a file.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(12)
+        if head[6:7] > b"\x01" and int.from_bytes(head[8:], "little") > path.stat().st_size:
+            raise ValueError("its header is said to be longer than the file")
+        mapped = np.lib.format.open_memmap(path, mode="r")
+        refuse_giants(mapped.nbytes, str(path))
+        if not mapped.size:
+            raise ValueError(f"its shape {mapped.shape} holds no number")
+        return np.array(mapped)
+    except StoreError:
+        raise
+    except NOT_NPY as error:
+        reason = first_line(error, 200)
+        raise StoreError(f"{path}: not a readable .npy file ({reason})") from error
+
+
+def refuse_giants(size: int, where: str) -> None:
+    """Refuse arrays too large for one clip before reading them."""
+    if size > MOST_BYTES:
+        raise StoreError(f"{where}: {size} bytes for one clip; expected at most {MOST_BYTES}")
+
+
+# --- files read in a subprocess
+# ---------------------------------------------------------------------------
 @contextmanager
 def read_apart(
-    library: str, reader: Callable[..., AbstractContextManager[Found]], path: Path, *words: str | None
-) -> Iterator[Found]:
+    library: str, reader: Callable[..., AbstractContextManager[FileContent]], path: Path, *words: str | None
+) -> Iterator[FileContent]:
     """Open a file with a reader that runs in another process; each `load` asks it for one clip.
 
     Parameters
@@ -72,7 +222,7 @@ def read_apart(
         call = [str(Path.cwd()), reader.__module__, reader.__qualname__, str(path), *words]
         listed = session.ask(call, str(path), CPU_S + (size >> 20))
         pieces = {
-            key: Piece(where, partial(session.load, number, where), status, reason)
+            key: ImportItem(where, partial(session.load, number, where), status, reason)
             for number, (key, where, status, reason) in enumerate(listed["pieces"])
         }
         yield pieces, listed["texts"]
@@ -281,8 +431,10 @@ def serve(module: str, descriptor: int) -> None:
 def _answer(channel: socket.socket) -> None:
     """Open the file that the first request names; then send the clips that are asked for."""
     stream = channel.makefile("rwb")
-    pieces: list[Piece] = []
-    manager: AbstractContextManager[Found] | None = None  # never left: this process ends, whatever is open
+    pieces: list[ImportItem] = []
+    manager: AbstractContextManager[FileContent] | None = (
+        None  # never left: this process ends, whatever is open
+    )
     for line in stream:
         if (asked := json.loads(line)) is None:
             return

@@ -10,7 +10,7 @@ from obygaze_features.extraction.extract import prepare
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import ClipResult, seal
-from obygaze_features.store.sights import LOST, absent_files
+from obygaze_features.store.missing_videos import LOST, missing_files
 
 pytestmark = pytest.mark.usefixtures("no_slurm")
 
@@ -175,8 +175,8 @@ def test_links_that_lead_nowhere_are_absent(tmp_path):
     for name in ("one", "two"):
         (tmp_path / f"{name}.mp4").symlink_to(tmp_path / "nowhere.mp4")
     paths = [tmp_path / name for name in ("there.mp4", "one.mp4", "two.mp4", "no.mp4")]
-    assert absent_files(paths) == set(paths[1:])
-    assert absent_files([tmp_path / "no folder" / "a.mp4"]) == {tmp_path / "no folder" / "a.mp4"}
+    assert missing_files(paths) == set(paths[1:])
+    assert missing_files([tmp_path / "no folder" / "a.mp4"]) == {tmp_path / "no folder" / "a.mp4"}
 
 
 def test_the_reasons_are_those_of_the_reader_of_videos(tmp_path):
