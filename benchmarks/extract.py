@@ -22,6 +22,7 @@ import numpy as np
 from tabulate import tabulate
 
 from obygaze_features.backbones import Backbone, load_backbone
+from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint
 from obygaze_features.cores import usable_cores
 from obygaze_features.extraction import Job, run_local
 from obygaze_features.manifest import Clip, Manifest
@@ -129,9 +130,6 @@ def compare(peers: dict[str, Callable[[Path], int]], repeats: int) -> dict[str, 
 
 def main() -> None:
     """Make clips and networks, measure, print two tables."""
-    # Here and above: decode workers import this file anew, and need none of this.
-    from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint
-
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--clips", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=30)

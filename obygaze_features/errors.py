@@ -84,7 +84,7 @@ class ExtractError(ObygazeError):
 
 
 class WorkerError(ObygazeError):
-    """Worker processes died again and again without giving a result."""
+    """Work cannot be sent to worker processes, or they died again and again without giving a result."""
 
 
 class StoreError(ObygazeError):

@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import struct
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -44,9 +45,9 @@ def work(task, files):
 
 
 def die_three_times():
-    deaths = Path(os.environ["DEATHS"])
-    if (before := len(list(deaths.iterdir()))) < 3:
-        (deaths / str(before)).touch()
+    crashes = Path(os.environ["CRASHES"])
+    if (before := len(list(crashes.iterdir()))) < 3:
+        (crashes / str(before)).touch()
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -104,7 +105,7 @@ def test_an_idle_worker_may_be_killed_and_costs_no_task():
 
 
 def test_starting_workers_may_be_killed_and_cost_no_task(tmp_path, monkeypatch):
-    monkeypatch.setenv("DEATHS", str(tmp_path))
+    monkeypatch.setenv("CRASHES", str(tmp_path))
     with WorkerPool(1, work, die_three_times) as pool:
         pool.put("any", "any", LONG_S)
         events = collect(pool, ["any"])["any"]
@@ -134,7 +135,7 @@ def test_errors_of_the_work_are_raised_with_where_they_were():
 
 
 def test_workers_that_die_again_and_again_without_a_result_end_the_run(monkeypatch):
-    monkeypatch.setattr(workers, "MOST_DEATHS", 3)
+    monkeypatch.setattr(workers, "MOST_CRASHES", 3)
     with WorkerPool(2, work, die_at_once) as pool:
         pool.put("any", "any", LONG_S)
         with pytest.raises(
@@ -172,3 +173,65 @@ def test_what_a_pool_leaves_may_be_collected_in_any_order():
         gc.set_debug(0)
         gc.garbage.clear()
         gc.collect()
+
+
+def test_a_worker_knows_that_it_is_one_and_leaves_when_its_parent_is_killed(tmp_path):
+    script = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from napping import nap
+from obygaze_features.workers import WorkerPool, in_child
+
+pool = WorkerPool(1, nap)
+pool.put("nap", None, 600.0)
+print(in_child(), pool.get(600.0).value, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    (tmp_path / "napping.py").write_text(
+        "import sys, time\nfrom obygaze_features.workers import in_child\n"
+        "def nap(task, files):\n    yield in_child(), sys.stdin.read()\n    time.sleep(600)\n",
+        encoding="utf-8",
+    )
+    done = run_script(tmp_path, script)  # ends when the last process has closed the output
+    assert done.returncode == -signal.SIGKILL
+    assert (done.stdout, done.stderr) == ("False (True, '')\n", "")
+
+
+def test_what_a_worker_could_not_import_is_refused_by_name(tmp_path):
+    script = """
+from functools import cache, partial
+from obygaze_features.workers import WorkerError, WorkerPool
+
+def work(task, files):
+    yield task
+
+@cache
+def cached(task, files):
+    return [task]
+
+class Work:
+    pass
+
+for thing in (work, partial(cached, 1), Work(), lambda task, files: iter(())):
+    try:
+        WorkerPool(1, thing)
+    except WorkerError as error:
+        print(error)
+with WorkerPool(1, sorted) as pool:
+    pool.put("a word", ["__main__"], 600.0)
+"""
+    done = run_script(tmp_path, script)
+    assert done.returncode == 0, done.stderr
+    assert [line.split(";")[0].rpartition(": ")[2] for line in done.stdout.splitlines()[:3]] == [
+        f"'{name}' is defined in __main__, which they never run" for name in ("work", "cached", "Work")
+    ]
+    assert (
+        "cannot be sent to worker processes: Can't pickle <function <lambda>" in done.stdout.splitlines()[3]
+    )
+
+
+def run_script(folder, source):
+    (folder / "script.py").write_text(source, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, "script.py", str(folder)], cwd=folder, capture_output=True, text=True, check=False
+    )

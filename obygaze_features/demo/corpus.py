@@ -8,9 +8,7 @@ does not at all. Nobody labelled the last film: it is there to be predicted.
 """
 
 import csv
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -20,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.demo.drawing import RATE, Look, draw_clip
+from obygaze_features.errors import WorkerError
 from obygaze_features.io import csv_line, write_whole
+from obygaze_features.workers import WorkerPool
 
 SEED = 13
 LOOKS = (
@@ -59,6 +59,7 @@ SWAY = 0.1
 
 UNLABELLED = "tt9000007"
 """The film without labels."""
+POLL_S = 1.0
 SHORTEST, LONGEST = 5, 20
 CORRUPT, MISSING = "tt9000002-005", "tt9000003-009"
 
@@ -137,20 +138,29 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
     movies = plan_corpus()
     for planned in movies:
         (folder / "films" / planned.movie).mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = {
-            pool.submit(_write_movie, planned, folder / "films" / planned.movie): planned
-            for planned in movies
-        }
-        for finished in as_completed(running):
-            finished.result()
-            on_movie(running[finished].movie)
+    with WorkerPool(workers, _work) as pool:
+        for planned in movies:
+            pool.put(planned.movie, (planned, folder / "films" / planned.movie), float("inf"))
+        left = len(movies)
+        while left:
+            event = pool.get(POLL_S)
+            if event and event.kind == "died":
+                raise WorkerError(f"the process that drew {event.key} died ({event.value})")
+            if event and event.kind == "done":
+                left -= 1
+                on_movie(str(event.key))
     _write_planted(movies, folder / "planted.csv")
     return _write_labels(movies, folder / "labels.csv")
 
 
 def _draw(clip: PlannedClip) -> Iterator[NDArray[np.uint8]]:
     return draw_clip(clip.look, clip.concepts, clip.strength, clip.n_frames, clip.seed)
+
+
+def _work(task: tuple[PlannedMovie, Path], _files: Mapping[int, int]) -> Iterator[None]:
+    """Write a film in a worker; there is nothing to send back."""
+    _write_movie(*task)
+    yield from ()
 
 
 def _write_movie(planned: PlannedMovie, folder: Path) -> None:
@@ -233,9 +243,9 @@ def beside_planted(folder: Path) -> list[str]:
         truth = planted[row["clip_id"]]
         called = row["called"] == "1"
         agree += called == (truth["level"] == "S")
-        said = f"{float(row['p']):.2f}" if row["p"] else "unlike"
+        shown = f"{float(row['p']):.2f}" if row["p"] else "unlike"
         lines.append(
-            f"{row['clip_id']:14}{truth['level']:9}{said + ' S' * called:10}"
+            f"{row['clip_id']:14}{truth['level']:9}{shown + ' S' * called:10}"
             + truth["concepts"].replace(";", ", ")
         )
     return [*lines, f"{agree} of {len(predicted)} clips are called as planted"]

@@ -79,6 +79,8 @@ def prepare(
         recipes.
     StoreError
         The licence or the version is invalid.
+    WorkerError
+        A backbone needs a function in decode workers that the running script defines.
     """
     validate_licence(licence)
     versioned(Path(out), version)
@@ -264,7 +266,7 @@ def extract(work: Extraction) -> Store:
 
     Raises
     ------
-    ManifestError, BackboneError, StoreError, ExtractError
+    ManifestError, BackboneError, StoreError, ExtractError, WorkerError
         If the manifest, the backbones, the licence, the folder or the settings are invalid; raised before any
         work.
 

@@ -5,10 +5,10 @@ import dataclasses
 import os
 import pickle
 import signal
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -23,8 +23,9 @@ from obygaze_features.extraction.report import RunReport
 from obygaze_features.store import ClipResult, Stage, read_stage
 from obygaze_features.store.provenance import differences
 from obygaze_features.store.stage_files import is_done
+from obygaze_features.workers import pickled_for_workers, start_process
 
-ATTEMPTS = 3  # consecutive deaths of one GPU's process without a finished clip
+ATTEMPTS = 3  # consecutive crashes of one GPU's process without a finished clip
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
@@ -133,9 +134,9 @@ class _Card:
         self._left = list(clip_ids)
         self._before: list[RunReport] = []
         self._now = RunReport()
-        self._deaths = 0
+        self._crashes = 0
         self._stopped = False
-        self.process: Any = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._start()
 
     @property
@@ -145,23 +146,19 @@ class _Card:
     def _start(self) -> None:
         if not self._left:
             return
-        context = get_context("spawn")
-        self.channel, theirs = context.Pipe()
         self._stopped = False
         job = dataclasses.replace(self._job, backbones=())
         groups = {group.name: group.provenance for group in self._job.groups()}
         # Unpickled in the process after its GPU is set: the settings of some networks initialise CUDA.
-        work = pickle.dumps((job, groups, self._stage.path, self._left, self._settings))
-        self.process = context.Process(target=_work, args=(_name(self.gpu), work, theirs), daemon=False)
-        self.process.start()
-        theirs.close()
+        work = pickled_for_workers((job, groups, self._stage.path, self._left, self._settings))
+        self.process, self.channel = start_process(_work, _name(self.gpu), work)
 
     def receive(self) -> list[ClipResult]:
         """Read one message; return the clips that it reports as written."""
         try:
             message = self.channel.recv()
         except (EOFError, OSError):
-            self._died()
+            self._on_exit()
             return []
         if isinstance(message, str):
             raise ExtractError(f"GPU {self.gpu}: {message}")
@@ -170,17 +167,15 @@ class _Card:
             return []
         results: list[ClipResult]
         self._now, results = message
-        self._deaths = 0
+        self._crashes = 0
         written = {result.clip_id for result in results}
         self._left = [clip for clip in self._left if clip not in written]
         return results
 
-    def _died(self) -> None:
-        self.process.join()
-        code = self.process.exitcode
-        self.end()
-        self._deaths += 1
-        if self._deaths == ATTEMPTS:
+    def _on_exit(self) -> None:
+        code = self.end()
+        self._crashes += 1
+        if self._crashes == ATTEMPTS:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             raise ExtractError(
                 f"the process of GPU {self.gpu} died {ATTEMPTS} times ({how}); {len(self._left)} of its "
@@ -199,12 +194,15 @@ class _Card:
         with contextlib.suppress(OSError):  # it has just ended; the next read of its channel notices it
             self.channel.send(None)
 
-    def end(self) -> None:
-        """Wait until the process ends, which it does when the channel is closed."""
-        if self.process is not None:
-            self.channel.close()
-            self.process.join()
-            self.process = None
+    def end(self) -> int:
+        """Wait until the process ends, which it does when the channel is closed; return its exit code."""
+        if self.process is None:
+            return 0
+        self.channel.close()
+        self.process.communicate()
+        code = self.process.returncode
+        self.process = None
+        return code
 
 
 def added(reports: Sequence[RunReport]) -> RunReport:
@@ -236,11 +234,10 @@ def _name(gpu: int) -> str:
     return visible.split(",")[gpu].strip() if visible else str(gpu)
 
 
-def _work(gpu: str, pickled: bytes, channel: Connection) -> None:
+def _work(channel: Connection, gpu: str, pickled: bytes) -> None:
     """Process the clips of one GPU; runs in that GPU's process."""
     os.environ[VISIBLE] = gpu
-    for each in (signal.SIGINT, signal.SIGTERM):  # the main process forwards stop requests
-        signal.signal(each, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the main process forwards stop requests
     stop = threading.Event()
 
     def listen() -> None:

@@ -12,6 +12,7 @@ from obygaze_features.extraction.decoders import PYAV, decoder_record
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
 from obygaze_features.video import Sampling, is_still, keyframes, uniform
+from obygaze_features.workers import pickled_for_workers
 
 POLICIES = {"uniform": uniform, "keyframes": keyframes}
 
@@ -58,6 +59,8 @@ class Job:
     ------
     ExtractError
         If two backbones have the same name, or several frames are requested of still images.
+    WorkerError
+        If decode workers cannot import what prepares the frames of a backbone.
     """
 
     manifest: Manifest
@@ -73,6 +76,9 @@ class Job:
         names = [backbone.name for backbone in self.backbones]
         if len(set(names)) < len(names):
             raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
+        for backbone in self.backbones:
+            encode = backbone.encode if backbone.encode_in_worker else None
+            pickled_for_workers((backbone.prepare, encode), f"backbone '{backbone.name}'")
         for backbone in self.backbones if of_stills(self.manifest) else ():
             if backbone.n_frames != 1:
                 raise ExtractError(

@@ -11,7 +11,7 @@ from typing import Any
 
 from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.extraction.cluster import ray
-from obygaze_features.extraction.deaths import encode_carefully
+from obygaze_features.extraction.crash_counts import encode_carefully
 from obygaze_features.extraction.decode import DecodedClip, DecodeTask
 from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.encode import encode_batch, gpu_busy_s
@@ -77,8 +77,8 @@ class Decoder:
 class Encoder:
     """Build the backbones, and turn batches of decoded clips into features."""
 
-    def __init__(self, job: Job, provenance: Mapping[str, Any], ledger: Any) -> None:
-        self.ledger = ledger
+    def __init__(self, job: Job, provenance: Mapping[str, Any], crash_counts: Any) -> None:
+        self.crash_counts = crash_counts
         try:
             self.job = job.with_backbones()
         except BackboneError as error:
@@ -110,7 +110,7 @@ class Encoder:
         return {"encoded": [encoded]}
 
     def _ask(self, method: str, *words: Any) -> Any:
-        return ray.get(getattr(self.ledger, method).remote(*words))
+        return ray.get(getattr(self.crash_counts, method).remote(*words))
 
 
 def _node() -> str:
@@ -121,8 +121,8 @@ def _refusal(there: object, leading: object, what: str) -> Refusal | None:
     fields = contrasts(there, leading)
     if not fields:
         return None
-    told = "; ".join(f"{field} is {clipped(a)} there and {clipped(b)} here" for field, a, b in fields[:3])
+    contrast = "; ".join(f"{field} is {clipped(a)} there and {clipped(b)} here" for field, a, b in fields[:3])
     return Refusal(
-        f"node {_node()} has another {what} than the process that leads the run: {told}; "
+        f"node {_node()} has another {what} than the process that leads the run: {contrast}; "
         "give every node the same installation and the same kind of device"
     )

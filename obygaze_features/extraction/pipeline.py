@@ -13,7 +13,7 @@ from typing import Any
 from obygaze_features.backbones import backbone_options
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.cluster import join, ray
-from obygaze_features.extraction.deaths import Ledger
+from obygaze_features.extraction.crash_counts import CrashCounts
 from obygaze_features.extraction.decode import pieces
 from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.leader import Encoded, Head, Message, Note, Order, Pools
@@ -99,7 +99,7 @@ def _pipeline(order: Order, pools: Pools) -> Any:
         fn_constructor_args=(
             order.job,
             order.provenance,
-            ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Ledger).remote(),
+            ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(CrashCounts).remote(),
         ),
         batch_size=order.batch_size,
         batch_format="numpy",
@@ -126,17 +126,17 @@ def _polled(dataset: Any) -> Iterator[Encoded | Note]:
     patience = FIRST_NOTE_S
     while True:
         try:
-            found = arrived.get(timeout=patience)
+            result = arrived.get(timeout=patience)
         except queue.Empty:
             yield Note(_what_it_waits_for())
             patience = NEXT_NOTES_S
             continue
-        if found is None:
+        if result is None:
             return
-        if isinstance(found, Exception):
-            raise explained(found)
+        if isinstance(result, Exception):
+            raise explained(result)
         patience = FIRST_NOTE_S
-        yield found
+        yield result
 
 
 def _what_it_waits_for() -> str:
@@ -155,8 +155,8 @@ def explained(error: Exception) -> Exception:
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     cause = next((line for line in reversed(lines) if re.match(r"[\w.]*(Error|Exception)\b", line)), lines[0])
-    place = re.search(r"\bip=([\w.:]+)", text)
-    node = f"node {place[1]}" if place else "a node"
+    address = re.search(r"\bip=([\w.:]+)", text)
+    node = f"node {address[1]}" if address else "a node"
     return ExtractError(
         f"{node} of the Ray cluster failed: {cause}; every node needs the same installation as this one"
     )

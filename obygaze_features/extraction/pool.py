@@ -26,7 +26,7 @@ from obygaze_features.video import Known, Rest, share_in
 from obygaze_features.workers import Event, WorkerPool
 
 REST = -1  # number of the item that a stretch gives beside its windows
-ATTEMPTS = 3  # a machine may also kill a worker: a file fails after three deaths
+ATTEMPTS = 3  # a machine may also kill a worker: a file fails after three crashes
 POLL_S = 0.2  # delay before a stop request is noticed while a long clip is decoded
 
 
@@ -221,8 +221,8 @@ def _decode(work: _Work, files: Mapping[int, int], *, decoder: str) -> Iterator[
     rests: list[Rest[Pixels]] = []
     decode = load_decoder(decoder)
     if work.stretch is not None:
-        place, ends = work.stretch.path, (work.stretch.start_s, work.stretch.end_s)
-        decode = partial(decode_stretch, path=place, stretch=ends, others=work.others, rests=rests)
+        film, ends = work.stretch.path, (work.stretch.start_s, work.stretch.end_s)
+        decode = partial(decode_stretch, path=film, stretch=ends, others=work.others, rests=rests)
     elif known:
         decode = partial(decode_with_av, known=known)
     for number, clip in decode_clips(work.tasks, decode):

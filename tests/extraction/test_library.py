@@ -1,6 +1,8 @@
 """`of.extract` is the command's work as one call."""
 
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +44,41 @@ def test_a_backbone_may_be_a_name_a_recipe_or_built(films):
     assert [store["descriptors"].time_s.shape for store in made] == [(3, 3), (3, 3)]
     with pytest.raises(ExtractError, match="give their names, or a Recipe"):
         prepare(films / "films.csv", films / "x", [of.load_backbone("descriptors", 3)], engine="ray")
+
+
+SCRIPT = """
+from dataclasses import replace
+import obygaze_features as of
+
+def prepare(frame):
+    return frame[:8, :8]
+
+def encode(batch):
+    return of.load_backbone("descriptors", 2).encode(batch)
+
+print("once")
+in_decoders = replace(of.load_backbone("descriptors", 2), name="mine", prepare=prepare)
+here = replace(of.load_backbone("descriptors", 2), name="ours", encode=encode, encode_in_worker=False)
+try:
+    of.extract("films.csv", "refused", [in_decoders], workers=2, licence="CC0-1.0")
+except of.ObygazeError as error:
+    print(error)
+store = of.extract("films.csv", "films", ["descriptors", here], n_frames=2, workers=2, licence="CC0-1.0")
+print([clip.status for clip in store.clips])
+"""
+
+
+def test_a_script_without_a_guard_runs_once_and_keeps_what_its_workers_would_need(films):
+    (films / "script.py").write_text(SCRIPT, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=films, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    once, refusal, statuses = done.stdout.splitlines()
+    assert (once, statuses) == ("once", "['ok', 'ok', 'failed']")
+    assert refusal.startswith("backbone 'mine' cannot be sent to worker processes: 'prepare' is defined in")
+    assert "Traceback" not in done.stderr
+    assert not list(films.glob("refused*"))
 
 
 def test_an_estimate_writes_nothing_and_counts_what_is_left(films):

@@ -164,7 +164,7 @@ def test_a_file_that_crashes_the_decoder_is_tried_three_times_by_either_engine(l
     assert "3 times" in (local / "data" / "clips.csv").read_text(encoding="utf-8")
 
 
-def test_a_clip_that_kills_the_encoder_fails_alone_after_three_deaths(by_ray):
+def test_a_clip_that_kills_the_encoder_fails_alone_after_three_crashes(by_ray):
     _, done, crashes = by_ray
     reasons = {clip["clip_id"]: clip["reason"] for clip in json.loads(done.stdout)["not_ok"]}
     assert reasons[DEADLY] == "the process that held the networks died on this clip 3 times"

@@ -20,7 +20,7 @@ CALLS = 400  # of functions while a clip is decoded, within which its worker is 
 
 
 def is_decode_worker() -> bool:
-    if not any("spawn_main" in word for word in sys.orig_argv):
+    if not any("run_child" in word for word in sys.orig_argv):
         return False
     parent = Path(f"/proc/{os.getppid()}/cmdline").read_bytes() if os.environ["KILL_ENGINE"] == "ray" else b""
     return parent.startswith(b"ray::") or os.environ["KILL_ENGINE"] == "local"
@@ -47,13 +47,13 @@ def arm(state: str) -> None:
 
     Channel = connection.Connection
     receive, send = Channel._recv, Channel._send
-    clip = ""
+    clip, ready = "", False
     # Half of the idle workers die before their first task, the others after it.
     tasks_before = random.randrange(2)
 
     def receiving(self, size, *words):
         nonlocal clip, tasks_before
-        if state == "idle" and size == 4 and not tasks_before and not clip:
+        if state == "idle" and ready and size == 4 and not tasks_before and not clip:
             kill()
         buffer = receive(self, size, *words)
         if found := re.findall(rb"tt\d+-\d{3}", buffer.getvalue()):
@@ -64,8 +64,9 @@ def arm(state: str) -> None:
         return buffer
 
     def sending(self, buffer, *words):
-        nonlocal clip
+        nonlocal clip, ready
         content = bytes(buffer)
+        ready = ready or b"ready" in content
         if state == "starting":
             kill()
         if b"done" in content:

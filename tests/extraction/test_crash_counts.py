@@ -2,7 +2,7 @@
 
 import pytest
 
-from obygaze_features.extraction.deaths import ATTEMPTS, Ledger, encode_carefully
+from obygaze_features.extraction.crash_counts import ATTEMPTS, CrashCounts, encode_carefully
 from obygaze_features.extraction.decode import DecodedClip
 from obygaze_features.store import ClipResult
 
@@ -14,7 +14,7 @@ class Dead(BaseException):
 @pytest.fixture
 def run():
     """Encode a batch as Ray does, again after every death; give the results and what was begun."""
-    ledger = Ledger()
+    crash_counts = CrashCounts()
 
     def run(ids, killers, unlucky=0):
         begun = []
@@ -26,7 +26,7 @@ def run():
             return [ClipResult(clip.clip_id, "failed", "encoded") for clip in clips]
 
         def ask(method, *words):
-            return getattr(ledger, method)(*words)
+            return getattr(crash_counts, method)(*words)
 
         while len(begun) < 100:
             try:
