@@ -10,11 +10,15 @@ import numpy as np
 from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
-from obygaze_features.video import Frames, needed, sparse
+from obygaze_features.video import Frames, sparse
 from obygaze_features.video import index as video_index
-from obygaze_features.video.heads import SKIPS_UNREFERENCED
-from obygaze_features.video.nal import nal_length_size, nal_units
-from obygaze_features.video.pictures import mpeg12_type, vop_type
+from obygaze_features.video.bitstream import (
+    SKIPS_UNREFERENCED,
+    mpeg12_type,
+    nal_length_size,
+    nal_units,
+    vop_type,
+)
 from obygaze_features.video.source import opened
 
 CLOCK = Fraction(1, 1000)
@@ -47,8 +51,8 @@ def limit(path: Path, targets: Sequence[int], packets: Path) -> Callable[[], Ima
     starts = set()
     with opened(path) as source, av.open(str(packets), "w") as output:
         stream = output.add_stream_from_template(source.stream, opaque=True)
-        feed = sparse.Feed(source, table, wanted, seeks=False)
-        for first, last in needed.runs(needed.needed_packets(table, targets)):
+        feed = sparse.PacketFeed(source, table, wanted, seeks=False)
+        for first, last in sparse.runs(sparse.needed_packets(table, targets)):
             starts.add(int(ticks[first]))
             for number, packet in feed.needed(first, last):
                 if by_itself[number] and number not in wanted:
@@ -88,10 +92,10 @@ def left_out(path: Path, frames: Frames[Any]) -> str:
     if frames.method != "sparse":
         return "-"
     wanted = table.shown[frames.index].tolist()
-    skipped, cuts = needed.left_out(table, wanted)
+    skipped, cuts = sparse.left_out(table, wanted)
     by_itself = unreferenced(path, table.codec)
     by_itself[wanted] = False
-    outside = ~needed.needed_packets(table, frames.index.tolist())
+    outside = ~sparse.needed_packets(table, frames.index.tolist())
     cut = sum(stop - start for ranges in cuts.values() for start, stop in ranges)
     return f"{(table.size[outside | skipped | by_itself].sum() + cut) / table.size.sum():.0%}"
 

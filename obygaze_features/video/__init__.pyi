@@ -1,7 +1,7 @@
 from .frames import Frames as Frames
 from .frames import Probe as Probe
-from .learnt import file_digest as file_digest
-from .learnt import share_in as share_in
+from .index import file_digest as file_digest
+from .index import share_in as share_in
 from .passes import Known as Known
 from .read import decoder_versions as decoder_versions
 from .read import probe as probe

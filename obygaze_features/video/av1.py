@@ -36,11 +36,11 @@ Numbers: TypeAlias = NDArray[np.int64]
 Marks: TypeAlias = NDArray[np.bool_]
 
 
-class Unread(Exception):  # noqa: N818 - not an error: the signal that references are not known
+class Unsupported(Exception):  # noqa: N818 - not an error: the signal that references are not known
     """The stream uses a feature that this reader does not support."""
 
 
-class Sequence(NamedTuple):
+class SequenceHeader(NamedTuple):
     """The fields of a sequence header that are needed to read frame headers."""
 
     screen_content: int
@@ -59,7 +59,7 @@ class Bits:
         """Read a number of `count` bits."""
         self._left -= count
         if self._left < 0:
-            raise Unread("a header that ends early")
+            raise Unsupported("a header that ends early")
         return self._value >> self._left & ((1 << count) - 1)
 
 
@@ -91,9 +91,9 @@ class ManyBits:
         self._positions += np.where(where, counts, 0)
 
     def check(self) -> None:
-        """Raise `Unread` if a string has fewer bits than were read."""
+        """Raise `Unsupported` if a string has fewer bits than were read."""
         if (self._positions > self._ends).any():
-            raise Unread("a header that ends early")
+            raise Unsupported("a header that ends early")
 
 
 class FrameReferences:
@@ -103,7 +103,7 @@ class FrameReferences:
         self._packets: list[Data] = []
         self._bytes = 0
         self._before = 0
-        self._sequences: list[Sequence] = []
+        self._sequences: list[SequenceHeader] = []
         self._tables: list[Numbers] = []
         self._slots = np.full(SLOTS, NEVER_DECODED)
         self._is_key = np.zeros(0, np.bool_)
@@ -136,7 +136,7 @@ class FrameReferences:
         if packets and not self._unread:
             try:
                 self._tables.append(self._frames(packets))
-            except Unread:
+            except Unsupported:
                 self._unread = True
         self._before += len(packets)
 
@@ -146,7 +146,7 @@ class FrameReferences:
         ends = np.cumsum(list(map(len, packets)))
         packet, kind, start, payload, stop = units(data, ends)
         if (kind == TILE_LIST).any():
-            raise Unread("tile lists")
+            raise Unsupported("tile lists")
         begins = kind == SEQUENCE_HEADER
         sequence = len(self._sequences) + np.cumsum(begins) - 1
         for first, last in zip(payload[begins].tolist(), stop[begins].tolist(), strict=True):
@@ -158,10 +158,10 @@ class FrameReferences:
         part[part] = of_frame[holder[part]] == packet[part]
         begin, header, end = start[is_frame], payload[is_frame], stop[is_frame].copy()
         if (header == end).any() or (sequence[is_frame] < 0).any():
-            raise Unread("a frame without a header, or before its sequence header")
+            raise Unsupported("a frame without a header, or before its sequence header")
         shows = data[header] & 0b1001_0000 > 0  # show_existing_frame, show_frame
         if of_frame[:1].tolist() != [0] or (np.diff(of_frame, append=len(packets)) != shows).any():
-            raise Unread("a packet that does not end with its only shown frame")
+            raise Unsupported("a packet that does not end with its only shown frame")
         headers = ManyBits(data, header, end)
         references = self._refer(headers, np.array(self._sequences)[sequence[is_frame]])
         end[holder[part]] = stop[part]  # the last part of each frame counts
@@ -189,9 +189,9 @@ class FrameReferences:
             earliest = again.argmax()
             overwritten[earliest], self._is_key[first + earliest] = ALL_SLOTS, True
         else:
-            raise Unread("key frames shown again and again")
+            raise Unsupported("key frames shown again and again")
         if (references == NEVER_DECODED).any():
-            raise Unread("a reference to what was never decoded")
+            raise Unsupported("a reference to what was never decoded")
         self._slots = held[-1]
         return references
 
@@ -212,23 +212,23 @@ def units(data: Octets, ends: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbe
         Shape [U]: each unit's packet, its type, its first byte, the first byte of its payload and the byte
         after its end.
     """
-    found: list[Numbers] = []
+    rounds: list[Numbers] = []
     packet, start = np.arange(len(ends)), ends - np.diff(ends, prepend=0)
     while len(packet):  # the next unit of each packet that has another
-        if len(found) == MOST_UNITS:
-            raise Unread("a packet of too many units")
+        if len(rounds) == MOST_UNITS:
+            raise Unsupported("a packet of too many units")
         packet, start = packet[start < ends[packet]], start[start < ends[packet]]
         header, end = data[start], ends[packet]
         if (header & 4).any():
-            raise Unread("layers")
+            raise Unsupported("layers")
         sized = header & 2 > 0
         size, payload = leb128(data, start + 1, sized)
         stop = np.where(sized, payload + size, end)
         if (stop > end).any():
-            raise Unread("a unit that ends early")
-        found.append(np.stack([packet, header >> 3 & 15, start, payload, stop]))
+            raise Unsupported("a unit that ends early")
+        rounds.append(np.stack([packet, header >> 3 & 15, start, payload, stop]))
         start = stop
-    table = np.hstack(found)
+    table = np.hstack(rounds)
     packet, kind, start, payload, stop = table[:, np.argsort(table[2])]
     return packet, kind, start, payload, stop
 
@@ -247,7 +247,7 @@ def leb128(data: Octets, position: Numbers, where: Marks) -> tuple[Numbers, Numb
 
 
 @lru_cache(maxsize=16)  # it is the same at every key frame
-def sequence_header(data: bytes) -> Sequence:
+def sequence_header(data: bytes) -> SequenceHeader:
     """Read a sequence header.
 
     Raises
@@ -258,13 +258,13 @@ def sequence_header(data: bytes) -> Sequence:
     bits = Bits(data)
     bits(3)  # seq_profile
     if bits(2):  # still_picture, reduced_still_picture_header
-        raise Unread("still pictures")
+        raise Unsupported("still pictures")
     if bits():  # timing_info_present_flag
         _timing(bits)
     has_delay = bits()
     for _ in range(bits(5) + 1):  # operating points
         if bits(12):
-            raise Unread("layers")
+            raise Unsupported("layers")
         if bits(5) > 7:
             bits(1)  # seq_tier
         if has_delay and bits():
@@ -272,7 +272,7 @@ def sequence_header(data: bytes) -> Sequence:
     width_bits, height_bits = bits(4) + 1, bits(4) + 1
     bits(width_bits + height_bits)
     if bits():
-        raise Unread("frames with numbers")
+        raise Unsupported("frames with numbers")
     bits(7)  # superblocks, intra and inter tools
     has_order = bits()
     bits(2 * has_order)
@@ -280,7 +280,7 @@ def sequence_header(data: bytes) -> Sequence:
     integer_mv = SELECT
     if screen_content:
         integer_mv = SELECT if bits() else bits()
-    return Sequence(screen_content, integer_mv, bits(3) + 1 if has_order else 0)
+    return SequenceHeader(screen_content, integer_mv, bits(3) + 1 if has_order else 0)
 
 
 def _timing(bits: Bits) -> None:
@@ -292,7 +292,7 @@ def _timing(bits: Bits) -> None:
             zeros += 1
         bits(zeros)
     if bits():
-        raise Unread("a decoder model")
+        raise Unsupported("a decoder model")
 
 
 def frame_headers(bits: ManyBits, sequences: Numbers) -> tuple[Numbers, Marks, Marks, Numbers]:
@@ -303,7 +303,7 @@ def frame_headers(bits: ManyBits, sequences: Numbers) -> tuple[Numbers, Marks, M
     bits
         The headers.
     sequences
-        Shape [Q, 3]: the fields of `Sequence` that hold for each.
+        Shape [Q, 3]: the fields of `SequenceHeader` that hold for each.
 
     Returns
     -------
@@ -336,7 +336,7 @@ def frame_headers(bits: ManyBits, sequences: Numbers) -> tuple[Numbers, Marks, M
     overwritten = np.where(resets, ALL_SLOTS, bits(SLOTS, coded & ~resets))
     bits.skip(SLOTS * order_hint_bits, refers & resilient)
     if bits(1, refers & (order_hint_bits > 0)).any():
-        raise Unread("references in short")
+        raise Unsupported("references in short")
     listed = bits(3 * REFERENCES, refers)[:, None] >> 3 * np.arange(REFERENCES)[::-1] & 7
     bits.check()
     listed[~refers] = -1

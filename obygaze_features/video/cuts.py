@@ -116,8 +116,8 @@ class OwnDetector:
     def differences(self) -> Differences:
         """Return what was measured on the frames so far."""
         pictures = [
-            np.array(found, np.float32).reshape(-1, SMALL[1] // 2, SMALL[0] // 2)
-            for found in (self._first, list(self._last))
+            np.array(own, np.float32).reshape(-1, SMALL[1] // 2, SMALL[0] // 2)
+            for own in (self._first, list(self._last))
         ]
         return Differences(np.array(self._step), np.array(self._over), *pictures)
 
@@ -146,11 +146,11 @@ class OwnDetector:
         over = np.array(self._over)
         ahead = np.append(over[FLASH:], np.full(FLASH, np.inf))[: len(step)]
         lasting = np.minimum(over, ahead)
-        found = (
+        is_cut = (
             (step >= LEAST_CHANGE) & (step >= TIMES_USUAL * usual) & (step == largest) & (lasting >= step / 2)
         )
-        found[0] = False
-        return [int(number) for number in np.flatnonzero(found)]
+        is_cut[0] = False
+        return [int(number) for number in np.flatnonzero(is_cut)]
 
 
 def change(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
@@ -195,8 +195,8 @@ class SceneDetector:
         ).to_ndarray()
         # The frame rate is arbitrary: the detector counts frames.
         timecode = self._timecode(self._number, fps=25.0)
-        found = self._detector.process_frame(timecode, picture)
-        self._cuts += [cut.frame_num for cut in found]
+        new_cuts = self._detector.process_frame(timecode, picture)
+        self._cuts += [cut.frame_num for cut in new_cuts]
         self._number += 1
 
     def cuts(self) -> list[int]:

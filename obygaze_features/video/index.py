@@ -1,10 +1,20 @@
-"""Index a stream by demuxing alone (pass 1): packets, display times and random access points."""
+"""Index a stream by demuxing alone (pass 1): packets, display times and random access points.
 
-from contextlib import ExitStack
+The packets and the digest of a large file take seconds to compute, so they are cached across the processes of
+a run. A file is compared with what its container declares, to detect truncation.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 from av import FFmpegError
 from av.bitstream import BitStreamFilterContext
@@ -12,13 +22,17 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.av1 import FrameReferences
-from obygaze_features.video.av_errors import UNREADABLE
-from obygaze_features.video.completeness import declared_packets, promised_seconds, truncation
-from obygaze_features.video.heads import MPEG12, READABLE, Head, Packet, head_reader
-from obygaze_features.video.learnt import LARGE_BYTES, learnt
+from obygaze_features.video.bitstream import (
+    MPEG12,
+    READABLE,
+    Packet,
+    PictureHeader,
+    display_ranks,
+    header_reader,
+    vop_type,
+)
 from obygaze_features.video.packet_table import PacketTable
-from obygaze_features.video.pictures import display_ranks, vop_type
-from obygaze_features.video.source import Kept, Source, opened
+from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
 
 # Containers with presentation time stamps; AVI and raw streams store none.
 TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv", "ivf", "nut"})
@@ -27,30 +41,18 @@ SEEKABLE_FORMATS = frozenset({"mov", "matroska", "flv"})
 SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
 # Such a packet holds no picture: the previous picture is repeated, or nothing is shown.
 EMPTY_VOP_BYTES = 8
+TRUNCATED_BELOW = 0.98
+# Matroska's duration may be that of the sound, so a difference of one second is not evidence.
+DURATION_SLACK_S = 1.0
+# Below this size, recomputing costs less than a cache file: reading 32 MiB takes tens of milliseconds.
+LARGE_BYTES = 1 << 25
+_folder: Path | None = None
 # Spans of one film come one after the other, and a film is not asked for again.
 TABLES = 4
 _tables: dict[tuple[Path, int, int], PacketTable] = {}
 
 
-@dataclass(slots=True)
-class Packets:
-    """Columns of the packet table under construction."""
-
-    pts: list[int | None] = field(default_factory=list)
-    dts: list[int | None] = field(default_factory=list)
-    size: list[int] = field(default_factory=list)
-    discard: list[bool] = field(default_factory=list)
-    key: list[bool] = field(default_factory=list)
-    heads: list[Head] = field(default_factory=list)
-    references: FrameReferences = field(default_factory=FrameReferences)
-    corrupt: bool = False
-    changes: bool = False
-    declared: int = 0
-    read: int = 0
-    error: str = ""
-
-
-def index_packets(path: Path, kept: Kept | None = None) -> PacketTable:
+def index_packets(path: Path, kept: KeptFile | None = None) -> PacketTable:
     """Read all packets of a file's video stream (10-30 ms per clip); the last few files are cached.
 
     A large file is read once for all processes that share a cache (`share_in`).
@@ -76,14 +78,32 @@ def index_packets(path: Path, kept: Kept | None = None) -> PacketTable:
     if table is None and status.st_size < LARGE_BYTES:
         table = _read_index(path, kept)
     elif table is None:
-        table = PacketTable.from_bytes(learnt(path, "packets", lambda: _read_index(path).to_bytes()))
+        table = PacketTable.from_bytes(cached_fact(path, "packets", lambda: _read_index(path).to_bytes()))
     _tables[key] = table
     while len(_tables) > TABLES:
         del _tables[next(iter(_tables))]
     return table
 
 
-class Pictures:
+@dataclass(slots=True)
+class PacketColumns:
+    """Columns of the packet table under construction."""
+
+    pts: list[int | None] = field(default_factory=list)
+    dts: list[int | None] = field(default_factory=list)
+    size: list[int] = field(default_factory=list)
+    discard: list[bool] = field(default_factory=list)
+    key: list[bool] = field(default_factory=list)
+    headers: list[PictureHeader] = field(default_factory=list)
+    references: FrameReferences = field(default_factory=FrameReferences)
+    corrupt: bool = False
+    changes: bool = False
+    declared: int = 0
+    read: int = 0
+    error: str = ""
+
+
+class Mpeg4Pictures:
     """Types and time stamps of unpacked MPEG-4 pictures, collected packet by packet."""
 
     def __init__(self, source: Source) -> None:
@@ -108,11 +128,11 @@ class Pictures:
             self.small |= piece.size <= EMPTY_VOP_BYTES
 
 
-def _read_index(path: Path, kept: Kept | None = None) -> PacketTable:
+def _read_index(path: Path, kept: KeptFile | None = None) -> PacketTable:
     with ExitStack() as still_open:
         source = still_open.enter_context(opened(path))
         try:
-            pictures = Pictures(source) if source.codec == "mpeg4" else None
+            pictures = Mpeg4Pictures(source) if source.codec == "mpeg4" else None
             keep = kept.packets if kept is not None and pictures is None else None
             packets = _gather(source, pictures, keep)
         except UNREADABLE as error:
@@ -130,22 +150,22 @@ def _read_index(path: Path, kept: Kept | None = None) -> PacketTable:
         return table
 
 
-def _gather(source: Source, pictures: Pictures | None, kept: list[Packet] | None) -> Packets:
-    packets = Packets(declared=declared_packets(source))
-    head = head_reader(source.codec, source.context.extradata)
+def _gather(source: Source, pictures: Mpeg4Pictures | None, kept: list[Packet] | None) -> PacketColumns:
+    packets = PacketColumns(declared=declared_packets(source))
+    read_header = header_reader(source.codec, source.context.extradata)
     is_av1 = source.codec == "av1"
     try:
         for packet in source.container.demux(source.stream):
             packets.read += packet.size > 0 or packet.dts is not None
             if not packet.size:
                 continue
-            own = head(packet)
+            header = read_header(packet)
             packets.pts.append(packet.pts)
             packets.dts.append(packet.dts)
             packets.size.append(packet.size)
-            packets.discard.append(packet.is_discard or own.hidden)
+            packets.discard.append(packet.is_discard or header.hidden)
             packets.key.append(packet.is_keyframe)
-            packets.heads.append(own)
+            packets.headers.append(header)
             packets.corrupt |= packet.is_corrupt
             if next(packet.iter_sidedata(), None) is not None:  # few packets have any; has_sidedata is slow
                 packets.changes |= packet.has_sidedata("new_extradata")
@@ -165,7 +185,7 @@ def _gather(source: Source, pictures: Pictures | None, kept: list[Packet] | None
     return packets
 
 
-def _table(source: Source, packets: Packets, vops: Pictures | None) -> PacketTable:
+def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -> PacketTable:
     count = len(packets.pts)
     formats = set(source.format.split(","))
     discard = np.array(packets.discard, np.bool_)
@@ -174,10 +194,10 @@ def _table(source: Source, packets: Packets, vops: Pictures | None) -> PacketTab
     # AVI stores no presentation times, and FFmpeg's estimates are wrong with B-frames.
     labelled = unique and source.codec != "mpeg4" and source.format != "avi"
     rank = pts
-    random_access = _random_access(packets.heads)
+    random_access = _random_access(packets.headers)
     if vops is not None:
         random_access = np.array([kind == "I" for kind in vops.kinds], np.bool_)
-    kinds = "".join(head.kind for head in packets.heads)
+    kinds = "".join(header.kind for header in packets.headers)
     by_kind = source.codec in MPEG12 and len(kinds) == count and not packets.error
     if by_kind and not (labelled and (np.argsort(pts) == np.argsort(display_ranks(kinds))).all()):
         labelled, rank = False, display_ranks(kinds)
@@ -198,7 +218,7 @@ def _table(source: Source, packets: Packets, vops: Pictures | None) -> PacketTab
         size=np.array(packets.size, np.int64),
         rank=rank,
         random_access=random_access,
-        spare=_spare(packets.heads),
+        spare=_spare(packets.headers),
         frames=packets.references.table(),
         shown=shown,
         time_s=time_s,
@@ -227,23 +247,25 @@ def _shape(source: Source) -> str:
     )
 
 
-def _random_access(heads: list[Head]) -> NDArray[np.bool_]:
+def _random_access(headers: list[PictureHeader]) -> NDArray[np.bool_]:
     """Mark random access points; exclude packets that need parameter sets from earlier packets."""
-    carried = {head.sets for head in heads if head.sets}
+    carried = {header.sets for header in headers if header.sets}
     # If they never change, the parameter sets of the container or first packet hold everywhere.
-    return np.array([head.start and (len(carried) < 2 or bool(head.sets)) for head in heads], np.bool_)
+    return np.array(
+        [header.start and (len(carried) < 2 or bool(header.sets)) for header in headers], np.bool_
+    )
 
 
-def _spare(heads: list[Head]) -> NDArray[np.bool_]:
+def _spare(headers: list[PictureHeader]) -> NDArray[np.bool_]:
     """Mark pictures that can be left out: those of the highest layer that no other picture refers to."""
-    top = max(head.layer for head in heads)
-    return np.array([head.unreferenced and head.layer == top for head in heads], np.bool_)
+    top = max(header.layer for header in headers)
+    return np.array([header.unreferenced and header.layer == top for header in headers], np.bool_)
 
 
 def _why_unsafe(
     source: Source,
-    packets: Packets,
-    vops: Pictures | None,
+    packets: PacketColumns,
+    vops: Mpeg4Pictures | None,
     *,
     unique: bool,
     by_kind: bool,
@@ -279,7 +301,9 @@ def _why_unsafe(
     return "" if access[0] else "decoding cannot start at the first packet"
 
 
-def _times(source: Source, packets: Packets, kept: NDArray[np.bool_]) -> tuple[NDArray[np.float64], str]:
+def _times(
+    source: Source, packets: PacketColumns, kept: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], str]:
     """Return the frames' times in display order, and a note if they are not presentation times."""
     chosen = np.flatnonzero(kept)
     tick = source.stream.time_base
@@ -301,3 +325,105 @@ def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:
     denominator = tick.denominator * origin.denominator
     scale, shift = tick.numerator * origin.denominator, origin.numerator * tick.denominator
     return np.array([(value * scale - shift) / denominator for value in sorted(ticks)], np.float64)
+
+
+def declared_packets(source: Source) -> int:
+    """Return the number of packets that the container declares; 0 if it declares none."""
+    declared = source.stream.frames
+    entries = len(source.stream.index_entries)
+    # An edit list may leave out samples that the MP4 header still counts.
+    return min(declared, entries) if source.format.startswith("mov") and declared and entries else declared
+
+
+def promised_seconds(source: Source) -> float:
+    """Return the time at which the video ends according to the container; 0 if it declares none.
+
+    Matroska declares no packet count. Its overall duration may be that of the sound, so it is used only if
+    the file has one stream.
+    """
+    if not source.format.startswith("matroska"):
+        return 0.0
+    tag = source.stream.metadata.get("DURATION", "")
+    if re.fullmatch(r"\d+:\d\d:\d\d(\.\d+)?", tag):
+        hours, minutes, rest = tag.split(":")
+        return 3600 * int(hours) + 60 * int(minutes) + float(rest)
+    if len(source.container.streams) == 1 and source.container.duration:
+        return source.container.duration / av.time_base
+    return 0.0
+
+
+def truncation(read: int, declared: int, last_s: float, promised_s: float) -> str:
+    """Describe what a file lacks of what its container declares; empty if it is complete.
+
+    Parameters
+    ----------
+    read, declared
+        Packets present, and packets declared (0: none declared).
+    last_s, promised_s
+        When the last frame is shown, and when the video should end (0: unknown).
+    """
+    if declared and read < TRUNCATED_BELOW * declared:
+        return f"the file is cut off: {read} of {declared} packets are there"
+    if last_s < TRUNCATED_BELOW * promised_s - DURATION_SLACK_S:
+        return f"the file is cut off: pictures end at {last_s:.2f} s of {promised_s:.2f} s"
+    return ""
+
+
+def share_in(folder: Path | None) -> None:
+    """Share the cache with other processes through a folder; None caches in this process alone."""
+    global _folder  # noqa: PLW0603 - a fact about the process, set once when it starts
+    _folder = folder
+
+
+def file_digest(path: Path) -> str:
+    """Compute the SHA-256 of a file, once for all processes that share a cache."""
+    status = path.stat()
+    return _digest(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _digest(path: Path, _size: int, _modified_ns: int) -> str:
+    def compute() -> bytes:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest().encode()
+
+    return cached_fact(path, "sha256", compute).decode()
+
+
+def cached_fact(path: Path, what: str, compute: Callable[[], bytes]) -> bytes:
+    """Return a fact about a file in its present state; compute it if it is not cached.
+
+    Parameters
+    ----------
+    path
+        The file; a changed size or modification time invalidates the cache.
+    what
+        Name of the fact.
+    compute
+        Computes the fact, which may take seconds; other processes wait meanwhile.
+    """
+    status = path.stat()
+    if _folder is None or status.st_size < LARGE_BYTES:
+        return compute()
+    state = f"{path.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{what}"
+    cache_file = _folder / hashlib.sha256(os.fsencode(state)).hexdigest()
+    with _locked(cache_file.with_suffix(".lock")):
+        with suppress(OSError):  # not cached yet
+            return cache_file.read_bytes()
+        fact = compute()
+        with suppress(OSError):  # with a full disk, other processes compute it again
+            unfinished = cache_file.with_suffix(f".{os.getpid()}")
+            unfinished.write_bytes(fact)
+            unfinished.replace(cache_file)
+        return fact
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock during a computation; without locks, two processes may compute the same fact."""
+    with ExitStack() as stack:
+        with suppress(ImportError, OSError):  # Windows, a full disk, a file system without locks
+            import fcntl  # noqa: PLC0415 - not on Windows
+
+            fcntl.flock(stack.enter_context(path.open("wb")), fcntl.LOCK_EX)
+        yield

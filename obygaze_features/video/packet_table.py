@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.video.sampling import Timeline
+from obygaze_features.video.sampling import FrameTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +70,16 @@ class PacketTable:
     notes: tuple[str, ...]
 
     @property
-    def timeline(self) -> Timeline:
+    def frame_times(self) -> FrameTimes:
         """The frames to choose from: L of them, by the packets."""
-        return Timeline(np.arange(len(self.shown)), self.time_s, self.key)
+        return FrameTimes(np.arange(len(self.shown)), self.time_s, self.key)
 
     def number(self, pts: int | None, size: int) -> int:
         """Return the number of the packet with this time stamp and size; -1 if there is none."""
         if pts is None:
             return -1
-        found = np.flatnonzero((self.pts == pts) & (self.size == size))
-        return int(found[0]) if len(found) == 1 else -1
+        numbers = np.flatnonzero((self.pts == pts) & (self.size == size))
+        return int(numbers[0]) if len(numbers) == 1 else -1
 
     def to_bytes(self) -> bytes:
         """Serialise the table to the bytes of an NPZ file, without pickled objects."""

@@ -15,15 +15,13 @@ from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.av_errors import UNREADABLE
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.picture import Picture
-from obygaze_features.video.sampling import Sampling, Span, Timeline, choose
+from obygaze_features.video.picture import CollectedFrames, RgbPicture, once, pictures
+from obygaze_features.video.sampling import FrameTimes, Sampling, TimeSpan, choose
 from obygaze_features.video.sequential import decode_sequential, survey
-from obygaze_features.video.source import Kept, Tally, opened
-from obygaze_features.video.sparse import Astray, NotSafe, decode_sparse
-from obygaze_features.video.take import Taken, once, pictures
+from obygaze_features.video.source import UNREADABLE, KeptFile, Tally, opened
+from obygaze_features.video.sparse import NotSafe, SeekFailed, decode_sparse
 
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]
@@ -35,12 +33,12 @@ class Window(Generic[T]):
     """A span, the frames that each wish takes from it, and the frames decoded so far."""
 
     number: int
-    span: Span
+    span: TimeSpan
     wanted: list[NDArray[np.int64]] = field(default_factory=list)
     missing: set[int] = field(default_factory=set)
-    taken: Taken[dict[int, T]] = field(default_factory=Taken)
+    collected: CollectedFrames[dict[int, T]] = field(default_factory=CollectedFrames)
 
-    def choose(self, wishes: Wishes[T], timeline: Timeline) -> None:
+    def choose(self, wishes: Wishes[T], frame_times: FrameTimes) -> None:
         """Choose frames and reset the window.
 
         Raises
@@ -48,27 +46,27 @@ class Window(Generic[T]):
         VideoError
             The span is not in the video, or lacks the requested frames.
         """
-        inside = timeline.within(self.span.start_s, self.span.end_s)
+        inside = frame_times.within(self.span.start_s, self.span.end_s)
         self.wanted = [choose(sampling, inside) for sampling, _ in wishes]
         self.begin()
 
     def begin(self) -> None:
         """Discard the frames taken so far."""
         self.missing = {number for numbers in self.wanted for number in numbers.tolist()}
-        self.taken = Taken()
+        self.collected = CollectedFrames()
 
 
 @dataclass(frozen=True, slots=True)
 class Known(Generic[T]):
     """A frame that was decoded elsewhere: its picture without pixels, and the results of some wishes."""
 
-    picture: Picture
+    picture: RgbPicture
     results: dict[int, T]
 
 
 Given = tuple[int, tuple[Frames[T], ...] | VideoError]
 Left = list[Window[T]]
-Keep = Callable[[int, Picture, Sequence[Callable[[], T]]], object]
+Keep = Callable[[int, RgbPicture, Sequence[Callable[[], T]]], object]
 
 
 class Pass(Generic[T]):
@@ -93,20 +91,24 @@ class Pass(Generic[T]):
         self.path = path
         self.wishes = wishes
         self.strict = strict
-        self.kept = Kept()
+        self.kept = KeptFile()
         self.table = index_packets(path, self.kept)
-        self.timeline = self.table.timeline
+        self.frame_times = self.table.frame_times
         self.tally = Tally()
         self._reported = 0
 
-    def read(self, spans: Sequence[Span], known: Mapping[int, Known[T]] | None = None) -> Iterator[Given[T]]:
+    def read(
+        self, spans: Sequence[TimeSpan], known: Mapping[int, Known[T]] | None = None
+    ) -> Iterator[Given[T]]:
         """Yield the number of each span with its frames, one result per wish, or the error.
 
         A window is yielded as soon as its last frame is decoded; frames that no other window needs are freed.
         A window all of whose frames are known (frame number -> `Known`) is not decoded.
         """
-        if self.timeline.key is None and any(sampling.policy == "keyframes" for sampling, _ in self.wishes):
-            self.timeline = self._surveyed()
+        if self.frame_times.key is None and any(
+            sampling.policy == "keyframes" for sampling, _ in self.wishes
+        ):
+            self.frame_times = self._surveyed()
         left = yield from self._chosen([Window(number, span) for number, span in enumerate(spans)])
         if known:
             left = yield from self._from_known(left, known)
@@ -116,7 +118,7 @@ class Pass(Generic[T]):
         if left:
             left = yield from self._in_order(left, why)
         if left:
-            self.timeline = self._surveyed()
+            self.frame_times = self._surveyed()
             left = yield from self._chosen(left)
             left = yield from self._in_order(left, why, last=True)
         for window in left:
@@ -127,7 +129,7 @@ class Pass(Generic[T]):
         chosen = []
         for window in windows:
             try:
-                window.choose(self.wishes, self.timeline)
+                window.choose(self.wishes, self.frame_times)
                 chosen.append(window)
             except VideoError as error:
                 yield window.number, VideoError(error.reason, self.path)
@@ -144,8 +146,8 @@ class Pass(Generic[T]):
                 left.append(window)
                 continue
             for number in sorted(window.missing):
-                window.taken.note(number, known[number].picture)
-                window.taken.images[number] = known[number].results
+                window.collected.note(number, known[number].picture)
+                window.collected.images[number] = known[number].results
             yield window.number, self._finished(window, "")
         return left
 
@@ -156,15 +158,15 @@ class Pass(Generic[T]):
         while windows:
             try:
                 targets = union(windows)
-                kept, self.kept = self.kept, Kept()
+                kept, self.kept = self.kept, KeptFile()
                 with kept.opened(self.path, strict=self.strict) as source:
-                    found = decode_sparse(
+                    frames = decode_sparse(
                         source, self.table, targets, self.tally, seeks=seeks, kept=kept.packets
                     )
-                    yield from self.served(found, windows, why)
+                    yield from self.served(frames, windows, why)
                 unsafe += windows  # empty unless the decoder returned too few frames
                 windows = []
-            except Astray:
+            except SeekFailed:
                 seeks = False
             except NotSafe as reason:
                 hit = [window for window in windows if self._is_in(window, reason.packets)]
@@ -200,13 +202,13 @@ class Pass(Generic[T]):
         for window in windows:
             window.begin()
         with opened(self.path, strict=self.strict) as source:
-            found = decode_sequential(source, self.table, union(windows), self.tally)
-            yield from self.served(found, windows, why, None if last or self.table.labelled else shifted)
+            frames = decode_sequential(source, self.table, union(windows), self.tally)
+            yield from self.served(frames, windows, why, None if last or self.table.labelled else shifted)
         return sorted([*windows, *shifted], key=lambda window: window.number)
 
     def served(
         self,
-        found: Iterable[tuple[int, VideoFrame]],
+        frames: Iterable[tuple[int, VideoFrame]],
         windows: Left[T],
         why: dict[int, str],
         shifted: Left[T] | None = None,
@@ -223,15 +225,15 @@ class Pass(Generic[T]):
             for number in window.missing:
                 waiting.setdefault(number, []).append(window)
         complete: list[tuple[Window[T], Given[T]]] = []
-        for number, picture in pictures(found, self.path):
+        for number, picture in pictures(frames, self.path):
             concerned = waiting.pop(number, ())
             for window in concerned:
-                window.taken.note(number, picture)
+                window.collected.note(number, picture)
             results = [once(each, picture) for _, each in self.wishes]
             if keep is not None:
                 keep(number, picture, results)
             for window in concerned:
-                window.taken.images[number] = {
+                window.collected.images[number] = {
                     wish: results[wish]() for wish, numbers in enumerate(window.wanted) if number in numbers
                 }
                 window.missing.discard(number)
@@ -248,38 +250,38 @@ class Pass(Generic[T]):
 
     def _given(self, complete: list[tuple[Window[T], Given[T]]], windows: Left[T]) -> Iterator[Given[T]]:
         while complete:
-            window, given = complete.pop(0)
+            window, result = complete.pop(0)
             windows.remove(window)
-            yield given
+            yield result
 
     def _finished(self, window: Window[T], why: str) -> tuple[Frames[T], ...] | VideoError:
         """Build the result of a window that has all its frames."""
-        taken, timeline = window.taken, self.timeline
-        losses = [loss for loss in (self.table.truncated, *self._losses(taken)) if loss]
+        collected, frame_times = window.collected, self.frame_times
+        losses = [loss for loss in (self.table.truncated, *self._losses(collected)) if loss]
         if self.strict and losses:
             return VideoError("; ".join(losses), self.path)
-        overhang = window.span.overhang(timeline)
+        overhang = window.span.overhang(frame_times)
         losses += [overhang] if overhang else []
         decoded = self.unreported()
         return tuple(
             Frames(
-                images=[taken.images[number][wish] for number in numbers.tolist()],
+                images=[collected.images[number][wish] for number in numbers.tolist()],
                 index=numbers,
-                time_s=timeline.time_s[np.searchsorted(timeline.index, numbers)],
+                time_s=frame_times.time_s[np.searchsorted(frame_times.index, numbers)],
                 status="partial" if losses else "ok",
-                notes=(*losses, *self.table.notes, *taken.all_remarks(), *_repeated(sampling, numbers)),
+                notes=(*losses, *self.table.notes, *collected.all_remarks(), *_repeated(sampling, numbers)),
                 method="sequential" if why else "sparse",
                 why_sequential=why,
-                width=taken.width,
-                height=taken.height,
-                rotation=taken.rotation,
-                mirrored=taken.mirrored,
-                interlaced=taken.interlaced,
-                total=len(timeline),
+                width=collected.width,
+                height=collected.height,
+                rotation=collected.rotation,
+                mirrored=collected.mirrored,
+                interlaced=collected.interlaced,
+                total=len(frame_times),
                 decoded=decoded,
-                matrix=taken.matrix,
-                full_range=taken.full_range,
-                bars=taken.bars,
+                matrix=collected.matrix,
+                full_range=collected.full_range,
+                bars=collected.bars,
             )
             for wish, ((sampling, _), numbers) in enumerate(zip(self.wishes, window.wanted, strict=True))
         )
@@ -289,30 +291,32 @@ class Pass(Generic[T]):
         decoded, self._reported = self.tally.decoded - self._reported, self.tally.decoded
         return decoded
 
-    def _losses(self, taken: Taken[dict[int, T]]) -> list[str]:
+    def _losses(self, collected: CollectedFrames[dict[int, T]]) -> list[str]:
         """Describe the missing or damaged data that was detected."""
         losses = []
-        if len(self.timeline) < len(self.table.timeline):
+        if len(self.frame_times) < len(self.table.frame_times):
             losses.append(
-                f"{len(self.timeline)} of {len(self.table.timeline)} frames can be decoded; "
+                f"{len(self.frame_times)} of {len(self.table.frame_times)} frames can be decoded; "
                 "the choice was among those"
             )
         if errors := self.tally.errors:
             losses.append(f"the decoder refused {errors} packet{'s'[: errors > 1]} on the way")
-        if taken.corrupt:
-            losses.append(f"the decoder flags as damaged: frame {', '.join(map(str, sorted(taken.corrupt)))}")
+        if collected.corrupt:
+            losses.append(
+                f"the decoder flags as damaged: frame {', '.join(map(str, sorted(collected.corrupt)))}"
+            )
         return losses
 
-    def _surveyed(self) -> Timeline:
+    def _surveyed(self) -> FrameTimes:
         """Decode the stream to find which frames exist."""
         with opened(self.path, strict=self.strict) as source:
             try:
-                timeline = survey(source, self.table, self.tally)
+                frame_times = survey(source, self.table, self.tally)
             except UNREADABLE as error:
                 raise VideoError("the file is damaged: its pictures cannot be read", self.path) from error
-        if not len(timeline):
+        if not len(frame_times):
             raise VideoError("the file is damaged: not one picture can be decoded", self.path)
-        return timeline
+        return frame_times
 
 
 def union(windows: Iterable[Window[T]]) -> list[int]:

@@ -1,8 +1,10 @@
-"""Convert decoded frames to upright RGB pixels at full size."""
+"""Convert decoded frames to upright RGB pixels at full size, and collect results and remarks on pictures."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 from av.sidedata.sidedata import SideData, SideDataContainer, Type
@@ -11,6 +13,7 @@ from av.video.reformatter import ColorRange, VideoReformatter
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
+from obygaze_features.video.source import guarded
 
 # Display matrix, as the signs of (a, b, c, d) in x' = a x + c y, y' = b x + d y -> clockwise quarter turns,
 # and whether the picture is then mirrored left to right. ISO/IEC 14496-12, 6.2.2.
@@ -24,7 +27,6 @@ ORIENTATIONS = {
     (1, 0, 0, -1): (2, True),
     (0, -1, -1, 0): (3, True),
 }
-
 # H.273, table 4 (MatrixCoefficients). Untagged is BT.601 at any size, as in swscale.
 MATRICES = {
     0: "bt601 (untagged)",
@@ -42,9 +44,17 @@ HDR = {16: "PQ", 18: "HLG"}
 BLACK = 24
 """Largest 8-bit value that counts as black: limited-range black is 0, and encoders leave some noise in it."""
 
+# Players assume BT.709 for untagged pictures with at least this many lines.
+HD_LINES = 720
+# A bar of less than this share of the picture's side is an edge, not a bar.
+LEAST_BAR = 0.02
+T = TypeVar("T")
+Bars = tuple[int, int, int, int]
+NO_BARS: Bars = (0, 0, 0, 0)
+
 
 @dataclass(frozen=True)
-class Picture:
+class RgbPicture:
     """One frame's pixels, with a record of their conversion.
 
     Parameters
@@ -88,7 +98,7 @@ class Picture:
         """Black rows above and below, black columns left and right; None for an entirely black picture."""
         return black_bars(self.rgb)
 
-    def without_pixels(self) -> "Picture":
+    def without_pixels(self) -> "RgbPicture":
         """Return a copy whose `rgb` has the same height and width and no channel."""
         copy = replace(self, rgb=np.empty((*self.rgb.shape[:2], 0), np.uint8))
         vars(copy)["bars"] = self.bars  # measured while there are pixels
@@ -102,7 +112,7 @@ class Converter:
         self._reformatter = VideoReformatter()
         self._read: dict[tuple[str, int, int, int], tuple[str, bool, str, int]] = {}
 
-    def __call__(self, frame: VideoFrame) -> Picture:
+    def __call__(self, frame: VideoFrame) -> RgbPicture:
         """Convert to rgb24 at full size (rgba is wrong at some widths in PyAV 18.1); rotate upright."""
         transfer = int(frame.color_trc)
         tags = (frame.format.name, int(frame.colorspace), int(frame.color_range), transfer)
@@ -113,7 +123,7 @@ class Converter:
         turns, mirrored, oblique = orientation(frame)
         upright = np.rot90(stored, -turns) if turns else stored
         rgb = np.ascontiguousarray(upright[:, ::-1] if mirrored else upright, np.uint8)
-        return Picture(
+        return RgbPicture(
             rgb=rgb,
             rotation=90 * turns,
             mirrored=mirrored,
@@ -173,8 +183,8 @@ def orientation(frame: VideoFrame) -> tuple[int, bool, bool]:
     try:
         # Not frame.side_data: the frame would refer to it and it to the frame, and both stay in memory until
         # the garbage collector finds them. The decoder then takes new memory for each picture.
-        found: Iterable[SideData] = SideDataContainer(frame)  # type: ignore[call-arg]
-        data = next((one for one in found if one.type is Type.DISPLAYMATRIX), None)
+        side_data: Iterable[SideData] = SideDataContainer(frame)  # type: ignore[call-arg]
+        data = next((item for item in side_data if item.type is Type.DISPLAYMATRIX), None)
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
         return round(-frame.rotation / 90) % 4, False, bool(frame.rotation % 90)
     if data is None:
@@ -188,3 +198,94 @@ def orientation(frame: VideoFrame) -> tuple[int, bool, bool]:
 
 def _sign(value: int) -> int:
     return (value > 0) - (value < 0)
+
+
+@dataclass(slots=True)
+class CollectedFrames(Generic[T]):
+    """Images by frame number; size, orientation and colours of the first picture; remarks."""
+
+    images: dict[int, T] = field(default_factory=dict)
+    width: int = 0
+    height: int = 0
+    rotation: int = 0
+    mirrored: bool = False
+    interlaced: bool = False
+    matrix: str = ""
+    full_range: bool = False
+    corrupt: list[int] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    _bars: Bars | None = None
+
+    @property
+    def bars(self) -> Bars:
+        """Rows above and below and columns left and right that are black in all pictures but black ones."""
+        return self._bars or NO_BARS
+
+    def note(self, number: int, picture: RgbPicture) -> None:
+        """Record the properties of a picture, without its pixels."""
+        height, width, _ = picture.rgb.shape
+        if not self.images:
+            self.width, self.height = width, height
+            self.rotation, self.mirrored = picture.rotation, picture.mirrored
+            self.matrix, self.full_range = picture.matrix, picture.full_range
+        if picture.corrupt:
+            self.corrupt.append(number)
+        # Most pictures have none; after one of those the others need not be measured.
+        if self._bars != NO_BARS and picture.bars is not None:
+            above, below, left, right = map(min, picture.bars, self._bars or picture.bars)
+            self._bars = above, below, left, right
+        self.interlaced |= picture.interlaced
+        untagged = picture.matrix.endswith("(untagged)") and min(width, height) >= HD_LINES
+        remarks = (
+            (picture.interlaced, "interlaced: colours were converted field by field"),
+            (
+                (width, height) != (self.width, self.height),
+                "the size of the pictures changes within the video",
+            ),
+            (picture.oblique, "the file asks for an oblique turn of its pictures, which was not done"),
+            (
+                bool(picture.hdr),
+                f"HDR ({picture.hdr}): its brightness was not mapped to an ordinary screen's",
+            ),
+            (picture.bits > 8, f"{picture.bits} bits a sample: rounded to 8"),
+            (untagged, "no colour matrix is tagged: BT.601 was taken, and players take BT.709 at this size"),
+        )
+        self.remarks += [remark for applies, remark in remarks if applies and remark not in self.remarks]
+
+    def all_remarks(self) -> list[str]:
+        """Return all remarks, including those that need all pictures."""
+        above, below, left, right = self.bars
+        sides = (self.height, self.height, self.width, self.width)
+        if not any(bar >= LEAST_BAR * side > 0 for bar, side in zip(self.bars, sides, strict=True)):
+            return self.remarks
+        share = 1 - (self.height - above - below) * (self.width - left - right) / (self.width * self.height)
+        sides_px = {"above": above, "below": below, "at the left": left, "at the right": right}
+        where = ", ".join(f"{pixels} {side}" for side, pixels in sides_px.items() if pixels)
+        return [*self.remarks, f"black bars cover {share:.0%} of the pictures (pixels: {where})"]
+
+
+def pictures(frames: Iterable[tuple[int, VideoFrame]], path: Path) -> Iterator[tuple[int, RgbPicture]]:
+    """Convert each frame to an upright RGB picture, one at a time.
+
+    Raises
+    ------
+    VideoError
+        The decoder failed, or the colours cannot be converted.
+    """
+    convert = Converter()
+    try:
+        yield from guarded(((number, convert(frame)) for number, frame in frames), path)
+    except VideoError as error:
+        raise VideoError(error.reason, path) from error
+
+
+def once(each: Callable[[NDArray[np.uint8]], T], picture: RgbPicture) -> Callable[[], T]:
+    """Return a function that applies `each` to a picture on its first call and caches the result."""
+    result: list[T] = []
+
+    def apply() -> T:
+        if not result:
+            result.append(each(picture.rgb))
+        return result[0]
+
+    return apply

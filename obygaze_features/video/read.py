@@ -12,7 +12,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.passes import Given, Known, Pass, Pixels, Wishes
-from obygaze_features.video.sampling import Sampling, Span
+from obygaze_features.video.sampling import Sampling, TimeSpan
 from obygaze_features.video.source import check_file
 from obygaze_features.video.stills import is_still, read_still
 
@@ -82,7 +82,7 @@ def read_frames(
     >>> frames.images[0].shape
     (48, 64, 3)
     """
-    span = Span(start_s, end_s)
+    span = TimeSpan(start_s, end_s)
     if each is None:
         return _alone(path, span, [(sampling, lambda frame: frame)], strict=strict)[0]
     return _alone(path, span, [(sampling, each)], strict=strict)[0]
@@ -116,7 +116,7 @@ def read_samplings(
     VideoError
         The file can't be read, or can't give these frames.
     """
-    return _alone(path, Span(start_s, end_s), wishes, strict=strict)
+    return _alone(path, TimeSpan(start_s, end_s), wishes, strict=strict)
 
 
 def read_windows(
@@ -163,7 +163,7 @@ def read_windows(
     >>> for number, result in read_windows("film.mkv", windows, [(uniform(32), shrink)]):  # doctest: +SKIP
     ...     print(windows[number], result)
     """
-    return _windows(Path(path), [Span(*window) for window in windows], wishes, strict=strict, known=known)
+    return _windows(Path(path), [TimeSpan(*window) for window in windows], wishes, strict=strict, known=known)
 
 
 def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None = None) -> Probe:
@@ -186,15 +186,15 @@ def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None
         return Probe(path.stat().st_size, 0.0, math.nan, 1, "")
     table = index_packets(path)
     try:
-        frames = table.timeline.within(start_s, end_s)
+        frames = table.frame_times.within(start_s, end_s)
     except VideoError as error:
         raise VideoError(error.reason, path) from None
     first_s, last_s = float(frames.time_s[0]), float(frames.time_s[-1])
-    duration_s = last_s - first_s + table.timeline.step_s
+    duration_s = last_s - first_s + table.frame_times.step_s
     return Probe(path.stat().st_size, first_s, duration_s, len(frames), table.truncated)
 
 
-def _alone(path: str | Path, span: Span, wishes: Wishes[T], *, strict: bool) -> tuple[Frames[T], ...]:
+def _alone(path: str | Path, span: TimeSpan, wishes: Wishes[T], *, strict: bool) -> tuple[Frames[T], ...]:
     """Read one span."""
     for _, result in _windows(Path(path), [span], wishes, strict=strict):
         if isinstance(result, VideoError):
@@ -205,7 +205,7 @@ def _alone(path: str | Path, span: Span, wishes: Wishes[T], *, strict: bool) -> 
 
 def _windows(
     path: Path,
-    spans: Sequence[Span],
+    spans: Sequence[TimeSpan],
     wishes: Wishes[T],
     *,
     strict: bool,
@@ -216,7 +216,7 @@ def _windows(
         return
     for number, span in enumerate(spans):
         try:
-            yield number, read_still(path, wishes, spanned=span != Span(), strict=strict)
+            yield number, read_still(path, wishes, spanned=span != TimeSpan(), strict=strict)
         except VideoError as error:
             yield number, error
 

@@ -81,7 +81,7 @@ def at(indices: Iterable[int]) -> Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class FrameTimes:
     """The frames of a video in display order.
 
     Parameters
@@ -111,7 +111,7 @@ class Timeline:
         """Median seconds between frames, 0 for a single frame."""
         return float(np.median(np.diff(self.time_s))) if len(self) > 1 else 0.0
 
-    def within(self, start_s: float | None, end_s: float | None) -> "Timeline":
+    def within(self, start_s: float | None, end_s: float | None) -> "FrameTimes":
         """Keep the frames shown at start_s or later and before end_s.
 
         Raises
@@ -133,28 +133,28 @@ class Timeline:
             shown = f"its frames are shown from {self.time_s.min():.3f} to {self.time_s.max():.3f} s"
             raise VideoError(f"there is no frame {where}: {shown}")
         key = None if self.key is None else self.key[inside]
-        return Timeline(self.index[inside], self.time_s[inside], key)
+        return FrameTimes(self.index[inside], self.time_s[inside], key)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """A span of a file in seconds, start inclusive, end exclusive; None leaves a side open."""
 
     start_s: float | None = None
     end_s: float | None = None
 
-    def overhang(self, timeline: Timeline) -> str:
+    def overhang(self, frame_times: FrameTimes) -> str:
         """Return a note if the video ends well before the span; else empty."""
         if self.end_s is None:
             return ""
         start = self.start_s or 0.0
-        end = float(timeline.time_s[-1]) + timeline.step_s
+        end = float(frame_times.time_s[-1]) + frame_times.step_s
         if end - start >= SPAN_COVERED * (self.end_s - start):
             return ""
         return f"the span asks for pictures up to {self.end_s:g} s, but the video ends at {end:.2f} s"
 
 
-def choose(sampling: Sampling, frames: Timeline) -> NDArray[np.int64]:
+def choose(sampling: Sampling, frames: FrameTimes) -> NDArray[np.int64]:
     """Choose frames by a rule.
 
     Parameters
@@ -211,7 +211,7 @@ def nearest(sorted_s: NDArray[np.float64], times: NDArray[np.float64]) -> NDArra
     return chosen
 
 
-def _existing(wanted: NDArray[np.int64], frames: Timeline) -> NDArray[np.int64]:
+def _existing(wanted: NDArray[np.int64], frames: FrameTimes) -> NDArray[np.int64]:
     missing = wanted[~np.isin(wanted, frames.index)]
     if len(missing):
         raise VideoError(

@@ -8,7 +8,7 @@ from av.video.frame import VideoFrame
 
 from obygaze_features.video.index import seconds
 from obygaze_features.video.packet_table import PacketTable
-from obygaze_features.video.sampling import Timeline
+from obygaze_features.video.sampling import FrameTimes
 from obygaze_features.video.source import Source, Tally
 
 
@@ -77,7 +77,7 @@ def decode_sequential(
                 return
 
 
-def survey(source: Source, table: PacketTable, tally: Tally) -> Timeline:
+def survey(source: Source, table: PacketTable, tally: Tally) -> FrameTimes:
     """Decode the whole stream to find which frames exist and which are key frames."""
     numbers: list[int] = []
     keys: list[bool] = []
@@ -99,4 +99,4 @@ def survey(source: Source, table: PacketTable, tally: Tally) -> Timeline:
             if len(set(column)) == len(index):  # as in the table: stamps increase in display order
                 time_s = seconds(column, source)
                 break
-    return Timeline(index, time_s, np.array(keys, np.bool_)[first])
+    return FrameTimes(index, time_s, np.array(keys, np.bool_)[first])

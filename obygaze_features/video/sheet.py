@@ -84,7 +84,7 @@ _ROWS = {
 def label(text: str) -> NDArray[np.uint8]:
     """Render digits, point, minus, s and blanks in white on black, as one line [LINE_HEIGHT, W]."""
     dots = np.zeros((LINE_HEIGHT // DOT, 4 * len(text) + 1), np.uint8)
-    for place, sign in enumerate(text):
+    for column, sign in enumerate(text):
         for row, bits in enumerate(_ROWS[sign], start=1):
-            dots[row, 4 * place + 1 : 4 * place + 4] = [255 * (int(bits) >> bit & 1) for bit in (2, 1, 0)]
+            dots[row, 4 * column + 1 : 4 * column + 4] = [255 * (int(bits) >> bit & 1) for bit in (2, 1, 0)]
     return dots.repeat(DOT, axis=0).repeat(DOT, axis=1)

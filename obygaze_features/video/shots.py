@@ -12,12 +12,11 @@ from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.av_errors import guarded
 from obygaze_features.video.cuts import DETECTORS, SMALL, Detector, Differences, OwnDetector
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.sequential import decode_sequential
-from obygaze_features.video.source import Tally, opened
+from obygaze_features.video.source import Tally, guarded, opened
 
 Show: TypeAlias = Callable[[int, int], None]
 
@@ -135,7 +134,7 @@ class Meter:
         if not np.isfinite(table.time_s).all():
             raise VideoError("the file does not say when its frames are shown")
         self.n_frames = len(table.time_s)
-        self.end_s = float(table.time_s[-1]) + table.timeline.step_s
+        self.end_s = float(table.time_s[-1]) + table.frame_times.step_s
         self.finder = finder
         self._times = table.time_s
         self._reformatter = VideoReformatter()

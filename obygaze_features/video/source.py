@@ -3,14 +3,15 @@
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import av
+from av import FFmpegError
 from av.bitstream import BitStreamFilterContext
 from av.container import InputContainer
 from av.stream import Discard, Disposition
@@ -19,7 +20,6 @@ from av.video.stream import VideoStream
 
 from obygaze_features.errors import VideoError
 from obygaze_features.io import NO_SUCH_FILE
-from obygaze_features.video.av_errors import UNREADABLE
 
 HEAD_BYTES = 1 << 16
 # Accepted formats, by FFmpeg's names. FFmpeg has about 300 more, including playlists and text formats that
@@ -49,6 +49,9 @@ MOST_PIXELS = 89_478_485
 LIMITS = {"max_pixels": str(MOST_PIXELS)}
 OPTIONS = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file", **LIMITS}
 PLAYLISTS = {b"#EXTM3U": "HLS", b"ffconcat": "ffconcat", b"<MPD": "DASH", b"[playlist]": "PLS", b"v=0": "SDP"}
+# FFmpegError covers broken data and early ends; PyAV raises the others for a damaged header.
+UNREADABLE = (FFmpegError, AttributeError, IndexError, MemoryError, OverflowError, UnicodeDecodeError)
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
 
 
 @dataclass(slots=True)
-class Kept:
+class KeptFile:
     """All packets of a small file, which is still open, its decoder unused; empty for other files."""
 
     packets: "list[av.Packet[Any]]" = field(default_factory=list)
@@ -162,6 +165,22 @@ class Kept:
             with self._open:
                 self._source.set_decoder(strict=strict)
                 yield self._source
+
+
+def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
+    """Yield the items; convert decoder errors caused by a damaged file to `VideoError`.
+
+    Errors raised by the code that consumes the items are not converted.
+    """
+    iterator = iter(items)
+    while True:
+        try:
+            item = next(iterator)
+        except StopIteration:
+            return
+        except UNREADABLE as error:
+            raise VideoError("the file is damaged: its pictures cannot be read", path) from error
+        yield item
 
 
 def _open(path: Path) -> InputContainer:

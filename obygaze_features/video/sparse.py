@@ -1,8 +1,14 @@
-"""Decode sparsely (pass 2): only the packets that the wanted frames need.
+"""Decode sparsely (pass 2): only the packets, and parts of packets, that the wanted frames need.
+
+A frame needs the packets up to its own from the last random access point that precedes it in decoding and in
+display order. Display order matters because in an open group of pictures, a frame shown before the random
+access point may refer to earlier pictures. Unreferenced pictures within this range are left out. Where every
+reference is known (AV1), all frames that the wanted frames do not depend on are left out.
 
 The frames are bit-identical to those of sequential decoding. `NotSafe` is raised if that is not certain.
 """
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
@@ -10,9 +16,9 @@ import av
 import numpy as np
 from av import FFmpegError
 from av.video.frame import VideoFrame
+from numpy.typing import NDArray
 
-from obygaze_features.video.heads import SKIPS_UNREFERENCED, Packet
-from obygaze_features.video.needed import left_out, needed_packets, runs, without
+from obygaze_features.video.bitstream import SKIPS_UNREFERENCED, Packet
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.source import Source, Tally
 
@@ -38,7 +44,7 @@ class NotSafe(Exception):  # noqa: N818 - not an error: the signal to decode seq
         self.packets = packets
 
 
-class Astray(NotSafe):
+class SeekFailed(NotSafe):
     """A seek did not reach a known packet; reading without seeks may succeed."""
 
 
@@ -74,10 +80,10 @@ def decode_sparse(
         On an error, or a frame that is missing, damaged or out of order: decode sequentially instead.
     """
     wanted = {int(table.shown[target]): target for target in targets}
-    feed = Feed(source, table, wanted, seeks=seeks and table.seekable, kept=kept)
+    feed = PacketFeed(source, table, wanted, seeks=seeks and table.seekable, kept=kept)
     for first, last in runs(needed_packets(table, targets)):
         try:
-            yield from _decode_run(feed, Run(source, table, wanted, tally), first, last)
+            yield from _decode_run(feed, PacketRun(source, table, wanted, tally), first, last)
         except FFmpegError as error:
             raise NotSafe("the decoder met an error", (first, last)) from error
         except NotSafe as reason:
@@ -85,7 +91,9 @@ def decode_sparse(
             raise
 
 
-def _decode_run(feed: "Feed", run: "Run", first: int, last: int) -> Iterator[tuple[int, VideoFrame]]:
+def _decode_run(
+    feed: "PacketFeed", run: "PacketRun", first: int, last: int
+) -> Iterator[tuple[int, VideoFrame]]:
     table, context = feed.table, feed.source.context
     skips = table.codec in SKIPS_UNREFERENCED
     for number, packet in feed.needed(first, last):
@@ -97,7 +105,7 @@ def _decode_run(feed: "Feed", run: "Run", first: int, last: int) -> Iterator[tup
     yield from run.end()
 
 
-class Feed:
+class PacketFeed:
     """Reader of the packets that the wanted frames need, with their numbers in the table.
 
     Parameters
@@ -174,15 +182,15 @@ class Feed:
                 packets = self.source.packets()
                 packet = next(packets, None)
             except FFmpegError as error:
-                raise Astray("the file cannot be sought in") from error
+                raise SeekFailed("the file cannot be sought in") from error
             number = -1 if packet is None else self.table.number(packet.pts, packet.size)
             if packet is not None and 0 <= number <= first:
                 self._packets, self._next = chain([packet], packets), number
                 return
-        raise Astray("a seek leads to packets that are not known")
+        raise SeekFailed("a seek leads to packets that are not known")
 
 
-class Run:
+class PacketRun:
     """Packets decoded without a gap, and the frames expected from them."""
 
     def __init__(self, source: Source, table: PacketTable, targets: dict[int, int], tally: Tally) -> None:
@@ -221,3 +229,104 @@ class Run:
         self.context.flush_buffers()
         if not self.due <= self._given:
             raise NotSafe("a frame did not come out of the decoder")
+
+
+def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:
+    """Mark the packets that these frames need.
+
+    Parameters
+    ----------
+    table
+        The packets of a stream that is safe to decode sparsely.
+    targets
+        Numbers of frames, in display order.
+
+    Returns
+    -------
+    NDArray[np.bool_]
+        Shape [P], in decoding order.
+    """
+    needed = np.zeros(len(table.pts), np.bool_)
+    starts = np.flatnonzero(table.random_access).tolist()
+    for packet in table.shown[list(targets)].tolist():
+        before = bisect_right(starts, packet) - 1
+        while before >= 0 and table.rank[starts[before]] > table.rank[packet]:
+            before -= 1
+        # Shown before the first random access point: decoding starts at the beginning of the file.
+        needed[starts[max(before, 0)] : packet + 1] = True
+    return needed
+
+
+def needed_frames(table: PacketTable, wanted: Collection[int]) -> NDArray[np.bool_]:
+    """Mark the coded frames shown by the given packets, and the frames that they refer to.
+
+    Parameters
+    ----------
+    table
+        The packets of a stream whose references are known.
+    wanted
+        Numbers of packets; each packet shows its last frame.
+
+    Returns
+    -------
+    NDArray[np.bool_]
+        Shape [Q], in decoding order.
+    """
+    packet, references = table.frames[:, 0], table.frames[:, 3:]
+    last = np.searchsorted(packet, list(wanted), side="right") - 1
+    needed = np.zeros(len(packet), np.bool_)
+    waiting = set(last.tolist())
+    while waiting:
+        number = waiting.pop()
+        needed[number] = True
+        waiting |= {
+            reference for reference in references[number].tolist() if reference >= 0 and not needed[reference]
+        }
+    return needed
+
+
+def left_out(
+    table: PacketTable, wanted: Collection[int]
+) -> tuple[NDArray[np.bool_], dict[int, list[tuple[int, int]]]]:
+    """Find what can be left out when decoding the runs of the given packets.
+
+    Parameters
+    ----------
+    table
+        The packets of a stream that is safe to decode sparsely.
+    wanted
+        Numbers of packets.
+
+    Returns
+    -------
+    NDArray[np.bool_]
+        Shape [P]: packets that are left out.
+    dict
+        Packet -> byte ranges to cut out (first, and after the last), for packets with needed and unneeded
+        frames.
+    """
+    numbers = list(wanted)
+    if not len(table.frames):
+        spare = table.spare.copy()
+        spare[numbers] = False
+        return spare, {}
+    needed = needed_frames(table, numbers)
+    unneeded = np.ones(len(table.pts), np.bool_)
+    unneeded[table.frames[needed, 0]] = False
+    cuts: dict[int, list[tuple[int, int]]] = {}
+    cut = table.frames[~needed & ~unneeded[table.frames[:, 0]], :3]
+    for packet, start, stop in cut.tolist():
+        cuts.setdefault(packet, []).append((start, stop))
+    return unneeded, cuts
+
+
+def without(data: bytes, ranges: list[tuple[int, int]]) -> bytes:
+    """Remove byte ranges, given in order, from a packet."""
+    edges = [0, *chain.from_iterable(ranges), len(data)]
+    return b"".join(data[first:last] for first, last in zip(edges[::2], edges[1::2], strict=True))
+
+
+def runs(needed: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return the first and last index of every run of consecutive marked entries."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], needed, [False]))))
+    return [(int(first), int(end) - 1) for first, end in edges.reshape(-1, 2)]

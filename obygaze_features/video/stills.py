@@ -14,7 +14,7 @@ from PIL.ExifTags import Base
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.frames import Frames
-from obygaze_features.video.sampling import Sampling, Timeline, choose
+from obygaze_features.video.sampling import FrameTimes, Sampling, choose
 from obygaze_features.video.source import check_file
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ def read_still(
 def _chosen(sampling: Sampling, path: Path) -> NDArray[np.int64]:
     if sampling.n is not None and sampling.n > 1:
         raise VideoError(f"a still image has one frame, and {sampling.n} are asked for: ask for 1", path)
-    frame = Timeline(np.zeros(1, np.int64), np.full(1, TIME_S), np.ones(1, np.bool_))
+    frame = FrameTimes(np.zeros(1, np.int64), np.full(1, TIME_S), np.ones(1, np.bool_))
     try:
         return choose(sampling, frame)
     except VideoError as error:

@@ -18,11 +18,11 @@ from obygaze_features.video.cuts import OwnDetector
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.passes import Given, Known, Pass, Window, Wishes, union
-from obygaze_features.video.picture import Picture
-from obygaze_features.video.sampling import Span
+from obygaze_features.video.picture import RgbPicture
+from obygaze_features.video.sampling import TimeSpan
 from obygaze_features.video.shots import Measured, Meter
-from obygaze_features.video.source import Kept
-from obygaze_features.video.sparse import Astray, NotSafe, decode_sparse
+from obygaze_features.video.source import KeptFile
+from obygaze_features.video.sparse import NotSafe, SeekFailed, decode_sparse
 
 T = TypeVar("T")
 Windows = Sequence[tuple[float | None, float | None]]
@@ -89,11 +89,11 @@ def read_stretch(
     reader, finder = Pass(path, wishes, strict=strict), OwnDetector()
     try:
         meter = Meter(reader.table, finder)
-        found = _Stretch(reader, meter, *stretch)
-        yield from found.read([Span(*each) for each in windows], [Span(*each) for each in others])
+        decoded = _Stretch(reader, meter, *stretch)
+        yield from decoded.read([TimeSpan(*each) for each in windows], [TimeSpan(*each) for each in others])
     except (NotSafe, VideoError):
         return
-    yield Rest(found.known, meter.measured(finder.differences()), reader.unreported())
+    yield Rest(decoded.known, meter.measured(finder.differences()), reader.unreported())
 
 
 class _Stretch(Generic[T]):
@@ -102,7 +102,7 @@ class _Stretch(Generic[T]):
     def __init__(self, reader: Pass[T], meter: Meter, start_s: float, end_s: float) -> None:
         if reader.table.unsafe:
             raise NotSafe(reader.table.unsafe)
-        if reader.timeline.key is None and any(rule.policy == "keyframes" for rule, _ in reader.wishes):
+        if reader.frame_times.key is None and any(rule.policy == "keyframes" for rule, _ in reader.wishes):
             raise NotSafe("its key frames are not known without decoding")
         self.known: dict[int, Known[T]] = {}
         self._reader = reader
@@ -110,7 +110,7 @@ class _Stretch(Generic[T]):
         self._frames = range(_entry(reader.table, start_s), _entry(reader.table, end_s))
         self._leaving: dict[int, set[int]] = {}
 
-    def read(self, windows: Sequence[Span], others: Sequence[Span]) -> Iterator[Given[T]]:
+    def read(self, windows: Sequence[TimeSpan], others: Sequence[TimeSpan]) -> Iterator[Given[T]]:
         """Yield the windows inside the stretch; keep what the others need of it in `known`."""
         reader = self._reader
         inside = []
@@ -125,15 +125,15 @@ class _Stretch(Generic[T]):
         why = {window.number: "" for window in inside}
         try:
             yield from reader.served(self._decoded(wanted, seeks=True), inside, why, keep=self._keep)
-        except Astray:  # before the first frame, because the frames are one run
+        except SeekFailed:  # before the first frame, because the frames are one run
             yield from reader.served(self._decoded(wanted, seeks=False), inside, why, keep=self._keep)
 
-    def _chosen(self, spans: Sequence[Span]) -> Iterator[Window[T]]:
+    def _chosen(self, spans: Sequence[TimeSpan]) -> Iterator[Window[T]]:
         """Yield windows with their frames; those that cannot be read are left to `read_windows`."""
         for number, span in enumerate(spans):
             window = Window[T](number, span)
             with suppress(VideoError):
-                window.choose(self._reader.wishes, self._reader.timeline)
+                window.choose(self._reader.wishes, self._reader.frame_times)
                 yield window
 
     def _note(self, window: Window[T]) -> None:
@@ -142,21 +142,21 @@ class _Stretch(Generic[T]):
                 if number in self._frames:
                     self._leaving.setdefault(number, set()).add(wish)
 
-    def _keep(self, number: int, picture: Picture, results: Sequence[Callable[[], T]]) -> None:
+    def _keep(self, number: int, picture: RgbPicture, results: Sequence[Callable[[], T]]) -> None:
         if number in self._leaving:
             bare = picture.without_pixels()  # first, for a wish may change the pixels
-            found = {wish: results[wish]() for wish in sorted(self._leaving[number])}
-            self.known[number] = Known(bare, found)
+            wanted = {wish: results[wish]() for wish in sorted(self._leaving[number])}
+            self.known[number] = Known(bare, wanted)
 
     def _decoded(self, wanted: Collection[int], *, seeks: bool) -> Iterator[tuple[int, VideoFrame]]:
         """Decode and measure every frame; yield the wanted ones."""
         reader = self._reader
-        kept, reader.kept = reader.kept, Kept()
+        kept, reader.kept = reader.kept, KeptFile()
         with kept.opened(reader.path, strict=reader.strict) as source:
-            found = decode_sparse(
+            frames = decode_sparse(
                 source, reader.table, self._frames, reader.tally, seeks=seeks, kept=kept.packets
             )
-            for number, frame in found:
+            for number, frame in frames:
                 self._meter.add(number, frame)
                 if number in wanted:
                     yield number, frame

@@ -18,7 +18,8 @@ from obygaze_features.extraction.decode import (
     pieces,
 )
 from obygaze_features.extraction.pool import DecodePool
-from obygaze_features.video import learnt, uniform
+from obygaze_features.video import index as video_index
+from obygaze_features.video import uniform
 
 WINDOWS = 20
 
@@ -70,7 +71,7 @@ def same(one: DecodedClip, other: DecodedClip) -> bool:
 
 
 def test_each_window_comes_as_it_comes_alone(film, monkeypatch):
-    monkeypatch.setattr(learnt, "LARGE_BYTES", 0)
+    monkeypatch.setattr(video_index, "LARGE_BYTES", 0)
     tasks = tasks_of(film, hash_source=True)
     tasks += [replace(tasks[0], clip_id="late", start_s=50.0, end_s=60.0)]
     tasks += [replace(tasks[0], clip_id="whole", start_s=None, end_s=None)]

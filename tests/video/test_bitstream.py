@@ -5,22 +5,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_features.video.nal import (
+from obygaze_features.video.bitstream import (
+    display_ranks,
     exp_golomb,
     hevc_picture,
+    is_av1_random_access,
     is_h264_random_access,
     is_hevc_random_access,
     is_hevc_unreferenced,
-    nal_length_size,
-    parameter_sets,
-    recovery_frames,
-)
-from obygaze_features.video.pictures import (
-    display_ranks,
-    is_av1_random_access,
     is_mpeg12_random_access,
     is_vp9_key,
     mpeg12_type,
+    nal_length_size,
+    parameter_sets,
+    recovery_frames,
     vop_type,
     vp8_picture,
 )

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from obygaze_features.video import at, av1, read_frames, uniform
 from obygaze_features.video.av1 import FrameReferences
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.needed import left_out, needed_frames, without
 from obygaze_features.video.source import opened
+from obygaze_features.video.sparse import left_out, needed_frames, without
 
 NO_PARSER = av.container.Flags.no_parse.value
 
@@ -138,7 +138,7 @@ FRAME = st.tuples(
 )
 
 
-def sequence_of(path: Path) -> tuple[bytes, av1.Sequence]:
+def sequence_of(path: Path) -> tuple[bytes, av1.SequenceHeader]:
     """The unit with a film's sequence header, and what it says."""
     with av.open(str(path)) as container:
         first = bytes(next(container.demux(video=0)))
@@ -147,7 +147,7 @@ def sequence_of(path: Path) -> tuple[bytes, av1.Sequence]:
     return first[start:stop], av1.sequence_header(first[payload:stop])
 
 
-def written(kind: int, shown: bool, refreshed: int, slots: list[int], sequence: av1.Sequence) -> bytes:
+def written(kind: int, shown: bool, refreshed: int, slots: list[int], sequence: av1.SequenceHeader) -> bytes:
     """A unit with the header of one frame, by 5.9.2."""
     if kind == SHOWN_AGAIN:
         bits = f"1{slots[0]:03b}"
@@ -243,7 +243,7 @@ def test_streams_that_are_read_otherwise_are_decoded_whole():
 
 def test_a_packet_of_more_units_than_a_frame_can_have_is_not_read():
     packet = b"\x12\x00" * (av1.MOST_UNITS + 1)
-    with pytest.raises(av1.Unread, match="too many units"):
+    with pytest.raises(av1.Unsupported, match="too many units"):
         av1.units(np.frombuffer(packet + b"\0", np.uint8), np.array([len(packet)]))
 
 

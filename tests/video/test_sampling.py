@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import Sampling, at, fps, keyframes, uniform
-from obygaze_features.video.sampling import Timeline, choose, nearest
+from obygaze_features.video.sampling import FrameTimes, choose, nearest
 
 LENGTHS = st.integers(1, 5000)
 COUNTS = st.integers(1, 200)
 STEPS = st.lists(st.integers(1, 1000), min_size=1, max_size=80)
 
 
-def timeline(times, keys=None) -> Timeline:
+def frame_times(times, keys=None) -> FrameTimes:
     times = np.asarray(times, np.float64)
-    return Timeline(np.arange(len(times)), times, None if keys is None else np.asarray(keys, bool))
+    return FrameTimes(np.arange(len(times)), times, None if keys is None else np.asarray(keys, bool))
 
 
 @given(LENGTHS, COUNTS)
 def test_uniform_is_the_published_rule_sorted_and_in_range(length, n):
-    chosen = choose(uniform(n), timeline(np.arange(length) / 25))
+    chosen = choose(uniform(n), frame_times(np.arange(length) / 25))
     assert chosen.tolist() == [int(i * length / n) for i in range(n)]
     assert (np.diff(chosen) >= 0).all()
     assert chosen.min() == 0
@@ -31,12 +31,12 @@ def test_uniform_is_the_published_rule_sorted_and_in_range(length, n):
 
 
 def test_fewer_frames_than_asked_for_repeat():
-    assert choose(uniform(6), timeline([0.0, 0.1, 0.2])).tolist() == [0, 0, 1, 1, 2, 2]
+    assert choose(uniform(6), frame_times([0.0, 0.1, 0.2])).tolist() == [0, 0, 1, 1, 2, 2]
 
 
 @given(STEPS, COUNTS, st.integers(0, 40000), st.integers(1, 40000))
 def test_a_span_is_sampled_inside_the_span(steps, n, start, length):
-    frames = timeline(np.cumsum(steps) / 1000)
+    frames = frame_times(np.cumsum(steps) / 1000)
     start_s, end_s = start / 1000, (start + length) / 1000
     try:
         chosen = choose(uniform(n), frames.within(start_s, end_s))
@@ -48,14 +48,14 @@ def test_a_span_is_sampled_inside_the_span(steps, n, start, length):
 
 
 def test_a_span_starts_inclusive_and_ends_exclusive():
-    frames = timeline([0.0, 0.04, 0.08, 0.12])
+    frames = frame_times([0.0, 0.04, 0.08, 0.12])
     assert frames.within(0.04, 0.12).index.tolist() == [1, 2]
     assert frames.within(0.05, None).index.tolist() == [2, 3]
     assert frames.within(None, 0.05).index.tolist() == [0, 1]
 
 
 def test_indices_count_in_the_whole_video_and_keep_their_order():
-    frames = timeline(np.arange(10) / 10)
+    frames = frame_times(np.arange(10) / 10)
     assert choose(at([7, 2, 2]), frames).tolist() == [7, 2, 2]
     assert choose(at([3]), frames.within(0.3, 0.6)).tolist() == [3]
     with pytest.raises(VideoError, match="frame 7 is not among the 3 from 3 to 5"):
@@ -63,18 +63,21 @@ def test_indices_count_in_the_whole_video_and_keep_their_order():
 
 
 def test_fps_takes_the_nearest_frame_from_the_first_on():
-    frames = timeline(np.arange(50) / 25)
+    frames = frame_times(np.arange(50) / 25)
     assert choose(fps(5), frames).tolist() == list(range(0, 50, 5))
     assert choose(fps(25), frames).tolist() == list(range(50))
-    rounded = timeline(np.round(np.arange(60) / 30, 3))  # Matroska keeps whole milliseconds
+    rounded = frame_times(np.round(np.arange(60) / 30, 3))  # Matroska keeps whole milliseconds
     assert choose(fps(30), rounded).tolist() == list(range(60))
 
 
 def test_keyframes_are_those_nearest_to_the_uniform_times_the_earlier_of_two():
-    frames = timeline(np.arange(12.0), [n in (0, 4, 10) for n in range(12)])
+    frames = frame_times(np.arange(12.0), [n in (0, 4, 10) for n in range(12)])
     # uniform(4) takes seconds 0, 3, 6, 9
     assert choose(keyframes(4), frames).tolist() == [0, 4, 4, 10]
-    assert choose(keyframes(2), timeline(np.arange(8.0), [n in (2, 6) for n in range(8)])).tolist() == [2, 2]
+    assert choose(keyframes(2), frame_times(np.arange(8.0), [n in (2, 6) for n in range(8)])).tolist() == [
+        2,
+        2,
+    ]
 
 
 @given(STEPS, st.lists(st.integers(0, 90000), min_size=1, max_size=20))
@@ -110,7 +113,7 @@ def test_senseless_samplings_are_refused(make):
 
 
 def test_what_needs_times_is_refused_without_them():
-    untimed = timeline([np.nan, np.nan], [True, False])
+    untimed = frame_times([np.nan, np.nan], [True, False])
     assert choose(uniform(2), untimed).tolist() == [0, 1]
     for question in (
         lambda: choose(fps(1), untimed),
@@ -122,7 +125,7 @@ def test_what_needs_times_is_refused_without_them():
 
 
 def test_an_empty_or_reversed_span_is_refused_with_what_there_is():
-    frames = timeline([0.0, 0.5])
+    frames = frame_times([0.0, 0.5])
     with pytest.raises(VideoError, match="start before it ends; found 2 to 1 s"):
         frames.within(2, 1)
     with pytest.raises(
@@ -130,4 +133,4 @@ def test_an_empty_or_reversed_span_is_refused_with_what_there_is():
     ):
         frames.within(3, 4)
     with pytest.raises(VideoError, match="no key frame"):
-        choose(keyframes(2), timeline([0.0], [False]))
+        choose(keyframes(2), frame_times([0.0], [False]))

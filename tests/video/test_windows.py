@@ -20,7 +20,6 @@ from obygaze_features.video import (
     uniform,
 )
 from obygaze_features.video import index as index_room
-from obygaze_features.video import learnt as learnt_room
 from obygaze_features.video import sparse as sparse_room
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
@@ -122,13 +121,13 @@ def test_a_file_that_cannot_be_read_is_one_error_for_all(tmp_path):
 def test_frames_after_seeks_are_bit_equal(films, monkeypatch, name):
     monkeypatch.setattr(sparse_room, "SEEK_AHEAD", 5)
     sought: list[int] = []
-    seek = sparse_room.Feed._seek
+    seek = sparse_room.PacketFeed._seek
 
-    def noted(feed: sparse_room.Feed, first: int) -> None:
+    def noted(feed: sparse_room.PacketFeed, first: int) -> None:
         seek(feed, first)
         sought.append(feed._next)
 
-    monkeypatch.setattr(sparse_room.Feed, "_seek", noted)
+    monkeypatch.setattr(sparse_room.PacketFeed, "_seek", noted)
     with av.open(str(films[name])) as container:
         reference = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
     for targets in ([75], [2, 30, 55, 97], [60, 61, 99]):
@@ -147,8 +146,7 @@ def test_a_seek_that_leads_astray_is_done_without(films, monkeypatch, numbers):
 
 
 def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, monkeypatch):
-    for room in (learnt_room, index_room):
-        monkeypatch.setattr(room, "LARGE_BYTES", 0)
+    monkeypatch.setattr(index_room, "LARGE_BYTES", 0)
     read = index_room._read_index
     share_in(tmp_path)
     try:
@@ -158,7 +156,7 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
             index_room._tables.clear()
             first, digest = index_packets(path), file_digest(path)
             index_room._tables.clear()  # as another process would begin
-            learnt_room._digest.cache_clear()
+            index_room._digest.cache_clear()
             monkeypatch.setattr(index_room, "_read_index", None)
             again = index_packets(path)
             assert file_digest(path) == digest
@@ -189,8 +187,7 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
 
 
 def test_a_folder_that_cannot_be_written_costs_no_clip(films, tmp_path, monkeypatch):
-    for room in (learnt_room, index_room):
-        monkeypatch.setattr(room, "LARGE_BYTES", 0)
+    monkeypatch.setattr(index_room, "LARGE_BYTES", 0)
     share_in(tmp_path / "gone")
     try:
         index_room._tables.clear()
