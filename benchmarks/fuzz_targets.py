@@ -237,8 +237,8 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
 
     def read_hdf5() -> None:
         with hdf5_items(paths["x.h5"]) as (found, _):
-            for piece in found.values():
-                piece.load()
+            for item in found.values():
+                item.load()
 
     reads: dict[str, tuple[str, Callable[[], object], Callable[[], object]]] = {
         "manifest": ("m.csv", lambda: read_manifest(paths["m.csv"]), nothing),

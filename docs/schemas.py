@@ -22,7 +22,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.provenance import Corpus, FilledIn, ImportedProvenance, Provenance
 from obygaze_features.store.records import COLUMNS, DIGEST_PREFIX, TEXT_COLUMN
-from obygaze_models.evaluation.record import RunDocument
+from obygaze_models.evaluation.run import RunDocument
 from obygaze_models.persistence.card import ModelCard
 
 Schema = dict[str, Any]

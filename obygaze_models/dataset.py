@@ -141,8 +141,8 @@ class Dataset:
 
     def rows(self, clip_ids: Sequence[str]) -> NDArray[np.intp]:
         """Find the rows of clips; clips without features are skipped."""
-        found = [self.row_of[clip_id] for clip_id in clip_ids if clip_id in self.row_of]
-        return np.array(found, dtype=np.intp)
+        rows = [self.row_of[clip_id] for clip_id in clip_ids if clip_id in self.row_of]
+        return np.array(rows, dtype=np.intp)
 
     def take(self, rows: NDArray[np.intp]) -> "Dataset":
         """Keep some clips."""
@@ -232,15 +232,15 @@ def load_dataset(
         annotated |= ranks >= 0
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
     kept, rows, excluded = [], [], []
-    for place in np.flatnonzero(annotated | unlabelled).tolist():
-        clip_id = str(labels.clip_ids[place])
+    for index in np.flatnonzero(annotated | unlabelled).tolist():
+        clip_id = str(labels.clip_ids[index])
         row = row_of.get(clip_id)
         reason = "not in the store" if row is None else unusable(store, group, row)
         if row is not None and reason is None:
-            kept.append(place)
+            kept.append(index)
             rows.append(row)
         else:
-            excluded.append(Exclusion(clip_id, str(labels.levels[place]), str(reason)))
+            excluded.append(Exclusion(clip_id, str(labels.levels[index]), str(reason)))
     if not kept:
         raise DatasetError(_nothing_left(store, manifest, excluded))
     return Dataset(
@@ -350,9 +350,9 @@ def _find_array(store: Store, group: Group, features: Features | None) -> Featur
     for array in ARRAYS if features is None else (features,):
         if array in group.arrays:
             return array
-    asked = " or ".join(ARRAYS) if features is None else features
+    wanted = " or ".join(ARRAYS) if features is None else features
     raise DatasetError(
-        f"backbone {group.name} of store {store.name} has no {asked} features: "
+        f"backbone {group.name} of store {store.name} has no {wanted} features: "
         f"it has {', '.join(group.arrays)}"
     )
 
@@ -373,11 +373,11 @@ def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion
 
 def read_array(group: Group, array: str, rows: NDArray[np.intp]) -> NDArray[Any]:
     """Read some rows of an array [N, ...], block by block, so that it is in memory once."""
-    found = np.empty((len(rows), *group.shape(array)[1:]), group.dtype(array))
+    values = np.empty((len(rows), *group.shape(array)[1:]), group.dtype(array))
     for start, block in group.blocks(array):
         here = np.flatnonzero((rows >= start) & (rows < start + len(block)))
-        found[here] = block[rows[here] - start]
-    return found
+        values[here] = block[rows[here] - start]
+    return values
 
 
 def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.intp]) -> NDArray[np.float32]:

@@ -80,7 +80,7 @@ class TokenRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReductionPlan:
     """A rule applied to one group's tokens.
 
     Attributes
@@ -135,7 +135,7 @@ class Plan:
         return kept, places.astype(np.int32)
 
 
-def plan(group: Group, rule: TokenRule) -> Plan:
+def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
     """Fit a rule to a group's tokens.
 
     Raises
@@ -168,7 +168,7 @@ def plan(group: Group, rule: TokenRule) -> Plan:
         rule = replace(rule, n=steps)
     if rule.n is not None and rule.n > n_tokens - first:
         raise DatasetError(f"backbone {group.name}: {rule} of {n_tokens - first} tokens: give fewer")
-    return Plan(rule, n_tokens, width, first, known)
+    return ReductionPlan(rule, n_tokens, width, first, known)
 
 
 # --- arithmetic
@@ -264,8 +264,8 @@ class ReducedTokens:
             The folder's bytes are damaged.
         """
         values = np.empty((len(rows), *self.shape), np.float32)
-        for place, block in self._blocks(VALUES, rows):
-            values[place] = block
+        for rows_read, block in self._blocks(VALUES, rows):
+            values[rows_read] = block
         return values
 
     def time_s(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -273,15 +273,15 @@ class ReducedTokens:
 
         NaN where the store does not tell the tokens' time steps.
         """
-        found = np.full((len(rows), self.shape[0]), np.nan)
-        n_steps = plan(self.group, TokenRule.parse(self.rule)).n_steps
+        times_of = np.full((len(rows), self.shape[0]), np.nan)
+        n_steps = plan_reduction(self.group, TokenRule.parse(self.rule)).n_steps
         times = self.group.time_s[rows]
         if n_steps is None or times.shape[1] % n_steps:
-            return found
+            return times_of
         steps = times.reshape(len(rows), n_steps, -1).mean(axis=2)
-        for place, positions in self._blocks(POSITIONS, rows):
-            found[place] = np.take_along_axis(steps[place], positions.astype(np.intp), axis=1)
-        return found
+        for rows_read, positions in self._blocks(POSITIONS, rows):
+            times_of[rows_read] = np.take_along_axis(steps[rows_read], positions.astype(np.intp), axis=1)
+        return times_of
 
     def _blocks(self, name: str, rows: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
         """Yield places in `rows` and what is stored for them, chunk by chunk."""
@@ -318,15 +318,17 @@ def reduce_tokens(
         another store or is damaged.
     """
     group = store[backbone]
-    fitted = plan(group, TokenRule.parse(rule))
+    fitted = plan_reduction(group, TokenRule.parse(rule))
     if "://" in store.where:
         raise DatasetError(
             f"{store.where}: tokens are reduced beside a store: pull it first (obygaze store pull)"
         )
-    said = str(fitted.rule)
-    place = Path(store.where)
-    path = place.with_name(f"{place.name}.{backbone}.{said.replace(':', '-').replace('+', '_')}{SUFFIX}")
-    card: dict[str, Any] = {"number": 1, "store": store.fingerprint, "backbone": backbone, "rule": said}
+    text = str(fitted.rule)
+    store_path = Path(store.where)
+    path = store_path.with_name(
+        f"{store_path.name}.{backbone}.{text.replace(':', '-').replace('+', '_')}{SUFFIX}"
+    )
+    card: dict[str, Any] = {"number": 1, "store": store.fingerprint, "backbone": backbone, "rule": text}
     card["sha256"] = sha256_of(json.dumps(card, sort_keys=True).encode())
     if not path.exists():
         partial = path.with_name(f"{path.name}.partial")
@@ -340,7 +342,7 @@ def reduce_tokens(
 
 
 def _make(
-    folder: Path, group: Group, fitted: Plan, card: dict[str, Any], progress: ShowProgress | None
+    folder: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any], progress: ShowProgress | None
 ) -> None:
     """Reduce all clips into a folder, after those that an earlier pass left there."""
     shape = (len(group), fitted.n_vectors, fitted.rule.size or fitted.n_features)
@@ -409,12 +411,12 @@ def _whole_chunks(values: "zarr.Array[Any]", positions: "zarr.Array[Any]") -> in
     return int(values.nchunks)
 
 
-def _open(path: Path, group: Group, fitted: Plan, card: dict[str, Any]) -> ReducedTokens:
+def _open(path: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any]) -> ReducedTokens:
     """Open a whole folder; refuse it if it was made of something else."""
     try:
         node = zarr.open_group(path, mode="r", zarr_format=3)
-        found: Any = node.attrs.asdict()[ATTRIBUTE]
-        theirs = {field: str(found[field]) for field in card}
+        stored: Any = node.attrs.asdict()[ATTRIBUTE]
+        theirs = {field: str(stored[field]) for field in card}
         shapes = {name: _array(node, name).shape for name in (VALUES, POSITIONS)}
     except (OSError, ValueError, LookupError, TypeError):
         raise DatasetError(f"{path}: not a whole reduction of tokens: {ANEW}") from None
@@ -424,7 +426,7 @@ def _open(path: Path, group: Group, fitted: Plan, card: dict[str, Any]) -> Reduc
                 f"{path} was made of another {field} ({theirs[field][:12]}, not {card[field][:12]}): {ANEW}"
             )
     shape = (len(group), fitted.n_vectors, fitted.rule.size or fitted.n_features)
-    if found != card or shapes != {VALUES: shape, POSITIONS: shape[:2]}:
+    if stored != card or shapes != {VALUES: shape, POSITIONS: shape[:2]}:
         raise DatasetError(f"{path}: its metadata are not those of a reduction by {card['rule']}: {ANEW}")
     return ReducedTokens(path, card["rule"], group, node)
 

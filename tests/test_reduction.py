@@ -9,7 +9,7 @@ import zarr
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import Group, open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models import reduction, token_rules
+from obygaze_models import reduction
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import DatasetError
 from obygaze_models.evaluation.evaluate import evaluate
@@ -17,8 +17,7 @@ from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.frames import predict_frames
 from obygaze_models.prediction.model import load_model
 from obygaze_models.prediction.predict import predict
-from obygaze_models.reduction import reduce_tokens
-from obygaze_models.token_rules import TokenRule
+from obygaze_models.reduction import TokenRule, reduce_tokens
 from tests.planted_frames import planted_frames
 
 N, STEPS, PATCHES, WIDTH, FRAMES = 150, 4, 6, 5, 8
@@ -103,7 +102,7 @@ def test_a_projection_keeps_lengths_on_average_and_its_seed_is_part_of_the_rule(
 def test_conversion_is_that_of_float16_for_every_finite_value():
     every = np.arange(2**16, dtype=np.uint16).view(np.float16)
     finite = every[np.isfinite(every)][:, None]
-    found = np.concatenate([tile * token_rules._SCALE for _, tile in token_rules._scaled(finite)])
+    found = np.concatenate([tile * reduction._SCALE for _, tile in reduction._scaled(finite)])
     np.testing.assert_array_equal(found, finite.astype(np.float32))
 
 
@@ -224,7 +223,7 @@ def test_a_token_that_is_not_finite_is_named_by_its_clip(rule):
         def shape(self, array):
             return shape[array]
 
-    vectors, _ = token_rules.plan(Toy(), TokenRule.parse(rule)).apply(tokens)
+    vectors, _ = reduction.plan_reduction(Toy(), TokenRule.parse(rule)).apply(tokens)
     assert not np.isfinite(vectors).all()
 
 

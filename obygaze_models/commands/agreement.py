@@ -144,12 +144,12 @@ def agreement(
         for pair in pairs
     ]
     compared_on = ["segments", "aligned", "gamma"] if alpha > 0 else ["clips", "gamma", "shuffled"]
-    place = compared_on.index("gamma")
+    column = compared_on.index("gamma")
     blank = [""] * len(compared_on)
     mean_row = [
         "mean",
         *([] if same else [""]),
-        *(cell for part in parts for cell in (*blank[:place], _number(means[part]), *blank[place + 1 :])),
+        *(cell for part in parts for cell in (*blank[:column], _number(means[part]), *blank[column + 1 :])),
     ]
     without = [f"{name}\nwithout\n{', '.join(aside)}" for name in compared_on if aside]
     headers = ["movie", *([] if same else ["annotators"]), *compared_on, *without]

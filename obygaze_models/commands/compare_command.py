@@ -46,7 +46,7 @@ def compare(
     from obygaze_models.evaluation.compare import side
     from obygaze_models.evaluation.run_folder import read_run
     from obygaze_models.report import new_folder, plain, write_report
-    from obygaze_models.report.evaluation import comparison_report
+    from obygaze_models.report.run_tables import comparison_report
     from obygaze_models.report.write import document
 
     a = side(read_run(run_a), model)

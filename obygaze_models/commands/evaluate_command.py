@@ -170,7 +170,7 @@ def evaluate(
     from obygaze_models.prediction.final import save_models
     from obygaze_models.protocol.targets import choose_targets
     from obygaze_models.report import markdown, plain
-    from obygaze_models.report.evaluation import excluded_summary, run_report
+    from obygaze_models.report.run_tables import excluded_summary, run_report
     from obygaze_models.report.write import latex
 
     if seen and save:
@@ -201,12 +201,12 @@ def evaluate(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
         )
     digest = clips.digest()
-    asked = (digest, imbalance, *(["seen-scores"] * test_seen_scores), *(spec.name for spec in specs))
+    settings = (digest, imbalance, *(["seen-scores"] * test_seen_scores), *(spec.name for spec in specs))
     if texts is not None:
         fingerprint, zero_shot = _read_texts(texts, data, train)
-        specs, asked = [*zero_shot, *specs], (*asked, fingerprint)
+        specs, settings = [*zero_shot, *specs], (*settings, fingerprint)
     named = run_name(
-        data, opened, train, tested, policy=policy, seed=seed, n_seeds=n_seeds, seen=seen, asked=asked
+        data, opened, train, tested, policy=policy, seed=seed, n_seeds=n_seeds, seen=seen, settings=settings
     )
     folder = out or Path("runs") / named
     # Before the work, so that nobody waits for a refusal.

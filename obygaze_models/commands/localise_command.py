@@ -58,8 +58,8 @@ def localise(
     refuse_existing(out, force=force)
     marked = marked_segments(read_manifest(manifest), positive, concept)
     scored = read_frames(frames)
-    found = {name: compare(scored, segments, score) for name, segments in marked.items()}
-    by_movie = movies_table(found)
+    results = {name: compare(scored, segments, score) for name, segments in marked.items()}
+    by_movie = movies_table(results)
     if out is not None:
         write_whole(out, str(by_movie.to_csv(index=False, lineterminator="\n")))
     if as_json:
@@ -67,23 +67,23 @@ def localise(
             name: {
                 "measures": [
                     {key: None if value != value else value for key, value in row.items()}  # noqa: PLR0124 - NaN
-                    for row in one.pooled.to_dict(orient="records")
+                    for row in result.pooled.to_dict(orient="records")
                 ],
-                "movies": one.by_movie.to_dict(orient="records"),
-                "left_out": one.n_left_out,
+                "movies": result.by_movie.to_dict(orient="records"),
+                "left_out": result.n_left_out,
             }
-            for name, one in found.items()
+            for name, result in results.items()
         }
         click.echo(json_bytes(document).decode(), nl=False)
     else:
-        click.echo(_table(found))
-    for name, one in found.items():
-        click.echo(f"{name}: {one.n_left_out} clips without a boundary left out", err=True)
+        click.echo(_table(results))
+    for name, result in results.items():
+        click.echo(f"{name}: {result.n_left_out} clips without a boundary left out", err=True)
     if out is not None:
         click.echo(f"{len(by_movie)} movies in {out}", err=True)
 
 
-def _table(found: "dict[str, Localisation]") -> str:
+def _table(results: "dict[str, Localisation]") -> str:
     rows = [
         [
             name,
@@ -91,11 +91,11 @@ def _table(found: "dict[str, Localisation]") -> str:
             f"{row['value']:.3f}",
             "" if math.isnan(row["low"]) else f"[{row['low']:.3f}, {row['high']:.3f}]",
             f"{row['chance']:.3f}",
-            str(len(one.by_movie)),
-            str(int(one.by_movie["n_clips"].sum())),
+            str(len(result.by_movie)),
+            str(int(result.by_movie["n_clips"].sum())),
         ]
-        for name, one in found.items()
-        for row in one.pooled.to_dict(orient="records")
+        for name, result in results.items()
+        for row in result.pooled.to_dict(orient="records")
     ]
     return table(
         rows, ["annotator", "measure", "mean", "95 %", "chance", "movies", "clips"], right=range(2, 7)

@@ -98,13 +98,17 @@ def _lines(file: "ModelFile") -> list[tuple[str, str]]:
     return lines
 
 
-def _calibration(found: "dict[str, float] | object") -> str:
+def _calibration(calibration: "dict[str, float] | object") -> str:
     from collections.abc import Mapping
 
-    if not isinstance(found, Mapping) or not found:
+    if not isinstance(calibration, Mapping) or not calibration:
         return "no"
     return (
-        f"p = sigmoid({found['slope']:.3g} logit {found['intercept']:+.3g}); "
-        f"expected calibration error on films left out {found['error']:.3f}"
-        + (f"; their shares were off by {found['film_error']:.3f}" if "film_error" in found else "")
+        f"p = sigmoid({calibration['slope']:.3g} logit {calibration['intercept']:+.3g}); "
+        f"expected calibration error on films left out {calibration['error']:.3f}"
+        + (
+            f"; their shares were off by {calibration['film_error']:.3f}"
+            if "film_error" in calibration
+            else ""
+        )
     )

@@ -105,7 +105,7 @@ def _table(scored: "Predicted") -> str:
 
 def _notices(scored: "Predicted", model: "Model") -> list[str]:
     """Print what was trained and predicted, and which predictions are unreliable."""
-    from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON, UNLIKE
+    from obygaze_models.prediction.predict import OUT_OF_DISTRIBUTION, PARTIAL, TRAINED_ON
 
     card, table = model.card, scored.table
     trained = f"{card.title} trained for {card.target['name']} (codebook {card.codebook['name']})"
@@ -118,13 +118,13 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
         )
     if partial := int(scored.has(PARTIAL).sum()):
         notices.append(f"{partial} clips are partial: a part of their video could not be read")
-    far = scored.has(UNLIKE)
+    far = scored.has(OUT_OF_DISTRIBUTION)
     for movie, count in table.loc[far, "movie"].value_counts(sort=False).items():
         notices.append(
             f"{movie}: {count} of {int((table['movie'] == movie).sum())} clips "
             "are unlike any that the model was trained on, and get no probability"
         )
-    if model.reach is None:
+    if model.out_of_distribution is None:
         notices.append(
             f"a model file of format {card.number}: it has no calibration, so p is empty, and does not say "
             "how far its training clips reach, so unlike is empty; train it again to have both"
@@ -176,9 +176,9 @@ def explain(
     refuse_wrong_order(model, stores)
     set_to = parse_settings(settings)
     loaded = load_model(model)
-    found = explain_clip(loaded, [open_store(store) for store in stores], clip_id, set_to)
+    explained = explain_clip(loaded, [open_store(store) for store in stores], clip_id, set_to)
     if as_json:
-        click.echo(json_text({"model": summary(loaded.card), **to_json(found)}))
+        click.echo(json_text({"model": summary(loaded.card), **to_json(explained)}))
         return
-    for line in lines(found, loaded):
+    for line in lines(explained, loaded):
         click.echo(line)

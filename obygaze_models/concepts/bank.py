@@ -12,8 +12,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes, refuse_constant
-from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
+from obygaze_models.concepts.hyperplanes import (
+    KINDS,
+    Floats,
+    Hyperplanes,
+    Kind,
+    fit_hyperplanes,
+    refuse_constant,
+)
 from obygaze_models.concepts.ridge_tuning import tuned_ridge
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.linear import MOST, ClippedScaler

@@ -12,12 +12,20 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import ConceptBank, RandomDirections, ShuffledConcepts, crossfit
-from obygaze_models.concepts.explanation import Explanation, additive_parts, explain_score
-from obygaze_models.concepts.heads import Head, HeadName, choice, head_scores, make_head
-from obygaze_models.concepts.hyperplane import Floats
+from obygaze_models.concepts.heads import (
+    ConceptHead,
+    Explanation,
+    HeadName,
+    additive_parts,
+    choice,
+    explain_score,
+    head_scores,
+    make_head,
+)
+from obygaze_models.concepts.hyperplanes import Floats
 from obygaze_models.errors import ConceptError
+from obygaze_models.models.binary import LogitClassifier, encode_labels
 from obygaze_models.models.grouped_selection import GroupedSelection
-from obygaze_models.models.labels import LogitClassifier, encode_labels
 from obygaze_models.models.linear import CLIP
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
@@ -158,7 +166,7 @@ class ConceptBottleneck(LogitClassifier):
         with one_blas_thread():
             values = self._learn_concepts(features, present, movies, folds)
             given = self._given(features, values)
-            head = Head(
+            head = ConceptHead(
                 make_head(self.head, self.random_state),
                 values.shape[1],
                 self.residual_C if self.residual else None,

@@ -10,11 +10,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import ConceptBank
-from obygaze_models.concepts.fit import KINDS, Kind, fit_hyperplanes
-from obygaze_models.concepts.hyperplane import Hyperplanes
+from obygaze_models.concepts.hyperplanes import KINDS, Hyperplanes, Kind, fit_hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
+from obygaze_models.models.binary import BinaryClassifier, encode_labels
 from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate
-from obygaze_models.models.labels import BinaryClassifier, encode_labels
 from obygaze_models.models.linear import CLIP, MOST, ClippedScaler
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
@@ -128,8 +127,8 @@ class LinearCAV(BinaryClassifier):
             self.inner_scores_ = tuned.distances[:, 0]
             self.threshold_ = best_threshold(labels, self.inner_scores_)
             self.candidates_ = tuple(
-                Candidate(f"penalty={penalty:g}", float(loss), place == int(tuned.chosen[0]))
-                for place, (penalty, loss) in enumerate(zip(PENALTIES, tuned.losses[:, 0], strict=True))
+                Candidate(f"penalty={penalty:g}", float(loss), index == int(tuned.chosen[0]))
+                for index, (penalty, loss) in enumerate(zip(PENALTIES, tuned.losses[:, 0], strict=True))
             )
         else:
             planes = fit_hyperplanes(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.hyperplane import Floats, Hyperplanes
+from obygaze_models.concepts.hyperplanes import Floats, Hyperplanes
 from obygaze_models.errors import ConceptError
 
 PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)
@@ -95,11 +95,11 @@ def tuned_ridge(X: Floats, present: NDArray[np.bool_], movies: NDArray[np.generi
         for movie, name in enumerate(names):
             out = movie_of == movie
             _refuse_constant(present[~out], str(name))
-            for place, factors in enumerate(shrink):
+            for index, factors in enumerate(shrink):
                 scaled = T[out] * np.sqrt(factors)
                 own = np.eye(len(scaled)) - 1 / len(y) - scaled @ scaled.T
-                left = y[out] - share - T[out] @ whole[place]
-                errors[place, out] = linalg.solve(own, left, assume_a="pos")
+                left = y[out] - share - T[out] @ whole[index]
+                errors[index, out] = linalg.solve(own, left, assume_a="pos")
         losses = np.mean(errors * errors, axis=1)
         chosen = np.argmin(losses, axis=0)
         each = np.arange(y.shape[1])

@@ -17,7 +17,7 @@ from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.labels import encode_labels
+from obygaze_models.models.binary import encode_labels
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import Target, find_target
 
@@ -94,8 +94,8 @@ class TextSimilarity(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
         with one_blas_thread():
-            found: NDArray[np.float64] = (unit_length(features) @ self.texts.vectors.T).max(axis=1)
-        return found
+            nearest: NDArray[np.float64] = (unit_length(features) @ self.texts.vectors.T).max(axis=1)
+        return nearest
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the positive label where the cosine is above 0; thresholds are chosen around this."""
@@ -130,9 +130,9 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
     if data.features != "pooled":
         raise ConceptError(f"texts compare with pooled vectors, and these features are {data.features}")
     spaces = {name: embedding_space(texts[name].provenance) for name in texts.names}
-    name = next((name for name, found in spaces.items() if found == wanted), None)
+    name = next((name for name, space in spaces.items() if space == wanted), None)
     if name is None:
-        shown = ", ".join(f"{name} {found!r}" for name, found in spaces.items())
+        shown = ", ".join(f"{name} {space!r}" for name, space in spaces.items())
         raise ConceptError(
             f"texts and clips of different weights do not compare: {texts.where} has {shown}, "
             f"the clips are of {wanted!r}"
@@ -144,15 +144,16 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
     row_of = {stored.text[row]: row for row in usable[::-1]}
     pooled = unit_length(stored.pooled().astype(np.float64))
     chosen: dict[tuple[str, TextKind], list[str]] = {}
-    for one in concept_texts(data.codebook):
-        if one.text not in row_of:
+    for item in concept_texts(data.codebook):
+        if item.text not in row_of:
             raise ConceptError(
-                f"{texts.where}, group {name}: has no text {clipped(one.text)!r} ({one.text_id}); "
+                f"{texts.where}, group {name}: has no text {clipped(item.text)!r} ({item.text_id}); "
                 "write the list with `obygaze codebook texts` and extract it"
             )
-        chosen.setdefault((one.concept, one.kind), []).append(one.text)
+        chosen.setdefault((item.concept, item.kind), []).append(item.text)
     return {
-        key: TextVectors(tuple(said), pooled[[row_of[text] for text in said]]) for key, said in chosen.items()
+        key: TextVectors(tuple(own_texts), pooled[[row_of[text] for text in own_texts]])
+        for key, own_texts in chosen.items()
     }
 
 
@@ -181,15 +182,18 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
         Texts and clips do not compare, or a text is missing.
     """
     target = find_target(task, data.codebook) if isinstance(task, str) else task
-    found = read_concept_texts(texts, data)
+    vectors_of = read_concept_texts(texts, data)
     specs = []
     for kind in TEXT_KINDS:
         mine = [
-            one for (concept, what), one in found.items() if what == kind and target.concept in {"", concept}
+            vectors
+            for (concept, what), vectors in vectors_of.items()
+            if what == kind and target.concept in {"", concept}
         ]
         if mine:
             both = TextVectors(
-                tuple(text for one in mine for text in one.texts), np.vstack([one.vectors for one in mine])
+                tuple(text for vectors in mine for text in vectors.texts),
+                np.vstack([vectors.vectors for vectors in mine]),
             )
             specs.append(_spec(kind, both))
     return specs

@@ -7,10 +7,8 @@ import pandas as pd
 
 from obygaze_models.errors import CompareError
 from obygaze_models.evaluation.intervals import t_interval
-from obygaze_models.evaluation.levels import LEVEL_METRICS
-from obygaze_models.evaluation.metrics import METRICS
-from obygaze_models.evaluation.multiplicity import in_family
-from obygaze_models.evaluation.paired import corrected_t, sign_flip
+from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
+from obygaze_models.evaluation.paired_tests import corrected_t, in_family, sign_flip
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_models.evaluation.run_folder import SavedRun
 
@@ -161,10 +159,10 @@ def _check_comparable(a: Side, b: Side) -> None:
         if found_a != found_b:
             raise CompareError(f"{what}: {name} differs, {found_a!r} and {found_b!r}")
     clips_a, clips_b = (
-        one.predictions.table.drop_duplicates("clip_id").set_index("clip_id") for one in (a, b)
+        clips.predictions.table.drop_duplicates("clip_id").set_index("clip_id") for clips in (a, b)
     )
-    for one, other, where in ((clips_a, clips_b, a.run.where), (clips_b, clips_a, b.run.where)):
-        alone = one.index.difference(other.index)
+    for clips, other, where in ((clips_a, clips_b, a.run.where), (clips_b, clips_a, b.run.where)):
+        alone = clips.index.difference(other.index)
         if len(alone):
             raise CompareError(
                 f"{what}: their test clips differ, {len(alone)} are in {where} alone, the first is {alone[0]}"

@@ -9,27 +9,25 @@ from numpy.typing import NDArray
 
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError, ProtocolError
-from obygaze_models.evaluation.levels import LEVEL_METRICS
-from obygaze_models.evaluation.metrics import METRICS
-from obygaze_models.evaluation.record import fold_record, record_of
+from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
 from obygaze_models.evaluation.run import (
     CURVES,
     SELECTION,
-    Fold,
     Run,
+    SeededFold,
     curves_of,
+    fold_record,
     gather,
+    record_of,
     rows_of,
     selection_of,
     stack,
 )
 from obygaze_models.evaluation.summary import summarise
-from obygaze_models.models.labels import Imbalance
-from obygaze_models.models.ordinal import OrdinalModel, fit_ordinal
+from obygaze_models.models.binary import Imbalance
 from obygaze_models.models.registry import models_for
-from obygaze_models.models.spec import Fitted, ModelSpec, fit
-from obygaze_models.protocol.folds import Split, leave_movies_out, splits
-from obygaze_models.protocol.seen import scene_blocks, seen_splits
+from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel, fit, fit_ordinal
+from obygaze_models.protocol.folds import Split, leave_movies_out, scene_blocks, seen_splits, splits
 from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets, find_target
 
 Progress = Callable[[int, int], None]
@@ -69,7 +67,7 @@ def evaluate(
     n_seeds : int
         How many seeds, from `seed` on, every model that draws is trained with.
     seen : bool
-        Whether movies are on both sides of every fold instead (`obygaze_models.protocol.seen`).
+        Whether movies are on both sides of every fold instead (`obygaze_models.protocol.folds`).
     imbalance : {"none", "weights", "subsample"}
         How the zoo's own perceptron handles class imbalance, in training clips alone.
     test_seen_scores : bool
@@ -107,15 +105,17 @@ def evaluate(
     specs = models_for(train.kind, asked_for, imbalance=imbalance)
     features = {reads: data.read(reads) for reads in dict.fromkeys(spec.reads for spec in specs)}
     learnt = train.of(data.labels)
-    asked = {one.name: one.of(data.labels) for one in tests}
+    test_codes = {target.name: target.of(data.labels) for target in tests}
     anchored = data.labels.seen_score
     kept_out = 0
     if anchored is not None and not test_seen_scores:
-        kept_out = int((anchored & np.any([codes != NOT_ASKED for codes in asked.values()], axis=0)).sum())
-        asked = {name: np.where(anchored, NOT_ASKED, codes) for name, codes in asked.items()}
-    _check_classes(data, train, learnt, asked)
-    folds = list(_folds(data, learnt, asked, range(seed, seed + n_seeds), seen=seen))
-    concepts = {fold.name: varying(data, fold.around) for fold in folds}
+        kept_out = int(
+            (anchored & np.any([codes != NOT_ASKED for codes in test_codes.values()], axis=0)).sum()
+        )
+        test_codes = {name: np.where(anchored, NOT_ASKED, codes) for name, codes in test_codes.items()}
+    _check_classes(data, train, learnt, test_codes)
+    folds = list(_folds(data, learnt, test_codes, range(seed, seed + n_seeds), seen=seen))
+    concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
     specs, left_out = _with_concepts(specs, concepts, explicit=models is not None)
     blocks: list[dict[str, Any]] = []
     selection: list[pd.DataFrame] = []
@@ -129,10 +129,10 @@ def evaluate(
         about = {"model": spec.name, "fold": fold.split.fold, "seed": fold.seed}
         scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
         blocks += [
-            rows_of(data, fold, f"{train.name}>{one.name}", asked[one.name], scores)
+            rows_of(data, fold, f"{train.name}>{target.name}", test_codes[target.name], scores)
             | about
             | {"threshold": model.threshold}
-            for one in tests
+            for target in tests
         ]
         where = about | {"train": train.name, "movie": fold.name}
         selection.append(selection_of(model, where))
@@ -145,7 +145,7 @@ def evaluate(
         data,
         train,
         tests,
-        asked,
+        test_codes,
         specs=specs,
         seeds=range(seed, seed + n_seeds),
         folds=[
@@ -154,7 +154,7 @@ def evaluate(
                 fold.name,
                 fold.seed,
                 learnt,
-                asked,
+                test_codes,
                 thresholds=thresholds[fold.name, fold.seed],
                 concepts_left_out=sorted(set(data.labels.concepts) - set(concepts[fold.name])),
             )
@@ -211,54 +211,54 @@ def _targets(given: Any, data: Dataset) -> tuple[Target, ...]:
     if given is None:
         return ()
     several = (given,) if isinstance(given, str | Target) else tuple(given)
-    return tuple(_target(one, data) for one in several)
+    return tuple(_target(name, data) for name in several)
 
 
 def _check_targets(train: Target, tests: Sequence[Target]) -> None:
     """Refuse to test a model on what it can't answer."""
-    for one in tests:
-        if one.kind != train.kind or one.n_classes != train.n_classes or one.scale != train.scale:
+    for test in tests:
+        if test.kind != train.kind or test.n_classes != train.n_classes or test.scale != train.scale:
             raise ProtocolError(
-                f"a model trained on {train.name} ({train.kind}) can't be tested on {one.name} ({one.kind})"
+                f"a model trained on {train.name} ({train.kind}) can't be tested on {test.name} ({test.kind})"
             )
 
 
 def _folds(
     data: Dataset,
     learnt: NDArray[np.int64],
-    asked: Mapping[str, NDArray[np.int64]],
+    test_codes: Mapping[str, NDArray[np.int64]],
     seeds: Sequence[int],
     *,
     seen: bool,
-) -> Iterator[Fold]:
+) -> Iterator[SeededFold]:
     """Cut the clips into folds, each under each seed."""
     learnable = learnt != NOT_ASKED
-    testable = np.any([codes != NOT_ASKED for codes in asked.values()], axis=0)
+    testable = np.any([codes != NOT_ASKED for codes in test_codes.values()], axis=0)
     used = np.flatnonzero(learnable | testable)
     ids, movies = tuple(data.clip_ids[used].tolist()), tuple(data.movies[used].tolist())
     cut = (learnable[used], testable[used])
     if seen:
-        found = list(seen_splits(scene_blocks(ids, movies), *cut))
+        cuts = list(seen_splits(scene_blocks(ids, movies), *cut))
     else:
-        found = list(splits(leave_movies_out(ids, movies), *cut))
+        cuts = list(splits(leave_movies_out(ids, movies), *cut))
     for number in seeds:
-        for split in found:
+        for split in cuts:
             own = Split(split.fold, used[split.train], used[split.validation], used[split.test])
             tested = np.unique(data.movies[own.test])
             name = str(tested[0])
             if seen or len(tested) > 1:
                 name = f"{'block' if seen else 'fold'} {split.fold}"
             _check_training(learnt[own.train], name if seen or len(tested) > 1 else f"movie {name}")
-            around = own.train
+            context_rows = own.train
             if not seen:
-                around = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[own.train])))
-            yield Fold(name, own, around, number)
+                context_rows = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[own.train])))
+            yield SeededFold(name, own, context_rows, number)
 
 
 def _check_classes(
-    data: Dataset, train: Target, learnt: NDArray[np.int64], asked: Mapping[str, NDArray[np.int64]]
+    data: Dataset, train: Target, learnt: NDArray[np.int64], test_codes: Mapping[str, NDArray[np.int64]]
 ) -> None:
-    for side, codes in (("trained on", learnt), *(("tested on", codes) for codes in asked.values())):
+    for side, codes in (("trained on", learnt), *(("tested on", codes) for codes in test_codes.values())):
         rows = codes != NOT_ASKED
         for rank in range(train.n_classes) if train.kind != "ordinal" else (0, train.n_classes - 1):
             if not (codes == rank).any():
@@ -292,7 +292,7 @@ def _with_concepts(
     reading = [spec for spec in specs if "present" in spec.requests()]
     if not reading or all(concepts.values()):
         return list(specs), {}
-    fold = next(name for name, found in concepts.items() if not found)
+    fold = next(name for name, learnable in concepts.items() if not learnable)
     reason = f"no concept is marked in enough movies to be learnt without {fold}"
     if explicit:
         raise ConceptError(f"model {reading[0].name}: {reason}")
@@ -301,7 +301,7 @@ def _with_concepts(
 
 def _fit(
     spec: ModelSpec,
-    fold: Fold,
+    fold: SeededFold,
     data: Dataset,
     X: NDArray[Any],
     *,
@@ -311,7 +311,7 @@ def _fit(
     """Fit a model on a fold's training side; `learnt` is the target and every clip's label, X all clips'."""
     target, labels = learnt
     requests = spec.requests()
-    rows = fold.around if "unlabelled" in requests else fold.split.train
+    rows = fold.context_rows if "unlabelled" in requests else fold.split.train
     inside = np.isin(rows, fold.split.train)
     given: dict[str, Any] = {"movies": data.movies[rows]}
     if "present" in requests:

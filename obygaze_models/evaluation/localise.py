@@ -111,13 +111,13 @@ def localise(
     chance = {"average_precision": "chance_average_precision", "pointing": "share"}
     pooled = []
     for measure in MEASURES:
-        found = t_interval(by_movie[measure].to_numpy(), bounds=(0.0, 1.0))
+        interval = t_interval(by_movie[measure].to_numpy(), bounds=(0.0, 1.0))
         pooled.append(
             {
                 "measure": measure,
-                "value": found.mean,
-                "low": found.low,
-                "high": found.high,
+                "value": interval.mean,
+                "low": interval.low,
+                "high": interval.high,
                 "chance": float(by_movie[chance[measure]].mean()),
             }
         )
@@ -153,7 +153,7 @@ def marked_segments(
             raise ProtocolError(
                 f"codebook {codebook.name} has no {name!r}: expected one of {', '.join(known)}"
             )
-    found: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    segments: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for clip in manifest:
         if not (clip.level in positive if positive else concept in clip.concepts):
             continue
@@ -161,13 +161,13 @@ def marked_segments(
             raise ProtocolError(
                 f"clip {clip.clip_id} of the manifest has no span: start_s and end_s are needed"
             )
-        own = found.setdefault(clip.annotator or "annotator", {})
+        own = segments.setdefault(clip.annotator or "annotator", {})
         own.setdefault(clip.movie, []).append((clip.start_s, clip.end_s))
-    if not found:
+    if not segments:
         raise ProtocolError(
             f"no clip of the manifest is marked {', '.join(positive) or concept}: nothing to find"
         )
-    return dict(sorted(found.items()))
+    return dict(sorted(segments.items()))
 
 
 def read_frames(path: Path) -> pd.DataFrame:
@@ -194,19 +194,19 @@ def read_frames(path: Path) -> pd.DataFrame:
     return frames
 
 
-def movies_table(found: Mapping[str, Localisation]) -> pd.DataFrame:
+def movies_table(results: Mapping[str, Localisation]) -> pd.DataFrame:
     """Join the numbers of movies of several annotators, whose name is the first column."""
-    return pd.concat([one.by_movie.assign(annotator=name) for name, one in found.items()], ignore_index=True)[
-        ["annotator", *next(iter(found.values())).by_movie.columns]
-    ]
+    return pd.concat(
+        [result.by_movie.assign(annotator=name) for name, result in results.items()], ignore_index=True
+    )[["annotator", *next(iter(results.values())).by_movie.columns]]
 
 
 def _inside(frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, float]]]) -> NDArray[np.bool_]:
     """Mark the frames that lie in a segment of their movie [N]."""
     times, movies = frames["time_s"].to_numpy(dtype=np.float64), frames["movie"].to_numpy()
-    found = np.zeros(len(frames), dtype=np.bool_)
+    inside = np.zeros(len(frames), dtype=np.bool_)
     for movie, spans in segments.items():
         own = movies == movie
         for start, end in spans:
-            found |= own & (times >= start) & (times < end)
-    return found
+            inside |= own & (times >= start) & (times < end)
+    return inside

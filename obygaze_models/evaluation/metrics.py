@@ -1,10 +1,12 @@
 """Define metrics of labels against calls or scores, each with its average in its name.
 
-Labels and calls are arrays [N] of 0 and 1, scores arrays [N] of floats, higher for positive. A metric that
-its clips don't define (say, AUC with one class) is NaN: never 0, which would be a finding.
+Labels and calls are arrays [N] of 0 and 1, or ranks of ordered levels from 0; scores are arrays [N] of
+floats, higher for positive clips and higher levels. A metric that its clips don't define (say, AUC with one
+class) is NaN: never 0, which would be a finding.
 
-To add a metric, write its function here and one entry of `METRICS`: chance levels, intervals and tables
-follow from the entry, and no family of tests changes (`obygaze_models.evaluation.multiplicity`).
+To add a metric, write its function here and one entry of `METRICS` or `LEVEL_METRICS`: chance levels,
+intervals and tables follow from the entry, and no family of tests changes (`FAMILIES` of
+`obygaze_models.evaluation.paired_tests`).
 """
 
 from collections.abc import Callable, Sequence
@@ -15,24 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-Labels = NDArray[Any]
-Scores = NDArray[np.floating[Any]]
+LabelArray = NDArray[Any]
+
+ScoreArray = NDArray[np.floating[Any]]
 
 NAN = float("nan")
 
 
-def prevalence(y: Labels) -> float:
+def prevalence(y: LabelArray) -> float:
     """Share of positive clips; NaN of no clips."""
     return float(np.mean(y)) if len(y) else NAN
 
 
-def _counts(y: Labels, called: Labels) -> tuple[int, int, int, int]:
+def _counts(y: LabelArray, called: LabelArray) -> tuple[int, int, int, int]:
     """Count true positives, false positives, false negatives, true negatives."""
     positive, hit = np.asarray(y, dtype=bool), np.asarray(called, dtype=bool)
-    found = int(np.count_nonzero(positive & hit))
-    false_alarms = int(np.count_nonzero(hit)) - found
-    missed = int(np.count_nonzero(positive)) - found
-    return found, false_alarms, missed, len(positive) - found - false_alarms - missed
+    hits = int(np.count_nonzero(positive & hit))
+    false_alarms = int(np.count_nonzero(hit)) - hits
+    missed = int(np.count_nonzero(positive)) - hits
+    return hits, false_alarms, missed, len(positive) - hits - false_alarms - missed
 
 
 def _f1(hits: int, false_alarms: int, missed: int) -> float:
@@ -40,13 +43,13 @@ def _f1(hits: int, false_alarms: int, missed: int) -> float:
     return 2 * hits / (2 * hits + false_alarms + missed)
 
 
-def f1_pos(y: Labels, called: Labels) -> float:
+def f1_pos(y: LabelArray, called: LabelArray) -> float:
     """F1 of the positive class; NaN without a positive clip, where no model could have any but 0."""
     hits, false_alarms, missed, _ = _counts(y, called)
     return _f1(hits, false_alarms, missed) if hits + missed else NAN
 
 
-def f1_macro(y: Labels, called: Labels) -> float:
+def f1_macro(y: LabelArray, called: LabelArray) -> float:
     """Mean of the two classes' F1; NaN with one class only."""
     hits, false_alarms, missed, rejected = _counts(y, called)
     if not hits + missed or not rejected + false_alarms:
@@ -54,7 +57,7 @@ def f1_macro(y: Labels, called: Labels) -> float:
     return (_f1(hits, false_alarms, missed) + _f1(rejected, missed, false_alarms)) / 2
 
 
-def f1_weighted(y: Labels, called: Labels) -> float:
+def f1_weighted(y: LabelArray, called: LabelArray) -> float:
     """Mean of the two classes' F1 weighted by their clips; NaN with one class only."""
     hits, false_alarms, missed, rejected = _counts(y, called)
     positives, negatives = hits + missed, rejected + false_alarms
@@ -64,7 +67,7 @@ def f1_weighted(y: Labels, called: Labels) -> float:
     return both / (positives + negatives)
 
 
-def balanced_accuracy(y: Labels, called: Labels) -> float:
+def balanced_accuracy(y: LabelArray, called: LabelArray) -> float:
     """Mean of the two classes' recalls; NaN with one class only."""
     hits, false_alarms, missed, rejected = _counts(y, called)
     if not hits + missed or not rejected + false_alarms:
@@ -72,7 +75,7 @@ def balanced_accuracy(y: Labels, called: Labels) -> float:
     return (hits / (hits + missed) + rejected / (rejected + false_alarms)) / 2
 
 
-def auc(y: Labels, scores: Scores) -> float:
+def auc(y: LabelArray, scores: ScoreArray) -> float:
     """Area under the ROC curve; NaN with one class only.
 
     It is how often a positive clip outscores a negative one, ties counting half: the Mann-Whitney statistic
@@ -87,7 +90,7 @@ def auc(y: Labels, scores: Scores) -> float:
     return float((ranks[positive].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 
 
-def average_precision(y: Labels, scores: Scores) -> float:
+def average_precision(y: LabelArray, scores: ScoreArray) -> float:
     """Precision at each distinct score, weighted by the recall it adds; NaN without a positive clip.
 
     Clips of equal scores are taken in together, so that a constant score has the prevalence.
@@ -98,9 +101,9 @@ def average_precision(y: Labels, scores: Scores) -> float:
     order = np.argsort(-np.asarray(scores), kind="stable")
     ranked = np.asarray(scores)[order]
     last_of_tie = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
-    found = np.cumsum(positive[order])[last_of_tie]
-    precision = found / (last_of_tie + 1)
-    return float(np.sum(np.diff(found, prepend=0) * precision) / found[-1])
+    hits = np.cumsum(positive[order])[last_of_tie]
+    precision = hits / (last_of_tie + 1)
+    return float(np.sum(np.diff(hits, prepend=0) * precision) / hits[-1])
 
 
 def expected_average_precision(n: int, n_relevant: int) -> float:
@@ -123,7 +126,7 @@ def expected_average_precision(n: int, n_relevant: int) -> float:
     return others + (1 - others) * float(np.sum(1 / np.arange(1, n + 1))) / n
 
 
-def rows_by_movie(movies: Labels) -> list[NDArray[np.intp]]:
+def rows_by_movie(movies: LabelArray) -> list[NDArray[np.intp]]:
     """Return the rows of each movie, in the order of the movies' names.
 
     Examples
@@ -135,7 +138,7 @@ def rows_by_movie(movies: Labels) -> list[NDArray[np.intp]]:
     return np.split(np.argsort(movie_of, kind="stable"), np.cumsum(sizes)[:-1])
 
 
-def within_movie_auc(y: Labels, scores: Scores, movies: Labels) -> float:
+def within_movie_auc(y: LabelArray, scores: ScoreArray, movies: LabelArray) -> float:
     """Mean over movies of each movie's AUC, every movie counting alike; NaN where no movie has both classes.
 
     Comparing clips of one movie only, it owes nothing to telling movies apart. Movies are not weighted by
@@ -147,7 +150,45 @@ def within_movie_auc(y: Labels, scores: Scores, movies: Labels) -> float:
     return float(defined.mean()) if defined.size else NAN
 
 
-Chance = Callable[[Sequence[Labels]], float]
+# --- ordered levels
+# ---------------------------------------------------------------------------
+
+
+def quadratic_kappa(y: LabelArray, called: LabelArray) -> float:
+    """Compute Cohen's kappa with quadratic weights; NaN where labels and calls are all of one level.
+
+    1 minus the mean squared difference of label and call over the one of all pairs of a label with another
+    clip's call (Cohen 1968). Calls that know nothing have 0, whatever level they prefer.
+    """
+    if not len(y):
+        return NAN
+    label, call = np.asarray(y, dtype=np.float64), np.asarray(called, dtype=np.float64)
+    expected = label.var() + call.var() + (label.mean() - call.mean()) ** 2
+    return float(1 - np.mean((label - call) ** 2) / expected) if expected > 0 else NAN
+
+
+def spearman(y: LabelArray, scores: ScoreArray) -> float:
+    """Compute Spearman's rank correlation of levels and scores, ties at their mean rank.
+
+    NaN with one level only, or where all scores are equal.
+    """
+    if not len(y):
+        return NAN
+    label, score = rankdata(y), rankdata(scores)
+    label, score = label - label.mean(), score - score.mean()
+    scale = float(np.sqrt((label @ label) * (score @ score)))
+    return float(np.clip(label @ score / scale, -1.0, 1.0)) if scale > 0 else NAN
+
+
+def mean_absolute_error(y: LabelArray, called: LabelArray) -> float:
+    """Compute the mean absolute error in levels; NaN without clips. Lower is better."""
+    return float(np.mean(np.abs(np.asarray(y) - np.asarray(called)))) if len(y) else NAN
+
+
+# --- chance levels
+# ---------------------------------------------------------------------------
+
+Chance = Callable[[Sequence[LabelArray]], float]
 """Labels of each group of clips -> mean over the groups of what a model without knowledge of clips has."""
 
 
@@ -156,22 +197,36 @@ def fixed(value: float) -> Chance:
     return lambda _: value
 
 
-def random_ranking(groups: Sequence[Labels]) -> float:
+def random_ranking(groups: Sequence[LabelArray]) -> float:
     """Average over groups the expected AP of a random ranking; NaN without a group."""
     levels = [expected_average_precision(len(y), int(np.count_nonzero(y))) for y in groups]
     return float(np.mean(levels)) if levels else NAN
 
 
-def best_constant(point: Callable[[Labels, Labels], float]) -> Chance:
+def best_constant(point: Callable[[LabelArray, LabelArray], float]) -> Chance:
     """Return the chance level of a metric of calls: the better of always positive and always negative."""
 
-    def chance(groups: Sequence[Labels]) -> float:
+    def chance(groups: Sequence[LabelArray]) -> float:
         if not groups:
             return NAN
         never, always = (np.mean([point(y, np.full(len(y), call)) for y in groups]) for call in (False, True))
         return float(np.fmax(never, always))
 
     return chance
+
+
+def median_level(groups: Sequence[LabelArray]) -> float:
+    """Compute the mean absolute error of always predicting the median level, averaged over groups."""
+    if not groups:
+        return NAN
+    ordered = np.sort(np.concatenate(groups))
+    # The lower of two middle levels, so that it is a level; the error over all clips is least either way.
+    level = ordered[(len(ordered) - 1) // 2]
+    return float(np.mean([mean_absolute_error(y, np.full(len(y), level)) for y in groups]))
+
+
+# --- lists of metrics
+# ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +256,13 @@ class Metric:
     name: str
     title: str
     reads: Literal["score", "called"]
-    point: Callable[[Labels, Labels], float]
+    point: Callable[[LabelArray, LabelArray], float]
     chance: Chance
     bounds: tuple[float, float] = (0.0, 1.0)
     higher_is_better: bool = True
     method_interval: bool = True
 
-    def __call__(self, y: Labels, score: Scores, called: Labels) -> float:
+    def __call__(self, y: LabelArray, score: ScoreArray, called: LabelArray) -> float:
         """Compute the metric of clips, given their labels, scores and calls [N]."""
         return self.point(y, score if self.reads == "score" else called)
 
@@ -240,3 +295,23 @@ METRICS: dict[str, Metric] = {
     )
 }
 """Metrics of two classes, the headline first; `within_movie_auc` is the mean by movie of auc."""
+
+LEVEL_METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            "quadratic_kappa", "kappa (quadratic)", "called", quadratic_kappa, fixed(0.0), bounds=(-1.0, 1.0)
+        ),
+        Metric("spearman", "Spearman", "score", spearman, fixed(0.0), bounds=(-1.0, 1.0)),
+        Metric(
+            "mean_absolute_error",
+            "MAE (levels)",
+            "called",
+            mean_absolute_error,
+            median_level,
+            bounds=(0.0, float("inf")),
+            higher_is_better=False,
+        ),
+    )
+}
+"""Metrics of ordered levels, the headline first."""

@@ -109,10 +109,10 @@ class Predictions:
 
 def _checked(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:
     """Check a table and give it with its columns typed."""
-    found = list(table.columns)
-    if found != list(COLUMNS):
+    names = list(table.columns)
+    if names != list(COLUMNS):
         raise PredictionsError(
-            f"{name}: expected the columns {', '.join(COLUMNS)}; found {', '.join(map(str, found))}"
+            f"{name}: expected the columns {', '.join(COLUMNS)}; found {', '.join(map(str, names))}"
         )
     columns = {}
     for column, kind in COLUMNS.items():

@@ -14,11 +14,9 @@ from obygaze_features.io import json_bytes, whole_folder, write_whole
 from obygaze_features.store import Store
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import RunError
-from obygaze_models.evaluation.levels import LEVEL_METRICS
-from obygaze_models.evaluation.metrics import METRICS
+from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
 from obygaze_models.evaluation.predictions import Predictions
-from obygaze_models.evaluation.record import check_document
-from obygaze_models.evaluation.run import Run
+from obygaze_models.evaluation.run import Run, check_document
 from obygaze_models.evaluation.summary import by_seed
 from obygaze_models.protocol.targets import Target
 
@@ -73,10 +71,10 @@ def read_run(folder: Path) -> SavedRun:
             raise RunError(f"{folder} is not the folder of a run: it has no {name}{older}")
     path = folder / "run.json"
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise RunError(f"{path} is not the JSON document of a run: {error}") from error
-    record = check_document(found, str(path))
+    record = check_document(document, str(path))
     return SavedRun(str(folder), record, Predictions.read(folder / "predictions.csv", record["n_classes"]))
 
 
@@ -122,7 +120,7 @@ def run_name(
     seed: int,
     n_seeds: int = 1,
     seen: bool = False,
-    asked: Sequence[str] = (),
+    settings: Sequence[str] = (),
 ) -> str:
     """Name a run's folder from its settings, so that different runs get different folders.
 
@@ -130,14 +128,14 @@ def run_name(
     ----------
     data : Dataset
         Its store's content, backbone, array and pooling are in the name's last part, six digits of a digest.
-    asked : sequence of str
+    settings : sequence of str
         Whatever else a run depends on: the manifest's digest, the models asked for.
     """
     seeds = f"seed{seed}" if n_seeds == 1 else f"seeds{seed}to{seed + n_seeds - 1}"
     parts = [store.name, *([data.backbone] if len(store.names) > 1 else []), store.version]
     parts += [train.name, test.name, *(["seen"] if seen else []), policy, seeds]
     reduced = () if data.reduction is None else (data.reduction.rule,)
-    rest = "/".join((data.store, data.backbone, data.features, data.pool, *reduced, *asked))
+    rest = "/".join((data.store, data.backbone, data.features, data.pool, *reduced, *settings))
     name = "-".join((*parts, hashlib.sha256(rest.encode("utf-8")).hexdigest()[:6]))
     return name.replace(":", "_").replace(" ", "_")
 

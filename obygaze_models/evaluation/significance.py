@@ -24,7 +24,7 @@ from scipy import linalg
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ConceptError
-from obygaze_models.evaluation.multiplicity import holm
+from obygaze_models.evaluation.paired_tests import holm
 
 SHIFTS_AT_ONCE = 250
 """Draws computed at a time, so that memory stays small."""

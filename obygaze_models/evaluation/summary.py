@@ -27,7 +27,7 @@ def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS)
     ----------
     predictions : Predictions
     metrics : mapping of str to Metric
-        `METRICS` for two classes, `obygaze_models.evaluation.levels.LEVEL_METRICS` for ordered levels.
+        `METRICS` for two classes, `obygaze_models.evaluation.metrics.LEVEL_METRICS` for ordered levels.
 
     Returns
     -------
@@ -97,12 +97,12 @@ def _models(predictions: Predictions) -> Iterator[tuple[str, str, list[pd.DataFr
     table = predictions.table.assign(called=predictions.called)
     for (model, task), every in table.groupby(["model", "task"], sort=False):
         parts = [part for _, part in every.groupby("seed", sort=False)]
-        asked = pd.MultiIndex.from_frame(parts[0][["fold", "clip_id"]])
-        for place, part in enumerate(parts[1:], 1):
+        keys = pd.MultiIndex.from_frame(parts[0][["fold", "clip_id"]])
+        for number, part in enumerate(parts[1:], 1):
             keyed = part.set_index(["fold", "clip_id"], drop=False)
-            if len(keyed) != len(asked) or not asked.isin(keyed.index).all():
+            if len(keyed) != len(keys) or not keys.isin(keyed.index).all():
                 raise PredictionsError(f"model {model}: its seeds were tested on different clips")
-            parts[place] = keyed.loc[asked]
+            parts[number] = keyed.loc[keys]
         yield str(model), str(task), parts
 
 

@@ -167,7 +167,7 @@ def unitised_gamma(
     n, m = len(first.ranks), len(second.ranks)
     if not n + m:
         return UnitGamma((n, m), 0, None, None, None, None)
-    found = best_alignment(first, second, apart, alpha=alpha, beta=beta)
+    alignment = best_alignment(first, second, apart, alpha=alpha, beta=beta)
     rng = np.random.default_rng(seed)
     start, end = film
     spans = np.concatenate([first.spans, second.spans])
@@ -185,10 +185,12 @@ def unitised_gamma(
         chance.append(best_alignment(one, two, apart, alpha=alpha, beta=beta).disorder)
     expected = float(np.mean(chance))
     if expected == 0:
-        return UnitGamma((n, m), len(found.pairs), found.disorder, expected, None, None)
+        return UnitGamma((n, m), len(alignment.pairs), alignment.disorder, expected, None, None)
     # gamma = 1 - o/e, so an error of e is one of o/e^2 in gamma.
-    error = found.disorder / expected**2 * float(np.std(chance, ddof=1)) / len(chance) ** 0.5
-    return UnitGamma((n, m), len(found.pairs), found.disorder, expected, 1 - found.disorder / expected, error)
+    error = alignment.disorder / expected**2 * float(np.std(chance, ddof=1)) / len(chance) ** 0.5
+    return UnitGamma(
+        (n, m), len(alignment.pairs), alignment.disorder, expected, 1 - alignment.disorder / expected, error
+    )
 
 
 def unitised_agreement(
@@ -222,23 +224,25 @@ def unitised_agreement(
 
     pairs: list[PairUnits] = []
     for movie, annotated in marks.items():
-        for one, other in combinations(sorted(annotated), 2):
-            ends = np.array([(clip.start_s, clip.end_s) for name in (one, other) for clip in annotated[name]])
+        for first, second in combinations(sorted(annotated), 2):
+            ends = np.array(
+                [(clip.start_s, clip.end_s) for name in (first, second) for clip in annotated[name]]
+            )
             film = float(ends.min()), float(ends.max())
             gammas = [
                 unitised_gamma(
-                    units(annotated[one], levels),
-                    units(annotated[other], levels),
+                    units(annotated[first], levels),
+                    units(annotated[second], levels),
                     apart,
                     film,
                     alpha=alpha,
                     beta=beta,
                     samples=samples,
-                    seed=(seed, len(pairs), place),
+                    seed=(seed, len(pairs), view),
                 )
-                for place, levels in enumerate((codebook.level_names, codebook.labels))
+                for view, levels in enumerate((codebook.level_names, codebook.labels))
             ]
-            pairs.append(PairUnits(movie, (one, other), *gammas))
+            pairs.append(PairUnits(movie, (first, second), *gammas))
     if not pairs:
         raise ManifestError("no movie has two annotators, so there is nothing to compare")
     return tuple(pairs)

@@ -10,20 +10,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.attention_network import AttentionNetwork, Pooled
-from obygaze_models.models.frame_pool import check_frames, make_frames_probe
+from obygaze_models.models.attention_network import AttentionNetwork, PooledFrames
+from obygaze_models.models.binary import Floats, encode_labels
 from obygaze_models.models.grouped_selection import EarlyStopping
-from obygaze_models.models.labels import encode_labels
-from obygaze_models.models.linear import CLIP, PENALTIES
-from obygaze_models.models.network import Floats
+from obygaze_models.models.linear import CLIP, PENALTIES, check_frames, make_frames_probe
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.models.trained_network import TRAINING_CONSTRAINTS, TrainedNetwork
-from obygaze_models.models.training import Job, train_many
+from obygaze_models.models.training import NeuralClassifier, TrainingJob, train_many
 
 Disturb = Literal["none", "exchange", "shuffle"]
 
 
-class AttentionPooling(TrainedNetwork):
+class AttentionPooling(NeuralClassifier):
     """Weigh a clip's frames by gated attention (Ilse et al. 2018), and decide by their weighted evidence.
 
     What a frame adds to the logit is its weight times its evidence; `weights` and `evidence` give both. A
@@ -42,36 +39,17 @@ class AttentionPooling(TrainedNetwork):
         What is done to the clips trained on, for controls: "exchange" deals the frames anew among the clips
         of the same movie and label; "shuffle" puts each clip's frames in random order, so that time says
         nothing.
-    learning_rate : float
-        Adam's step size.
-    batch_size : int
-        Clips a step; an epoch's last batch may be smaller.
-    min_epochs, max_epochs : int
-        Fewest and most epochs. `max_epochs` wins where it is the smaller.
-    patience : int
-        Epochs without a lower validation loss after which training stops.
-    clip : float, optional
-        Deviations at which standardised features are cut off; None for no limit.
-    random_state : int
-        Seed of the initialisation, of the order of clips and of what is disturbed: the same seed gives the
-        same bytes, whatever the number of threads.
+    learning_rate, batch_size, min_epochs, max_epochs, patience, clip, random_state
+        Of the training, see `NeuralClassifier`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape [2]
-        The negative and the positive label.
-    n_features_in_ : int
-        D, of each frame.
     parameters_ : ndarray, shape [P]
         `obygaze_models.models.attention_network` cuts them into layers.
     mean_, scale_ : ndarray, shape [D]
         Moments by which frames are standardised.
-    threshold_ : float
-        The logit from which on a clip is called positive: 0.
-    n_epochs_ : int
-        Epochs that made the kept parameters.
-    curve_ : Curve
-        Losses epoch by epoch.
+    classes_, n_features_in_, threshold_, n_epochs_, curve_
+        See `NeuralClassifier`.
 
     Examples
     --------
@@ -84,12 +62,17 @@ class AttentionPooling(TrainedNetwork):
     [1.0, 1.0]
     """
 
+    n_hidden: int
+    attention: Literal["gated", "uniform"]
+    timed: bool
+    disturb: Disturb
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_hidden": [Interval(Integral, 1, None, closed="left")],
         "attention": [StrOptions({"gated", "uniform"})],
         "timed": ["boolean"],
         "disturb": [StrOptions({"none", "exchange", "shuffle"})],
-        **TRAINING_CONSTRAINTS,
+        **NeuralClassifier._parameter_constraints,
     }
 
     def __init__(
@@ -107,19 +90,7 @@ class AttentionPooling(TrainedNetwork):
         clip: float | None = CLIP,
         random_state: int = 0,
     ) -> None:
-        super().__init__(
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            min_epochs=min_epochs,
-            max_epochs=max_epochs,
-            patience=patience,
-            clip=clip,
-            random_state=random_state,
-        )
-        self.n_hidden = n_hidden
-        self.attention = attention
-        self.timed = timed
-        self.disturb = disturb
+        self._store(locals())
 
     def __sklearn_tags__(self) -> Tags:
         """Clips of several frames."""
@@ -169,7 +140,7 @@ class AttentionPooling(TrainedNetwork):
             frames = np.concatenate([frames, held_out])
             labels = np.concatenate([labels, (np.asarray(y_val) == classes[1]).astype(np.int64)])
             validation = np.arange(len(train), len(labels))
-        job = Job(train, validation, (int(self.random_state), 0))
+        job = TrainingJob(train, validation, (int(self.random_state), 0))
         settings = self._settings(self.n_features_in_)
         (model,) = train_many(frames, labels.astype(frames.dtype), [job], settings)
         self._take(model)
@@ -191,7 +162,7 @@ class AttentionPooling(TrainedNetwork):
         """
         return self._pool(X).evidence
 
-    def _pool(self, X: ArrayLike) -> Pooled:
+    def _pool(self, X: ArrayLike) -> PooledFrames:
         check_is_fitted(self)
         network, frames = self._network(self.n_features_in_), self._check(X)
         layer = network.views(self.parameters_)
@@ -200,7 +171,7 @@ class AttentionPooling(TrainedNetwork):
             pooled = [
                 network.pool(layer, network.prepare(clip[None], self.mean_, self.scale_)) for clip in frames
             ]
-        return Pooled(*(np.concatenate(parts) for parts in zip(*pooled, strict=True)))
+        return PooledFrames(*(np.concatenate(parts) for parts in zip(*pooled, strict=True)))
 
     def _check(self, X: ArrayLike) -> Floats:
         return self._alike(X, self.mean_.dtype)
@@ -232,8 +203,8 @@ class AttentionPooling(TrainedNetwork):
         for movie in np.unique(movies):
             for label in (0, 1):
                 rows = np.flatnonzero((movies == movie) & (y == label))
-                for place in range(frames.shape[1]):
-                    dealt[rows, place] = frames[rng.permutation(rows), place]
+                for frame in range(frames.shape[1]):
+                    dealt[rows, frame] = frames[rng.permutation(rows), frame]
         return dealt
 
 

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from obygaze_models.models.binary import Floats
 from obygaze_models.models.linear import safe_scale, standardise
-from obygaze_models.models.network import Floats, log_loss
+from obygaze_models.models.mlp_network import log_loss
 
 N_PERIODS = 3
 """Periods of the time embedding: a cosine and a sine of the clip's length, of its half and of its quarter."""
@@ -35,7 +36,7 @@ N_AIMED = 2
 """Directions in which attention first looks for frames that stand out."""
 
 
-class Layers(NamedTuple):
+class AttentionLayers(NamedTuple):
     """Views of a flat parameter vector [P]."""
 
     projection: Floats  # [D, 2 L + 1]
@@ -44,7 +45,7 @@ class Layers(NamedTuple):
     bias: Floats  # [1]
 
 
-class Pooled(NamedTuple):
+class PooledFrames(NamedTuple):
     """What a clip's frames gave."""
 
     weights: Floats  # [B, F], each clip's add up to 1; 0 for frames that are absent
@@ -123,8 +124,8 @@ class AttentionNetwork:
         parameters[-1] /= np.sqrt(self.n_inputs)
         n_aimed = min(N_AIMED, self.n_hidden // 2, self.n_features)
         if n_aimed:
-            layer, found = self.views(parameters), self._where_to_look(X, y, n_aimed)
-            both = np.concatenate([found, -found], axis=1)
+            layer, directions = self.views(parameters), self._where_to_look(X, y, n_aimed)
+            both = np.concatenate([directions, -directions], axis=1)
             # tanh(z) sigmoid(z) is large for large z alone; with its opposite, for frames far off either way.
             for first in (0, self.n_hidden):
                 layer.projection[: self.n_features, first : first + 2 * n_aimed] = both
@@ -159,40 +160,45 @@ class AttentionNetwork:
         chosen *= np.sign(chosen[np.abs(chosen).argmax(axis=0), np.arange(n)])
         return chosen
 
-    def views(self, parameters: Floats) -> Layers:
+    def views(self, parameters: Floats) -> AttentionLayers:
         """Cut a vector [P] into layers, without copying."""
         n_columns = 2 * self.n_hidden + 1
         first = self.n_inputs * n_columns
         second = first + 2 * self.n_hidden
-        return Layers(
+        return AttentionLayers(
             parameters[:first].reshape(self.n_inputs, n_columns),
             parameters[first:second],
             parameters[second:-1],
             parameters[-1:],
         )
 
-    def pool(self, layer: Layers, X: Floats) -> Pooled:
+    def pool(self, layer: AttentionLayers, X: Floats) -> PooledFrames:
         """Compute weights, evidence and logits of prepared clips [B, F, D + 1]."""
         return self._forward(layer, X)[0]
 
-    def logits(self, layer: Layers, X: Floats) -> Floats:
+    def logits(self, layer: AttentionLayers, X: Floats) -> Floats:
         """Compute the logit [B] of prepared clips."""
         return self.pool(layer, X).logits
 
     def backward(
-        self, layer: Layers, X: Floats, y: Floats, slope: Layers, weights: Floats | float = 1.0
+        self,
+        layer: AttentionLayers,
+        X: Floats,
+        y: Floats,
+        slope: AttentionLayers,
+        weights: Floats | float = 1.0,
     ) -> Floats:
         """Compute logits [B], and write the gradient of their mean weighted cross-entropy into `slope`."""
         n_hidden = self.n_hidden
-        found, squashed, gate = self._forward(layer, X)
-        pull = (expit(found.logits) - y) / len(y) * weights
+        pooled, squashed, gate = self._forward(layer, X)
+        pull = (expit(pooled.logits) - y) / len(y) * weights
         slope.bias[0] = pull.sum()
         columns = np.empty((*X.shape[:2], 2 * n_hidden + 1), X.dtype)
-        columns[..., -1] = pull[:, None] * found.weights
+        columns[..., -1] = pull[:, None] * pooled.weights
         if n_hidden:
             # Through the softmax: what a frame's evidence is more than the clip's mean.
-            mean = (found.weights * found.evidence).sum(axis=1, keepdims=True)
-            score = columns[..., -1] * (found.evidence - mean)
+            mean = (pooled.weights * pooled.evidence).sum(axis=1, keepdims=True)
+            score = columns[..., -1] * (pooled.evidence - mean)
             gated = squashed * gate
             slope.attention[:] = np.tensordot(score, gated, 2)
             spread = score[..., None] * layer.attention
@@ -202,13 +208,13 @@ class AttentionNetwork:
         flat = X.reshape(-1, X.shape[-1])[:, :-1]
         np.matmul(flat.T, columns.reshape(len(flat), -1), out=slope.projection)
         slope.projection[:] += DECAY * layer.projection
-        return found.logits
+        return pooled.logits
 
     def loss(self, scores: Floats, y: Floats) -> float:
         """Compute the mean cross-entropy of logits [B] and labels 0 or 1 [B]."""
         return log_loss(scores, y)
 
-    def _forward(self, layer: Layers, X: Floats) -> tuple[Pooled, Any, Any]:
+    def _forward(self, layer: AttentionLayers, X: Floats) -> tuple[PooledFrames, Any, Any]:
         """Pool, and keep the two halves of the gate [B, F, L]."""
         n_hidden = self.n_hidden
         product = X.reshape(-1, X.shape[-1])[:, :-1] @ layer.projection
@@ -227,11 +233,11 @@ class AttentionNetwork:
         weights /= weights.sum(axis=1, keepdims=True)
         evidence = product[..., -1]
         logits = (weights * evidence).sum(axis=1) + layer.bias[0]
-        return Pooled(weights, evidence, logits), squashed, gate
+        return PooledFrames(weights, evidence, logits), squashed, gate
 
 
 def _time_embedding(n_frames: int) -> NDArray[np.float64]:
     """Give each frame's place in its clip as cosines and sines [F, 2 K]."""
-    place = (np.arange(n_frames) + 0.5) / n_frames
-    angles = 2 * np.pi * np.outer(place, 2.0 ** np.arange(N_PERIODS))
+    position = (np.arange(n_frames) + 0.5) / n_frames
+    angles = 2 * np.pi * np.outer(position, 2.0 ** np.arange(N_PERIODS))
     return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)

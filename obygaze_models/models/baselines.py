@@ -1,4 +1,4 @@
-"""Define baselines that ignore the features.
+"""Define baselines that ignore the features, of two classes and of ordered levels.
 
 All take the inputs of a probe, and give a score and a threshold as probes do, so that every table holds them.
 Each score is the same for all clips of an unseen movie, or drawn at random: their within-movie AUC is 0.5, in
@@ -11,13 +11,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
-from obygaze_models.models.labels import BinaryClassifier, encode_labels
-from obygaze_models.models.spec import ModelSpec
+from obygaze_models.models.binary import BinaryClassifier, encode_labels
+from obygaze_models.models.spec import Kind, ModelSpec
 from obygaze_models.protocol.selection import best_threshold
+
+TWO_CLASSES: tuple[Kind, ...] = ("levels", "concept")
 
 
 class Baseline(BinaryClassifier):
@@ -164,8 +167,50 @@ class MoviePrior(Baseline):
         return np.array([self.priors_.get(movie, self.prevalence_) for movie in movies.tolist()])
 
 
-def _spec(name: str, title: str, make: Callable[[int], Baseline]) -> ModelSpec:
-    return ModelSpec(name, title, make, choose=None, looks_at_features=False, kinds=("levels", "concept"))
+class MedianLevel(BaseEstimator):
+    """Score every clip by the median level of the training clips."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn the median, the lower of two, of the levels y [N]; X is not used."""
+        del X
+        levels = np.sort(np.asarray(y))
+        self.level_ = float(levels[(len(levels) - 1) // 2])
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Score each clip [N]."""
+        return np.full(len(np.asarray(X)), self.level_)
+
+
+class RandomLevel(BaseEstimator):
+    """Score every clip by a level drawn from those of the training clips.
+
+    Parameters
+    ----------
+    random_state : int
+        Seed of the draws, which are the same at every call.
+    """
+
+    def __init__(self, *, random_state: int = 0) -> None:
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Remember the levels y [N]; X is not used."""
+        del X
+        self.levels_ = np.asarray(y, dtype=np.float64)
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Score each clip [N]."""
+        rng = np.random.default_rng(self.random_state)
+        drawn: NDArray[np.float64] = rng.choice(self.levels_, len(np.asarray(X)))
+        return drawn
+
+
+def _spec(
+    name: str, title: str, make: Callable[[int], Any], kinds: tuple[Kind, ...] = TWO_CLASSES
+) -> ModelSpec:
+    return ModelSpec(name, title, make, choose=None, looks_at_features=False, kinds=kinds)
 
 
 SPECS = (
@@ -174,4 +219,11 @@ SPECS = (
     _spec("random_prevalence", "Random, at the prevalence", lambda seed: RandomGuess(random_state=seed)),
     _spec("random_half", "Random, half", lambda seed: RandomGuess(0.5, random_state=seed)),
     _spec("movie_prior", "Movie prior", lambda _: MoviePrior()),
+    _spec("median_level", "Median level", lambda _: MedianLevel(), ("ordinal",)),
+    _spec(
+        "random_level",
+        "Random, at the levels' shares",
+        lambda seed: RandomLevel(random_state=seed),
+        ("ordinal",),
+    ),
 )

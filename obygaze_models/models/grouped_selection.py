@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.labels import LogitClassifier, encode_labels
+from obygaze_models.models.binary import LogitClassifier, encode_labels
 from obygaze_models.protocol.selection import best_threshold, inner_folds
 
 Rows = NDArray[np.intp]
@@ -217,12 +217,12 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             case Grid(parameter, values):
                 tried = [clone(self.estimator).set_params(**{parameter: value}) for value in values]
                 scores = self._held_out(tried, X, y, folds, params, parameter=parameter)
-                losses = [log_loss(y, one) for one in scores]
+                losses = [log_loss(y, logits) for logits in scores]
                 best = int(np.argmin(losses))
                 short = parameter.rsplit("__", maxsplit=1)[-1]
                 self.candidates_ = tuple(
-                    Candidate(f"{short}={_plain(value)}", loss, place == best)
-                    for place, (value, loss) in enumerate(zip(values, losses, strict=True))
+                    Candidate(f"{short}={_plain(value)}", loss, index == best)
+                    for index, (value, loss) in enumerate(zip(values, losses, strict=True))
                 )
                 self.inner_scores_ = scores[best]
                 return clone(tried[best])
@@ -248,21 +248,21 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             *before, (last, _) = self.estimator.steps
             if before and parameter.startswith(f"{last}__"):
                 # What comes before the last step learns the same whatever the parameter's value.
-                first, tried = self.estimator[:-1], [one[-1] for one in tried]
+                first, tried = self.estimator[:-1], [estimator[-1] for estimator in tried]
         scores = np.empty((len(tried), len(y)))
         for out in _folds(folds):
-            known, asked = X[~out], X[out]
+            known, held_out = X[~out], X[out]
             if first is not None:
                 learnt = clone(first)
-                known, asked = learnt.fit_transform(known, y[~out]), learnt.transform(asked)
-            models = [clone(one) for one in tried]
+                known, held_out = learnt.fit_transform(known, y[~out]), learnt.transform(held_out)
+            models = [clone(estimator) for estimator in tried]
             if hasattr(models[0], "fit_together") and not params:
                 models[0].fit_together(models, known, y[~out])
             else:
                 for model in models:
                     model.fit(known, y[~out], **_rows(params, ~out))
-            for place, model in enumerate(models):
-                scores[place, out] = scores_of(model, asked)
+            for index, model in enumerate(models):
+                scores[index, out] = scores_of(model, held_out)
         return scores
 
     def _stop_early(

@@ -1,15 +1,20 @@
-"""Fit the linear probe: L2-regularised logistic regression on standardised, clipped features."""
+"""Fit the linear probe: L2-regularised logistic regression on standardised, clipped features.
+
+It reads pooled vectors, or the mean or maximum over a clip's frames.
+"""
 
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from obygaze_models.models.binary import Floats
 from obygaze_models.models.grouped_selection import Grid
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.spec import ModelSpec
@@ -24,8 +29,14 @@ standardised value of thousands and a score to match. Measured in docs/evaluatio
 MOST = 1e6
 """The largest limit: beyond it nothing is bounded, and float32 overflows."""
 
+ROWS = 256
+"""Clips that are standardised at a time: their copies in float64 stay in the processor's cache."""
+
 PENALTIES = Grid("ridgelogistic__C", (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0))
 """Inverse strengths to choose among; of equal losses the strongest penalty is taken."""
+
+# --- standardising
+# ---------------------------------------------------------------------------
 
 
 class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -72,10 +83,6 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaled = np.empty(features.shape)
         standardise(features, self.mean_, self.scale_, self.limit, out=scaled)
         return scaled
-
-
-ROWS = 256
-"""Clips that are standardised at a time: their copies in float64 stay in the processor's cache."""
 
 
 def moments(X: NDArray[np.floating[Any]]) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
@@ -131,6 +138,71 @@ def standardise(
     return out
 
 
+# --- frames
+# ---------------------------------------------------------------------------
+
+
+def check_frames(X: ArrayLike) -> Floats:
+    """Take clips' frames [N, F, D] as floats of at least 32 bits.
+
+    Raises
+    ------
+    ValueError
+        They have another number of dimensions, are infinite, or a clip has no present frame.
+    """
+    frames = check_array(
+        X, dtype=(np.float32, np.float64), ensure_2d=False, allow_nd=True, ensure_all_finite="allow-nan"
+    )
+    if frames.ndim != 3 or 0 in frames.shape:
+        raise ValueError(f"expected clips' frames [N, F, D]; found an array of shape {list(frames.shape)}")
+    absent = np.isnan(frames)
+    whole = absent.all(axis=2)
+    if (absent.any(axis=2) & ~whole).any():
+        raise ValueError("a frame is absent (NaN) in all of its features or in none")
+    if whole.all(axis=1).any():
+        raise ValueError(f"clip {int(np.flatnonzero(whole.all(axis=1))[0])} has no frame that is present")
+    return frames  # type: ignore[no-any-return]  # check_array is untyped
+
+
+class FramePool(TransformerMixin, BaseEstimator):
+    """Reduce a clip's frames to one vector.
+
+    Parameters
+    ----------
+    pool : {"mean", "max"}
+        Over the frames that are present.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"pool": [StrOptions({"mean", "max"})]}
+
+    def __init__(self, pool: Literal["mean", "max"] = "mean") -> None:
+        self.pool = pool
+
+    def __sklearn_tags__(self) -> Tags:
+        """Clips of several frames."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Look at the shape of X [N, F, D]; y is not used."""
+        del y
+        self._validate_params()
+        self.n_features_in_ = check_frames(X).shape[2]
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Reduce X [N, F, D] to [N, D]."""
+        frames = check_frames(X)
+        reduce = np.nanmean if self.pool == "mean" else np.nanmax
+        pooled: Floats = reduce(frames, axis=1)
+        return pooled
+
+
+# --- probes
+# ---------------------------------------------------------------------------
+
+
 def linear_probe(C: float = 0.01) -> Pipeline:
     """Make the linear probe, unfitted; its penalty is tuned over `PENALTIES`.
 
@@ -141,6 +213,11 @@ def linear_probe(C: float = 0.01) -> Pipeline:
     0.01
     """
     return make_pipeline(ClippedScaler(), RidgeLogistic(C=C))
+
+
+def make_frames_probe(pool: Literal["mean", "max"]) -> Pipeline:
+    """Make the linear probe on the mean or the maximum over frames, unfitted."""
+    return make_pipeline(FramePool(pool), ClippedScaler(), RidgeLogistic(C=0.01))
 
 
 SPECS = (ModelSpec("linear", "Logistic regression", lambda _: linear_probe(), choose=PENALTIES),)

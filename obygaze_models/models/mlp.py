@@ -1,7 +1,6 @@
 """Fit the MLP probe, a two-layer perceptron on frozen features: one, or many at once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
@@ -10,67 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_X_y, validate_data
 
+from obygaze_models.models.binary import IMBALANCES, Floats, Imbalance, encode_labels
 from obygaze_models.models.grouped_selection import EarlyStopping
-from obygaze_models.models.labels import IMBALANCES, Imbalance, encode_labels
-from obygaze_models.models.linear import CLIP, moments, standardise
-from obygaze_models.models.network import Floats, Layers, backward, initial, layers, log_loss, logits
+from obygaze_models.models.linear import CLIP
+from obygaze_models.models.mlp_network import Perceptron
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.models.trained_network import TRAINING_CONSTRAINTS, TrainedNetwork
-from obygaze_models.models.training import Job, train_many
+from obygaze_models.models.training import NeuralClassifier, TrainingJob, train_many
 
 
-@dataclass(frozen=True, slots=True)
-class Perceptron:
-    """A two-layer perceptron as a `Network`.
-
-    Attributes
-    ----------
-    n_features, n_hidden, n_outputs : int
-    standardised : bool
-        Whether features are standardised by the moments of the clips trained on.
-    clip : float, optional
-        Deviations at which standardised features are cut off.
-    """
-
-    n_features: int
-    n_hidden: int
-    n_outputs: int
-    standardised: bool
-    clip: float | None
-
-    def moments(self, X: Floats) -> tuple[Floats, Floats]:
-        """Compute the moments of X [N, D]; 0 and 1 where nothing is standardised."""
-        if self.standardised:
-            return moments(X)
-        return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
-
-    def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
-        """Standardise and cut features, where the model does."""
-        return standardise(X, mean, scale, self.clip) if self.standardised else X
-
-    def initial(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
-        """Draw parameters, see `initial`; the clips trained on change nothing."""
-        del X, y
-        return initial(self.n_features, self.n_hidden, rng, self.n_outputs)
-
-    def views(self, parameters: Floats) -> Layers:
-        """Cut a vector into layers, see `layers`."""
-        return layers(parameters, self.n_features, self.n_outputs)
-
-    def logits(self, layer: Layers, X: Floats) -> Floats:
-        """Compute logits, see `logits`."""
-        return logits(layer, X)
-
-    def backward(self, layer: Layers, X: Floats, y: Floats, slope: Layers, weights: Floats) -> Floats:
-        """Compute logits and gradient, see `backward`."""
-        return backward(layer, X, y, slope, weights)
-
-    def loss(self, scores: Floats, y: Floats) -> float:
-        """Compute the mean loss, see `log_loss`."""
-        return log_loss(scores, y, self.n_outputs)
-
-
-class MLPProbe(TrainedNetwork):
+class MLPProbe(NeuralClassifier):
     """A perceptron with one hidden layer of rectifiers and one logit, trained with Adam on cross-entropy.
 
     With ``X_val, y_val`` the epoch with the lowest loss on them is kept; without, `max_epochs` epochs are run
@@ -89,41 +36,21 @@ class MLPProbe(TrainedNetwork):
         Hidden units.
     variant : {"strict", "paper"}
         One logit, or the paper's model.
-    learning_rate : float
-        Adam's step size.
-    batch_size : int
-        Clips a step; an epoch's last batch may be smaller.
-    min_epochs, max_epochs : int
-        Fewest and most epochs. `max_epochs` wins where it is the smaller.
-    patience : int
-        Epochs without a lower validation loss after which training stops.
+    learning_rate, batch_size, min_epochs, max_epochs, patience, clip, random_state
+        Of the training, see `NeuralClassifier`.
     imbalance : {"none", "weights", "subsample"}
         What is done about the larger class, in the clips a model is trained on and in no others: nothing but
         the threshold; losses weighed by n / (2 n_class), scikit-learn's ``"balanced"``; or clips of the
         larger class drawn, as many as the smaller has, from `random_state`.
-    clip : float, optional
-        Deviations at which standardised features are cut off; None for no limit.
-    random_state : int
-        Seed of the initialisation, of the order of clips and of a subsample: the same seed gives the same
-        bytes, whatever the number of threads (training and prediction hold BLAS to one; the products are too
-        small to gain from more).
 
     Attributes
     ----------
-    classes_ : ndarray, shape [2]
-        The negative and the positive label.
-    n_features_in_ : int
-        D.
     parameters_ : ndarray, shape [P]
-        The kept parameters; `obygaze_models.models.network.layers` cuts them into layers.
+        The kept parameters; `obygaze_models.models.mlp_network.layers` cuts them into layers.
     mean_, scale_ : ndarray, shape [D]
         Moments by which features are standardised; 0 and 1 in the paper variant.
-    threshold_ : float
-        The logit from which on a clip is called positive: 0.
-    n_epochs_ : int
-        Epochs that made the kept parameters.
-    curve_ : Curve
-        Losses epoch by epoch.
+    classes_, n_features_in_, threshold_, n_epochs_, curve_
+        See `NeuralClassifier`.
 
     Examples
     --------
@@ -136,11 +63,15 @@ class MLPProbe(TrainedNetwork):
     (95, 2)
     """
 
+    n_hidden: int
+    variant: Literal["strict", "paper"]
+    imbalance: Imbalance
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_hidden": [Interval(Integral, 1, None, closed="left")],
         "variant": [StrOptions({"strict", "paper"})],
         "imbalance": [StrOptions(set(IMBALANCES))],
-        **TRAINING_CONSTRAINTS,
+        **NeuralClassifier._parameter_constraints,
     }
 
     def __init__(
@@ -157,18 +88,7 @@ class MLPProbe(TrainedNetwork):
         clip: float | None = CLIP,
         random_state: int = 0,
     ) -> None:
-        super().__init__(
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            min_epochs=min_epochs,
-            max_epochs=max_epochs,
-            patience=patience,
-            clip=clip,
-            random_state=random_state,
-        )
-        self.n_hidden = n_hidden
-        self.variant = variant
-        self.imbalance = imbalance
+        self._store(locals())
 
     def fit(
         self,
@@ -259,8 +179,8 @@ def fit_many(
             raise ValueError(
                 f"a probe needs clips of two classes, but one has {len(rows)} of one class at most"
             )
-    for place, rows in enumerate(validation or ()):
-        if np.intersect1d(train[place], rows).size:
+    for number, rows in enumerate(validation or ()):
+        if np.intersect1d(train[number], rows).size:
             raise ValueError("a probe's validation rows must not be among those it is trained on")
     _fit(probes, features, labels, train, validation=validation, progress=progress)
     for probe in probes:
@@ -300,8 +220,8 @@ def _fit(
             progress(done, len(probes))
 
     jobs = [
-        Job(rows, None if validation is None else validation[place], (int(probe.random_state), 0))
-        for place, (probe, rows) in enumerate(zip(probes, train, strict=True))
+        TrainingJob(rows, None if validation is None else validation[number], (int(probe.random_state), 0))
+        for number, (probe, rows) in enumerate(zip(probes, train, strict=True))
     ]
     keep: Literal["best", "last"] = "last" if first.variant == "paper" else "best"
     settings = first._settings(X.shape[1], imbalance=first.imbalance, keep=keep)

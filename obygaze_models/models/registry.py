@@ -1,30 +1,77 @@
-"""List the zoo's own models, in the order of every table."""
+"""List the zoo's own models, in the order of every table, and find others by name."""
 
-from collections.abc import Iterable, Mapping
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
-from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any
 
 from obygaze_models.errors import ModelError
-from obygaze_models.models.labels import Imbalance
-from obygaze_models.models.mlp import make_mlp
-from obygaze_models.models.spec import Kind, ModelSpec, as_spec, find_models
+from obygaze_models.models.binary import Imbalance
+from obygaze_models.models.spec import Kind, ModelSpec
 
-HOMES = (
-    "models.linear",
-    "models.mlp",
-    "models.attention",
-    "concepts.bottleneck",
-    "concepts.cav",
-    "models.baselines",
-    "models.ordinal",
-)
-"""Modules whose `SPECS` are the zoo's models, in the order of every table; a new model is one line here."""
+BASELINES = "models.baselines"
 
-BUILTIN_MODELS: Mapping[str, ModelSpec] = {
-    spec.name: spec for home in HOMES for spec in import_module(f"obygaze_models.{home}").SPECS
+HOMES: Mapping[str, tuple[str, ...]] = {
+    "models.linear": ("linear",),
+    "models.mlp": ("mlp",),
+    "models.attention": (
+        "attention",
+        "attention_time",
+        "attention_uniform",
+        "attention_exchanged",
+        "attention_shuffled",
+        "mean_frames",
+        "max_frames",
+    ),
+    "concepts.bottleneck": ("pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"),
+    "concepts.cav": ("cav",),
+    BASELINES: (
+        "always_positive",
+        "always_negative",
+        "random_prevalence",
+        "random_half",
+        "movie_prior",
+        "median_level",
+        "random_level",
+    ),
 }
+"""The zoo's models by the module whose `SPECS` describe them, in the order of every table."""
+
+ENTRY_POINTS = "obygaze.models"
+"""The group of entry points in which a package offers its models: a `ModelSpec`, or a function of a seed."""
+
+SEEDS = ("seed", "random_state")
+"""Names of a factory's parameter for the seed. A function's first one without a default is the seed too."""
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class BuiltinModels(Mapping[str, ModelSpec]):
+    """The zoo's models by name; a model's module is imported when the model is asked for."""
+
+    def __init__(self, homes: Mapping[str, tuple[str, ...]]) -> None:
+        self._home_of = {name: home for home, names in homes.items() for name in names}
+
+    def __getitem__(self, name: str) -> ModelSpec:
+        module = importlib.import_module(f"obygaze_models.{self._home_of[name]}")
+        spec: ModelSpec = next(spec for spec in module.SPECS if spec.name == name)
+        return spec
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._home_of
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._home_of)
+
+    def __len__(self) -> int:
+        return len(self._home_of)
+
+
+BUILTIN_MODELS: Mapping[str, ModelSpec] = BuiltinModels(HOMES)
 
 
 def default_models(kind: Kind) -> list[ModelSpec]:
@@ -34,7 +81,7 @@ def default_models(kind: Kind) -> list[ModelSpec]:
 
 def models_for(
     kind: Kind,
-    asked: Iterable[str | ModelSpec] | Mapping[str, Any] | None,
+    wanted: Iterable[str | ModelSpec] | Mapping[str, Any] | None,
     *,
     imbalance: Imbalance = "none",
 ) -> list[ModelSpec]:
@@ -43,7 +90,7 @@ def models_for(
     Parameters
     ----------
     kind : {"levels", "concept", "ordinal"}
-    asked : iterable of str or ModelSpec, mapping of str to estimator, or None
+    wanted : iterable of str or ModelSpec, mapping of str to estimator, or None
         Names (`find_models`) and specs, or estimators, factories and specs by name; None for the zoo's own.
     imbalance : {"none", "weights", "subsample"}
         How the zoo's own perceptron handles class imbalance.
@@ -53,21 +100,26 @@ def models_for(
     ModelError
         A model that can't be found, an estimator without a name, or two of one name.
     """
-    own = default_models(kind)
-    changed = {} if imbalance == "none" else {"mlp": partial(make_mlp, imbalance=imbalance)}
-    if isinstance(asked, Mapping):
-        specs = [replace(as_spec(name, given), name=name) for name, given in asked.items()]
-    elif asked is None:
-        specs = find_models([spec.name for spec in own if spec.looks_at_features], BUILTIN_MODELS, **changed)
+    changed = {}
+    if imbalance != "none":
+        from obygaze_models.models.mlp import make_mlp  # noqa: PLC0415 - for this model alone
+
+        changed = {"mlp": partial(make_mlp, imbalance=imbalance)}
+    if isinstance(wanted, Mapping):
+        specs = [replace(as_spec(name, given), name=name) for name, given in wanted.items()]
+    elif wanted is None:
+        specs = find_models(
+            [spec.name for spec in default_models(kind) if spec.looks_at_features], BUILTIN_MODELS, **changed
+        )
     else:
-        listed: list[Any] = [asked] if hasattr(asked, "fit") else list(asked)
-        for one in listed:
-            if not isinstance(one, str | ModelSpec):
-                given = type(one).__name__
+        listed: list[Any] = [wanted] if hasattr(wanted, "fit") else list(wanted)
+        for item in listed:
+            if not isinstance(item, str | ModelSpec):
+                given = type(item).__name__
                 raise ModelError(f"a {given} has no name here: give models={{'my_model': {given}(...)}}")
         specs = [
-            one if isinstance(one, ModelSpec) else find_models([one], BUILTIN_MODELS, **changed)[0]
-            for one in dict.fromkeys(listed)
+            item if isinstance(item, ModelSpec) else find_models([item], BUILTIN_MODELS, **changed)[0]
+            for item in dict.fromkeys(listed)
         ]
     named = {spec.name for spec in specs}
     for name in dict.fromkeys(name for spec in specs for name in spec.beside):
@@ -77,4 +129,123 @@ def models_for(
     for spec in specs:
         if sum(spec.name == other.name for other in specs) > 1:
             raise ModelError(f"two models are called {spec.name!r}: give each a name of its own")
-    return [*specs, *(spec for spec in own if not spec.looks_at_features and spec.name not in named)]
+    baselines = (BUILTIN_MODELS[name] for name in HOMES[BASELINES] if name not in named)
+    return [*specs, *(spec for spec in baselines if kind in spec.kinds)]
+
+
+# --- others
+# ---------------------------------------------------------------------------
+def find_models(
+    names: Iterable[str], builtin: Mapping[str, ModelSpec], **changed: Callable[[int], Any]
+) -> list[ModelSpec]:
+    """Find models by the names of built-in ones and of entry points, or as ``module:factory``.
+
+    Parameters
+    ----------
+    names : iterable of str
+    builtin : mapping of str to ModelSpec
+    **changed : callable
+        Another ``make`` for a built-in model.
+
+    Raises
+    ------
+    ModelError
+        No such model, a module that can't be imported, or one that gives no estimator.
+    """
+    specs = []
+    for name in names:
+        if name in builtin:
+            spec = builtin[name]
+            specs.append(replace(spec, make=changed[name]) if name in changed else spec)
+        elif ":" in name:
+            specs.append(_from_module(name))
+        else:
+            specs.append(_from_entry_point(name, builtin))
+    return specs
+
+
+def as_spec(name: str, given: Any) -> ModelSpec:
+    """Make a spec of an estimator, of a function that makes one (of a seed, or of nothing), or of a spec.
+
+    Raises
+    ------
+    ModelError
+        It is none of these.
+    """
+    if isinstance(given, ModelSpec):
+        return given
+    if hasattr(given, "fit") and not isinstance(given, type):
+        from sklearn.base import clone  # noqa: PLC0415  only for estimators handed over as they are
+
+        return ModelSpec(name, name, lambda seed: _seeded(clone(given), seed))
+    if not callable(given):
+        raise ModelError(
+            f"{name} is a {type(given).__name__}: expected a ModelSpec, an estimator or a factory"
+        )
+    made = _call(name, given, 0)
+    if isinstance(made, ModelSpec):
+        return made
+    if not hasattr(made, "fit"):
+        raise ModelError(f"{name} gives a {type(made).__name__}, which has no fit: expected an estimator")
+    return ModelSpec(name, name, lambda seed: _call(name, given, seed))
+
+
+def _call(name: str, factory: Callable[..., Any], seed: int) -> Any:
+    """Call a factory with a seed if it takes one."""
+    try:
+        parameters = list(inspect.signature(factory).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    named = [
+        parameter.name
+        for parameter in parameters
+        if parameter.name in SEEDS and parameter.kind != parameter.POSITIONAL_ONLY
+    ]
+    needed = [
+        parameter
+        for parameter in parameters
+        if parameter.kind in POSITIONAL and parameter.default is parameter.empty
+    ]
+    try:
+        if named:
+            return factory(**{named[0]: seed})
+        if needed and not isinstance(factory, type):
+            return factory(seed)
+        made = factory()
+        return _seeded(made() if isinstance(made, type) else made, seed)
+    except Exception as error:
+        raise ModelError(f"{name} can't be made: {type(error).__name__}: {error}") from error
+
+
+def _seeded(made: Any, seed: int) -> Any:
+    """Seed every part of an estimator that takes a ``random_state``: a run's seed decides all draws."""
+    params = made.get_params() if hasattr(made, "get_params") and not isinstance(made, type) else {}
+    seeds = {name: seed for name in params if name.rsplit("__", maxsplit=1)[-1] == "random_state"}
+    return made.set_params(**seeds) if seeds else made
+
+
+def _from_module(name: str) -> ModelSpec:
+    module, _, factory = name.partition(":")
+    try:
+        member: Any = importlib.import_module(module)
+    except Exception as error:
+        raise ModelError(f"--model {name}: module {module} can't be imported: {error}") from error
+    for part in factory.split("."):
+        if not hasattr(member, part):
+            raise ModelError(f"--model {name}: module {module} has no {factory}")
+        member = getattr(member, part)
+    return as_spec(name, member)
+
+
+def _from_entry_point(name: str, builtin: Mapping[str, ModelSpec]) -> ModelSpec:
+    offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if name in offered:
+        try:
+            offer = offered[name].load()
+        except Exception as error:
+            raise ModelError(f"model {name} of {offered[name].value} can't be imported: {error}") from error
+        return as_spec(name, offer)
+    known = [*builtin, *offered]
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}, or MODULE:FACTORY"
+    raise ModelError(f"unknown model {name!r}: {hint}")

@@ -23,8 +23,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
+from obygaze_models.models.binary import LogitClassifier, encode_labels
 from obygaze_models.models.grouped_selection import ABOVE_ZERO
-from obygaze_models.models.labels import LogitClassifier, encode_labels
 
 Floats = NDArray[np.float64]
 
@@ -154,21 +154,21 @@ class _Path:
         root = cholesky(hessian, lower=True, overwrite_a=True, check_finite=False)
         unit = np.sqrt(self.curvature)
 
-        def plain(place: Floats) -> tuple[Floats, float]:
-            weights = solve_triangular(root, place[:-1], lower=True, trans="T", check_finite=False)
-            return weights, place[-1] / unit
+        def plain(scaled: Floats) -> tuple[Floats, float]:
+            weights = solve_triangular(root, scaled[:-1], lower=True, trans="T", check_finite=False)
+            return weights, scaled[-1] / unit
 
-        def loss_and_gradient(place: Floats) -> tuple[float, Floats]:
-            weights, intercept = plain(place)
+        def loss_and_gradient(scaled: Floats) -> tuple[float, Floats]:
+            weights, intercept = plain(scaled)
             loss, slope, tilt, self.curvature = self._pass(weights, intercept)
             slope += strength * weights
-            gradient = np.empty_like(place)
+            gradient = np.empty_like(scaled)
             gradient[:-1] = solve_triangular(root, slope, lower=True, check_finite=False)
             gradient[-1] = tilt / unit
             return loss + strength / 2 * float(weights @ weights), gradient
 
         start = np.append(root.T @ self.weights, unit * self.intercept)
-        found = minimize(
+        result = minimize(
             loss_and_gradient,
             start,
             jac=True,
@@ -181,14 +181,14 @@ class _Path:
                 "maxls": 50,
             },
         )
-        if found.status == 1:
+        if result.status == 1:
             warnings.warn(
                 f"logistic regression did not converge in max_iter={max_iter} iterations: raise it, or tol",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self.weights, self.intercept = plain(found.x)
-        return int(found.nit)
+        self.weights, self.intercept = plain(result.x)
+        return int(result.nit)
 
     def solution(self) -> tuple[Floats, float]:
         """Give weights [D] and intercept for the features as they are."""

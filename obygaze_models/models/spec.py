@@ -1,16 +1,13 @@
-"""Describe a model before it is trained, and find models by name."""
+"""Describe a model before it is trained, and train it on two classes or on ordered levels."""
 
-import importlib
-import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
-from importlib.metadata import entry_points
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import get_routing_for_object
@@ -28,8 +25,8 @@ from obygaze_models.models.grouped_selection import (
 
 Kind = Literal["levels", "concept", "ordinal"]
 
-ENTRY_POINTS = "obygaze.models"
-"""The group of entry points in which a package offers its models: a `ModelSpec`, or a function of a seed."""
+NEAREST_THRESHOLD = 0.5
+"""The threshold of ordered levels: a score calls the level that it is nearest to, the higher of two."""
 
 METADATA = ("groups", "present", "unlabelled")
 
@@ -208,115 +205,55 @@ def fit(
     return Fitted(spec, estimator, float(getattr(estimator, "threshold_", 0.0)))
 
 
-def find_models(
-    names: Iterable[str], builtin: Mapping[str, ModelSpec], **changed: Callable[[int], Any]
-) -> list[ModelSpec]:
-    """Find models by the names of built-in ones and of entry points, or as ``module:factory``.
+# --- ordered levels
+# ---------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class OrdinalModel:
+    """A binary model for each step between two levels (Frank and Hall, ECML 2001).
 
-    Parameters
+    Attributes
     ----------
-    names : iterable of str
-    builtin : mapping of str to ModelSpec
-    **changed : callable
-        Another ``make`` for a built-in model.
+    steps : tuple of Fitted
+        The k-th separates levels above k from the others.
+    """
+
+    steps: tuple[Fitted, ...]
+
+    threshold = NEAREST_THRESHOLD
+
+    def scores(self, X: NDArray[Any], movies: NDArray[np.str_]) -> NDArray[np.float64]:
+        """Compute each clip's expected level [N], 0 to the number of steps."""
+        scores: NDArray[np.float64] = np.sum([expit(step.scores(X, movies)) for step in self.steps], axis=0)
+        return scores
+
+
+def fit_ordinal(
+    spec: ModelSpec,
+    seed: int,
+    X: NDArray[Any],
+    y: NDArray[np.int64],
+    *,
+    n_levels: int,
+    movies: NDArray[np.str_],
+    present: Any = None,
+) -> OrdinalModel | Fitted:
+    """Fit a model on ordered levels y [N], 0 to `n_levels` - 1, as `fit` does on two classes.
+
+    A baseline, which looks at no feature, is fitted on the levels themselves.
 
     Raises
     ------
     ModelError
-        No such model, a module that can't be imported, or one that gives no estimator.
+        The estimator refuses its input.
+    ProtocolError
+        The movies don't hold clips on both sides of a step.
     """
-    found = []
-    for name in names:
-        if name in builtin:
-            spec = builtin[name]
-            found.append(replace(spec, make=changed[name]) if name in changed else spec)
-        elif ":" in name:
-            found.append(_from_module(name))
-        else:
-            found.append(_from_entry_point(name, builtin))
-    return found
-
-
-def as_spec(name: str, given: Any) -> ModelSpec:
-    """Make a spec of an estimator, of a function that makes one (of a seed, or of nothing), or of a spec.
-
-    Raises
-    ------
-    ModelError
-        It is none of these.
-    """
-    if isinstance(given, ModelSpec):
-        return given
-    if hasattr(given, "fit") and not isinstance(given, type):
-        from sklearn.base import clone  # noqa: PLC0415  only for estimators handed over as they are
-
-        return ModelSpec(name, name, lambda seed: _seeded(clone(given), seed))
-    if not callable(given):
-        raise ModelError(
-            f"{name} is a {type(given).__name__}: expected a ModelSpec, an estimator or a factory"
+    if not spec.looks_at_features:
+        made = spec.make(seed).fit(X, y)
+        return Fitted(spec, made, NEAREST_THRESHOLD)
+    return OrdinalModel(
+        tuple(
+            fit(spec, seed, X, np.where(y < 0, -1, y > step), movies=movies, present=present)
+            for step in range(n_levels - 1)
         )
-    made = _call(name, given, 0)
-    if isinstance(made, ModelSpec):
-        return made
-    if not hasattr(made, "fit"):
-        raise ModelError(f"{name} gives a {type(made).__name__}, which has no fit: expected an estimator")
-    return ModelSpec(name, name, lambda seed: _call(name, given, seed))
-
-
-def _call(name: str, factory: Callable[..., Any], seed: int) -> Any:
-    """Call a factory with a seed if it takes one."""
-    try:
-        parameters = list(inspect.signature(factory).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    named = [one.name for one in parameters if one.name in SEEDS and one.kind != one.POSITIONAL_ONLY]
-    needed = [one for one in parameters if one.kind in POSITIONAL and one.default is one.empty]
-    try:
-        if named:
-            return factory(**{named[0]: seed})
-        if needed and not isinstance(factory, type):
-            return factory(seed)
-        made = factory()
-        return _seeded(made() if isinstance(made, type) else made, seed)
-    except Exception as error:
-        raise ModelError(f"{name} can't be made: {type(error).__name__}: {error}") from error
-
-
-SEEDS = ("seed", "random_state")
-"""Names of a factory's parameter for the seed. A function's first one without a default is the seed too."""
-
-POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-
-def _seeded(made: Any, seed: int) -> Any:
-    """Seed every part of an estimator that takes a ``random_state``: a run's seed decides all draws."""
-    params = made.get_params() if hasattr(made, "get_params") and not isinstance(made, type) else {}
-    seeds = {one: seed for one in params if one.rsplit("__", maxsplit=1)[-1] == "random_state"}
-    return made.set_params(**seeds) if seeds else made
-
-
-def _from_module(name: str) -> ModelSpec:
-    module, _, factory = name.partition(":")
-    try:
-        found: Any = importlib.import_module(module)
-    except Exception as error:
-        raise ModelError(f"--model {name}: module {module} can't be imported: {error}") from error
-    for part in factory.split("."):
-        if not hasattr(found, part):
-            raise ModelError(f"--model {name}: module {module} has no {factory}")
-        found = getattr(found, part)
-    return as_spec(name, found)
-
-
-def _from_entry_point(name: str, builtin: Mapping[str, ModelSpec]) -> ModelSpec:
-    offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-    if name in offered:
-        try:
-            found = offered[name].load()
-        except Exception as error:
-            raise ModelError(f"model {name} of {offered[name].value} can't be imported: {error}") from error
-        return as_spec(name, found)
-    known = [*builtin, *offered]
-    near = get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}, or MODULE:FACTORY"
-    raise ModelError(f"unknown model {name!r}: {hint}")
+    )

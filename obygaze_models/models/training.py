@@ -1,19 +1,23 @@
-"""Train many small networks at once: Adam over shuffled batches, each stopped early on its own.
+"""Train many small networks at once, by Adam over shuffled batches, each stopped early on its own.
 
 Models are trained one after the other, so that what a step touches fits a core's cache, and those that differ
 in their validation clips alone are one training. A model's bytes depend on its own clips and seed alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import get_blas_funcs
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.labels import Imbalance, balanced_weights, even_rows
-from obygaze_models.models.network import Adam, Floats, adam_step
+from obygaze_models.models.binary import Floats, Imbalance, LogitClassifier, balanced_weights, even_rows
+from obygaze_models.models.linear import MOST
 
 
 class Network(Protocol):
@@ -52,7 +56,7 @@ class Network(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrainingSettings:
     """What a model is, and how long and in which steps it is trained.
 
     Attributes
@@ -60,7 +64,7 @@ class Settings:
     network : Network
         Its arithmetic.
     imbalance : {"none", "weights", "subsample"}
-        What is done to the clips trained on, and to no others (`obygaze_models.models.labels`).
+        What is done to the clips trained on, and to no others (`obygaze_models.models.binary`).
     keep : {"best", "last"}
         The epoch whose parameters are kept: that of the lowest validation loss, or the one training ended
         with.
@@ -77,7 +81,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Job:
+class TrainingJob:
     """One model to train.
 
     Attributes
@@ -96,7 +100,7 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Curve:
+class LossCurve:
     """What a training looked like, epoch by epoch.
 
     Attributes
@@ -121,7 +125,7 @@ class Trained:
     parameters: Floats
     mean: Floats
     scale: Floats
-    curve: Curve
+    curve: LossCurve
 
 
 def scores(model: Trained, X: Floats, network: Network) -> Floats:
@@ -129,11 +133,15 @@ def scores(model: Trained, X: Floats, network: Network) -> Floats:
     return network.logits(network.views(model.parameters), network.prepare(X, model.mean, model.scale))
 
 
+# --- training
+# ---------------------------------------------------------------------------
+
+
 def train_many(
     X: Floats,
     y: Floats,
-    jobs: Sequence[Job],
-    settings: Settings,
+    jobs: Sequence[TrainingJob],
+    settings: TrainingSettings,
     *,
     progress: Callable[[int], None] | None = None,
 ) -> list[Trained]:
@@ -155,33 +163,35 @@ def train_many(
         In the order of the jobs, and the same bytes as if each were trained alone.
     """
     alike: dict[tuple[bytes, tuple[int, ...]], list[int]] = {}
-    for place, job in enumerate(jobs):
-        alike.setdefault((job.train.tobytes(), job.seed), []).append(place)
+    for index, job in enumerate(jobs):
+        alike.setdefault((job.train.tobytes(), job.seed), []).append(index)
     trained: dict[int, Trained] = {}
     # One after the other: threads pass the interpreter's lock to and fro at each of a step's thirty short
     # operations, which on two cores costs half as much CPU again and saves no time.
     with one_blas_thread():
-        for places in alike.values():
-            done = _train(X, y, [jobs[place] for place in places], settings)
-            trained |= dict(zip(places, done, strict=True))
+        for indices in alike.values():
+            done = _train(X, y, [jobs[index] for index in indices], settings)
+            trained |= dict(zip(indices, done, strict=True))
             if progress is not None:
-                progress(len(places))
-    return [trained[place] for place in range(len(jobs))]
+                progress(len(indices))
+    return [trained[index] for index in range(len(jobs))]
 
 
 @dataclass(eq=False)
 class _Watcher:
     """Early stopping of one job: when training ends, and which epoch is kept."""
 
-    job: Job
+    job: TrainingJob
     held_out: tuple[Floats, Floats] | None
     kept: int = 0
     best: Floats | None = None
     best_loss: float = np.inf
     losses: list[float] = field(default_factory=list)
-    ended: tuple[Floats, Curve] | None = None
+    ended: tuple[Floats, LossCurve] | None = None
 
-    def look(self, parameters: Floats, layer: Any, train_loss: Sequence[float], settings: Settings) -> None:
+    def look(
+        self, parameters: Floats, layer: Any, train_loss: Sequence[float], settings: TrainingSettings
+    ) -> None:
         """Look at the validation clips after an epoch; at the end, take the parameters [P] to keep."""
         epoch = len(train_loss)
         done = epoch >= settings.max_epochs
@@ -194,7 +204,7 @@ class _Watcher:
                 self.best = parameters.copy() if settings.keep == "best" else None
             done |= epoch >= settings.min_epochs and epoch - self.kept >= settings.patience
         if done:
-            curve = Curve(
+            curve = LossCurve(
                 np.array(train_loss),
                 np.array(self.losses or [float("nan")] * epoch),
                 epoch if self.best is None else self.kept,
@@ -202,7 +212,7 @@ class _Watcher:
             self.ended = (parameters.copy() if self.best is None else self.best, curve)
 
 
-def _train(X: Floats, y: Floats, jobs: Sequence[Job], settings: Settings) -> list[Trained]:
+def _train(X: Floats, y: Floats, jobs: Sequence[TrainingJob], settings: TrainingSettings) -> list[Trained]:
     """Train a model for jobs that differ only in their validation rows."""
     job = jobs[0]
     rng, rows = np.random.default_rng(job.seed), job.train
@@ -214,10 +224,10 @@ def _train(X: Floats, y: Floats, jobs: Sequence[Job], settings: Settings) -> lis
     mean, scale = network.moments(own)
     own = network.prepare(own, mean, scale)
     watchers = []
-    for one in jobs:
-        seen = one.validation
+    for member in jobs:
+        seen = member.validation
         held_out = None if seen is None else (network.prepare(X[seen], mean, scale), y[seen])
-        watchers.append(_Watcher(one, held_out))
+        watchers.append(_Watcher(member, held_out))
     parameters: Floats = network.initial(rng, own, labels).astype(X.dtype)
     state, gradient = Adam.start(parameters), np.empty_like(parameters)
     layer, slope = network.views(parameters), network.views(gradient)
@@ -240,3 +250,164 @@ def _train(X: Floats, y: Floats, jobs: Sequence[Job], settings: Settings) -> lis
                 watcher.look(parameters, layer, train_loss, settings)
     ends = [watcher.ended for watcher in watchers if watcher.ended is not None]
     return [Trained(kept, mean, scale, curve) for kept, curve in ends]
+
+
+# --- Adam
+# ---------------------------------------------------------------------------
+
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
+"""Adam's constants, as its authors and PyTorch have them."""
+
+LEAST_DECAY = 1e-12
+"""Adam's sums are brought back to scale when beta_1^t has come down to this."""
+
+
+@dataclass(eq=False)
+class Adam:
+    """Adam's state (Kingma and Ba 2015, Algorithm 1): decaying sums of gradients and of their squares.
+
+    The sums [P] are kept without their factors 1 - beta, and over `decay_1` and `decay_2`, the powers of beta
+    since they were last brought to scale: so that neither costs a pass over memory. Passes are what a step
+    costs.
+    """
+
+    first: Floats
+    second: Floats
+    n_steps: int = 0
+    decay_1: float = 1.0
+    decay_2: float = 1.0
+
+    @classmethod
+    def start(cls, parameters: Floats) -> "Adam":
+        """Start with empty sums."""
+        return cls(np.zeros_like(parameters), np.zeros_like(parameters))
+
+
+def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: float) -> None:
+    """Move parameters [P], contiguous, in place by one step of Adam with bias correction.
+
+    The gradient [P] is written over: a vector more would not fit a core's cache.
+    """
+    first, second = state.first, state.second
+    # y += a x in one pass; in place, for the vectors are contiguous.
+    add = get_blas_funcs("axpy", dtype=parameters.dtype)
+    if state.decay_1 < LEAST_DECAY:
+        first *= state.decay_1
+        second *= state.decay_2
+        state.decay_1 = state.decay_2 = 1.0
+    state.n_steps += 1
+    state.decay_1 *= BETA_1
+    state.decay_2 *= BETA_2
+    # What first and the root of second lack to be Adam's unbiased moments.
+    unscale_1 = state.decay_1 * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
+    unscale_2 = (state.decay_2 * (1 - BETA_2) / (1 - BETA_2**state.n_steps)) ** 0.5
+    add(gradient, first, a=1 / state.decay_1)
+    move = np.square(gradient, out=gradient)
+    add(move, second, a=1 / state.decay_2)
+    np.sqrt(second, out=move)
+    move += EPSILON / unscale_2
+    np.divide(first, move, out=move)
+    add(move, parameters, a=-learning_rate * unscale_1 / unscale_2)
+
+
+# --- estimators
+# ---------------------------------------------------------------------------
+class NeuralClassifier(LogitClassifier):
+    """Base class of the neural classifiers.
+
+    Parameters
+    ----------
+    learning_rate : float
+        Adam's step size.
+    batch_size : int
+        Clips a step; an epoch's last batch may be smaller.
+    min_epochs, max_epochs : int
+        Fewest and most epochs. `max_epochs` wins where it is the smaller.
+    patience : int
+        Epochs without a lower validation loss after which training stops.
+    clip : float, optional
+        Deviations at which standardised features are cut off; None for no limit.
+    random_state : int
+        Seed of all that is drawn: the same seed gives the same bytes, whatever the number of threads
+        (training and prediction hold BLAS to one; the products are too small to gain from more).
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+        The negative and the positive label.
+    n_features_in_ : int
+        D, of each vector.
+    parameters_ : ndarray, shape [P]
+        The kept parameters, which the network cuts into layers.
+    mean_, scale_ : ndarray, shape [D]
+        Moments by which features are standardised.
+    threshold_ : float
+        The logit from which on a clip is called positive: 0.
+    n_epochs_ : int
+        Epochs that made the kept parameters.
+    curve_ : LossCurve
+        Losses epoch by epoch.
+    """
+
+    learning_rate: float
+    batch_size: int
+    min_epochs: int
+    max_epochs: int
+    patience: int
+    clip: float | None
+    random_state: int
+
+    parameters_: Floats
+    mean_: Floats
+    scale_: Floats
+    n_epochs_: int
+    curve_: LossCurve
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "min_epochs": [Interval(Integral, 1, None, closed="left")],
+        "max_epochs": [Interval(Integral, 1, None, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left")],
+        "clip": [Interval(Real, 0, MOST, closed="right"), None],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def _store(self, arguments: Mapping[str, Any]) -> None:
+        """Store a constructor's arguments (its ``locals()``) as attributes, unchanged."""
+        for name in self._get_param_names():
+            setattr(self, name, arguments[name])
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Compute the logit [N] of each clip of X [N, ...]: positive when it leans to the positive class."""
+        check_is_fitted(self)
+        trained = Trained(self.parameters_, self.mean_, self.scale_, self.curve_)
+        features = self._check(X)
+        with one_blas_thread():
+            return scores(trained, features, self._network(features.shape[-1]))
+
+    def _check(self, X: ArrayLike) -> Floats:
+        """Check features of a fitted model, and give them in the precision it was fitted in."""
+        raise NotImplementedError
+
+    def _network(self, n_features: int) -> Network:
+        """Make the network for vectors of so many features."""
+        raise NotImplementedError
+
+    def _settings(
+        self, n_features: int, *, imbalance: Imbalance = "none", keep: Literal["best", "last"] = "best"
+    ) -> TrainingSettings:
+        return TrainingSettings(
+            network=self._network(n_features),
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            min_epochs=self.min_epochs,
+            max_epochs=self.max_epochs,
+            patience=self.patience,
+            imbalance=imbalance,
+            keep=keep,
+        )
+
+    def _take(self, model: Trained) -> None:
+        self.parameters_, self.mean_, self.scale_ = model.parameters, model.mean, model.scale
+        self.threshold_, self.curve_, self.n_epochs_ = 0.0, model.curve, model.curve.kept

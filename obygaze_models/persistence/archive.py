@@ -121,21 +121,21 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
 
 def _is_as_written(archive: zipfile.ZipFile, size: int) -> bool:
     """Whether members lie one behind the other, with the fields that all have, and nothing else."""
-    place = 0
+    offset = 0
     for member in archive.infolist():
         fields = {field: getattr(member, field) for field in _WRITTEN}
-        if fields != _WRITTEN or member.extra or member.comment or member.header_offset != place:
+        if fields != _WRITTEN or member.extra or member.comment or member.header_offset != offset:
             return False
-        place += 30 + len(member.filename) + member.file_size
+        offset += 30 + len(member.filename) + member.file_size
     listed = sum(46 + len(member.filename) for member in archive.infolist())
-    return place == archive.start_dir and size == place + listed + 22
+    return offset == archive.start_dir and size == offset + listed + 22
 
 
 def _members(archive: zipfile.ZipFile, size: int, name: str) -> dict[str, bytes]:
     """Read the members: stored as they are, each once, together no larger than the file."""
-    found = archive.infolist()
+    members = archive.infolist()
     seen: set[str] = set()
-    for member in found:
+    for member in members:
         label = member.filename
         if (
             not label.isascii()
@@ -154,10 +154,10 @@ def _members(archive: zipfile.ZipFile, size: int, name: str) -> dict[str, bytes]
         _refuse(name, f"it has no {CARD}: is this a model of obygaze?")
     if archive.getinfo(CARD).file_size > MAX_CARD:
         _refuse(name, f"its card is {archive.getinfo(CARD).file_size} bytes, more than any card ({MAX_CARD})")
-    total = sum(member.file_size for member in found)
+    total = sum(member.file_size for member in members)
     if total > size:
         _refuse(name, f"its members claim {total} bytes, more than the file's {size}")
-    return {member.filename: archive.read(member) for member in found}
+    return {member.filename: archive.read(member) for member in members}
 
 
 def _parse_card(text: bytes, name: str) -> dict[str, Any]:

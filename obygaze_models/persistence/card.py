@@ -249,7 +249,7 @@ _OF_THE_FILE = ("format", "protocol_number", "arrays")
 _SCHEMAS: dict[int, type[Struct]] = {1: _OldModelCard, 2: _ModelCard2, PROTOCOL: ModelCard}
 
 
-def parse_card(found: Mapping[str, Any], name: str) -> Card:
+def parse_card(document: Mapping[str, Any], name: str) -> Card:
     """Check a card's JSON object.
 
     Parameters
@@ -263,15 +263,15 @@ def parse_card(found: Mapping[str, Any], name: str) -> Card:
     ModelError
         It is no card, is of a newer format, or a field is missing, unknown or not what it should be.
     """
-    number = _number(found, name)
-    check(found, (_SCHEMAS[number],), f"{name}: the card", error=ModelError, page="docs/predict.md")
+    number = _number(document, name)
+    check(document, (_SCHEMAS[number],), f"{name}: the card", error=ModelError, page="docs/predict.md")
     try:
-        validate_provenance(found["provenance"], sealed=True)
+        validate_provenance(document["provenance"], sealed=True)
     except StoreError as error:
         raise ModelError(f"{name}: the card's {error}") from error
-    if family(found["provenance"]) != found["provenance_sha256"]:
+    if family(document["provenance"]) != document["provenance_sha256"]:
         raise ModelError(f"{name}: the card's provenance is not what its provenance_sha256 is of")
-    known = {label: value for label, value in found.items() if label not in _OF_THE_FILE}
+    known = {label: value for label, value in document.items() if label not in _OF_THE_FILE}
     card = known if number == PROTOCOL else _as_new(known) | {"number": number}
     for label, kind, right in (
         ("parameters", Parameters, all(fits(value, _Scalar) for value in card["parameters"].values())),
@@ -286,11 +286,13 @@ def parse_card(found: Mapping[str, Any], name: str) -> Card:
     return Card(**card | listed)
 
 
-def _number(found: Mapping[str, Any], name: str) -> int:
+def _number(document: Mapping[str, Any], name: str) -> int:
     """Read the format's number, and refuse what is no card of a format known here."""
-    if found.get("format") != FORMAT:
-        raise ModelError(f"{name}: not a model of obygaze (its card's format is {found.get('format')!r:.80})")
-    number: Any = found.get("protocol_number")
+    if document.get("format") != FORMAT:
+        raise ModelError(
+            f"{name}: not a model of obygaze (its card's format is {document.get('format')!r:.80})"
+        )
+    number: Any = document.get("protocol_number")
     if not fits(number, Count):
         raise ModelError(f"{name}: protocol_number should be a whole number above 0; found {number!r:.80}")
     if number > PROTOCOL:

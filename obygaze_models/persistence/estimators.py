@@ -14,16 +14,15 @@ from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav import LinearCAV
 from obygaze_models.concepts.heads import node_counts
-from obygaze_models.concepts.hyperplane import Hyperplanes
+from obygaze_models.concepts.hyperplanes import Hyperplanes
 from obygaze_models.errors import ModelError
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.attention_network import AttentionNetwork
-from obygaze_models.models.frame_pool import FramePool, make_frames_probe
-from obygaze_models.models.linear import ClippedScaler, linear_probe
+from obygaze_models.models.linear import ClippedScaler, FramePool, linear_probe, make_frames_probe
 from obygaze_models.models.mlp import MLPProbe
-from obygaze_models.models.network import n_parameters
+from obygaze_models.models.mlp_network import n_parameters
 from obygaze_models.models.ridge_logistic import RidgeLogistic
-from obygaze_models.models.training import Curve
+from obygaze_models.models.training import LossCurve
 from obygaze_models.persistence.card import Card
 
 Arrays = dict[str, NDArray[Any]]
@@ -232,7 +231,7 @@ def _filled(made: Probe, card: Card, arrays: Arrays, size: int) -> Probe:
     made.threshold_, made.n_epochs_ = float(card.threshold), n_epochs
     made.parameters_, made.mean_, made.scale_ = (arrays[name] for name in ("parameters", "mean", "scale"))
     # Training curves stay behind.
-    made.curve_ = Curve(np.empty(0), np.empty(0), n_epochs)
+    made.curve_ = LossCurve(np.empty(0), np.empty(0), n_epochs)
     return made
 
 
@@ -306,8 +305,8 @@ def _table(head: Any) -> NDArray[np.float64]:
         return head.table
     tree = head.tree_
     leaf = tree.children_left < 0
-    asked, threshold = np.where(leaf, -1, tree.feature), np.where(leaf, 0.0, tree.threshold)
-    columns = (asked, threshold, tree.children_left, tree.children_right)
+    concept, threshold = np.where(leaf, -1, tree.feature), np.where(leaf, 0.0, tree.threshold)
+    columns = (concept, threshold, tree.children_left, tree.children_right)
     return np.column_stack([*columns, np.round(node_counts(head), 9)]).astype(np.float64)
 
 
@@ -333,11 +332,11 @@ def _pcbm(card: Card, arrays: Arrays) -> ConceptBottleneck:
 
 def _check_tree(table: NDArray[np.float64], k: int) -> None:
     """Refuse a table of nodes that is no tree: a walk in it would not end, or leave it."""
-    asked, below, above, counts = table[:, 0], table[:, 2], table[:, 3], table[:, 4:]
+    concept, below, above, counts = table[:, 0], table[:, 2], table[:, 3], table[:, 4:]
     here = np.arange(len(table))
-    leaf = (asked == -1) & (below == -1) & (above == -1)
+    leaf = (concept == -1) & (below == -1) & (above == -1)
     # Children come after their parent, as scikit-learn numbers them: no walk comes back.
-    inner = (asked >= 0) & (asked < k) & (below > here) & (above > here)
+    inner = (concept >= 0) & (concept < k) & (below > here) & (above > here)
     inner &= (below < len(table)) & (above < len(table))
     numbers = table[:, [0, 2, 3]]
     if not ((leaf | inner).all() and (numbers == np.floor(numbers)).all()):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import first_line
 from obygaze_models.errors import ModelError
-from obygaze_models.models.spec import ENTRY_POINTS, as_spec
+from obygaze_models.models.registry import ENTRY_POINTS, as_spec
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.estimators import Arrays, Parts
 

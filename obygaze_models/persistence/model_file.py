@@ -73,7 +73,7 @@ def write_model(
     write_whole(path, data)
 
 
-def read_model(place: Path | str) -> ModelFile:
+def read_model(source: Path | str) -> ModelFile:
     """Read and audit a model file; no byte of it is executed, and memory is bounded by its size.
 
     Parameters
@@ -86,9 +86,9 @@ def read_model(place: Path | str) -> ModelFile:
     ModelError
         The file is not a model's, is damaged, newer than this reader, or contradicts itself.
     """
-    where = as_url(place) or str(place)
-    found, arrays = unpack_archive(_read(where), where)
-    card = parse_card(found, where)
+    where = as_url(source) or str(source)
+    document, arrays = unpack_archive(_read(where), where)
+    card = parse_card(document, where)
     about = {name: arrays.pop(name) for name in ABOUT if name in arrays}
     _check_about(card, about, where)
     return ModelFile(where, card, arrays, about)

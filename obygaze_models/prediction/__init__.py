@@ -1,4 +1,4 @@
-"""Save, calibrate and apply models trained on all movies; flag clips unlike the training clips."""
+"""Save, calibrate and apply models trained on all movies; flag clips out of distribution."""
 
 import lazy_loader
 

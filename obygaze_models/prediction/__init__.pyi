@@ -3,8 +3,8 @@ from .frames import frames_of as frames_of
 from .frames import reads_frames as reads_frames
 from .model import Model as Model
 from .model import load_model as load_model
+from .predict import OUT_OF_DISTRIBUTION as OUT_OF_DISTRIBUTION
 from .predict import PARTIAL as PARTIAL
-from .predict import UNLIKE as UNLIKE
 from .predict import Predicted as Predicted
 from .predict import json_text as json_text
 from .predict import predict as predict

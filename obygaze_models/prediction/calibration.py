@@ -59,15 +59,15 @@ class Calibration:
         names, movie_of = np.unique(np.asarray(movies), return_inverse=True)
         left_out = _without_each(labels, movie_of, names.size)
         draws = _draw(labels, movie_of, names.size, n_draws, seed)
-        found = platt(values, labels, np.vstack([np.ones(len(values)), left_out, draws]))
-        own = found[1 : 1 + names.size][movie_of]
+        sigmoids = platt(values, labels, np.vstack([np.ones(len(values)), left_out, draws]))
+        own = sigmoids[1 : 1 + names.size][movie_of]
         p = expit(own[:, 0] * values + own[:, 1])
         shares = np.bincount(movie_of, p - labels) / np.bincount(movie_of)
         return cls(
-            slope=float(found[0, 0]),
-            intercept=float(found[0, 1]),
+            slope=float(sigmoids[0, 0]),
+            intercept=float(sigmoids[0, 1]),
             error=calibration_error(labels, p),
-            draws=found[1 + names.size :],
+            draws=sigmoids[1 + names.size :],
             film_error=float(np.abs(shares).mean()),
             worst_film_error=float(np.abs(shares).max()),
         )
@@ -79,8 +79,8 @@ class Calibration:
 
     def probability(self, scores: ArrayLike) -> NDArray[np.float64]:
         """Compute the probability [N] of each score [N]."""
-        found: NDArray[np.float64] = expit(self.slope * np.asarray(scores, dtype=np.float64) + self.intercept)
-        return found
+        p: NDArray[np.float64] = expit(self.slope * np.asarray(scores, dtype=np.float64) + self.intercept)
+        return p
 
     def band(self, scores: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Compute the ends [N] of the 80 % band around each score's probability.
@@ -98,8 +98,8 @@ class Calibration:
 def _without_each(y: NDArray[np.float64], movie_of: NDArray[np.intp], n_movies: int) -> NDArray[np.float64]:
     """Weight the clips of all films but one [M, N]; all clips if the others have one class only."""
     weights: NDArray[np.float64] = (np.arange(n_movies)[:, None] != movie_of).astype(np.float64)
-    found = weights @ y
-    weights[(found == 0) | (found == weights.sum(axis=1))] = 1.0
+    positives = weights @ y
+    weights[(positives == 0) | (positives == weights.sum(axis=1))] = 1.0
     return weights
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from obygaze_features.screen import table
 from obygaze_features.store import Store
-from obygaze_models.concepts.explanation import Explanation, Step
+from obygaze_models.concepts.heads import Explanation, Step
 from obygaze_models.dataset import unusable
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.models.attention import AttentionPooling
@@ -48,11 +48,12 @@ class Explained:
     unlike : float or None
         Share of training clips nearer than this one.
     is_unlike, trained_on : bool
+        Whether the clip is out of distribution, and whether its film was trained on.
     threshold, threshold_p : float
         Lowest logit at which a clip is called positive, and its probability (None if not calibrated).
     decision : Decision
     parts : Explanation or None
-        None if the clip is unlike all training clips.
+        None if the clip is out of distribution.
     concept_p : tuple of float
         The probability that each concept is in the clip.
     ends : tuple of (Decision, Decision)
@@ -113,7 +114,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     weighs = isinstance(model.estimator, AttentionPooling)
     parts = None if weighs else model.explain(X)
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
-    far, share = bool(model.is_unlike(X)[0]), float(model.unlike(X)[0])
+    far, share = bool(model.is_out_of_distribution(X)[0]), float(model.out_of_distribution_share(X)[0])
     return Explained(
         clip_id=clip_id,
         movie=clip.movie,
@@ -148,8 +149,8 @@ def _frames(model: Model, store: Store, row: int) -> tuple[dict[str, float | Non
     """Give what the model says of each frame of a clip, if the store keeps frames that it can read."""
     if not reads_frames(model, store):
         return ()
-    found = frames_of(model, store, np.array([row])).drop(columns=["clip_id", "movie", "frame"])
-    shown = found if isinstance(model.estimator, AttentionPooling) else found.drop(columns=list(OF_ATTENTION))
+    table = frames_of(model, store, np.array([row])).drop(columns=["clip_id", "movie", "frame"])
+    shown = table if isinstance(model.estimator, AttentionPooling) else table.drop(columns=list(OF_ATTENTION))
     return tuple(
         {str(name): None if value != value else float(value) for name, value in record.items()}  # noqa: PLR0124 - NaN
         for record in shown.to_dict(orient="records")
@@ -164,7 +165,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float]:
     ConceptError
         A setting has another form, or a concept is set twice.
     """
-    found: dict[str, float] = {}
+    quantiles: dict[str, float] = {}
     for text in settings:
         name, equals, number = text.rpartition("=")
         try:
@@ -176,53 +177,60 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float]:
                 f"--set {text}: expected CONCEPT=QUANTILE, "
                 "a quantile of the training clips' values between 0 and 1"
             )
-        if name in found:
+        if name in quantiles:
             raise ConceptError(f"--set {text}: {name} is set twice")
-        found[name] = quantile
-    return found
+        quantiles[name] = quantile
+    return quantiles
 
 
-def lines(found: Explained, model: Model) -> list[str]:
+def lines(explained: Explained, model: Model) -> list[str]:
     """Describe the decision in words and a table."""
-    card, decision = model.card, found.decision
-    span = "" if found.start_s is None or found.end_s is None else f", {found.start_s:g} to {found.end_s:g} s"
-    said = [f"clip {found.clip_id} of film {found.movie}{span}"]
-    if found.trained_on:
-        said.append("The model was trained on clips of this film: what it says here is no prediction.")
-    if found.is_unlike:
-        nearer = "" if found.unlike is None else f" ({found.unlike:.1%} of the training clips lie nearer)"
-        said.append(
+    card, decision = model.card, explained.decision
+    span = (
+        ""
+        if explained.start_s is None or explained.end_s is None
+        else f", {explained.start_s:g} to {explained.end_s:g} s"
+    )
+    text = [f"clip {explained.clip_id} of film {explained.movie}{span}"]
+    if explained.trained_on:
+        text.append("The model was trained on clips of this film: what it says here is no prediction.")
+    if explained.is_unlike:
+        nearer = (
+            "" if explained.unlike is None else f" ({explained.unlike:.1%} of the training clips lie nearer)"
+        )
+        text.append(
             f"The clip is unlike any that the model was trained on{nearer}: no probability and no "
-            f"contributions are given{', and --set is not answered' if found.set_to else ''}. "
+            f"contributions are given{', and --set is not answered' if explained.set_to else ''}. "
             f"Its logit would be {decision.logit:.2f}."
         )
-        return said
-    said += [f"{card.target['name']}: {_called(decision, card)}", *_on_both_scales(found)]
-    if found.parts is None:
-        return [*said, "", _frames_table(found)]
-    said += [_leaning(found.parts, 1), _leaning(found.parts, -1)]
-    said += [f"  {_step(step)}" for step in found.parts.path]
-    said += ["", _concepts_table(found, found.parts), ""]
-    said.append(
-        f"The contributions and the base ({found.parts.base:+.3f}) add up to the logit. The last columns: "
+        return text
+    text += [f"{card.target['name']}: {_called(decision, card)}", *_on_both_scales(explained)]
+    if explained.parts is None:
+        return [*text, "", _frames_table(explained)]
+    text += [_leaning(explained.parts, 1), _leaning(explained.parts, -1)]
+    text += [f"  {_step(step)}" for step in explained.parts.path]
+    text += ["", _concepts_table(explained, explained.parts), ""]
+    text.append(
+        f"The contributions and the base ({explained.parts.base:+.3f}) add up to the logit. "
+        "The last columns: "
         "the probability if that concept alone were at the 5th, or the 95th percentile of the training clips."
         if decision.p is not None
-        else f"The contributions and the base ({found.parts.base:+.3f}) add up to the logit."
+        else f"The contributions and the base ({explained.parts.base:+.3f}) add up to the logit."
     )
-    if found.changed is not None:
-        wanted = ", ".join(f"{name} at quantile {value:g}" for name, value in found.set_to.items())
-        said += ["", f"With {wanted}: {_called(found.changed, card)}"]
-        if decision.p is not None and found.changed.p is not None:
-            said.append(f"  probability  {decision.p:.2f} -> {_with_band(found.changed)}")
-        said.append(f"  logit        {decision.logit:.3f} -> {found.changed.logit:.3f}")
-    if found.frames:
-        said += ["", _frames_table(found)]
-    return said
+    if explained.changed is not None:
+        wanted = ", ".join(f"{name} at quantile {value:g}" for name, value in explained.set_to.items())
+        text += ["", f"With {wanted}: {_called(explained.changed, card)}"]
+        if decision.p is not None and explained.changed.p is not None:
+            text.append(f"  probability  {decision.p:.2f} -> {_with_band(explained.changed)}")
+        text.append(f"  logit        {decision.logit:.3f} -> {explained.changed.logit:.3f}")
+    if explained.frames:
+        text += ["", _frames_table(explained)]
+    return text
 
 
-def as_json(found: Explained) -> dict[str, object]:
+def as_json(explained: Explained) -> dict[str, object]:
     """Return the explanation as JSON values."""
-    return asdict(found)
+    return asdict(explained)
 
 
 def _holding(stores: Sequence[Store], clip_id: str) -> Store:
@@ -255,12 +263,12 @@ def _called(decision: Decision, card: Card) -> str:
     return "called " + ("positive" if decision.called else "negative") + (f" ({side})" if side else "")
 
 
-def _on_both_scales(found: Explained) -> list[str]:
+def _on_both_scales(explained: Explained) -> list[str]:
     """State score and threshold as probabilities and as logits."""
-    logit = f"  logit        {found.decision.logit:.3f}; threshold {found.threshold:.3f}"
-    if found.decision.p is None or found.threshold_p is None:
+    logit = f"  logit        {explained.decision.logit:.3f}; threshold {explained.threshold:.3f}"
+    if explained.decision.p is None or explained.threshold_p is None:
         return ["  The model is not calibrated, so there is no probability.", logit]
-    return [f"  probability  {_with_band(found.decision)}; threshold {found.threshold_p:.2f}", logit]
+    return [f"  probability  {_with_band(explained.decision)}; threshold {explained.threshold_p:.2f}", logit]
 
 
 def _with_band(decision: Decision) -> str:
@@ -269,11 +277,11 @@ def _with_band(decision: Decision) -> str:
 
 def _leaning(parts: Explanation, sign: int) -> str:
     """Name the concepts with the largest contributions for or against."""
-    counted = [one for one in parts.contributions if sign * one.contribution > 0.005]
-    counted.sort(key=lambda one: -sign * one.contribution)
+    counted = [part for part in parts.contributions if sign * part.contribution > 0.005]
+    counted.sort(key=lambda part: -sign * part.contribution)
     named = [
-        f"{one.concept} ({one.contribution:+.2f}, above {one.percentile:.0f} % of the training clips)"
-        for one in counted[:3]
+        f"{part.concept} ({part.contribution:+.2f}, above {part.percentile:.0f} % of the training clips)"
+        for part in counted[:3]
     ]
     return f"{'for' if sign > 0 else 'against'}: {', '.join(named) or 'no concept'}"
 
@@ -285,29 +293,33 @@ def _step(step: Step) -> str:
     )
 
 
-def _frames_table(found: Explained) -> str:
+def _frames_table(explained: Explained) -> str:
     """Lay out the frames in time: attention's parts, or the concepts that contribute most to the clip."""
     columns: dict[str, str] = {"weight": "weight", "contribution": "contribution"}
-    if found.parts is not None:
-        most = sorted(found.parts.contributions, key=lambda one: -abs(one.contribution))[:MOST_CONCEPTS]
-        columns = {f"{one.concept}_p": f"p of\n{one.concept}" for one in most}
+    if explained.parts is not None:
+        most = sorted(explained.parts.contributions, key=lambda part: -abs(part.contribution))[:MOST_CONCEPTS]
+        columns = {f"{part.concept}_p": f"p of\n{part.concept}" for part in most}
 
     def cell(value: float | None, decimals: int) -> str:
         return "" if value is None else f"{value:.{decimals}f}"
 
-    rows = [[cell(frame["time_s"], 2), *(cell(frame[name], 3) for name in columns)] for frame in found.frames]
+    rows = [
+        [cell(frame["time_s"], 2), *(cell(frame[name], 3) for name in columns)] for frame in explained.frames
+    ]
     return table(rows, ["time s", *columns.values()], right=range(len(columns) + 1))
 
 
-def _concepts_table(found: Explained, parts: Explanation) -> str:
+def _concepts_table(explained: Explained, parts: Explanation) -> str:
     rows = []
-    for one, share, (low, high) in zip(parts.contributions, found.concept_p, found.ends, strict=True):
+    for part, share, (low, high) in zip(
+        parts.contributions, explained.concept_p, explained.ends, strict=True
+    ):
         row = [
-            one.concept,
-            f"{one.value:.2f}",
-            f"{one.percentile:.0f} %",
+            part.concept,
+            f"{part.value:.2f}",
+            f"{part.percentile:.0f} %",
             f"{share:.2f}",
-            f"{one.contribution:+.3f}",
+            f"{part.contribution:+.3f}",
         ]
         rows.append([*row, *("" if end.p is None else f"{end.p:.2f}" for end in (low, high))])
     headers = ["concept", "value", "percentile", "p", "contribution", "p at\n5 %", "p at\n95 %"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from obygaze_features.io import NO_LICENCE, refuse_existing
 from obygaze_features.store.provenance import validate_licence
@@ -15,6 +16,8 @@ from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.evaluate import seed_of, varying
+from obygaze_models.evaluation.intervals import t_interval
+from obygaze_models.evaluation.metrics import average_precision, expected_average_precision
 from obygaze_models.evaluation.run import Run
 from obygaze_models.evaluation.run_folder import document
 from obygaze_models.models.grouped_selection import GroupedSelection
@@ -22,11 +25,96 @@ from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import ModelSpec, fit
 from obygaze_models.persistence.card import Card, CardTarget, family
 from obygaze_models.persistence.model_file import parts_of
-from obygaze_models.prediction.calibration import Calibration
-from obygaze_models.prediction.concept_scores import concept_metrics, cross_fitted, fit_sigmoids
-from obygaze_models.prediction.model import Model, save_model, vectors
-from obygaze_models.prediction.novelty import Reach
+from obygaze_models.prediction.calibration import Calibration, platt
+from obygaze_models.prediction.model import Model, OutOfDistribution, save_model, vectors
 from obygaze_models.protocol.targets import NOT_ASKED, Kind, Target
+
+
+def cross_fitted(
+    model: ConceptBottleneck, present: NDArray[np.float64], in_task: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the training clips' concept values from banks that were not trained on their films.
+
+    Parameters
+    ----------
+    model : ConceptBottleneck
+        Fitted with a bank.
+    present : ndarray, shape [N, K]
+        Presence of each concept in the clips that the bank was learnt on.
+    in_task : ndarray, shape [N]
+        The clips of the task among them.
+
+    Returns
+    -------
+    values, present : ndarray, shape [M, K]
+    kept : ndarray, shape [N]
+        Mask of these M clips among the N; all if the bank keeps its cross-fitted distances.
+    """
+    bank: Any = model.bank_
+    if hasattr(bank, "cross_distances_"):
+        values = (bank.cross_distances_ - bank.mean_) / bank.scale_
+        return values, present, np.ones(len(present), dtype=np.bool_)
+    return model.train_values_, present[in_task], in_task
+
+
+def fit_sigmoids(values: NDArray[np.float64], present: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Calibrate each concept's values [N, K] on its presence [N, K]: slope and intercept [K, 2]."""
+    once = np.ones((1, len(values)))
+    return np.vstack([platt(value, column, once) for value, column in zip(values.T, present.T, strict=True)])
+
+
+def concept_metrics(
+    model: str,
+    concepts: tuple[str, ...],
+    values: NDArray[np.float64],
+    present: NDArray[np.float64],
+    movies: NDArray[np.str_],
+) -> list[dict[str, object]]:
+    """Measure how well cross-fitted values find concepts: average precision by movie, beside chance.
+
+    Parameters
+    ----------
+    model : str
+    concepts : tuple of str, length K
+    values, present : ndarray, shape [N, K]
+    movies : ndarray, shape [N]
+
+    Returns
+    -------
+    list of dict
+        A row for each concept, with the columns of the run's metrics that it has: mean over the movies that
+        have the concept, its chance level, and the 95 % t interval of their difference, moved to the chance
+        level: `movie_low` above `movie_chance` says that the concept is found better than by chance.
+    """
+    rows: list[dict[str, object]] = []
+    for index, concept in enumerate(concepts):
+        precisions, chances = [], []
+        for movie in np.unique(movies):
+            own = movies == movie
+            y = present[own, index]
+            if 0 < y.sum() < len(y):
+                precisions.append(average_precision(y.astype(np.int64), values[own, index]))
+                chances.append(expected_average_precision(len(y), int(y.sum())))
+        gain = t_interval(np.array(precisions) - np.array(chances))
+        chance = float(np.mean(chances)) if chances else np.nan
+        rows.append(
+            {
+                "model": model,
+                "task": f"concept:{concept}",
+                "metric": "average_precision",
+                "movie_mean": _finite(chance + gain.mean),
+                "movie_low": _finite(max(chance + gain.low, 0.0)),
+                "movie_high": _finite(min(chance + gain.high, 1.0)),
+                "movie_chance": _finite(chance),
+                "n_movies": len(precisions),
+            }
+        )
+    return rows
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
 
 BANK = "bank"
 """Name of a saved concept bank without a classifier."""
@@ -153,10 +241,10 @@ def train_final(
     # A fold's seed depends on the film that it leaves out; here none is left out.
     fitted = fit(spec, seed_of(_seed(run), ""), X, y, **given)
     inner = getattr(fitted.estimator, "inner_scores_", None)
-    asked = y != NOT_ASKED
+    in_task = y != NOT_ASKED
     calibration = None
     if inner is not None:
-        calibration = Calibration.fit(inner, y[asked], movies[asked], seed=_seed(run))
+        calibration = Calibration.fit(inner, y[in_task], movies[in_task], seed=_seed(run))
     estimator = fitted.estimator
     if isinstance(estimator, GroupedSelection):
         estimator = estimator.estimator_
@@ -177,18 +265,18 @@ def train_final(
         pool=data.pool if spec.reads == "pooled" else "none",
         n_features=int(X.shape[-1]),
         movies=tuple(sorted(set(movies.tolist()))),
-        n_clips=int(asked.sum()),
+        n_clips=int(in_task.sum()),
         n_positives=int((y == 1).sum()),
         calibration={} if calibration is None else calibration.to_json(),
         metrics=tuple(row for row in _metrics(run) if row["model"] == spec.name),
     )
     sigmoids = np.empty((0, 2))
     if isinstance(estimator, ConceptBottleneck):
-        values, present, kept_rows = cross_fitted(estimator, given["present"].to_numpy(), asked)
+        values, present, kept_rows = cross_fitted(estimator, given["present"].to_numpy(), in_task)
         sigmoids = fit_sigmoids(values, present)
-        found = concept_metrics(spec.name, card.concepts, values, present, movies[kept_rows])
-        card = replace(card, metrics=(*card.metrics, *found))
-    return Model(card, estimator, calibration, Reach.fit(vectors(X), movies), sigmoids)
+        concept_rows = concept_metrics(spec.name, card.concepts, values, present, movies[kept_rows])
+        card = replace(card, metrics=(*card.metrics, *concept_rows))
+    return Model(card, estimator, calibration, OutOfDistribution.fit(vectors(X), movies), sigmoids)
 
 
 def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: str = "") -> Model:
@@ -219,7 +307,7 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
         n_clips=len(data),
     )
     values = (bank.cross_distances_ - bank.mean_) / bank.scale_
-    return Model(card, bank, None, Reach.fit(data.X, data.movies), fit_sigmoids(values, present))
+    return Model(card, bank, None, OutOfDistribution.fit(data.X, data.movies), fit_sigmoids(values, present))
 
 
 def _card(data: Dataset, run: Run, licence: str, citation: str) -> Card:
@@ -275,9 +363,9 @@ def _find(name: str, run: Run, models: Any) -> ModelSpec:
         raise ModelError(f"model {name!r} was not evaluated: {hint}")
     if models is not None and not isinstance(models, Mapping):
         models = {spec.name: spec for spec in models}
-    asked = [name] if models is None else {name: models[name]}
+    wanted = [name] if models is None else {name: models[name]}
     kind: Kind = run.record["train"]["kind"]
-    return next(spec for spec in models_for(kind, asked) if spec.name == name)
+    return next(spec for spec in models_for(kind, wanted) if spec.name == name)
 
 
 def _seed(run: Run) -> int:
@@ -285,8 +373,8 @@ def _seed(run: Run) -> int:
 
 
 def _metrics(run: Run) -> list[dict[str, Any]]:
-    found: Any = document(run)["metrics"]
-    return list(found)
+    rows: Any = document(run)["metrics"]
+    return list(rows)
 
 
 def _target(record: Mapping[str, Any]) -> Target:

@@ -38,7 +38,7 @@ def predict_frames(model: Model, stores: Sequence[Store]) -> pd.DataFrame:
         ``weight`` (a clip's add up to 1), ``evidence`` and ``contribution``, their product: a clip's
         contributions and the model's bias add up to its logit. For concepts ``<concept>_value``, the frame's
         signed distance to the concept's hyperplane in deviations of training clips, and ``<concept>_p``,
-        calibrated on clips. Empty where the clip is unlike any that the model was trained on.
+        calibrated on clips. Empty where the clip is out of distribution.
 
     Raises
     ------
@@ -147,14 +147,14 @@ def _of_clip(
         "evidence": np.nan,
         "contribution": np.nan,
     }
-    far = bool(model.is_unlike(wide[None] if attention else wide.mean(axis=0)[None])[0])
+    far = bool(model.is_out_of_distribution(wide[None] if attention else wide.mean(axis=0)[None])[0])
     if attention is not None and not far:
         weights, evidence = attention.weights(wide[None])[0], attention.evidence(wide[None])[0]
-        told = {"weight": weights, "evidence": evidence, "contribution": weights * evidence}
+        of_frames = {"weight": weights, "evidence": evidence, "contribution": weights * evidence}
         # One type, whatever clips are joined: those without a weight have NaN of float64.
-        columns |= {name: some.astype(np.float64) for name, some in told.items()}
+        columns |= {name: frame_values.astype(np.float64) for name, frame_values in of_frames.items()}
     values, shares = model.concept_values(wide), model.concept_probabilities(wide)
-    for place, concept in enumerate(model.concepts):
-        columns[f"{concept}_value"] = values[:, place]
-        columns[f"{concept}_p"] = np.nan if far else shares[:, place]
+    for index, concept in enumerate(model.concepts):
+        columns[f"{concept}_value"] = values[:, index]
+        columns[f"{concept}_p"] = np.nan if far else shares[:, index]
     return pd.DataFrame(columns)

@@ -21,8 +21,7 @@ from obygaze_models.dataset import Features, Pool, read_array, read_features, un
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import Card
 from obygaze_models.prediction.model import Model
-from obygaze_models.reduction import reduce_tokens
-from obygaze_models.token_rules import TokenRule
+from obygaze_models.reduction import TokenRule, reduce_tokens
 
 COLUMNS = (
     "clip_id",
@@ -40,7 +39,7 @@ COLUMNS = (
 )
 """Columns of every table of predictions, followed by those of concepts."""
 
-UNLIKE, TRAINED_ON, PARTIAL = "unlike", "trained_on", "partial"
+OUT_OF_DISTRIBUTION, TRAINED_ON, PARTIAL = "unlike", "trained_on", "partial"
 """Values of `flags`, separated by semicolons."""
 
 
@@ -57,7 +56,7 @@ class Predicted:
 
         - ``video`` if no manifest gives it, ``start_s`` and ``end_s`` if a clip is a whole file;
         - ``p``, its band, ``called``, concepts' probabilities and contributions where the clip is flagged
-          ``unlike`` (unlike all training clips);
+          ``unlike`` (out of distribution);
         - ``p`` and its band for a model without calibration.
     excluded : dict of str to list of str
         Clips without features, by reason.
@@ -148,7 +147,7 @@ def _table(
 ) -> pd.DataFrame:
     """Compute the rows of one store."""
     clips = [store.clips[row] for row in rows]
-    far = model.is_unlike(X)
+    far = model.is_out_of_distribution(X)
     trained_on = set(model.card.movies)
     logits = model.logits(X)
     empty = np.full(len(rows), np.nan)
@@ -160,7 +159,7 @@ def _table(
         ";".join(
             name
             for name, is_so in (
-                (UNLIKE, is_far),
+                (OUT_OF_DISTRIBUTION, is_far),
                 (TRAINED_ON, clip.movie in trained_on),
                 (PARTIAL, clip.status == "partial"),
             )
@@ -183,17 +182,17 @@ def _table(
         "p_low": known(low),
         "p_high": known(high),
         "called": pd.array(known(called)).astype("Int64"),
-        "unlike": model.unlike(X),
+        "unlike": model.out_of_distribution_share(X),
         "flags": flags,
     }
     values, shares = model.concept_values(X), model.concept_probabilities(X)
     decided = isinstance(model.estimator, ConceptBottleneck)
     base, added = model.contributions(X) if decided else (0.0, values)
-    for place, concept in enumerate(model.concepts):
-        columns[f"{concept}_value"] = values[:, place]
-        columns[f"{concept}_p"] = known(shares[:, place])
+    for index, concept in enumerate(model.concepts):
+        columns[f"{concept}_value"] = values[:, index]
+        columns[f"{concept}_p"] = known(shares[:, index])
         if decided:
-            columns[f"{concept}_contribution"] = known(added[:, place])
+            columns[f"{concept}_contribution"] = known(added[:, index])
     if decided:
         columns["base_contribution"] = known(np.full(len(rows), base))
     return pd.DataFrame(columns)
@@ -275,7 +274,7 @@ def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
         locate(Path(model))
     except (StoreError, OSError):
         return
-    others = [place for place in stores if not as_url(place) and Path(place).is_file()]
+    others = [store for store in stores if not as_url(store) and Path(store).is_file()]
     then = f" and {others[0]} a file" if others else ""
     raise ModelError(f"{model} is a store{then}: the order is MODEL STORE..., the model first")
 
@@ -314,6 +313,6 @@ def summary(card: Card) -> dict[str, object]:
     }
 
 
-def json_text(found: object) -> str:
+def json_text(document: object) -> str:
     """Write a JSON document in the format of the commands."""
-    return json_bytes(found).decode("utf-8").rstrip("\n")
+    return json_bytes(document).decode("utf-8").rstrip("\n")

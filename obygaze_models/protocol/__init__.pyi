@@ -3,10 +3,10 @@ from .folds import FoldTable as FoldTable
 from .folds import Split as Split
 from .folds import check_split as check_split
 from .folds import leave_one_movie_out as leave_one_movie_out
+from .folds import scene_blocks as scene_blocks
+from .folds import seen_splits as seen_splits
 from .folds import splits as splits
 from .folds import strict_folds as strict_folds
-from .seen import scene_blocks as scene_blocks
-from .seen import seen_splits as seen_splits
 from .selection import best_threshold as best_threshold
 from .selection import inner_folds as inner_folds
 from .targets import NOT_ASKED as NOT_ASKED

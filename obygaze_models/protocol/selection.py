@@ -86,9 +86,9 @@ def best_threshold(y: ArrayLike, scores: ArrayLike) -> float:
         raise ProtocolError("no threshold can be tuned without a positive clip")
     order = np.argsort(-values, kind="stable")
     ranked = values[order]
-    found = np.cumsum(labels[order])
+    hits = np.cumsum(labels[order])
     called = np.arange(1, ranked.size + 1)
-    f1 = 2 * found / (called + found[-1])
+    f1 = 2 * hits / (called + hits[-1])
     # A threshold can't part equal scores.
     f1[:-1][ranked[:-1] == ranked[1:]] = -1.0
     last = int(np.argmax(f1))

@@ -89,8 +89,8 @@ class Labels:
         """Mark the clips [N] that have a concept, visual or not."""
         if concept in self.not_visual:
             return self.not_visual[concept]
-        found: NDArray[np.bool_] = self.present[:, self.concepts.index(concept)]
-        return found
+        marked: NDArray[np.bool_] = self.present[:, self.concepts.index(concept)]
+        return marked
 
 
 def labels_of(manifest: Manifest) -> Labels:
@@ -105,10 +105,10 @@ def labels_of(manifest: Manifest) -> Labels:
     scales = {}
     for scale in codebook.scales:
         if clips and scale.name in clips[0].extras:
-            rank = {level.name: place for place, level in enumerate(scale.levels)}
-            found = [scale.level_of(clip.extras[scale.name]) for clip in clips]
+            rank = {level.name: index for index, level in enumerate(scale.levels)}
+            levels = [scale.level_of(clip.extras[scale.name]) for clip in clips]
             scales[scale.name] = np.array(
-                [NOT_ASKED if name is None else rank[name] for name in found], dtype=np.int64
+                [NOT_ASKED if name is None else rank[name] for name in levels], dtype=np.int64
             )
     concepts = codebook.visual_concepts
     return Labels(
@@ -192,16 +192,16 @@ class Target:
             if self.scale not in labels.scales:
                 raise ProtocolError(f"the manifest has no column {self.scale}, which {self.name} asks for")
             return labels.scales[self.scale]
-        asked = np.isin(labels.levels, np.array(self.levels, dtype=str))
+        in_levels = np.isin(labels.levels, np.array(self.levels, dtype=str))
         if self.kind == "concept":
             present = labels.has(self.concept)
             if self.against:
-                asked &= present | np.isin(labels.levels, np.array(self.against, dtype=str))
-            return np.where(asked, present.astype(np.int64), NOT_ASKED)
-        found = np.full(len(labels.levels), NOT_ASKED, dtype=np.int64)
+                in_levels &= present | np.isin(labels.levels, np.array(self.against, dtype=str))
+            return np.where(in_levels, present.astype(np.int64), NOT_ASKED)
+        ranks = np.full(len(labels.levels), NOT_ASKED, dtype=np.int64)
         for rank, side in enumerate(self.classes):
-            found[np.isin(labels.levels, np.array(side, dtype=str))] = rank
-        return found
+            ranks[np.isin(labels.levels, np.array(side, dtype=str))] = rank
+        return ranks
 
 
 def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()) -> Target:
@@ -319,7 +319,7 @@ def choose_targets(
     train = _choose(codebook, task, sides, "--task", "--negative and --positive")
     if train is None:
         if len(codebook.tasks) != 1:
-            names = ", ".join([*(one.name for one in codebook.tasks), "concept:NAME", "levels"])
+            names = ", ".join([*(known.name for known in codebook.tasks), "concept:NAME", "levels"])
             raise ProtocolError(
                 f"no task is given (--task): expected one of {names} (codebook {codebook.name!r})"
             )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from obygaze_features.io import refuse_existing, write_whole
-from obygaze_models.report.report import Block, Picture, Report
+from obygaze_models.report.blocks import Block, Picture, Report
 from obygaze_models.report.write import is_numeric
 
 if TYPE_CHECKING:
@@ -121,7 +121,9 @@ def to_html(reports: Report | Sequence[Report], title: str = "") -> str:
         "report.html.j2",
         title=title or shown[0].title,
         language="en",
-        reports=[_values(one, place, alone=len(shown) == 1) for place, one in enumerate(shown, start=1)],
+        reports=[
+            _values(report, number, alone=len(shown) == 1) for number, report in enumerate(shown, start=1)
+        ],
     )
 
 
@@ -149,14 +151,16 @@ def write_html(
     write_whole(path, to_html(reports, title))
 
 
-def _values(report: Report, place: int, *, alone: bool) -> Mapping[str, Any]:
+def _values(report: Report, number: int, *, alone: bool) -> Mapping[str, Any]:
     return {
-        "anchor": f"report-{place}",
+        "anchor": f"report-{number}",
         "title": report.title,
         "notes": report.notes,
         "heading": "h2" if alone else "h3",
         "blocks": [_table(block) for block in report.blocks],
-        "pictures": [{"source": _embedded(one), "caption": one.caption} for one in report.pictures],
+        "pictures": [
+            {"source": _embedded(picture), "caption": picture.caption} for picture in report.pictures
+        ],
         "record": json.dumps(report.record, indent=2, ensure_ascii=False),
     }
 

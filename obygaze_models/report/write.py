@@ -14,8 +14,8 @@ import pandas as pd
 from tabulate import tabulate
 
 from obygaze_features.errors import OutputError
-from obygaze_features.io import file_sha256, json_bytes, sheet_line, whole_folder, write_whole
-from obygaze_models.report.report import NOTHING, Block, Report
+from obygaze_features.io import digests_of, json_bytes, sheet_line, whole_folder, write_whole
+from obygaze_models.report.blocks import NOTHING, Block, Report
 
 WIDTH = 80
 """Characters per line of a terminal."""
@@ -160,8 +160,8 @@ def latex(report: Report) -> str:
     """
     lines = [f"% {_one_line(note)}" for note in (report.title, *report.notes)]
     lines += ["% needs the packages booktabs and adjustbox"]
-    for place, block in enumerate((_titled(block, report.titles) for block in report.blocks), start=1):
-        label = f"tab:{report.name}" + (f"-{place}" if len(report.blocks) > 1 else "")
+    for number, block in enumerate((_titled(block, report.titles) for block in report.blocks), start=1):
+        label = f"tab:{report.name}" + (f"-{number}" if len(report.blocks) > 1 else "")
         width = _characters(block)
         environment = "table*" if width > COLUMN else "table"
         lines += [
@@ -222,7 +222,7 @@ def _halves(heading: str, cells: Sequence[str]) -> list[str]:
     words = heading.split()
     if len(words) < 2 or len(heading) <= max(map(len, cells), default=0):
         return [heading]
-    lines = [[" ".join(words[:place]), " ".join(words[place:])] for place in range(1, len(words))]
+    lines = [[" ".join(words[:middle]), " ".join(words[middle:])] for middle in range(1, len(words))]
     return min(lines, key=lambda pair: max(map(len, pair)))
 
 
@@ -358,7 +358,7 @@ def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
     with whole_folder(folder) as partial:
         yield partial
         paths = sorted(path for path in partial.rglob("*") if path.is_file())
-        digests = {path.relative_to(partial).as_posix(): file_sha256(path) for path in paths}
+        digests = digests_of(partial, (path.relative_to(partial).as_posix() for path in paths))
         (partial / CONTENTS).write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8", newline="")
 
 

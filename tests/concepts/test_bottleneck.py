@@ -11,8 +11,8 @@ from obygaze_features.manifest import builtin_codebook, import_obygaze12
 from obygaze_models.concepts import ConceptBank, ConceptBottleneck
 from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.metrics import auc, f1_pos
+from obygaze_studies.obygaze12.paper_concepts import logistic_head, tree_head
 from obygaze_studies.obygaze12.paper_folds import head_fold
-from obygaze_studies.obygaze12.settings import logistic_head, tree_head
 
 HEADS = ["logistic", "elastic_net", "tree"]
 NAMES = ("Body", "Look", "Posture")

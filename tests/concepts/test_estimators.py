@@ -23,11 +23,11 @@ from obygaze_models.concepts import (
     ridge_leave_group_out,
     svm_hyperplanes,
 )
-from obygaze_models.concepts.fit import KINDS
+from obygaze_models.concepts.hyperplanes import KINDS
 from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.metrics import f1_pos
+from obygaze_studies.obygaze12.paper_concepts import CAV_C, elect
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, concept_labels
-from obygaze_studies.obygaze12.settings import CAV_C, elect
 
 ESTIMATORS = [
     *(LinearCAV(kind) for kind in KINDS),

@@ -9,7 +9,7 @@ import pytest
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.protocol.targets import labels_of
-from obygaze_models.report.evaluation import run_report
+from obygaze_models.report.run_tables import run_report
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from obygaze_models.evaluation.run_folder import FILES, document, to_json, write
 from obygaze_models.models import MLPProbe, baselines
 from obygaze_models.protocol import find_target
 from obygaze_models.report import plain
-from obygaze_models.report.evaluation import run_report
+from obygaze_models.report.run_tables import run_report
 from obygaze_models.report.write import tables
 
 BASELINES = [spec.name for spec in baselines.SPECS]

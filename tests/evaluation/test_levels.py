@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 from sklearn.metrics import mean_absolute_error as reference_error
 
 from obygaze_models.evaluation import LEVEL_METRICS, METRICS, summarise
-from obygaze_models.evaluation.levels import mean_absolute_error, quadratic_kappa, spearman
+from obygaze_models.evaluation.metrics import mean_absolute_error, quadratic_kappa, spearman
 
 CLIPS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)
 

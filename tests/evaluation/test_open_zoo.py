@@ -26,7 +26,7 @@ from obygaze_models.evaluation.compare import compare, side
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.run_folder import saved, to_json, write_run
 from obygaze_models.report import markdown, plain
-from obygaze_models.report.evaluation import comparison_report, run_report
+from obygaze_models.report.run_tables import comparison_report, run_report
 from obygaze_models.report.write import latex, write_report
 from tests.violence import VIOLENCE
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from obygaze_models.errors import ConceptError
-from obygaze_models.evaluation.multiplicity import FAMILIES, holm, in_family
+from obygaze_models.evaluation.paired_tests import FAMILIES, holm, in_family
 from obygaze_models.evaluation.significance import (
     lag_correlation,
     leave_movie_out_operator,

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 import obygaze_models as om
 from obygaze_models.models.attention import SPECS, AttentionPooling
 from obygaze_models.models.attention_network import DECAY, AttentionNetwork
-from obygaze_models.models.frame_pool import make_frames_probe
+from obygaze_models.models.linear import make_frames_probe
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from tests.planted_frames import planted_frames
 

@@ -8,8 +8,8 @@ import pytest
 from sklearn.utils.class_weight import compute_sample_weight
 
 from obygaze_models.models import EarlyStopping, GroupedSelection, MLPProbe, fit_many
-from obygaze_models.models.labels import balanced_weights, even_rows
-from obygaze_models.models.network import backward, initial, layers, log_loss, n_parameters
+from obygaze_models.models.binary import balanced_weights, even_rows
+from obygaze_models.models.mlp_network import backward, initial, layers, log_loss, n_parameters
 
 REMEDIES = ("weights", "subsample")
 

@@ -3,16 +3,8 @@
 import numpy as np
 import pytest
 
-from obygaze_models.models.network import (
-    Adam,
-    adam_step,
-    backward,
-    initial,
-    layers,
-    log_loss,
-    logits,
-    n_parameters,
-)
+from obygaze_models.models.mlp_network import backward, initial, layers, log_loss, logits, n_parameters
+from obygaze_models.models.training import Adam, adam_step
 
 torch = pytest.importorskip("torch")
 

@@ -8,7 +8,7 @@ import pytest
 
 from obygaze_models.evaluation.metrics import f1_weighted
 from obygaze_models.models import MLPProbe, fit_many
-from obygaze_models.models.network import backward, initial, layers, log_loss, logits
+from obygaze_models.models.mlp_network import backward, initial, layers, log_loss, logits
 
 
 def y_of(data):

@@ -6,8 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from obygaze_models.models import ModelSpec
-from obygaze_models.models.registry import BUILTIN_MODELS
-from obygaze_models.models.spec import ENTRY_POINTS
+from obygaze_models.models.registry import BUILTIN_MODELS, ENTRY_POINTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 

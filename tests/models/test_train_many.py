@@ -5,7 +5,8 @@ import pytest
 
 from obygaze_models.models import MLPProbe, fit_many, training
 from obygaze_models.models.linear import CLIP
-from obygaze_models.models.network import Adam, adam_step, backward, initial, layers
+from obygaze_models.models.mlp_network import backward, initial, layers
+from obygaze_models.models.training import Adam, adam_step
 
 
 def y_of(data):

@@ -104,7 +104,7 @@ def test_an_estimator_of_scikit_learns_parts_is_kept_by_skops_the_same_bytes_eve
     model = load_model(tmp_path / "a" / "svm.model")
     assert model.card.kind == "skops"
     assert (model.logits(data.X[:9]) == model.estimator.decision_function(data.X[:9])).all()
-    assert model.is_unlike(data.X).mean() < 0.05
+    assert model.is_out_of_distribution(data.X).mean() < 0.05
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,7 @@ def test_a_skops_archive_with_foreign_code_or_damage_is_refused(own, tmp_path):
 def test_a_tree_in_a_file_is_scikit_learns_to_the_bit():
     from sklearn.tree import DecisionTreeClassifier
 
-    from obygaze_models.concepts.explanation import additive_parts
-    from obygaze_models.concepts.heads import head_scores
+    from obygaze_models.concepts.heads import additive_parts, head_scores
     from obygaze_models.persistence.estimators import _table
 
     rng = np.random.default_rng(0)

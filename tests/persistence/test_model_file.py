@@ -89,7 +89,7 @@ def test_every_protocol_number_ever_written_is_still_read():
         expected = json.loads((FROZEN / name).with_suffix(".json").read_text("utf-8"))
         rows = np.array(expected["X"], dtype=np.float32)
         np.testing.assert_allclose(model.logits(rows), expected["scores"], rtol=1e-6)
-        np.testing.assert_allclose(model.unlike(rows), expected.get("unlike", np.nan), rtol=1e-6)
+        np.testing.assert_allclose(model.out_of_distribution_share(rows), expected.get("unlike", np.nan), rtol=1e-6)
         if "values" in expected:
             np.testing.assert_allclose(model.concept_values(rows), expected["values"], rtol=1e-6)
         assert (model.card.backbone, model.card.threshold) == (expected["backbone"], expected["threshold"])
@@ -102,11 +102,11 @@ def test_files_of_older_formats_had_no_limit_no_imbalance_and_no_calibration(tmp
         assert not {"imbalance", "clip"} & set(json.loads(archive.read(CARD))["parameters"])
     model = load_model(path)
     assert (model.estimator.imbalance, model.estimator.clip) == ("none", None)
-    assert (model.calibration, model.reach) == (None, None)
+    assert (model.calibration, model.out_of_distribution) == (None, None)
     assert model.card.codebook["name"] == "obygaze12"
     assert model.card.reach == (1.5 if number == 2 else None)
     far, near = np.full((1, 3), 100, dtype=np.float32), np.zeros((1, 3), dtype=np.float32)
-    assert model.is_unlike(np.vstack([far, near])).tolist() == [number == 2, False]
+    assert model.is_out_of_distribution(np.vstack([far, near])).tolist() == [number == 2, False]
     with pytest.raises(ModelError, match=f"read from format {number} can't be written anew"):
         save_model(model, tmp_path / "again.model")
 

@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from obygaze_models.prediction.calibration import Calibration, calibration_error, platt
-from obygaze_models.prediction.novelty import LEVELS, LIMIT, Reach
+from obygaze_models.prediction.model import LEVELS, LIMIT, OutOfDistribution
 
 
 def planted(slope, intercept, *, n_films=12, per_film=1000, seed=0):
@@ -101,25 +101,25 @@ def test_clips_of_a_film_like_the_others_are_hardly_ever_flagged_and_those_of_an
         rng = np.random.default_rng(seed)
         X, films = features(rng, 9)
         new, like = films == "8", np.isin(films, list("01234567"))
-        reach = Reach.fit(X[like], films[like])
-        flagged.append((reach.shares(X[new]) > LIMIT).mean())
+        fitted = OutOfDistribution.fit(X[like], films[like])
+        flagged.append((fitted.shares(X[new]) > LIMIT).mean())
         strange = 4 * rng.normal(size=X[new].shape)
-        assert (reach.shares(strange) > LIMIT).all()
+        assert (fitted.shares(strange) > LIMIT).all()
     assert np.mean(flagged) < 0.05
 
 
 def test_one_training_clip_from_another_world_does_not_switch_the_flag_off():
     X, films = features(np.random.default_rng(0), 6)
     X[0] = 1000
-    reach = Reach.fit(X, films)
-    assert (reach.shares(4 * np.random.default_rng(1).normal(size=(50, 40))) > LIMIT).all()
+    fitted = OutOfDistribution.fit(X, films)
+    assert (fitted.shares(4 * np.random.default_rng(1).normal(size=(50, 40))) > LIMIT).all()
 
 
 def test_shares_count_the_training_clips_that_are_nearer():
     X, films = features(np.random.default_rng(0), 6)
-    reach = Reach.fit(X, films)
-    assert np.all(np.diff(reach.distances) >= 0)
-    middle = np.interp(0.5, LEVELS, reach.distances)
+    fitted = OutOfDistribution.fit(X, films)
+    assert np.all(np.diff(fitted.distances) >= 0)
+    middle = np.interp(0.5, LEVELS, fitted.distances)
     standard = np.full((1, 40), middle)
-    at_the_median = standard * reach.scale + reach.mean
-    assert reach.shares(at_the_median)[0] == pytest.approx(0.5, abs=1e-6)
+    at_the_median = standard * fitted.scale + fitted.mean
+    assert fitted.shares(at_the_median)[0] == pytest.approx(0.5, abs=1e-6)

@@ -9,7 +9,7 @@ from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.metrics import average_precision
 from obygaze_models.persistence.card import parse_card
 from obygaze_models.prediction.calibration import Calibration, platt
-from obygaze_models.prediction.concept_scores import concept_metrics
+from obygaze_models.prediction.final import concept_metrics
 from obygaze_models.prediction.model import load_model
 
 

@@ -113,7 +113,7 @@ def test_of_a_clip_with_absent_frames_only_the_present_ones_count(kept):
     for name in ("attention", "mean_frames", "max_frames"):
         model = load_model(paths[name])
         np.testing.assert_allclose(model.logits(cut), model.logits(clip[:, :7]), rtol=1e-5)
-        np.testing.assert_allclose(model.unlike(cut), model.unlike(clip[:, :7]))
+        np.testing.assert_allclose(model.out_of_distribution_share(cut), model.out_of_distribution_share(clip[:, :7]))
     assert (load_model(paths["attention"]).estimator.weights(cut)[:, 7:] == 0).all()
 
 

@@ -46,7 +46,7 @@ def test_a_model_that_was_kept_is_the_model_that_was_trained(shelf, tmp_path, na
         X = shelf.data.X
         assert trained.logits(X).tobytes() == loaded.logits(X).tobytes()
         assert trained.card.to_json() == loaded.card.to_json()
-        np.testing.assert_array_equal(trained.unlike(X), loaded.unlike(X))
+        np.testing.assert_array_equal(trained.out_of_distribution_share(X), loaded.out_of_distribution_share(X))
 
 
 @pytest.mark.parametrize("name", DECIDING)

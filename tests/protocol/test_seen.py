@@ -8,9 +8,9 @@ from obygaze_models.evaluation.compare import compare, side
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.run_folder import saved
 from obygaze_models.protocol import scene_blocks, seen_splits
-from obygaze_models.protocol.seen import GAP
+from obygaze_models.protocol.folds import GAP
 from obygaze_models.report import plain
-from obygaze_models.report.evaluation import run_report
+from obygaze_models.report.run_tables import run_report
 
 
 def test_every_clip_is_tested_once_and_its_neighbours_are_on_no_side():

@@ -1,10 +1,11 @@
-"""Compare two models on the same movies: two paired tests and their smallest detectable effects.
+"""Compare two models on the same movies: two paired tests, smallest detectable effects, Holm's adjustment.
 
 `sign_flip` asks whether *these trained models* differ on movies like these. `corrected_t` asks whether *the
 methods* do (backbones, training sides), retrained on movies like these. Of two equally good methods the
 trained models differ: one is called better far more often than the level of the first test says.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,13 @@ EXACT_UP_TO = 20
 
 N_DRAWS = 100_000
 """Sign patterns drawn where there are too many to count."""
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "two classes": ("average_precision", "f1_pos", "f1_weighted", "f1_macro", "balanced_accuracy", "auc"),
+    "levels": ("quadratic_kappa", "spearman", "mean_absolute_error"),
+}
+"""The metrics whose tests are one family. Fixed: a metric that is added later is in none, so that it moves no
+adjusted p-value; to test it too, name a family of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +155,28 @@ def detectable(n_pairs: int, *, power: float = 0.8, level: float = 0.05) -> floa
         return float(nct.sf(limit, freedom, effect * np.sqrt(n_pairs)) - power)
 
     return float(brentq(excess, 1e-3, 2 * limit))
+
+
+# --- multiple testing
+# ---------------------------------------------------------------------------
+
+
+def in_family(metrics: Sequence[str], p_values: ArrayLike, family: str) -> NDArray[np.float64]:
+    """Adjust the p-values [K] of tests of metrics within a named family; NaN for metrics outside of it."""
+    members = np.isin(metrics, FAMILIES[family])
+    return holm(np.where(members, np.asarray(p_values, dtype=np.float64), np.nan))
+
+
+def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Adjust the p-values [K] of a family of tests by Holm-Bonferroni (family-wise error rate).
+
+    The i-th smallest is multiplied by K - i + 1; none falls below a smaller one's or exceeds 1 (Holm 1979).
+    Valid however the tests depend on each other. NaN stays NaN and is not in the family.
+    """
+    raw = np.asarray(p_values, dtype=np.float64)
+    adjusted = np.full_like(raw, np.nan)
+    tests = np.flatnonzero(~np.isnan(raw))
+    order = tests[np.argsort(raw[tests], kind="stable")]
+    steps = raw[order] * np.arange(order.size, 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted

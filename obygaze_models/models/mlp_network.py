@@ -11,17 +11,17 @@ Everything is computed in the data's own precision.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_blas_funcs
 from scipy.special import expit
 
-Floats = NDArray[np.floating[Any]]
+from obygaze_models.models.binary import Floats
+from obygaze_models.models.linear import moments, standardise
 
 
-class Layers(NamedTuple):
+class PerceptronLayers(NamedTuple):
     """Views of a flat parameter vector [P]."""
 
     hidden_weight: Floats  # [D, H]
@@ -35,11 +35,11 @@ def n_parameters(n_features: int, n_hidden: int, n_outputs: int = 1) -> int:
     return n_features * n_hidden + n_hidden + n_hidden * n_outputs + n_outputs
 
 
-def layers(parameters: Floats, n_features: int, n_outputs: int = 1) -> Layers:
+def layers(parameters: Floats, n_features: int, n_outputs: int = 1) -> PerceptronLayers:
     """Cut a flat parameter vector [P] into its layers, without copying."""
     n_hidden = (len(parameters) - n_outputs) // (n_features + 1 + n_outputs)
     first = n_features * n_hidden
-    return Layers(
+    return PerceptronLayers(
         parameters[:first].reshape(n_features, n_hidden),
         parameters[first : first + n_hidden],
         parameters[first + n_hidden : -n_outputs].reshape(n_hidden, n_outputs),
@@ -62,12 +62,12 @@ def initial(
     return parameters
 
 
-def logits(layer: Layers, X: Floats) -> Floats:
+def logits(layer: PerceptronLayers, X: Floats) -> Floats:
     """Compute a logit [B] for each row of X [B, D]: relu(X W + b) w + c."""
     return _forward(layer, X)[2]
 
 
-def _forward(layer: Layers, X: Floats) -> tuple[Floats, Floats, Floats]:
+def _forward(layer: PerceptronLayers, X: Floats) -> tuple[Floats, Floats, Floats]:
     """Compute hidden activations [B, H], the weights [H] that make logits of them, and logits [B]."""
     hidden = X @ layer.hidden_weight
     hidden += layer.hidden_bias
@@ -90,7 +90,9 @@ def log_loss(scores: Floats, y: Floats, n_outputs: int = 1) -> float:
     return float((np.logaddexp(0, scores) - y * scores).mean())
 
 
-def backward(layer: Layers, X: Floats, y: Floats, slope: Layers, weights: Floats | float = 1.0) -> Floats:
+def backward(
+    layer: PerceptronLayers, X: Floats, y: Floats, slope: PerceptronLayers, weights: Floats | float = 1.0
+) -> Floats:
     """Compute the logits of a batch, and write into `slope` the gradient of their mean weighted loss.
 
     Parameters
@@ -130,56 +132,54 @@ def backward(layer: Layers, X: Floats, y: Floats, slope: Layers, weights: Floats
     return scores
 
 
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
-"""Adam's constants, as its authors and PyTorch have them."""
+@dataclass(frozen=True, slots=True)
+class Perceptron:
+    """A two-layer perceptron as a `Network`.
 
-LEAST_DECAY = 1e-12
-"""Adam's sums are brought back to scale when beta_1^t has come down to this."""
-
-
-@dataclass(eq=False)
-class Adam:
-    """Adam's state (Kingma and Ba 2015, Algorithm 1): decaying sums of gradients and of their squares.
-
-    The sums [P] are kept without their factors 1 - beta, and over `decay_1` and `decay_2`, the powers of beta
-    since they were last brought to scale: so that neither costs a pass over memory. Passes are what a step
-    costs.
+    Attributes
+    ----------
+    n_features, n_hidden, n_outputs : int
+    standardised : bool
+        Whether features are standardised by the moments of the clips trained on.
+    clip : float, optional
+        Deviations at which standardised features are cut off.
     """
 
-    first: Floats
-    second: Floats
-    n_steps: int = 0
-    decay_1: float = 1.0
-    decay_2: float = 1.0
+    n_features: int
+    n_hidden: int
+    n_outputs: int
+    standardised: bool
+    clip: float | None
 
-    @classmethod
-    def start(cls, parameters: Floats) -> "Adam":
-        """Start with empty sums."""
-        return cls(np.zeros_like(parameters), np.zeros_like(parameters))
+    def moments(self, X: Floats) -> tuple[Floats, Floats]:
+        """Compute the moments of X [N, D]; 0 and 1 where nothing is standardised."""
+        if self.standardised:
+            return moments(X)
+        return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
 
+    def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
+        """Standardise and cut features, where the model does."""
+        return standardise(X, mean, scale, self.clip) if self.standardised else X
 
-def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: float) -> None:
-    """Move parameters [P], contiguous, in place by one step of Adam with bias correction.
+    def initial(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
+        """Draw parameters, see `initial`; the clips trained on change nothing."""
+        del X, y
+        return initial(self.n_features, self.n_hidden, rng, self.n_outputs)
 
-    The gradient [P] is written over: a vector more would not fit a core's cache.
-    """
-    first, second = state.first, state.second
-    # y += a x in one pass; in place, for the vectors are contiguous.
-    add = get_blas_funcs("axpy", dtype=parameters.dtype)
-    if state.decay_1 < LEAST_DECAY:
-        first *= state.decay_1
-        second *= state.decay_2
-        state.decay_1 = state.decay_2 = 1.0
-    state.n_steps += 1
-    state.decay_1 *= BETA_1
-    state.decay_2 *= BETA_2
-    # What first and the root of second lack to be Adam's unbiased moments.
-    unscale_1 = state.decay_1 * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
-    unscale_2 = (state.decay_2 * (1 - BETA_2) / (1 - BETA_2**state.n_steps)) ** 0.5
-    add(gradient, first, a=1 / state.decay_1)
-    move = np.square(gradient, out=gradient)
-    add(move, second, a=1 / state.decay_2)
-    np.sqrt(second, out=move)
-    move += EPSILON / unscale_2
-    np.divide(first, move, out=move)
-    add(move, parameters, a=-learning_rate * unscale_1 / unscale_2)
+    def views(self, parameters: Floats) -> PerceptronLayers:
+        """Cut a vector into layers, see `layers`."""
+        return layers(parameters, self.n_features, self.n_outputs)
+
+    def logits(self, layer: PerceptronLayers, X: Floats) -> Floats:
+        """Compute logits, see `logits`."""
+        return logits(layer, X)
+
+    def backward(
+        self, layer: PerceptronLayers, X: Floats, y: Floats, slope: PerceptronLayers, weights: Floats
+    ) -> Floats:
+        """Compute logits and gradient, see `backward`."""
+        return backward(layer, X, y, slope, weights)
+
+    def loss(self, scores: Floats, y: Floats) -> float:
+        """Compute the mean loss, see `log_loss`."""
+        return log_loss(scores, y, self.n_outputs)

@@ -7,7 +7,7 @@ import pytest
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, import_mobygaze, import_obygaze12, windows
 from obygaze_features.manifest.projection import sweep
 from obygaze_models.report import plain
-from obygaze_models.report.corpus import composition_report, group_report, sweep_report
+from obygaze_studies.obygaze12.corpus_reports import composition_report, group_report, sweep_report
 
 PAPER, RAW = LabelPolicy.PAPER, LabelPolicy.RAW
 

@@ -80,7 +80,7 @@ class Report:
         for block in self.blocks:
             table = tabulate(block.rows, block.headers, tablefmt="html", disable_numparse=True)
             parts += [f"<h4>{escape(block.title)}</h4>", _html_list(block.notes), table]
-        parts.append(_html_list([f"Figure {one.name}: {one.caption}" for one in self.pictures]))
+        parts.append(_html_list([f"Figure {picture.name}: {picture.caption}" for picture in self.pictures]))
         return "<div>" + "".join(parts) + "</div>"
 
 

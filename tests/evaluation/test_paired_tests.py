@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import permutation_test, ttest_1samp
 
 from obygaze_models.evaluation import t_interval
-from obygaze_models.evaluation.paired import corrected_t, detectable, sign_flip, smallest_p
+from obygaze_models.evaluation.paired_tests import corrected_t, detectable, sign_flip, smallest_p
 
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=8))

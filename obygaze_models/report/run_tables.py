@@ -8,11 +8,10 @@ from typing import Any
 
 from obygaze_models.evaluation.compare import Comparison, Side
 from obygaze_models.evaluation.intervals import CAPTIONS
-from obygaze_models.evaluation.levels import LEVEL_METRICS
-from obygaze_models.evaluation.metrics import METRICS, Metric
-from obygaze_models.evaluation.paired import detectable, smallest_p
+from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric
+from obygaze_models.evaluation.paired_tests import detectable, smallest_p
 from obygaze_models.evaluation.run import Run
-from obygaze_models.report.report import NOTHING, Block, Report, interval, number
+from obygaze_models.report.blocks import NOTHING, Block, Report, interval, number
 
 POOLED = ("average_precision", "f1_pos", "f1_weighted", "balanced_accuracy", "auc")
 """Columns of the table of pooled metrics, if available; other metrics are in the run's files only."""
@@ -54,7 +53,7 @@ def run_report(run: Run) -> Report:
     if len(run.record["seeds"]) > 1:
         blocks.append(_spread(run, metrics))
     record = run.record
-    tests = ", ".join(one["title"] for one in record["tests"])
+    tests = ", ".join(target["title"] for target in record["tests"])
     return Report(
         name="evaluate",
         title=f"{record['train']['title']}, tested on {tests}",
@@ -128,7 +127,7 @@ def _notes(run: Run) -> list[str]:
     if "reduced_by" in record:
         features += f"; of frames and tokens: tokens reduced by {record['reduced_by']}"
     lines = [
-        f"train {record['train']['title']}; test {', '.join(one['title'] for one in record['tests'])}",
+        f"train {record['train']['title']}; test {', '.join(target['title'] for target in record['tests'])}",
         (
             f"codebook {record['codebook']['name']}; labels: {record.get('label_policy', 'raw')} policy; "
             f"features: {features}"
@@ -173,7 +172,7 @@ def _prevalence(record: Mapping[str, Any]) -> str:
 
 def excluded_summary(excluded: Sequence[Mapping[str, str]]) -> list[str]:
     """Count excluded clips by reason, the most frequent first."""
-    counts = Counter(one["reason"] for one in excluded)
+    counts = Counter(clip["reason"] for clip in excluded)
     return [f"{count} excluded: {reason}" for reason, count in counts.most_common()]
 
 
@@ -238,21 +237,21 @@ def _difference(value: float, low: float, high: float) -> str:
     return interval(value, low, high, signed=True)
 
 
-def _comparison_notes(found: Comparison) -> list[str]:
-    tests = found.metrics.to_dict(orient="records")
+def _comparison_notes(comparison: Comparison) -> list[str]:
+    tests = comparison.metrics.to_dict(orient="records")
     patterns = max(int(test["n_patterns"]) for test in tests)
     exact = all(test["exact"] for test in tests)
-    paired = int(found.metrics["n_movies"].max())
-    table = found.a.predictions.table
+    paired = int(comparison.metrics["n_movies"].max())
+    table = comparison.a.predictions.table
     return [
-        *(_side_note(letter, one) for letter, one in (("A", found.a), ("B", found.b))),
+        *(_side_note(letter, side) for letter, side in (("A", comparison.a), ("B", comparison.b))),
         (
             f"{table['clip_id'].nunique()} test clips of {table['movie'].nunique()} movies; "
             "metrics are means over the movies that define them"
         ),
         (
             f"p: {'exact ' if exact else ''}sign-flip test over movies, {patterns} patterns; "
-            f"Holm over {found.metrics['p_holm'].notna().sum()} metrics"
+            f"Holm over {comparison.metrics['p_holm'].notna().sum()} metrics"
         ),
         (f"{paired} movies are few" if paired < FEW else f"with {paired} movies")
         + f": no exact p can be below {smallest_p(paired):.2g}; a difference must be "
@@ -260,36 +259,36 @@ def _comparison_notes(found: Comparison) -> list[str]:
     ]
 
 
-def _side_note(letter: str, one: Side) -> str:
-    n = one.predictions.table["seed"].nunique()
+def _side_note(letter: str, side: Side) -> str:
+    n = side.predictions.table["seed"].nunique()
     seeds = f", mean of {n} seeds" if n > 1 else ""
-    trained = one.run.record.get("train", {}).get("title", one.task)
-    store = one.predictions.table["store"].iloc[0][:12]
-    return f"{letter}: {one.model} of {_name(one)}, trained on {trained}, store {store}{seeds}"
+    trained = side.run.record.get("train", {}).get("title", side.task)
+    store = side.predictions.table["store"].iloc[0][:12]
+    return f"{letter}: {side.model} of {_name(side)}, trained on {trained}, store {store}{seeds}"
 
 
-def _name(one: Side) -> str:
+def _name(side: Side) -> str:
     """Name a run's folder without the folders above it, which are this machine's."""
-    return PurePath(one.run.where).name
+    return PurePath(side.run.where).name
 
 
-def _comparison_record(found: Comparison) -> dict[str, object]:
-    table = found.a.predictions.table
-    paired = int(found.metrics["n_movies"].max())
+def _comparison_record(comparison: Comparison) -> dict[str, object]:
+    table = comparison.a.predictions.table
+    paired = int(comparison.metrics["n_movies"].max())
     lowest = detectable(paired)
     return {
         **{
             letter: {
-                "run": _name(one),
-                "model": one.model,
-                "task": one.task,
-                "trained_on": one.run.record.get("train"),
-                "store": one.predictions.table["store"].iloc[0],
-                "seeds": sorted(set(one.predictions.table["seed"].tolist())),
+                "run": _name(side),
+                "model": side.model,
+                "task": side.task,
+                "trained_on": side.run.record.get("train"),
+                "store": side.predictions.table["store"].iloc[0],
+                "seeds": sorted(set(side.predictions.table["seed"].tolist())),
             }
-            for letter, one in (("a", found.a), ("b", found.b))
+            for letter, side in (("a", comparison.a), ("b", comparison.b))
         },
-        "protocol": found.a.run.record.get("protocol"),
+        "protocol": comparison.a.run.record.get("protocol"),
         "n_clips": int(table["clip_id"].nunique()),
         "n_movies": int(table["movie"].nunique()),
         "smallest_p": smallest_p(paired),
@@ -299,6 +298,6 @@ def _comparison_record(found: Comparison) -> dict[str, object]:
                 str(name): None if isinstance(value, float) and math.isnan(value) else value
                 for name, value in row.items()
             }
-            for row in found.movies.to_dict(orient="records")
+            for row in comparison.movies.to_dict(orient="records")
         ],
     }

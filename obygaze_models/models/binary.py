@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from obygaze_models.models.network import Floats
+Floats = NDArray[np.floating[Any]]
 
 Imbalance = Literal["none", "weights", "subsample"]
 IMBALANCES: tuple[Imbalance, ...] = get_args(Imbalance)

@@ -19,7 +19,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest.projection import project, windows
 from obygaze_features.manifest.statistics import grouped
-from obygaze_models.evaluation.composition import (
+from obygaze_studies.obygaze12.composition import (
     alone_or_combined,
     concept_pairs,
     concept_sets,

@@ -17,15 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import hypergeom
 
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_models.evaluation.multiplicity import holm
-from obygaze_models.evaluation.paired import SignFlip, sign_flip
+from obygaze_models.evaluation import SignFlip, holm, sign_flip
 
 EQUAL = 1 + 1e-7
 """Probabilities that are equal on paper differ by rounding, which is far below this."""
 
 
 @dataclass(frozen=True, slots=True)
-class Exact:
+class ExactTest:
     """Result of an exact test of counts over films.
 
     Attributes
@@ -43,7 +42,7 @@ class Exact:
     p: float
 
 
-def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: ArrayLike) -> Exact:
+def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: ArrayLike) -> ExactTest:
     """Test whether two properties of clips go together within films.
 
     Parameters
@@ -67,7 +66,7 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
         expected += a * b / n if n else 0.0
     observed = int(tables[0].sum())
     p = float(null[null <= null[observed - low] * EQUAL].sum())
-    return Exact(observed, expected, min(p, 1.0))
+    return ExactTest(observed, expected, min(p, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ class Combined:
     concept: str
     alone: tuple[int, int]
     combined: tuple[int, int]
-    test: Exact
+    test: ExactTest
     p_holm: float
 
 
@@ -198,16 +197,16 @@ def alone_or_combined(manifest: Manifest) -> tuple[Combined, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ConceptPair:
     """Two visual concepts in the clips of a level."""
 
     level: str
     concepts: tuple[str, str]
-    test: Exact
+    test: ExactTest
     p_holm: float
 
 
-def concept_pairs(manifest: Manifest) -> tuple[Pair, ...]:
+def concept_pairs(manifest: Manifest) -> tuple[ConceptPair, ...]:
     """Test which visual concepts are marked together, at each level above the lowest.
 
     Given how often each is marked in each film at the level. Clips that must have a concept make pairs rarer
@@ -225,10 +224,10 @@ def concept_pairs(manifest: Manifest) -> tuple[Pair, ...]:
             if present[first].any() and present[second].any():
                 found.append((level, (first, second), _within_movies(present[first], present[second], clips)))
     adjusted = holm([test.p for *_, test in found])
-    return tuple(Pair(*one, p_holm=float(p)) for one, p in zip(found, adjusted, strict=True))
+    return tuple(ConceptPair(*one, p_holm=float(p)) for one, p in zip(found, adjusted, strict=True))
 
 
-def _within_movies(first: NDArray[np.bool_], second: NDArray[np.bool_], clips: Sequence[Clip]) -> Exact:
+def _within_movies(first: NDArray[np.bool_], second: NDArray[np.bool_], clips: Sequence[Clip]) -> ExactTest:
     _, movie = np.unique([clip.movie for clip in clips], return_inverse=True)
     both, one, other = (np.rint(np.bincount(movie, weights=side)) for side in (first & second, first, second))
     return exact_common(both, one, other, np.bincount(movie))

@@ -5,10 +5,19 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from obygaze_features.manifest import Manifest, Projection, apply_policy, is_obygaze12, statistics
-from obygaze_features.manifest.policies import LabelPolicy
-from obygaze_features.manifest.statistics import PRINTED_COUNTS, grouped
-from obygaze_models.evaluation.composition import (
+from obygaze_features.manifest import (
+    PRINTED_COUNTS,
+    LabelPolicy,
+    Manifest,
+    Projection,
+    apply_policy,
+    grouped,
+    is_obygaze12,
+    statistics,
+)
+from obygaze_models.evaluation import holm
+from obygaze_models.report import NOTHING, Block, Report, number
+from obygaze_studies.obygaze12.composition import (
     Trend,
     alone_or_combined,
     compared_levels,
@@ -16,8 +25,6 @@ from obygaze_models.evaluation.composition import (
     concept_sets,
     concept_trend,
 )
-from obygaze_models.evaluation.multiplicity import holm
-from obygaze_models.report.report import NOTHING, Block, Report, number
 
 N_SETS = 15
 """Sets of concepts shown; the data have all."""

@@ -1,0 +1,344 @@
+"""Define hyperplanes, the common form of all concept activation vectors (CAVs), and fit them.
+
+Four kinds: linear support vector machines, logistic regression, ridge regression of a concept's presence, and
+the difference of the two classes' means. The last two have their offset midway between the two classes' mean
+projections, so that a rare concept is not called absent everywhere.
+
+Concepts x C x folds are SVM problems on subsets of the same clips: inner products are computed once, and each
+problem is solved on its rows and columns of them. No probabilities are fitted: that would refit every problem
+five times, and a signed distance needs none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+from obygaze_models.blas import one_blas_thread
+from obygaze_models.errors import ConceptError
+
+Floats = NDArray[np.floating[Any]]
+Kind = Literal["svm", "logistic", "ridge", "mean_difference"]
+KINDS: tuple[Kind, ...] = ("svm", "logistic", "ridge", "mean_difference")
+
+TOLERANCE = 1e-3
+"""Where the solver stops, as in libsvm and the published models; decisions follow it to about this much."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Hyperplanes:
+    """K hyperplanes w x + b = 0, each with its concept on the positive side.
+
+    Attributes
+    ----------
+    weights : ndarray of float64, shape [K, D]
+    intercepts : ndarray of float64, shape [K]
+    """
+
+    weights: NDArray[np.float64]
+    intercepts: NDArray[np.float64]
+
+    def one(self, index: int) -> "Hyperplanes":
+        """Return one of the hyperplanes."""
+        return Hyperplanes(self.weights[[index]], self.intercepts[[index]])
+
+    @property
+    def norms(self) -> NDArray[np.float64]:
+        """Length of each weight vector [K]."""
+        lengths: NDArray[np.float64] = np.sqrt(np.einsum("kd,kd->k", self.weights, self.weights))
+        return lengths
+
+    def decisions(self, X: Floats) -> NDArray[np.float64]:
+        """Compute w x + b for each row of X [N, D] and each hyperplane: [N, K]."""
+        values: NDArray[np.float64] = X.astype(np.float64) @ self.weights.T + self.intercepts
+        return values
+
+    def distances(self, X: Floats) -> NDArray[np.float64]:
+        """Compute the signed distance (w x + b) / ||w|| [N, K], in the units of X.
+
+        A hyperplane without a direction has no distance; its decision is given.
+        """
+        lengths = self.norms
+        return self.decisions(X) / np.where(lengths > 0, lengths, 1.0)
+
+
+# --- one kind or another
+# ---------------------------------------------------------------------------
+
+
+def fit_hyperplanes(
+    X: Floats,
+    present: NDArray[np.float64],
+    *,
+    names: Sequence[str],
+    kind: Kind,
+    C: Sequence[float],
+    balanced: bool = True,
+) -> Hyperplanes:
+    """Fit the hyperplane of each of K concepts.
+
+    Parameters
+    ----------
+    X : ndarray, shape [N, D]
+    present : ndarray of float64, shape [N, K]
+        1 with the concept, 0 without, NaN for a clip that this concept is not fitted on.
+    names : sequence of str
+        The concepts, for messages.
+    kind : {"svm", "logistic", "ridge", "mean_difference"}
+    C : sequence of float
+        Inverse strength of the penalty for each concept; `mean_difference` has none.
+    balanced : bool
+        Whether an SVM or a logistic regression weighs the two classes alike; the others do by their offset.
+
+    Raises
+    ------
+    ConceptError
+        A concept is in all clips or in none, so that it cannot be learnt; the message names it.
+    """
+    for name, column in zip(names, present.T, strict=True):
+        refuse_constant(name, column)
+    if kind == "svm":
+        problems = []
+        for column, price in zip(present.T, C, strict=True):
+            rows = np.flatnonzero(~np.isnan(column))
+            problems.append(SVMTask(rows, column[rows] == 1, price))
+        return svm_hyperplanes(X, problems, balanced=balanced)
+    planes = []
+    with one_blas_thread():
+        for column, price in zip(present.T, C, strict=True):
+            used = ~np.isnan(column)
+            planes.append(_fit_one(X[used], column[used] == 1, kind, price, balanced))
+    return Hyperplanes(
+        np.concatenate([plane.weights for plane in planes]),
+        np.concatenate([plane.intercepts for plane in planes]),
+    )
+
+
+def refuse_constant(name: str, column: NDArray[np.float64]) -> None:
+    """Refuse a concept that is in all the clips it is fitted on, or in none."""
+    used = column[~np.isnan(column)]
+    if not used.size or used.min() == used.max():
+        where = "all" if used.size and used[0] == 1 else "none"
+        raise ConceptError(
+            f"concept {name} is in {where} of the {used.size} clips to learn it from: "
+            "a CAV needs clips of both classes"
+        )
+
+
+def _fit_one(X: Floats, present: NDArray[np.bool_], kind: Kind, C: float, balanced: bool) -> Hyperplanes:
+    if kind == "ridge":
+        return ridge_hyperplanes(X, present[:, None], C)
+    if kind == "mean_difference":
+        return mean_difference_hyperplanes(X, present[:, None])
+    model = LogisticRegression(C=C, class_weight="balanced" if balanced else None, tol=1e-8, max_iter=10_000)
+    model.fit(X.astype(np.float64), present)
+    return Hyperplanes(model.coef_, model.intercept_)
+
+
+# --- support vector machines
+# ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SVMTask:
+    """One SVM to fit: the clips, by row, whether each has the concept, and the price C of an error."""
+
+    rows: NDArray[np.intp]
+    present: NDArray[np.bool_]
+    C: float
+
+
+def svm_hyperplanes(X: Floats, problems: Sequence[SVMTask], *, balanced: bool = True) -> Hyperplanes:
+    """Fit a linear SVM for each problem on subsets of the rows of X [N, D].
+
+    Each is the one that ``SVC(kernel="linear")`` gives on the problem's rows alone, to rounding; with
+    `balanced`, its two classes weigh alike.
+
+    Raises
+    ------
+    ConceptError
+        A problem has clips of one class only.
+    """
+    wide = np.ascontiguousarray(X, dtype=np.float64)
+    weights = np.empty((len(problems), wide.shape[1]))
+    intercepts = np.empty(len(problems))
+    # One thread: the rounding of a product, and so the bytes of a result, would depend on their number.
+    with one_blas_thread():
+        gram = wide @ wide.T
+        for number, problem in enumerate(problems):
+            if problem.present.all() or not problem.present.any():
+                raise ConceptError(f"SVM {number} has clips of one class only: nothing to tell apart")
+            machine = SVC(
+                kernel="precomputed",
+                C=problem.C,
+                class_weight="balanced" if balanced else None,
+                tol=TOLERANCE,
+                cache_size=500,
+            )
+            machine.fit(gram[np.ix_(problem.rows, problem.rows)], problem.present)
+            support = wide[problem.rows[machine.support_]]
+            weights[number] = machine.dual_coef_[0] @ support
+            intercepts[number] = machine.intercept_[0]
+    return Hyperplanes(weights, intercepts)
+
+
+def crossfit_svm(
+    X: Floats,
+    present: NDArray[np.float64],
+    folds: NDArray[np.int64],
+    grid: Sequence[float],
+    *,
+    balanced: bool = True,
+) -> NDArray[np.float64]:
+    """Compute every clip's signed distance to each concept's SVM fitted on the other folds, for each C.
+
+    Parameters
+    ----------
+    X : ndarray, shape [N, D]
+    present : ndarray of float64, shape [N, K]
+        1 with the concept, 0 without, NaN for a clip that this concept's SVM is not fitted on.
+    folds : ndarray of int64, shape [N]
+        The fold that holds each clip out; whole movies.
+    grid : sequence of float
+        Values of C.
+
+    Returns
+    -------
+    ndarray of float64, shape [len(grid), N, K]
+        Out-of-fold distances, also of the clips that a concept is not fitted on.
+    """
+    names, n_concepts = np.unique(folds), present.shape[1]
+    problems = []
+    for C in grid:
+        for fold in names:
+            for concept in range(n_concepts):
+                rows = np.flatnonzero((folds != fold) & ~np.isnan(present[:, concept]))
+                problems.append(SVMTask(rows, present[rows, concept] == 1, C))
+    planes = svm_hyperplanes(X, problems, balanced=balanced)
+    distances = np.empty((len(grid), len(X), n_concepts))
+    number_of = np.arange(len(problems)).reshape(len(grid), names.size, n_concepts)
+    with one_blas_thread():
+        for price in range(len(grid)):
+            for number, fold in enumerate(names):
+                held_out = folds == fold
+                own = number_of[price, number]
+                fitted = Hyperplanes(planes.weights[own], planes.intercepts[own])
+                distances[price, held_out] = fitted.distances(X[held_out])
+    return distances
+
+
+# --- ridge regression and differences of means
+# ---------------------------------------------------------------------------
+
+
+def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperplanes:
+    """Minimise sum of (y - w x - b)^2 + ||w||^2 / C for each concept, y in {0, 1}; then move b midway.
+
+    Parameters
+    ----------
+    X : ndarray, shape [N, D]
+    present : ndarray of bool, shape [N, K]
+        Both values in each column.
+    C : float
+        Inverse of the penalty, as in an SVM.
+    """
+    wide = np.asarray(X, dtype=np.float64)
+    centred, y = wide - wide.mean(axis=0), present - present.mean(axis=0)
+    with one_blas_thread():
+        # The smaller of the two systems: of features, or of clips (the push-through identity).
+        if len(centred) < centred.shape[1]:
+            gram = centred @ centred.T
+            weights = linalg.solve(gram + np.eye(len(gram)) / C, y, assume_a="pos").T @ centred
+        else:
+            moments = centred.T @ centred
+            weights = linalg.solve(moments + np.eye(len(moments)) / C, centred.T @ y, assume_a="pos").T
+    return Hyperplanes(weights, _midway(weights, wide, present))
+
+
+def ridge_leave_group_out(
+    X: Floats, present: NDArray[np.bool_], groups: NDArray[np.generic], C: float
+) -> tuple[NDArray[np.generic], list[Hyperplanes]]:
+    """Fit as `ridge_hyperplanes` on all groups but one, for each group, with one factorisation.
+
+    With P = Z'Z + R of the whole, Z = [1 X], leaving the rows Z_g out changes the solution beta by
+    ``-inv(P) Z_g' inv(I - Z_g inv(P) Z_g') (y_g - Z_g beta)`` (the block form of the leave-one-out identity,
+    by Woodbury).
+
+    Returns
+    -------
+    names : ndarray, shape [G]
+        The groups, sorted.
+    hyperplanes : list of Hyperplanes
+        Those fitted without each group.
+
+    Raises
+    ------
+    ConceptError
+        Without some group a concept has clips of one class only.
+    """
+    wide = np.asarray(X, dtype=np.float64)
+    centred = wide - wide.mean(axis=0)
+    inverse, moments = _augmented(centred, present, C)
+    whole = inverse @ moments
+    names, number = np.unique(groups, return_inverse=True)
+    planes = []
+    for group in range(names.size):
+        out = number == group
+        kept = present[~out]
+        constant = kept.all(axis=0) | ~kept.any(axis=0)
+        if constant.any():
+            raise ConceptError(
+                f"without group {names[group]} concept {int(np.argmax(constant))} has clips of one class only"
+            )
+        Z = np.column_stack([np.ones(int(out.sum())), centred[out]])
+        # One thread: the rounding of a product would depend on their number.
+        with one_blas_thread():
+            lifted = inverse @ Z.T
+            residuals = present[out] - Z @ whole
+            left = whole - lifted @ linalg.solve(np.eye(len(Z)) - Z @ lifted, residuals, assume_a="pos")
+            weights = np.ascontiguousarray(left[1:].T)
+            planes.append(Hyperplanes(weights, _midway(weights, wide[~out], kept)))
+    return names, planes
+
+
+def _augmented(
+    centred: NDArray[np.float64], present: NDArray[np.bool_], C: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give inv(Z'Z + R) and Z'y for Z = [1 X]; the intercept is not penalised."""
+    Z = np.column_stack([np.ones(len(centred)), centred])
+    penalty = np.full(Z.shape[1], 1 / C)
+    penalty[0] = 0.0
+    with one_blas_thread():
+        inverse: NDArray[np.float64] = linalg.inv(Z.T @ Z + np.diag(penalty))
+        return inverse, Z.T @ present.astype(np.float64)
+
+
+def mean_difference_hyperplanes(X: Floats, present: NDArray[np.bool_]) -> Hyperplanes:
+    """Take the difference of the two classes' means as direction, and put b midway between them."""
+    wide = np.asarray(X, dtype=np.float64)
+    positive, negative = _class_means(wide, present)
+    weights = positive - negative
+    return Hyperplanes(weights, _midway(weights, wide, present))
+
+
+def _class_means(
+    X: NDArray[np.float64], present: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean of the clips with, and of those without, each concept: [K, D] each."""
+    share = present.astype(np.float64)
+    positive = (share / share.sum(axis=0)).T @ X
+    negative = ((1 - share) / (1 - share).sum(axis=0)).T @ X
+    return positive, negative
+
+
+def _midway(
+    weights: NDArray[np.float64], X: NDArray[np.float64], present: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    positive, negative = _class_means(X, present)
+    offsets: NDArray[np.float64] = -np.einsum("kd,kd->k", weights, (positive + negative) / 2)
+    return offsets
