@@ -106,8 +106,8 @@ def watch(path: Path) -> None:
 def read_table(path: Path) -> None:
     """Read a table of features whole."""
     with table_items(path, None) as (found, _):
-        for piece in found.values():
-            piece.load()
+        for item in found.values():
+            item.load()
 
 
 def media() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:

@@ -30,7 +30,7 @@ def main(folder: Path) -> None:
     print("of no clip in the manifest:", *matched.unknown)
     print("clips without features:", *matched.absent)
     path = import_features(
-        matched.pieces,
+        matched.features,
         [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in manifest],
         Declared("theirs", "pooled", {"citation": "Another Tool 2.1"}),
         folder / "stores" / "theirs",

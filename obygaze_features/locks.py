@@ -43,7 +43,7 @@ def hold(descriptor: int, path: Path, *, wait: bool = True, shared: bool = False
     return True
 
 
-def require_locks(place: Path) -> None:
+def require_locks(path: Path) -> None:
     """Refuse a place that is not there yet on a file system without locks, before anything is made.
 
     Raises
@@ -51,9 +51,9 @@ def require_locks(place: Path) -> None:
     StoreError
         Naming the folder that the place would be in.
     """
-    if place.exists():
+    if path.exists():
         return
-    folder = place.absolute().parent
+    folder = path.absolute().parent
     while not folder.exists():
         folder = folder.parent
     with naming(folder):

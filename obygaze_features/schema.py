@@ -99,23 +99,23 @@ def expected(kind: Any) -> str:
 def _own_fields(schema: Schema) -> tuple[tuple[str, Any, bool], ...]:
     """List (name, kind, whether it is required) of every field of an object."""
     optional: frozenset[str] = getattr(schema, "__optional_keys__", frozenset())
-    found: list[tuple[str, Any, bool]] = []
+    listed: list[tuple[str, Any, bool]] = []
     for name, kind in get_type_hints(schema, include_extras=True).items():
-        given = tuple(choice for choice in choices(kind) if choice is not UnsetType)
-        required = len(given) == len(choices(kind)) and name not in optional
-        found.append((name, Union[given], required))  # noqa: UP007 - made at run time
-    return tuple(found)
+        kinds = tuple(choice for choice in choices(kind) if choice is not UnsetType)
+        required = len(kinds) == len(choices(kind)) and name not in optional
+        listed.append((name, Union[kinds], required))  # noqa: UP007 - made at run time
+    return tuple(listed)
 
 
 @cache
 def fields(schema: Schema) -> tuple[tuple[str, Any, bool], ...]:
     """List (dotted name, kind, whether it is required) of every field, those of nested objects included."""
-    found: list[tuple[str, Any, bool]] = []
+    listed: list[tuple[str, Any, bool]] = []
     for name, kind, required in _own_fields(schema):
-        found.append((name, kind, required))
+        listed.append((name, kind, required))
         if inner := nested(kind):
-            found += [(f"{name}.{dotted}", *rest) for dotted, *rest in fields(inner)]
-    return tuple(found)
+            listed += [(f"{name}.{dotted}", *rest) for dotted, *rest in fields(inner)]
+    return tuple(listed)
 
 
 def choices(kind: Any) -> tuple[Any, ...]:
@@ -134,7 +134,7 @@ def nested(kind: Any) -> Schema | None:
 
 
 def check(
-    found: Mapping[str, Any],
+    document: Mapping[str, Any],
     schemas: tuple[type[Struct], ...],
     what: str,
     *,
@@ -145,7 +145,7 @@ def check(
 
     Parameters
     ----------
-    found
+    document
         A JSON object.
     schemas
         What it should be; one with `forbid_unknown_fields` refuses fields that it does not have.
@@ -156,7 +156,9 @@ def check(
     page
         The page of the documentation that lists the fields.
     """
-    problems = dict(problem for schema in schemas for problem in _problems(found, schema, "", closed=False))
+    problems = dict(
+        problem for schema in schemas for problem in _problems(document, schema, "", closed=False)
+    )
     if problems:
         (first, words), *others = problems.items()
         more = [*(repr(name) for name, _ in others[:MOST_NAMED]), *(["..."] if others[MOST_NAMED:] else [])]
@@ -179,7 +181,7 @@ def _problems(value: object, kind: Any, where: str, *, closed: bool) -> Iterator
             elif required:
                 yield prefix + name, f"is missing; expected {expected(inner)}"
     elif get_origin(kind) in (list, tuple) and isinstance(value, list):
-        for place, item in enumerate(value):
-            yield from _problems(item, get_args(kind)[0], f"{where}[{place}]", closed=closed)
+        for position, item in enumerate(value):
+            yield from _problems(item, get_args(kind)[0], f"{where}[{position}]", closed=closed)
     elif not fits(value, kind):
         yield where, f"should be {expected(kind)}; found {value!r:.80}"

@@ -44,12 +44,12 @@ def unsuitable(text: str, *, lines: bool = False) -> str | None:
     >>> unsuitable("films\x1b[2J")
     'holds the control character U+001B, which must be removed'
     """
-    found = (_NOT_IN_LINES if lines else _NOT_IN_A_LINE).search(text)
-    if found is None:
+    match = (_NOT_IN_LINES if lines else _NOT_IN_A_LINE).search(text)
+    if match is None:
         return None
-    kind = _CATEGORIES.get(unicodedata.category(found[0]), "bidirectional")
+    kind = _CATEGORIES.get(unicodedata.category(match[0]), "bidirectional")
     kind = kind if kind.endswith("separator") else f"{kind} character"
-    return f"holds the {kind} U+{ord(found[0]):04X}, which must be removed"
+    return f"holds the {kind} U+{ord(match[0]):04X}, which must be removed"
 
 
 def visible(text: str, *, lines: bool = True) -> str:

@@ -87,8 +87,8 @@ def open_source(
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
     if kind == "hdf5":
-        with hdf5_items(source) as pieces:
-            yield pieces
+        with hdf5_items(source) as content:
+            yield content
     elif kind == "table":
         with table_items(source, ids) as table:
             yield table
@@ -216,7 +216,7 @@ def import_(
     if backbone is not None:
         _check_group_name(backbone)
     wanted = names_of(table, pattern)
-    with open_source(source, kind, ids) as (pieces, about), progress_bar("import") as progress:
+    with open_source(source, kind, ids) as (items, about), progress_bar("import") as progress:
         known = (
             parse_declared(about["provenance"], f"{source}, provenance")
             if declared is None and about.get("provenance")
@@ -225,21 +225,21 @@ def import_(
         called = backbone or about.get("backbone")
         if not called:
             raise click.UsageError("say what the features are called: --backbone")
-        matched = match(pieces, wanted)
-        if matched.unknown and not matched.pieces:
+        matched = match(items, wanted)
+        if matched.unknown and not matched.features:
             raise StoreError(
-                f"{source}: none of its {len(pieces)} names is a clip's: it has {matched.unknown[0]!r}, "
+                f"{source}: none of its {len(items)} names is a clip's: it has {matched.unknown[0]!r}, "
                 f"and by --pattern {pattern} clips are called {next(iter(wanted.values()), '')!r}"
             )
         _say_unknown(matched.unknown)
         if "left_out" in about:
             click.echo(f"left out: {about['left_out']}", err=True)
-        if allow_missing and (absent := len(table) - len(matched.pieces)):
+        if allow_missing and (absent := len(table) - len(matched.features)):
             nameless = len(table) - len(wanted)
             why = f" ({nameless} of them have no video in the manifest)" if nameless else ""
             click.echo(f"missing: {absent} of {len(table)} clips have no features{why}", err=True)
         path = import_features(
-            matched.pieces,
+            matched.features,
             [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
             Declared(called, array, known, dtype),
             store,

@@ -152,13 +152,13 @@ def _compare(first: Group, second: Group) -> list[ArrayDiff]:
     usable = {clip: row for row, clip in enumerate(second.clip_ids) if second.usable[row]}
     mine = [row for row, clip in enumerate(first.clip_ids) if first.usable[row] and clip in usable]
     theirs = [usable[first.clip_ids[row]] for row in mine]
-    found = []
+    diffs = []
     for array in dict.fromkeys((*first.arrays, *second.arrays, *TIME_ARRAYS)):
         if unlike := _unlike(first, second, array):
-            found.append(ArrayDiff(f"{first.name}/{array}", unlike))
+            diffs.append(ArrayDiff(f"{first.name}/{array}", unlike))
         else:
-            found.append(_compare_values(array, (first, mine), (second, theirs)))
-    return found
+            diffs.append(_compare_values(array, (first, mine), (second, theirs)))
+    return diffs
 
 
 def _unlike(first: Group, second: Group, array: str) -> str:
@@ -210,29 +210,29 @@ def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
     return float(np.where(alike, 1.0, np.clip(cosines, -1.0, 1.0)).min())
 
 
-def in_words(found: StoreDiff, first: str, second: str, *, most: int = 5) -> list[str]:
+def in_words(result: StoreDiff, first: str, second: str, *, most: int = 5) -> list[str]:
     """Describe the differences, one line each, naming at most `most` clips."""
 
     def values(field: str, here: str, there: str) -> str:
         return f"{field} is {clipped(here)} in {first}, {clipped(there)} in {second}"
 
-    lines = [f"store: {values(*contrast)}" for contrast in found.about]
+    lines = [f"store: {values(*contrast)}" for contrast in result.about]
     for where, clips, names in (
-        (first, found.only_first, found.groups_first),
-        (second, found.only_second, found.groups_second),
+        (first, result.only_first, result.groups_first),
+        (second, result.only_second, result.groups_second),
     ):
         if clips:
             lines.append(f"clips: {len(clips)} only in {where}: {_some(clips, most)}")
         lines += [f"features of {name}: only in {where}" for name in names]
-    for (a, b), count in sorted(found.statuses.items()):
+    for (a, b), count in sorted(result.statuses.items()):
         lines.append(f"clips: {count} {a} in {first}, {b} in {second}")
-    for field, clips in found.clips.items():
+    for field, clips in result.clips.items():
         lines.append(f"clips: {field} differs for {len(clips)}: {_some(clips, most)}")
-    for name, fields in found.provenance.items():
+    for name, fields in result.provenance.items():
         for contrast in fields:
-            matters = " (so the features must not be mixed)" if contrast[0] in found.numerics[name] else ""
+            matters = " (so the features must not be mixed)" if contrast[0] in result.numerics[name] else ""
             lines.append(f"provenance of {name}: {values(*contrast)}{matters}")
-    return lines + [line for array in found.arrays if (line := _array_in_words(array))]
+    return lines + [line for array in result.arrays if (line := _array_in_words(array))]
 
 
 def _array_in_words(array: ArrayDiff) -> str:

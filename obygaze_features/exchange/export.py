@@ -217,11 +217,11 @@ class _Sink:
     def read(self, size: int) -> bytes:
         """Read back what was written; what a failed write left out is zeros, and is never kept."""
         try:
-            found = self._file.read(size) or b""
+            data = self._file.read(size) or b""
         except OSError as error:
             self._error = self._error or error
-            found = b""
-        return found.ljust(size, b"\0")
+            data = b""
+        return data.ljust(size, b"\0")
 
     def seek(self, offset: int, whence: int = SEEK_SET) -> int:
         """Go to a place of the file."""

@@ -50,7 +50,7 @@ class Declared:
 
 
 def import_features(
-    pieces: Mapping[str, ImportItem],
+    features: Mapping[str, ImportItem],
     clips: Sequence[PlannedClip],
     declared: Declared,
     destination: Path | str,
@@ -69,7 +69,7 @@ def import_features(
 
     Parameters
     ----------
-    pieces
+    features
         Clip id -> its features.
     clips
         The clips of the store; those without features are missing.
@@ -84,23 +84,24 @@ def import_features(
     destination = Path(destination)
     work = work_path(destination, version, IMPORTING_SUFFIX)
     validate_licence(licence)
-    absent = [clip.clip_id for clip in clips if clip.clip_id not in pieces]
-    if not pieces or (absent and not allow_missing):
+    absent = [clip.clip_id for clip in clips if clip.clip_id not in features]
+    if not features or (absent and not allow_missing):
         raise StoreError(
             f"{destination}: {len(absent)} of {len(clips)} clips have no features to import, "
             f"the first is {absent[0]}; look at --pattern, or allow missing clips (--allow-missing)"
         )
-    first = next(clip.clip_id for clip in clips if clip.clip_id in pieces)
-    kind = _group_spec(_load(pieces[first], declared), pieces[first], declared)
-    place = work / "part" / "stage"  # not in `work` itself: making a stage locks the folder that it is in
+    first = next(clip.clip_id for clip in clips if clip.clip_id in features)
+    kind = _group_spec(_load(features[first], declared), features[first], declared)
+    # Not in `work` itself: making a stage locks the folder that it is in.
+    stage_path = work / "part" / "stage"
     with alone_in(work, "importing here"):
         try:
             # The files may have changed since: what a killed import left cannot be trusted to be what is in
             # them.
             empty(work)
-            _stage(Stage.open(place, clips, [kind], corpus), pieces, kind, declared, progress)
+            _stage(Stage.open(stage_path, clips, [kind], corpus), features, kind, declared, progress)
             return seal(
-                place,
+                stage_path,
                 destination,
                 version=version,
                 licence=licence,
@@ -114,16 +115,16 @@ def import_features(
 
 def _stage(
     stage: Stage,
-    pieces: Mapping[str, ImportItem],
+    features: Mapping[str, ImportItem],
     kind: GroupSpec,
     declared: Declared,
     progress: Progress | None,
 ) -> None:
-    todo = [clip for clip in stage.missing() if clip in pieces]
+    todo = [clip for clip in stage.missing() if clip in features]
     with stage.writer() as writer:
         for start in range(0, len(todo), COMMIT_GROUP):
             batch = todo[start : start + COMMIT_GROUP]
-            writer.commit([_result(clip, pieces[clip], kind, declared) for clip in batch])
+            writer.commit([_result(clip, features[clip], kind, declared) for clip in batch])
             if progress is not None:
                 progress(start + len(batch), len(todo))
 
@@ -140,24 +141,26 @@ def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, obje
         raise StoreError("provenance: 'imported' is true for what is imported, and cannot be declared away")
     complete: dict[str, object] = {}
     for name, unknown in unknown_provenance().items():
-        said = declared.get(name, unknown)
-        complete[name] = {**unknown, **said} if isinstance(unknown, dict) and isinstance(said, dict) else said
+        value = declared.get(name, unknown)
+        complete[name] = (
+            {**unknown, **value} if isinstance(unknown, dict) and isinstance(value, dict) else value
+        )
     return {**declared, **complete, "name": backbone, "imported": True}
 
 
-def _load(piece: ImportItem, declared: Declared) -> Arrays:
+def _load(item: ImportItem, declared: Declared) -> Arrays:
     """Read a clip's arrays under the names of the format, converted only where that was asked for."""
-    found = piece.load()
+    arrays = item.load()
     known = (*FEATURE_ARRAYS, *TIME_ARRAYS)
-    if len(found) == 1 and not found.keys() & set(known):
-        found = {declared.array: next(iter(found.values()))}
-    if strange := sorted(found.keys() - set(known)):
+    if len(arrays) == 1 and not arrays.keys() & set(known):
+        arrays = {declared.array: next(iter(arrays.values()))}
+    if strange := sorted(arrays.keys() - set(known)):
         raise StoreError(
-            f"{piece.where}: {', '.join(strange)} beside other arrays; expected one, or {', '.join(known)}"
+            f"{item.where}: {', '.join(strange)} beside other arrays; expected one, or {', '.join(known)}"
         )
-    if not found.keys() & set(FEATURE_ARRAYS):
-        raise StoreError(f"{piece.where}: no features in it")
-    return {name: _fit(values, name, piece.where, declared.dtype) for name, values in found.items()}
+    if not arrays.keys() & set(FEATURE_ARRAYS):
+        raise StoreError(f"{item.where}: no features in it")
+    return {name: _fit(values, name, item.where, declared.dtype) for name, values in arrays.items()}
 
 
 def _fit(values: NDArray[Any], name: str, where: str, dtype: str | None) -> NDArray[Any]:
@@ -186,7 +189,7 @@ def _fit(values: NDArray[Any], name: str, where: str, dtype: str | None) -> NDAr
     return values
 
 
-def _group_spec(arrays: Arrays, piece: ImportItem, declared: Declared) -> GroupSpec:
+def _group_spec(arrays: Arrays, item: ImportItem, declared: Declared) -> GroupSpec:
     specs = tuple(
         ArraySpec(name, arrays[name].shape, arrays[name].dtype.name)
         for name in FEATURE_ARRAYS
@@ -196,32 +199,32 @@ def _group_spec(arrays: Arrays, piece: ImportItem, declared: Declared) -> GroupS
     if declared.dtype is not None:
         provenance["converted_to"] = declared.dtype
     sampling = provenance["sampling"]
-    said = sampling.get("n") if isinstance(sampling, dict) else None
+    declared_n = sampling.get("n") if isinstance(sampling, dict) else None
     if "time_s" in arrays:
         n_frames = len(arrays["time_s"])
-    elif isinstance(said, int) and said > 0:
-        n_frames = said
+    elif isinstance(declared_n, int) and declared_n > 0:
+        n_frames = declared_n
     else:
         n_frames = len(arrays["frames"]) if "frames" in arrays else 1
     try:
         return GroupSpec(declared.backbone, specs, n_frames, provenance)
     except StoreError as error:
-        raise StoreError(f"{piece.where}: {error}") from None
+        raise StoreError(f"{item.where}: {error}") from None
 
 
-def _result(clip: str, piece: ImportItem, kind: GroupSpec, declared: Declared) -> ClipResult:
-    arrays = dict(_load(piece, declared))
-    if piece.status not in DONE:
-        raise StoreError(f"{piece.where}: status {piece.status!r}; features are ok or partial")
+def _result(clip: str, item: ImportItem, kind: GroupSpec, declared: Declared) -> ClipResult:
+    arrays = dict(_load(item, declared))
+    if item.status not in DONE:
+        raise StoreError(f"{item.where}: status {item.status!r}; features are ok or partial")
     times = arrays.pop("time_s", np.full(kind.n_frames, np.nan))
     indices = arrays.pop("frame_index", np.full(kind.n_frames, -1, np.int64))
     for spec in kind.arrays:
-        found = arrays.get(spec.name)
-        if found is None or (found.shape, found.dtype.name) != (spec.shape, spec.dtype):
-            what = "nothing" if found is None else f"{found.dtype} {list(found.shape)}"
+        values = arrays.get(spec.name)
+        if values is None or (values.shape, values.dtype.name) != (spec.shape, spec.dtype):
+            what = "nothing" if values is None else f"{values.dtype} {list(values.shape)}"
             raise StoreError(
-                f"{piece.where}: expected {spec.name} {spec.dtype} {list(spec.shape)} as in the first file; "
+                f"{item.where}: expected {spec.name} {spec.dtype} {list(spec.shape)} as in the first file; "
                 f"found {what}"
             )
     features = {kind.name: ClipFeatures(times, indices, arrays)}
-    return ClipResult(clip, cast("Status", piece.status), piece.reason, groups=features)
+    return ClipResult(clip, cast("Status", item.status), item.reason, groups=features)

@@ -47,26 +47,26 @@ def hdf5_items(path: Path) -> AbstractContextManager[FileContent]:
 def groups_of_clips(path: Path) -> Iterator[FileContent]:
     """Open an HDF5 file in this process, as `hdf5_items` does in another."""
     with open_hdf5(path) as file:
-        found: dict[str, ImportItem] = {}
+        items: dict[str, ImportItem] = {}
         with naming_damage(str(path)):
             if {"X", "obs"} <= set(file):
                 raise StoreError(f"{path}: is AnnData; --from table reads it")
             for group in _groups(file, str(path), {h5py.h5o.get_info(file.id).addr: "/"}):
                 key = text_of(group.attrs, "clip") or group.name.strip("/")
                 where = f"{path}, group {group.name}"
-                if key in found:
+                if key in items:
                     raise StoreError(f"{where}: clip {key} is in the file twice")
                 load = partial(_read_group, group, where)
-                found[key] = ImportItem(
+                items[key] = ImportItem(
                     where, load, text_of(group.attrs, "status") or "ok", text_of(group.attrs, "reason")
                 )
             texts = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
-        if not found:
+        if not items:
             raise StoreError(
                 f"{path}: expected a group for each clip, with a dataset in it; "
                 "found none. One matrix with a row per clip: --from table"
             )
-        yield found, texts
+        yield items, texts
 
 
 @contextmanager
@@ -97,14 +97,14 @@ def _refuse_endless_heaps(file: h5py.File, path: Path) -> None:
         start = data.find(_HEAP)
         while start >= 0:
             end = start + int.from_bytes(data[start + 8 : start + 16], "little")
-            place = start + 16 if end <= len(data) else end  # else these are numbers of a dataset
-            while place + 16 <= end:
-                number = int.from_bytes(data[place : place + 2], "little")
-                size = int.from_bytes(data[place + 8 : place + 16], "little")
+            position = start + 16 if end <= len(data) else end  # else these are numbers of a dataset
+            while position + 16 <= end:
+                number = int.from_bytes(data[position : position + 2], "little")
+                size = int.from_bytes(data[position + 8 : position + 16], "little")
                 step = 16 + -(-size // 8) * 8 if number else size
-                if not 16 <= step <= end - place:
-                    raise StoreError(f"{path}: damaged HDF5 (a text of {size} bytes at byte {place})")
-                place += step
+                if not 16 <= step <= end - position:
+                    raise StoreError(f"{path}: damaged HDF5 (a text of {size} bytes at byte {position})")
+                position += step
             start = data.find(_HEAP, start + 1)
 
 
@@ -136,13 +136,13 @@ def _groups(node: h5py.Group, where: str, seen: dict[int, str], depth: int = 0) 
         if child is None:
             raise StoreError(f"{where}: {called} is a link; only plain groups are read")
         if isinstance(child, h5py.Group):
-            place = h5py.h5o.get_info(child.id).addr
-            if place in seen:
+            address = h5py.h5o.get_info(child.id).addr
+            if address in seen:
                 raise StoreError(
-                    f"{where}: {called} is the same group as {seen[place]}; "
+                    f"{where}: {called} is the same group as {seen[address]}; "
                     "expected one place for every group of clips"
                 )
-            seen[place] = called
+            seen[address] = called
             if any(isinstance(plain_node(child, key), h5py.Dataset) for key in child):
                 yield child
             else:
@@ -234,12 +234,12 @@ def _plain_column(node: object, path: Path) -> NDArray[Any]:
     # Thousands of texts may all be the same one, as long as the file.
     longest = texts.length or node.file.id.get_filesize()
     step = max(1, min(1 << 16, TEXT_AT_ONCE // longest))
-    found: list[str] = []
+    texts_read: list[str] = []
     size = 0
     for start in range(0, len(node), step):
         some = node.asstr()[start : start + step].tolist()
         size += sum(map(len, some))
         if size > MOST_TEXT:
             raise StoreError(f"{path}: {node.name} has more than {MOST_TEXT} characters; expected ids")
-        found += some
-    return np.array(found, dtype=object)
+        texts_read += some
+    return np.array(texts_read, dtype=object)

@@ -81,7 +81,7 @@ class MatchedItems:
 
     Attributes
     ----------
-    pieces
+    features
         Clip id -> its features.
     unknown
         Names that belong to no clip.
@@ -89,17 +89,17 @@ class MatchedItems:
         Clips without features.
     """
 
-    pieces: Mapping[str, ImportItem]
+    features: Mapping[str, ImportItem]
     unknown: tuple[str, ...]
     absent: tuple[str, ...]
 
 
-def match(found: Mapping[str, ImportItem], wanted: Mapping[str, str]) -> MatchedItems:
+def match(items: Mapping[str, ImportItem], wanted: Mapping[str, str]) -> MatchedItems:
     """Match features to clips by exact name.
 
     Parameters
     ----------
-    found
+    items
         Path without suffix -> features.
     wanted
         Clip id -> name. If no name has a '/', only the last part of the paths is compared.
@@ -117,7 +117,7 @@ def match(found: Mapping[str, ImportItem], wanted: Mapping[str, str]) -> Matched
     deep = any("/" in name for name in clips)
     named: dict[str, ImportItem] = {}
     unknown = []
-    for path, piece in found.items():
+    for path, item in items.items():
         name = path if deep else path.rpartition("/")[2]
         if name not in clips:
             unknown.append(path)
@@ -128,13 +128,13 @@ def match(found: Mapping[str, ImportItem], wanted: Mapping[str, str]) -> Matched
             )
         elif name in named:
             raise StoreError(
-                f"{piece.where} and {named[name].where}: both are called {name!r}, clip {clips[name]}; tell "
+                f"{item.where} and {named[name].where}: both are called {name!r}, clip {clips[name]}; tell "
                 "them apart with a --pattern that has the folder, such as {movie}/{video}"
             )
         else:
-            named[name] = piece
-    pieces = {clip: named[name] for clip, name in wanted.items() if name in named}
-    return MatchedItems(pieces, tuple(unknown), tuple(clip for clip in wanted if clip not in pieces))
+            named[name] = item
+    matched = {clip: named[name] for clip, name in wanted.items() if name in named}
+    return MatchedItems(matched, tuple(unknown), tuple(clip for clip in wanted if clip not in matched))
 
 
 # --- one file per clip
@@ -146,17 +146,17 @@ def files_below(folder: Path, suffix: str, read: Callable[[Path], NDArray[Any]])
             f"{folder}: is a file; --from {suffix[1:]} reads a folder with a file per clip. "
             "One matrix with a row per clip: --from table --ids FILE"
         )
-    found = {}
-    for place, folders, names in os.walk(folder):
+    items = {}
+    for parent, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):
-            path = Path(place, name)
+            path = Path(parent, name)
             if name.endswith(suffix) and path.is_file():
                 key = path.relative_to(folder).as_posix().removesuffix(suffix)
-                found[key] = ImportItem(str(path), partial(_single, read, path))
-    if not found:
+                items[key] = ImportItem(str(path), partial(_single, read, path))
+    if not items:
         raise StoreError(f"{folder}: no file {suffix} in it or below")
-    return found
+    return items
 
 
 def _single(read: Callable[[Path], NDArray[Any]], path: Path) -> Arrays:
@@ -221,11 +221,11 @@ def read_apart(
         size = path.stat().st_size if path.is_file() else 0
         call = [str(Path.cwd()), reader.__module__, reader.__qualname__, str(path), *words]
         listed = session.ask(call, str(path), CPU_S + (size >> 20))
-        pieces = {
+        items = {
             key: ImportItem(where, partial(session.load, number, where), status, reason)
-            for number, (key, where, status, reason) in enumerate(listed["pieces"])
+            for number, (key, where, status, reason) in enumerate(listed["items"])
         }
-        yield pieces, listed["texts"]
+        yield items, listed["texts"]
     finally:
         session.close()
 
@@ -431,29 +431,29 @@ def serve(module: str, descriptor: int) -> None:
 def _answer(channel: socket.socket) -> None:
     """Open the file that the first request names; then send the clips that are asked for."""
     stream = channel.makefile("rwb")
-    pieces: list[ImportItem] = []
+    items: list[ImportItem] = []
     manager: AbstractContextManager[FileContent] | None = (
         None  # never left: this process ends, whatever is open
     )
     for line in stream:
-        if (asked := json.loads(line)) is None:
+        if (message := json.loads(line)) is None:
             return
-        _allow(asked["cpu_s"])
+        _allow(message["cpu_s"])
         arrays: list[np.ndarray[Any, Any]] = []
         try:
             if manager is None:
-                folder, module, name, path, *words = asked["request"]
+                folder, module, name, path, *words = message["request"]
                 os.chdir(folder)
                 manager = getattr(importlib.import_module(module), name)(Path(path), *words)
-                found, texts = manager.__enter__()
-                pieces = list(found.values())
-                listed = [(key, piece.where, piece.status, piece.reason) for key, piece in found.items()]
-                answer = {"pieces": listed, "texts": texts}
+                by_name, texts = manager.__enter__()
+                items = list(by_name.values())
+                listed = [(key, item.where, item.status, item.reason) for key, item in by_name.items()]
+                answer = {"items": listed, "texts": texts}
             else:
-                piece = pieces[asked["request"]]
-                loaded = {name: np.asarray(values, order="C") for name, values in piece.load().items()}
+                item = items[message["request"]]
+                loaded = {name: np.asarray(values, order="C") for name, values in item.load().items()}
                 arrays = list(loaded.values())
-                types = [_numbers(array.dtype, piece.where).str for array in arrays]
+                types = [_numbers(array.dtype, item.where).str for array in arrays]
                 shapes = [array.shape for array in arrays]
                 answer = {"arrays": list(zip(loaded, types, shapes, strict=True))}
         except Exception as error:  # noqa: BLE001 - raised again in the parent

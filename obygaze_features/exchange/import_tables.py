@@ -82,8 +82,8 @@ def table_items(path: Path, ids: str | None) -> Iterator[FileContent]:
         raise StoreError(f"{path}: is a folder; --from table reads one file ({', '.join(readers)})")
     if path.suffix.lower() not in readers:
         raise StoreError(f"{path}: --from table reads {', '.join(readers)}")
-    with readers[path.suffix.lower()](path, ids) as found:
-        yield found
+    with readers[path.suffix.lower()](path, ids) as content:
+        yield content
 
 
 def read_ids(path: Path) -> list[str]:
@@ -164,7 +164,7 @@ def parquet_rows(path: Path, ids: str | None) -> Iterator[FileContent]:
     features = [n for n, name in enumerate(header) if name != column and name not in NO_FEATURES]
     chosen = [table.column(header[n]) for n in features]
     lists = [pa.types.is_list(c.type) or pa.types.is_fixed_size_list(c.type) for c in chosen]
-    lists = [one or pa.types.is_large_list(c.type) for one, c in zip(lists, chosen, strict=True)]
+    lists = [is_list or pa.types.is_large_list(c.type) for is_list, c in zip(lists, chosen, strict=True)]
     if lists == [True]:
         matrix = _stacked(path, header[features[0]], chosen[0].to_numpy())
     else:
@@ -176,7 +176,7 @@ def parquet_rows(path: Path, ids: str | None) -> Iterator[FileContent]:
         if not chosen:
             raise StoreError(f"{path}: no column of features beside the ids; found {', '.join(header)}")
         matrix = np.stack([values.to_numpy() for values in chosen], axis=1)
-    labels = [str(one) for one in table.column(column).to_pylist()] if names is None else names
+    labels = [str(is_list) for is_list in table.column(column).to_pylist()] if names is None else names
     yield _pieces(path, labels, {"": matrix}), _left_out(header, features, column)
 
 
@@ -207,9 +207,9 @@ def _npz(path: Path, ids: str | None) -> Iterator[FileContent]:
     except StoreError:
         raise
     except (*NOT_NPY, OSError, zipfile.BadZipFile) as error:
-        said = first_line(error, 200)
+        reason = first_line(error, 200)
         raise StoreError(
-            f"{path}: not readable as .npz ({said}); ids are texts: save them with np.asarray(ids, str)"
+            f"{path}: not readable as .npz ({reason}); ids are texts: save them with np.asarray(ids, str)"
         ) from error
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):  # numpy gives the bytes of what is no .npy
@@ -235,9 +235,9 @@ def hdf5_rows(path: Path, ids: str | None) -> Iterator[FileContent]:
     """Open HDF5 or AnnData in this process, as `table_items` does in another."""
     with open_hdf5(path) as file:
         with naming_damage(str(path)):
-            found = _hdf5_table(path, file, ids)
-        if found is not None:
-            yield found
+            content = _hdf5_table(path, file, ids)
+        if content is not None:
+            yield content
             return
     with groups_of_clips(path) as groups:
         yield groups
@@ -270,17 +270,17 @@ def _anndata(path: Path, file: h5py.File, obs: h5py.Group, ids: str | None) -> F
             raise StoreError(f"{path}: obs has no column {name!r} of its own; found {', '.join(obs)}")
         labels = _texts(read_column(column, path), path)
     known = set(obs) & {"status", "reason"}
-    told = {name: _texts(read_column(plain_node(obs, name), path), path) for name in known}
-    for name, texts in told.items():
+    columns = {name: _texts(read_column(plain_node(obs, name), path), path) for name in known}
+    for name, texts in columns.items():
         if len(texts) != len(labels):
             raise StoreError(f"{path}: obs/{name} has {len(texts)} rows; expected {len(labels)}, one per id")
-    said = {}
+    about = {}
     for name in ("provenance", "backbone"):
         node = plain_node(uns, name) if isinstance(uns, h5py.Group) else None
         if is_plain(node) and node.shape == ():
             refuse_giants(node.dtype.itemsize, f"{path}, uns/{name}")
-            said[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
-    return _pieces(path, labels, _by_row(path, {"": x}, len(labels)), **told), said
+            about[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
+    return _pieces(path, labels, _by_row(path, {"": x}, len(labels)), **columns), about
 
 
 # --- what all of them share
@@ -291,13 +291,13 @@ def _ids_of(path: Path, names: Sequence[str], ids: str | None) -> tuple[list[str
         return _ids_file(path, ids, names), ""
     if ids is not None:
         return None, ids
-    found = [name for name in names if name in ID_NAMES]
-    if len(found) != 1:
+    candidates = [name for name in names if name in ID_NAMES]
+    if len(candidates) != 1:
         raise StoreError(
-            f"{path}: {'no' if not found else 'more than one'} column or array of ids "
+            f"{path}: {'no' if not candidates else 'more than one'} column or array of ids "
             f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {', '.join(names[:8])}"
         )
-    return None, found[0]
+    return None, candidates[0]
 
 
 def _ids_file(path: Path, ids: str, names: Sequence[str] = ()) -> list[str]:
@@ -345,19 +345,19 @@ def _pieces(
             )
         if len(array):
             refuse_giants(math.prod(array.shape[1:]) * array.dtype.itemsize, str(path))
-    found: dict[str, ImportItem] = {}
+    items: dict[str, ImportItem] = {}
     for row, name in enumerate(ids):
-        if name in found:
+        if name in items:
             raise StoreError(f"{path}: id {name!r} is there twice (row {row + 1}); ids are unique")
-        found[name] = ImportItem(
+        items[name] = ImportItem(
             f"{path}, row {row + 1} ({name})",
             partial(_row, arrays, row, str(path)),
             status[row] if status else "ok",
             reason[row] if reason else "",
         )
-    if not found:
+    if not items:
         raise StoreError(f"{path}: no row in it")
-    return found
+    return items
 
 
 def _row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:
@@ -370,8 +370,8 @@ def _load_npy(path: Path) -> NDArray[Any]:
     try:
         matrix: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (*NOT_NPY, OSError) as error:
-        said = first_line(error, 200)
-        raise StoreError(f"{path}: not a readable .npy file ({said})") from error
+        reason = first_line(error, 200)
+        raise StoreError(f"{path}: not a readable .npy file ({reason})") from error
     return matrix
 
 
@@ -379,7 +379,9 @@ def _texts(values: NDArray[Any], where: object) -> list[str]:
     if values.ndim != 1 or values.dtype.kind in "fcV":
         raise StoreError(f"{where}: expected a list of ids; found {values.dtype} {list(values.shape)}")
     try:
-        return [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in values]
+        return [
+            value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in values
+        ]
     except SystemError as error:  # numpy takes any number of 32 bits for a character
         raise StoreError(f"{where}: holds ids that are no text ({error}); the file is damaged") from error
 

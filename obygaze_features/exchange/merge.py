@@ -87,7 +87,7 @@ def merge(
     """
     if len(places) < 2:
         raise StoreError("merging needs two stores at least")
-    stores = [place if isinstance(place, Store) else open_files(files_of(place)) for place in places]
+    stores = [store if isinstance(store, Store) else open_files(files_of(store)) for store in places]
     destination = Path(destination)
     work = work_path(destination, version, MERGING_SUFFIX)
     _refuse_disagreement(stores, {"licence": licence, "citation": citation, "corpus": corpus})
@@ -137,13 +137,13 @@ def merge(
 
 def _checked(stage: Stage, owners: Mapping[str, tuple[StoredClip, int]]) -> set[str]:
     """Return the clips that are done already; they must be those of the stores."""
-    found = stage.status()
-    for clip, entry in found.items():
+    entries = stage.status()
+    for clip, entry in entries.items():
         if (entry.status, dict(entry.digests)) != (owners[clip][0].status, dict(owners[clip][0].digests)):
             raise StoreError(
                 f"{stage.path}: clip {clip} is not what the stores have; remove it, and merge again"
             )
-    return set(found)
+    return set(entries)
 
 
 def batched(results: Iterator[ClipResult]) -> Iterator[list[ClipResult]]:
@@ -219,11 +219,11 @@ def _group_spec(groups: Sequence[Group]) -> GroupSpec:
 
 def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
     """Return the corpus fields common to all stores; a manifest's digest does not hold for several."""
-    said = [dict(store.attributes["corpus"]) for store in stores]
+    corpora = [dict(store.attributes["corpus"]) for store in stores]
     common = {
         key: value
-        for key, value in said[0].items()
-        if all(key in other and not differences(value, other[key]) for other in said)
+        for key, value in corpora[0].items()
+        if all(key in other and not differences(value, other[key]) for other in corpora)
     }
     if name is not None:
         return {**common, "name": name}
@@ -235,9 +235,9 @@ def _refuse_disagreement(stores: Sequence[Store], given: Mapping[str, str | None
     told = []
     for field, chosen in given.items():
         values = [store.attributes[field] for store in stores]
-        said = sorted({str(value["name"] if field == "corpus" else value) for value in values})
-        if chosen is None and len(said) > 1:
-            told.append(f"{field} differs ({'; '.join(said)}): choose the result's (--{field})")
+        texts = sorted({str(value["name"] if field == "corpus" else value) for value in values})
+        if chosen is None and len(texts) > 1:
+            told.append(f"{field} differs ({'; '.join(texts)}): choose the result's (--{field})")
     if told:
         raise StoreError(f"the stores' {', and their '.join(told)}")
 

@@ -68,8 +68,8 @@ def card_files(
             f"{store.where}: sealed under {sealed}, not {licence}; "
             "a new licence needs a new version of the store"
         )
-    said = one_line(store.attributes["citation"] if citation is None else citation, "citation")
-    facts = _facts(store, sealed if licence is None else validate_licence(licence), said)
+    chosen_citation = one_line(store.attributes["citation"] if citation is None else citation, "citation")
+    facts = _facts(store, sealed if licence is None else validate_licence(licence), chosen_citation)
     table = croissant(facts, store.version, digest_of(store.files, TABLE), store.files.size(TABLE), url)
     return {CARD: readme(facts).encode(), CROISSANT: table}
 
@@ -202,17 +202,17 @@ def _order(name: str) -> tuple[int, str]:
     ), name
 
 
-def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, said: str | None) -> None:
+def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expected: str | None) -> None:
     member = zipfile.ZipInfo(f"{files.name}/{name}", TIME)
     member.create_system = 3
     member.external_attr = MODE << 16
     member.file_size = size
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     with archive.open(member, "w") as file:
         for block in files.stream(name):
-            found.update(block)
+            digest.update(block)
             file.write(block)
-    if said is not None and found.hexdigest() != said:
+    if expected is not None and digest.hexdigest() != expected:
         raise StoreError(
             f"{files.where}/{name}: is not what its digest says; "
             f"run: obygaze store verify --full {files.where}"
@@ -270,8 +270,8 @@ def push(store: Place, destination: Path | str, progress: FileProgress | None = 
 
 def _check_all(source: FolderFiles) -> None:
     """Find damage before it is published."""
-    for name, said in listed(source).items():
-        if digest_of(source, name) != said:
+    for name, expected in listed(source).items():
+        if digest_of(source, name) != expected:
             raise StoreError(
                 f"{source.where}/{name}: is not what its digest says; "
                 f"run: obygaze store verify --full {source.where}"
@@ -335,8 +335,8 @@ class _Push:
         import obstore  # noqa: PLC0415 - obygaze[remote]
 
         with asking(self._url, "LIST"):
-            found = [one for some in obstore.list(self._store, chunk_size=1000) for one in some]
-        return {one["path"]: (one["size"], one["e_tag"]) for one in found}
+            objects = [entry for page in obstore.list(self._store, chunk_size=1000) for entry in page]
+        return {entry["path"]: (entry["size"], entry["e_tag"]) for entry in objects}
 
     def _refuse_another(self, there: Mapping[str, object]) -> None:
         import obstore  # noqa: PLC0415 - obygaze[remote]
@@ -347,8 +347,8 @@ class _Push:
             )
         if DIGESTS in there:
             with asking(self._url, DIGESTS):
-                found = obstore.get(self._store, DIGESTS).bytes().to_bytes()
-            if hashlib.sha256(found).hexdigest() != self._digests[DIGESTS]:
+                data = obstore.get(self._store, DIGESTS).bytes().to_bytes()
+            if hashlib.sha256(data).hexdigest() != self._digests[DIGESTS]:
                 raise StoreError(
                     f"{self._url}: another store is there, with another fingerprint; push to another place"
                 )
@@ -387,17 +387,17 @@ def push_to_hub(source: FolderFiles, url: str) -> str:
     with naming_extra(url):
         from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
 
-    place = place_of(url)
-    if place.commit:
+    target = place_of(url)
+    if target.commit:
         raise StoreError(f"{url}: leave out the revision, a push makes one")
     last = [DIGESTS, TAG_DIGESTS]
-    within = place.folder.rstrip("/") or None
+    within = target.folder.rstrip("/") or None
     with asking_hub(url):
         api = HfApi()
-        api.create_repo(place.repository, repo_type="dataset", exist_ok=True)
+        api.create_repo(target.repository, repo_type="dataset", exist_ok=True)
         for what, only, all_but in (("files", None, last), ("digests", last, None)):
             done = api.upload_folder(
-                repo_id=place.repository,
+                repo_id=target.repository,
                 repo_type="dataset",
                 folder_path=source.path,
                 path_in_repo=within,
@@ -405,4 +405,4 @@ def push_to_hub(source: FolderFiles, url: str) -> str:
                 allow_patterns=only,
                 ignore_patterns=all_but,
             )
-    return replace(place, commit=done.oid).where
+    return replace(target, commit=done.oid).where

@@ -110,7 +110,7 @@ Count = Callable[[str, int, int], None]
 """Called with (name, its size so far, bytes that just came)."""
 
 
-def download_file(files: StoreFiles, name: str, partial: Path, said: str, count: Count) -> None:
+def download_file(files: StoreFiles, name: str, partial: Path, expected: str, count: Count) -> None:
     """Fill `partial` with a file of the digest `said`; bytes that it has are not requested again.
 
     Raises
@@ -123,7 +123,7 @@ def download_file(files: StoreFiles, name: str, partial: Path, said: str, count:
         with partial.open("a+b") as file:
             before = partial.stat().st_size
             try:
-                found = _append(files, name, file, said, count)
+                digest = _append(files, name, file, expected, count)
             except NoRangesError:
                 if not before:
                     raise
@@ -135,7 +135,7 @@ def download_file(files: StoreFiles, name: str, partial: Path, said: str, count:
                     raise
                 time.sleep(FIRST_WAIT_S * 2**failures)
                 continue
-            if found == said:
+            if digest == expected:
                 return
             wrong += not before  # what an earlier run left may be at fault: that does not count
             file.truncate(0)
@@ -144,26 +144,26 @@ def download_file(files: StoreFiles, name: str, partial: Path, said: str, count:
     )
 
 
-def _append(files: StoreFiles, name: str, file: BinaryIO, said: str, count: Count) -> str:
+def _append(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: Count) -> str:
     """Read a file's present bytes, append the missing ones; return the digest of all."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     file.seek(0)
     while block := file.read(BLOCK):
-        found.update(block)
+        digest.update(block)
     size = file.tell()
-    if size and found.hexdigest() == said:
-        return said
+    if size and digest.hexdigest() == expected:
+        return expected
     try:
         for block in files.stream(name, size):
             file.write(block)
-            found.update(block)
+            digest.update(block)
             size += len(block)
             count(name, size, len(block))
     except (FileNotFoundError, IsADirectoryError):
         raise StoreError(f"{files.where}/{name}: is listed in the list of digests, but not there") from None
     finally:
         file.flush()
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 FileProgress = Callable[[int, int, int], None]
@@ -354,16 +354,16 @@ class _Transfer:
 
     def _fetch(self, name: str) -> None:
         """Have a file here, checked; ask for nothing that is here already."""
-        said = self._digests[name]
+        expected = self._digests[name]
         for path in {self._path(name), self._building / name}:
-            if here := path.is_file() and not path.is_symlink() and file_sha256(path) == said:
+            if here := path.is_file() and not path.is_symlink() and file_sha256(path) == expected:
                 break
         else:
             path = self._building / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(f"{path.name}.{said}{PARTIAL_SUFFIX}")
+            partial = path.with_name(f"{path.name}.{expected}{PARTIAL_SUFFIX}")
             with naming(partial):
-                download_file(self._files, name, partial, said, self._count)
+                download_file(self._files, name, partial, expected, self._count)
             sync(partial)
             partial.replace(path)
         with self._lock:  # files come in several threads; what is shown never goes back

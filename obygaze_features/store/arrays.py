@@ -207,11 +207,11 @@ def read_strings(files: StoreFiles, folder: str, chunk: int, rows: range) -> NDA
     StoreError
         If a chunk is missing, damaged, larger than the table, or has another count of strings.
     """
-    found: list[str] = []
+    strings: list[str] = []
     first = rows.start // chunk * chunk
     for start in range(first, rows.stop, chunk):
-        found += _read_strings(files, f"{folder}/c/{start // chunk}", chunk)
-    return np.array(found[rows.start - first : rows.stop - first], np.dtypes.StringDType())
+        strings += _read_strings(files, f"{folder}/c/{start // chunk}", chunk)
+    return np.array(strings[rows.start - first : rows.stop - first], np.dtypes.StringDType())
 
 
 def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
@@ -260,16 +260,16 @@ def _split_strings(data: bytes, count: int) -> list[str]:
     """Take strings apart: how many there are, then each with its length before it, in 4 bytes."""
     if int.from_bytes(data[:4], "little") != count:
         raise ValueError(f"it has another count of strings than its {count} rows")
-    found, at = [], 4
+    strings, at = [], 4
     for _ in range(count):
         start = at + 4
         at = start + int.from_bytes(data[at:start], "little")
         if at > len(data):
             raise ValueError("its strings are longer than it is")
-        found.append(data[start:at].decode())
+        strings.append(data[start:at].decode())
     if at != len(data):
         raise ValueError("something follows its strings")
-    return found
+    return strings
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -283,17 +283,17 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 def _read_chunk(files: StoreFiles, name: str, whole: NDArray[Any]) -> None:
     """Fill a contiguous array with a chunk."""
     data = whole.reshape(-1).view(np.uint8)
-    found = 0
+    crc = 0
 
     def check(part: memoryview) -> None:
-        nonlocal found
-        found = crc32c(part, found)
+        nonlocal crc
+        crc = crc32c(part, crc)
 
     try:
         size, checksum = files.fill(name, data.data, check)
     except FileNotFoundError:
         raise gone(files, name) from None
-    if size != data.size or checksum != found.to_bytes(4, "little"):
+    if size != data.size or checksum != crc.to_bytes(4, "little"):
         raise StoreError(
             f"{files.where}/{name}: this chunk is damaged; run: obygaze store verify --full {files.where}"
         )
@@ -332,8 +332,8 @@ def read_shards(
         If a shard is missing, or an index or a row has a wrong checksum.
     """
     row = array.shape[1:]
-    found = np.empty((len(rows), *row), np.dtype(array.dtype).newbyteorder("<"))
-    room = found.reshape(len(rows), -1).view(np.uint8)
+    values = np.empty((len(rows), *row), np.dtype(array.dtype).newbyteorder("<"))
+    room = values.reshape(len(rows), -1).view(np.uint8)
     for number in range(rows.start // block, -(-rows.stop // block)):
         name = "/".join([folder, "c", str(number), *["0"] * len(row)])
         first = max(rows.start, number * block)
@@ -350,7 +350,7 @@ def read_shards(
             raise StoreError(
                 f"{files.where}/{name}: this chunk is damaged; run: obygaze store verify --full {files.where}"
             )
-    return found
+    return values
 
 
 _ABSENT = 2**64 - 1
@@ -365,15 +365,15 @@ def _read_shard(descriptor: int, block: int, rows: range, room: NDArray[np.uint8
     if len(data) != index_bytes + 4 or crc32c(data[:-4]).to_bytes(4, "little") != data[-4:]:
         return False
     index = np.frombuffer(data[:-4], "<u8").reshape(block, 2).tolist()
-    for place, row in enumerate(rows):
+    for position, row in enumerate(rows):
         offset, length = index[row]
         if offset == _ABSENT and length == _ABSENT:
-            room[place] = 0xFF  # every float of which all bits are set is NaN
+            room[position] = 0xFF  # every float of which all bits are set is NaN
             continue
         if length != size + 4 or offset + length > start:
             return False
         checksum = 0
-        view = room[place].data
+        view = room[position].data
         for first in range(0, size, PIECE):
             part = view[first : first + PIECE]
             if os.preadv(descriptor, [part], offset + first) != len(part):

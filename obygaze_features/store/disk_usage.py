@@ -110,9 +110,9 @@ class FreeSpace:
     files: int | None
 
 
-def free_space(place: Path) -> FreeSpace:
+def free_space(path: Path) -> FreeSpace:
     """Return the free space of the disk of an existing or future file or folder."""
-    nearest = place.absolute()
+    nearest = path.absolute()
     while not os.path.lexists(nearest):
         nearest = nearest.parent
     disk = os.statvfs(nearest)

@@ -58,9 +58,9 @@ _PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([\w./-]+?))?((?:/[\w.
 _PINNED = re.compile(r"[0-9a-f]{40}")
 
 
-def as_url(place: Path | str) -> str | None:
+def as_url(path: Path | str) -> str | None:
     """Return a place as a URL without its last slash, or None if it is a path."""
-    text = str(place)
+    text = str(path)
     match = _URL.match(text)
     return f"{match[1]}://{text[match.end() :].rstrip('/')}" if match else None
 
@@ -381,17 +381,17 @@ class HubFiles:
 
 def open_hub(url: str) -> HubFiles:
     """Find a store on the Hub and pin the commit that its revision is now."""
-    place = place_of(url)
+    files = place_of(url)
     with naming_extra(url):
         from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
 
-    if _PINNED.fullmatch(place.commit):
-        return place
+    if _PINNED.fullmatch(files.commit):
+        return files
     with asking_hub(url):
-        commit = HfApi().dataset_info(place.repository, revision=place.commit or None).sha
+        commit = HfApi().dataset_info(files.repository, revision=files.commit or None).sha
     if not commit or not _PINNED.fullmatch(commit):
         raise StoreError(f"{url}: the Hub gives no commit for it")
-    return replace(place, commit=commit)
+    return replace(files, commit=commit)
 
 
 def place_of(url: str) -> HubFiles:

@@ -175,12 +175,12 @@ def open_ranges(ranges: Ranges, where: str, readers: int = 1) -> ZipFiles:
     if not prefix.isprintable() or prefix.startswith(".") or set(prefix) & set("\\:"):
         raise StoreError(f"{where}: its folder {prefix[:80]!r} is no name of a store")
     written = directory_bytes(members, end)
-    found: dict[str, tuple[int, int]] = {}
+    places: dict[str, tuple[int, int]] = {}
     headers: dict[str, bytes] = {}
     position = 0
     for member in sorted(members, key=lambda member: member.header_offset):
         name = member.filename.removeprefix(f"{prefix}/")
-        if what := _foreign(member, name, prefix, name in found):
+        if what := _foreign(member, name, prefix, name in places):
             raise StoreError(
                 f"{where}: member {member.filename[:200]!r} {what}; "
                 "a store's zip is what obygaze store pack made, unchanged"
@@ -190,13 +190,13 @@ def open_ranges(ranges: Ranges, where: str, readers: int = 1) -> ZipFiles:
         header = member.FileHeader(zip64=member.file_size * 1.05 > zipfile.ZIP64_LIMIT)
         if member.header_offset != position:
             raise StoreError(f"{where}: something lies before member {member.filename!r}, or overlaps it")
-        found[name], headers[name] = (position + len(header), member.file_size), header
+        places[name], headers[name] = (position + len(header), member.file_size), header
         position += len(header) + member.file_size
-    if position != end or ROOT not in found or directory != written:
+    if position != end or ROOT not in places or directory != written:
         raise StoreError(
             f"{where}: not a store's zip, or something was added to it; make one: obygaze store pack"
         )
-    return ZipFiles(where, prefix, ranges, found, headers, readers)
+    return ZipFiles(where, prefix, ranges, places, headers, readers)
 
 
 def _foreign(member: zipfile.ZipInfo, name: str, prefix: str, again: bool) -> str | None:

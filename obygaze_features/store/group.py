@@ -438,18 +438,18 @@ class GroupArrays:
     def _check_chunk(self, name: str, array: zarr.Array[Any], row: int) -> None:
         """Refuse metadata whose chunk is larger than the stored object."""
         block = (array.shards or array.chunks)[0]
-        place = "/".join(["c", str(row // block), *["0"] * (array.ndim - 1)])
+        chunk = "/".join(["c", str(row // block), *["0"] * (array.ndim - 1)])
         needed = math.prod(array.chunks) * np.dtype(array.dtype).itemsize
         if needed <= HARMLESS:
             return
         try:
-            size = self._files.size(f"{FEATURES}/{self._name}/{name}/{place}")
+            size = self._files.size(f"{FEATURES}/{self._name}/{name}/{chunk}")
         except FileNotFoundError:
             return  # reading it says so in better words
         if needed > size:
             raise StoreError(
                 f"{self._where}, array {self._name}/{name}: the metadata ask for chunks of {needed} bytes, "
-                f"{place} has {size}; run: obygaze store verify {self._where}"
+                f"{chunk} has {size}; run: obygaze store verify {self._where}"
             )
 
 

@@ -59,17 +59,17 @@ def plan_growth(
     """
     _check_version(parent, version)
     where = parent.path
-    asked = {clip.clip_id: clip for clip in clips}
+    requested = {clip.clip_id: clip for clip in clips}
     planned = []
     for clip in parent.clips:
         before = PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s, clip.text)
-        now = asked.pop(clip.clip_id, None)
+        now = requested.pop(clip.clip_id, None)
         if now is None and clip.status == STATUSES[0]:
             raise StoreError(f"{where}: clip {clip.clip_id} is missing in it: add it to the manifest")
         if now is not None and (apart := _apart(before, now)):
             raise StoreError(f"clip {clip.clip_id}: {apart} is not what it is in {where}")
         planned.append(before)
-    whole = len(planned) + len(asked) == len(clips)
+    whole = len(planned) + len(requested) == len(clips)
     about = {"name": parent.attributes["corpus"]["name"]}
     names = {group.name for group in groups}
     if names != set(parent.names):
@@ -78,7 +78,7 @@ def plan_growth(
             "appending needs the same backbones"
         )
     return Growth(
-        (*planned, *asked.values()),
+        (*planned, *requested.values()),
         tuple(_grown(parent, group) for group in groups),
         {**corpus, **about} if whole else dict(about),
     )
@@ -141,7 +141,7 @@ def check_growth(parent: Store, stage: Stage, version: str) -> str:
 
 
 def _check_rows(parent: Store, stage: Stage) -> None:
-    found = stage.status()
+    entries = stage.status()
     for clip in parent.clips:
         if stage.clips[stage.rows[clip.clip_id]].text != clip.text:
             raise StoreError(
@@ -150,7 +150,7 @@ def _check_rows(parent: Store, stage: Stage) -> None:
             )
         if clip.status not in DONE:
             continue
-        entry = found.get(clip.clip_id)
+        entry = entries.get(clip.clip_id)
         if entry is None or not is_done(entry):
             raise StoreError(
                 f"{stage.path}: clip {clip.clip_id} has features in {parent.where} and none here; "

@@ -98,9 +98,11 @@ def frame_of(
     """
     import pandas as pd  # noqa: PLC0415 - reading stores needs no pandas
 
-    left_out = {place: reason for place, clip in enumerate(clips) if (reason := _left_out(clip, labels))}
-    rows = [place for place in range(len(clips)) if place not in left_out]
-    kept = [clips[place] for place in rows]
+    left_out = {
+        position: reason for position, clip in enumerate(clips) if (reason := _left_out(clip, labels))
+    }
+    rows = [position for position in range(len(clips)) if position not in left_out]
+    kept = [clips[position] for position in rows]
     columns: dict[str, Any] = {
         "clip": [clip.clip_id for clip in kept],
         "movie": [clip.movie for clip in kept],
@@ -197,12 +199,12 @@ def html_table(
     title: str, headers: Sequence[str], rows: Iterable[Sequence[object]], notes: Sequence[str] = ()
 ) -> str:
     """Write a table with a title as HTML; every text is escaped."""
-    heads = "".join(f"<th>{escape(str(one))}</th>" for one in headers)
+    heads = "".join(f"<th>{escape(str(header))}</th>" for header in headers)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
     )
-    said = "".join(f"<div>{escape(note)}</div>" for note in notes)
+    lines = "".join(f"<div>{escape(note)}</div>" for note in notes)
     return (
-        f"<div><strong>{escape(title)}</strong>{said}"
+        f"<div><strong>{escape(title)}</strong>{lines}"
         f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )

@@ -120,13 +120,13 @@ class ArrayPart:
 def stored_arrays(groups: Sequence[GroupSpec], names: Sequence[str], n_clips: int) -> list[StoredArray]:
     """List the arrays of a store that have parts, sorted by row size, smallest first."""
     kinds = {group.name: group.clip_arrays() for group in groups}
-    found = []
+    arrays = []
     for position, name in enumerate(names):
         group, _, array = name.partition("/")
         shape, dtype = kinds[group][array]
         fill = np.full(shape, ARRAYS[array].fill, dtype).tobytes()
-        found.append(StoredArray(name, position, len(fill), fill, n_clips))
-    return sorted(found, key=lambda array: (array.row_bytes, array.name))
+        arrays.append(StoredArray(name, position, len(fill), fill, n_clips))
+    return sorted(arrays, key=lambda array: (array.row_bytes, array.name))
 
 
 def workers_at_once(parts: Sequence[ArrayPart], workers: int) -> int:
@@ -206,7 +206,7 @@ class Inheritance:
         self._folder, self._clips = folder, clips
         self._digests = listed(FolderFiles(folder))
 
-    def place(self, array: StoredArray, row: int) -> tuple[Path, int]:
+    def location(self, array: StoredArray, row: int) -> tuple[Path, int]:
         """Return the file and the offset of one of the parent's rows."""
         theirs = self._theirs(array)
         return self._folder / theirs.file(row // theirs.block), theirs.offset(row % theirs.block)
@@ -263,9 +263,9 @@ class PartWriter:
             return []
         target = self._root / part.file
         if before is None and self._inheritance is not None:
-            found = self._inheritance.equal_part(part, rows)
-            if found is not None and _link(found[0], target):
-                self._done.add(found[1])
+            parent = self._inheritance.equal_part(part, rows)
+            if parent is not None and _link(parent[0], target):
+                self._done.add(parent[1])
                 return []
         digest, bad = self._pour_into(part, lines)
         if not bad:
@@ -299,7 +299,7 @@ class PartWriter:
     ) -> tuple[str, list[int]]:
         """Copy checked rows of a part into an open file; return its digest and the indices of bad rows."""
         array = part.array
-        found, checksum, bad = hashlib.sha256(), 0, []
+        digest, checksum, bad = hashlib.sha256(), 0, []
         stride = array.offset(1)
         step = max(1, BATCH // stride)
         room = self._buffer(min(step, len(lines)) * stride)
@@ -307,7 +307,7 @@ class PartWriter:
         def put(data: bytes | memoryview) -> None:
             for start in range(0, len(data), PIECE):  # hash and write while the bytes are in the cache
                 piece = data[start : start + PIECE]
-                found.update(piece)
+                digest.update(piece)
                 write_all(descriptor, piece)
 
         for first in range(0, len(lines), step):
@@ -326,7 +326,7 @@ class PartWriter:
         else:
             padding = array.fill * (array.block - len(lines))
             put(padding + crc32c(padding, checksum).to_bytes(CRC_BYTES, "little"))
-        return found.hexdigest(), []
+        return digest.hexdigest(), []
 
     def _fill(
         self,
@@ -344,7 +344,7 @@ class PartWriter:
             if line is None:
                 row[:] = array.fill
             else:
-                path, offset, staged = self._place(part, index, line, before)
+                path, offset, staged = self._location(part, index, line, before)
                 wanted.setdefault(path, []).append((index, offset, staged, row))
         bad = []
         checksums: dict[int, int] = {}
@@ -368,7 +368,7 @@ class PartWriter:
                 room[end : end + CRC_BYTES] = checksum.to_bytes(CRC_BYTES, "little")
         return sorted(bad)
 
-    def _place(
+    def _location(
         self, part: ArrayPart, index: int, line: JournalEntry, before: SealedPart | None
     ) -> tuple[str, int, bool]:
         """Return the file and the offset of a row, and whether the file belongs to the stage."""
@@ -380,7 +380,7 @@ class PartWriter:
             if key not in self._rows_files:
                 self._rows_files[key] = str(rows_path(self._stage, *key))
             return self._rows_files[key], line.slot * array.row_bytes, True
-        path, offset = self._inheritance.place(array, line.slot)
+        path, offset = self._inheritance.location(array, line.slot)
         return str(path), offset, False
 
     def _buffer(self, size: int) -> memoryview:

@@ -236,23 +236,23 @@ def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = Fals
     StoreError
         Naming every field that is wrong; of the first also what was expected and what was found.
     """
-    found = plain(provenance, "provenance")
-    if not isinstance(found, dict):
+    checked = plain(provenance, "provenance")
+    if not isinstance(checked, dict):
         raise StoreError(f"provenance: expected an object, found {type(provenance).__name__}")
-    schema = ImportedProvenance if found.get("imported") is True else Provenance
-    check(found, (schema, FilledIn) if sealed else (schema,), "provenance")
-    if not sealed and (given := [name for name in FILLED_IN if name in found]):
-        raise StoreError(f"provenance: {given[0]!r} is filled in at sealing; leave it out")
-    return found
+    schema = ImportedProvenance if checked.get("imported") is True else Provenance
+    check(checked, (schema, FilledIn) if sealed else (schema,), "provenance")
+    if not sealed and (misplaced := [name for name in FILLED_IN if name in checked]):
+        raise StoreError(f"provenance: {misplaced[0]!r} is filled in at sealing; leave it out")
+    return checked
 
 
 def validate_corpus(corpus: Mapping[str, object]) -> dict[str, object]:
     """Check the fields of a corpus (`name`, perhaps `manifest_sha256`, others) and return plain JSON."""
-    found = plain(corpus, "corpus")
-    if not isinstance(found, dict):
+    checked = plain(corpus, "corpus")
+    if not isinstance(checked, dict):
         raise StoreError(f"corpus: expected an object, found {type(corpus).__name__}")
-    check(found, (Corpus,), "corpus")
-    return found
+    check(checked, (Corpus,), "corpus")
+    return checked
 
 
 def unknown_provenance() -> dict[str, Any]:
@@ -305,11 +305,11 @@ def validate_licence(licence: str) -> str:
 def contrasts(a: object, b: object, where: str = "") -> list[tuple[str, str, str]]:
     """List the fields (dotted) in which two JSON values differ, with both sides as JSON, or "nothing"."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        found: list[tuple[str, str, str]] = []
+        contrasting: list[tuple[str, str, str]] = []
         for name in sorted({*a, *b}):
             dotted = f"{where}.{name}" if where else str(name)
-            found += contrasts(a.get(name, _NOTHING), b.get(name, _NOTHING), dotted)
-        return found
+            contrasting += contrasts(a.get(name, _NOTHING), b.get(name, _NOTHING), dotted)
+        return contrasting
     # As JSON, so that 1, 1.0 and true differ.
     here, there = (
         "nothing" if value is _NOTHING else json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -165,10 +165,10 @@ def _finish(building: Path, final: Path) -> bool:
 def _refuse_other_place(stage: Stage, building: Path) -> None:
     """Refuse to seal a stage if some of its rows were already moved to another folder."""
     with suppress(FileNotFoundError):
-        place = (stage.path / CONSUMED).read_text(encoding="utf-8").strip()
-        if place != str(building.resolve()):
+        folder = (stage.path / CONSUMED).read_text(encoding="utf-8").strip()
+        if folder != str(building.resolve()):
             raise StoreError(
-                f"{stage.path}: part of it is in {place} already (--consume); finish that sealing first"
+                f"{stage.path}: part of it is in {folder} already (--consume); finish that sealing first"
             )
 
 
@@ -354,8 +354,8 @@ def _seal_parts(
         return part, bad
 
     while True:  # repeats only if bad rows have another line, of a second writer
-        found = _side_by_side(work, parts, workers)
-        bad = {part.rows[index]: part.array.name for part, some in found for index in some}
+        results = _side_by_side(work, parts, workers)
+        bad = {part.rows[index]: part.array.name for part, indices in results for index in indices}
         for position, name in sorted(bad.items()):
             settled.drop(position, name)
         if settled.lost:

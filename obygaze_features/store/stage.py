@@ -133,21 +133,21 @@ class Stage:
     def _compare(
         self, groups: tuple[GroupSpec, ...], corpus: dict[str, object], grows: Parent | None
     ) -> None:
-        def compare(what: str, here: object, asked: object) -> None:
-            if told := _told(here, asked):
+        def compare(what: str, here: object, requested: object) -> None:
+            if contrast := _told(here, requested):
                 raise StoreError(
-                    f"{self.path}: was begun with other settings of {what}: {told}; nothing was changed: "
+                    f"{self.path}: was begun with other settings of {what}: {contrast}; nothing was changed: "
                     "resume with what it was begun with, or choose another name"
                 )
 
-        here, asked = ({group.name: group for group in some} for some in (self.groups, groups))
-        if here.keys() != asked.keys():
+        here, requested = ({group.name: group for group in some} for some in (self.groups, groups))
+        if here.keys() != requested.keys():
             raise StoreError(
                 f"{self.path}: was begun for {', '.join(here)}, "
-                f"not for {', '.join(sorted(asked))}; choose another name"
+                f"not for {', '.join(sorted(requested))}; choose another name"
             )
         for name, group in here.items():
-            compare(name, _settings(group), _settings(asked[name]))
+            compare(name, _settings(group), _settings(requested[name]))
         neutral = {"manifest_sha256": None}
         compare("the corpus", self.corpus | neutral, corpus | neutral)
         prints = [None if parent is None else parent.fingerprint for parent in (self.grows, grows)]
@@ -158,17 +158,17 @@ class Stage:
             )
 
     def _new_clips(self, wanted: tuple[PlannedClip, ...]) -> list[PlannedClip]:
-        asked = {clip.clip_id: clip for clip in wanted}
+        requested = {clip.clip_id: clip for clip in wanted}
         for clip in self.clips:
-            if clip.clip_id not in asked:
+            if clip.clip_id not in requested:
                 raise StoreError(
                     f"{self.path}: clip {clip.clip_id} is planned "
                     "here but was not asked for; a plan only grows"
                 )
-            if clip != asked[clip.clip_id]:
-                told = _told(asdict(clip), asdict(asked[clip.clip_id]))
+            if clip != requested[clip.clip_id]:
+                contrast = _told(asdict(clip), asdict(requested[clip.clip_id]))
                 raise StoreError(
-                    f"{self.path}: clip {clip.clip_id} was planned otherwise: {told}; choose another name"
+                    f"{self.path}: clip {clip.clip_id} was planned otherwise: {contrast}; choose another name"
                 )
         return [clip for clip in wanted if clip.clip_id not in self.rows]
 
@@ -282,10 +282,10 @@ def _settings(group: GroupSpec) -> dict[str, object]:
     return settings | {spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays}
 
 
-def _told(here: object, asked: object) -> str:
+def _told(here: object, requested: object) -> str:
     """Return every field in which a stage and the request differ, with both values."""
     return "; ".join(
-        f"{field} is {clipped(old)}, not {clipped(new)}" for field, old, new in contrasts(here, asked)
+        f"{field} is {clipped(old)}, not {clipped(new)}" for field, old, new in contrasts(here, requested)
     )
 
 

@@ -146,7 +146,7 @@ def write_stage(
     path: Path, groups: tuple[GroupSpec, ...], corpus: Mapping[str, object], parent: Parent | None
 ) -> None:
     """Write stage.json."""
-    said = [
+    records = [
         {
             "name": group.name,
             "n_frames": group.n_frames,
@@ -155,7 +155,7 @@ def write_stage(
         }
         for group in sorted(groups, key=lambda group: group.name)
     ]
-    document = {"layout": LAYOUT, "groups": said, "corpus": dict(corpus)}
+    document = {"layout": LAYOUT, "groups": records, "corpus": dict(corpus)}
     if parent is not None:
         document["parent"] = msgspec.to_builtins(parent)
     write_whole(path / STAGE, json_bytes(document))
@@ -212,7 +212,7 @@ def read_files(
                 f"{path}: a stage of layout {layout}, this obygaze writes {LAYOUT}: seal it with the obygaze "
                 "that it is from, or remove it (obygaze store rm) and extract again"
             )
-        said = msgspec.json.decode(data, type=_StageRecord)
+        stage = msgspec.json.decode(data, type=_StageRecord)
         groups = tuple(
             GroupSpec(
                 group.name,
@@ -220,14 +220,14 @@ def read_files(
                 group.n_frames,
                 group.provenance,
             )
-            for group in said.groups
+            for group in stage.groups
         )
-        corpus = validate_corpus(said.corpus)
+        corpus = validate_corpus(stage.corpus)
     except UNREADABLE as error:
         if isinstance(error, StoreError):
             raise
         raise StoreError(f"{path / STAGE}: damaged; begin another stage") from error
-    return _read_plan(path / PLAN), groups, corpus, said.parent
+    return _read_plan(path / PLAN), groups, corpus, stage.parent
 
 
 def _read_plan(path: Path) -> tuple[PlannedClip, ...]:
@@ -235,14 +235,16 @@ def _read_plan(path: Path) -> tuple[PlannedClip, ...]:
     for row, line in enumerate(path.read_bytes().splitlines()):
         text = checked_entry(line)
         try:
-            said = None if text is None else _PLAN.decode(text)
+            planned = None if text is None else _PLAN.decode(text)
         except UNREADABLE:
-            said = None
-        if said is None or said.row != row:
+            planned = None
+        if planned is None or planned.row != row:
             raise StoreError(
                 f"{path}, line {row + 1}: damaged; rows can no longer be told apart: begin another stage"
             )
-        clips.append(PlannedClip(said.clip_id, said.movie, said.start_s, said.end_s, said.text))
+        clips.append(
+            PlannedClip(planned.clip_id, planned.movie, planned.start_s, planned.end_s, planned.text)
+        )
     if not clips:
         raise StoreError(f"{path}: no clips; begin another stage")
     return tuple(clips)
@@ -334,16 +336,18 @@ def read_entry(line: bytes, names: tuple[str, ...], writer: str) -> JournalEntry
     if text is None:
         return None
     try:
-        said = _DECODER.decode(text)
+        record = _DECODER.decode(text)
     except UNREADABLE:
         return None
-    n_arrays = len(names) if said.status in DONE else 0
-    if len(said.sha256) != SHA256_HEX * n_arrays or len(said.crc32c) != CRC32C_HEX * n_arrays:
+    n_arrays = len(names) if record.status in DONE else 0
+    if len(record.sha256) != SHA256_HEX * n_arrays or len(record.crc32c) != CRC32C_HEX * n_arrays:
         return None
-    if (said.slot >= 0) != (n_arrays > 0) or not _HEX.fullmatch(said.sha256 + said.crc32c):
+    if (record.slot >= 0) != (n_arrays > 0) or not _HEX.fullmatch(record.sha256 + record.crc32c):
         return None
-    where = (writer, said.slot, names, said.sha256, said.crc32c)
-    return JournalEntry(said.row, said.id, said.status, said.reason, said.attempt, said.source, *where)
+    where = (writer, record.slot, names, record.sha256, record.crc32c)
+    return JournalEntry(
+        record.row, record.id, record.status, record.reason, record.attempt, record.source, *where
+    )
 
 
 @dataclass(slots=True)

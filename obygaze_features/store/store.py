@@ -46,15 +46,15 @@ VERSIONED = re.compile(r"-(\d+)\.(\d+)\.(\d+)$")
 """How the name of a sealed store's folder ends."""
 
 
-def locate(place: Path | str) -> StoreFiles:
+def locate(store: Path | str) -> StoreFiles:
     """Find a sealed store by its path or URL."""
-    if url := as_url(place):
+    if url := as_url(store):
         return open_url(url)
-    if "://" in str(place):
+    if "://" in str(store):
         raise StoreError(
-            f"{place}: expected a path, or an address that begins with https, http, s3 or hf and ://"
+            f"{store}: expected a path, or an address that begins with https, http, s3 or hf and ://"
         )
-    path = resolve(Path(place))
+    path = resolve(Path(store))
     return open_zip(path) if path.is_file() else FolderFiles(path)
 
 
@@ -84,7 +84,7 @@ def _what_instead(path: Path) -> str:
     for folder in path.absolute().parents:
         if (folder / FEATURES).is_dir():
             return f"a part of the store {folder}; name that folder"
-    inside = sorted(found.name for found in path.iterdir() if (found / FEATURES).is_dir())
+    inside = sorted(node.name for node in path.iterdir() if (node / FEATURES).is_dir())
     if inside:
         return f"not a store, but stores are in it; name one: {', '.join(inside)}"
     return f"not a store (no {FEATURES} in it)"
@@ -106,13 +106,13 @@ def _what_is_left(staging: Path) -> str:
 
 def sealed_versions(path: Path) -> list[Path]:
     """List the sealed stores `NAME-X.Y.Z` of a name, lowest version first."""
-    found = []
+    versions = []
     if path.parent.is_dir():
         for folder in path.parent.iterdir():
             match = VERSIONED.search(folder.name)
             if match and folder.name == path.name + match[0] and (folder / FEATURES).is_dir():
-                found.append((tuple(map(int, match.groups())), folder))
-    return [folder for _, folder in sorted(found)]
+                versions.append((tuple(map(int, match.groups())), folder))
+    return [folder for _, folder in sorted(versions)]
 
 
 def check_version(store: StoreFiles | Path) -> dict[str, Any]:
@@ -206,7 +206,7 @@ class Store:
         rows = [
             (
                 name,
-                ", ".join(f"{one} {list(group.shape(one)[1:])}" for one in group.arrays),
+                ", ".join(f"{array} {list(group.shape(array)[1:])}" for array in group.arrays),
                 group.n_frames,
                 f"{int(group.usable.sum())} of {len(group)}",
             )
@@ -382,8 +382,8 @@ class ZarrView(ZarrStore):
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
         """List what lies directly in a folder."""
         top = f"{prefix.rstrip('/')}/" if prefix.strip("/") else ""
-        found = {key.removeprefix(top).partition("/")[0] async for key in self.list_prefix(top)}
-        for name in sorted(found):
+        names = {key.removeprefix(top).partition("/")[0] async for key in self.list_prefix(top)}
+        for name in sorted(names):
             yield name
 
 

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 from urllib.parse import quote
 
 from obygaze_features.errors import StoreError, first_line
-from obygaze_features.io import PARTIAL_SUFFIX, file_sha256
+from obygaze_features.io import PARTIAL_SUFFIX, digests_of
 from obygaze_features.schema import Hex64, fits
 from obygaze_features.store.format import (
     BAG_INFO,
@@ -142,10 +142,10 @@ def pour(file: FileIO, buffer: memoryview, seen: OnPiece) -> int:
 
 def digest_of(files: StoreFiles, name: str) -> str:
     """Return the SHA-256 of a file."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for block in files.stream(name):
-        found.update(block)
-    return found.hexdigest()
+        digest.update(block)
+    return digest.hexdigest()
 
 
 T = TypeVar("T")
@@ -203,8 +203,8 @@ def fetch_bytes(names: Iterable[str], source: str) -> bytes:
         the rest belongs to this machine, and may name people.
     """
     local = f"file:{quote(Path(source).absolute().name, '')}"
-    place = quote(source, f"{_URL_SIGNS}%") if "://" in source else local
-    return "".join(f"{place}/{quote(name, _URL_SIGNS)} - {name}\n" for name in sorted(names)).encode()
+    base = quote(source, f"{_URL_SIGNS}%") if "://" in source else local
+    return "".join(f"{base}/{quote(name, _URL_SIGNS)} - {name}\n" for name in sorted(names)).encode()
 
 
 def absent_files(files: StoreFiles) -> dict[str, str]:
@@ -277,7 +277,7 @@ def listed(files: StoreFiles) -> dict[str, str]:
     StoreError
         If a manifest is missing, was changed, or names what cannot be a file of a store.
     """
-    found: dict[str, str] = {}
+    digests_by_name: dict[str, str] = {}
     for manifest in (TAG_DIGESTS, DIGESTS):
         data = whole(files, manifest)
         digests, canonical = parse_digests(data)
@@ -287,15 +287,15 @@ def listed(files: StoreFiles) -> dict[str, str]:
             _folders(digests)
         )
         if manifest == DIGESTS:
-            fitting &= found.get(DIGESTS) == hashlib.sha256(data).hexdigest()
+            fitting &= digests_by_name.get(DIGESTS) == hashlib.sha256(data).hexdigest()
         if lacking := sorted(ALWAYS[manifest] - digests.keys()):
             raise StoreError(f"{files.where}/{manifest}: does not list {lacking[0]}, which every store has")
         if not canonical or not fitting or not all(map(is_safe, digests)):
             raise StoreError(
                 f"{files.where}/{manifest}: was changed; it is not as the format or {TAG_DIGESTS} has it"
             )
-        found |= digests
-    return found
+        digests_by_name |= digests
+    return digests_by_name
 
 
 def _folders(names: Iterable[str]) -> set[str]:
@@ -319,11 +319,11 @@ REQUIRED_TAGS = (BAGIT, BAG_INFO, DIGESTS, CARD)
 
 def payload_files(root: Path) -> list[str]:
     """List the files below `data/`, relative to the store, sorted; a link to a folder counts as a file."""
-    found = []
+    paths = []
     for folder, folders, names in os.walk(root / PAYLOAD):
         links = [name for name in folders if Path(folder, name).is_symlink()]
-        found += [Path(folder, name).relative_to(root).as_posix() for name in (*names, *links)]
-    return sorted(found)
+        paths += [Path(folder, name).relative_to(root).as_posix() for name in (*names, *links)]
+    return sorted(paths)
 
 
 def tag_files(root: Path) -> list[str]:
@@ -339,7 +339,7 @@ def digests_bytes(digests: Mapping[str, str]) -> bytes:
 def parse_digests(data: bytes) -> tuple[dict[str, str], bool]:
     """Read a manifest of digests: path -> digest, and whether it was written in exactly the canonical way."""
     lines = data.decode("utf-8", errors="replace").split("\n")
-    digests = {path: found for found, _, path in (line.partition("  ") for line in lines) if path}
+    digests = {path: digest for digest, _, path in (line.partition("  ") for line in lines) if path}
     return digests, digests_bytes(digests) == data
 
 
@@ -372,9 +372,6 @@ def write_bag(root: Path, info: Mapping[str, str], card: str, known: Mapping[str
     (root / BAGIT).write_bytes(BAGIT_TEXT.encode())
     (root / BAG_INFO).write_bytes(info_bytes({**info, "Payload-Oxum": oxum(root, payload)}))
     (root / CARD).write_bytes(card.encode())
-    (root / DIGESTS).write_bytes(
-        digests_bytes({path: known.get(path) or file_sha256(root / path) for path in payload})
-    )
-    (root / TAG_DIGESTS).write_bytes(
-        digests_bytes({path: file_sha256(root / path) for path in tag_files(root)})
-    )
+    rest = digests_of(root, (path for path in payload if not known.get(path)))
+    (root / DIGESTS).write_bytes(digests_bytes({path: rest.get(path) or known[path] for path in payload}))
+    (root / TAG_DIGESTS).write_bytes(digests_bytes(digests_of(root, tag_files(root))))

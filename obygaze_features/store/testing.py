@@ -66,13 +66,13 @@ def seal_arrays(
     changes
         Fields of the provenance that should differ from `toy_provenance`.
     """
-    failed, partial, said = failed or {}, partial or {}, texts or {}
+    failed, partial, text_of = failed or {}, partial or {}, texts or {}
     if texts:
         n_frames = 1
         changes = {"sampling": {"policy": TEXTS, "n": None}, **changes}
     specs = [toy_group(name, arrays, n_frames, **changes) for name, arrays in groups.items()]
     planned = [
-        PlannedClip(clip_id, movie, start_s, end_s, said.get(clip_id))
+        PlannedClip(clip_id, movie, start_s, end_s, text_of.get(clip_id))
         for clip_id, movie in movie_of.items()
         for start_s, end_s in [(spans or {}).get(clip_id, (None, None))]
     ]

@@ -134,20 +134,22 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | None = N
         problems.append(Problem(FETCH, str(error)))
     report = progress or (lambda _done, _total: None)
     n_rows = sum(map(_has_rows, payload)) if depth == "full" else 0
-    found = _look(files, tags, digests=True) | _look(
+    checks = _look(files, tags, digests=True) | _look(
         files, payload, digests=depth != "quick", progress=lambda done, total: report(done, total + n_rows)
     )
     counts = {
         "files": len(payload),
-        "bytes": sum(file.size for name in payload if (file := found.get(name))),
+        "bytes": sum(file.size for name in payload if (file := checks.get(name))),
     }
     if absent:
         counts["not pulled"] = len(absent)
-    problems += _check_tags(files, found, absent)
+    problems += _check_tags(files, checks, absent)
     if isinstance(files, ZipFiles):
         problems += [Problem(name, "its header in the zip was changed") for name in files.torn_headers()]
     if depth != "quick":
-        problems += _compare(files, DIGESTS, {name: found[name] for name in payload if name in found}, absent)
+        problems += _compare(
+            files, DIGESTS, {name: checks[name] for name in payload if name in checks}, absent
+        )
     if depth == "full":
         total = len(payload) + n_rows
         wrong, clips = check_content(
@@ -156,7 +158,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | None = N
         report(total, total)
         problems += wrong
         counts |= clips
-    manifest = found.get(DIGESTS)
+    manifest = checks.get(DIGESTS)
     fingerprint = manifest.digest if manifest else ""
     unique = sorted(set(problems), key=lambda problem: (problem.file, problem.what))
     return VerifyReport(files.where, files.name, depth, tuple(unique), counts, fingerprint)
@@ -187,23 +189,23 @@ def _look(
             return None
 
     with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
-        found = {}
-        for done, one in enumerate(threads.map(look, names), 1):
-            if one:
-                found[one[0]] = one[1]
+        checks = {}
+        for done, result in enumerate(threads.map(look, names), 1):
+            if result:
+                checks[result[0]] = result[1]
             if progress is not None:
                 progress(done, len(names))
-        return found
+        return checks
 
 
 def _digest(files: StoreFiles, name: str, most: int) -> _FileCheck:
-    size, found = 0, hashlib.sha256()
+    size, digest = 0, hashlib.sha256()
     for block in files.stream(name):
         size += len(block)
-        found.update(block)
+        digest.update(block)
         if size > most:
             return _FileCheck(size, LONGER)
-    return _FileCheck(size, found.hexdigest())
+    return _FileCheck(size, digest.hexdigest())
 
 
 def _most(files: StoreFiles) -> int:
@@ -221,27 +223,27 @@ def _check_format(files: StoreFiles) -> Iterator[Problem]:
 
 
 def _check_tags(
-    files: StoreFiles, found: Mapping[str, _FileCheck | None], absent: Mapping[str, str]
+    files: StoreFiles, checks: Mapping[str, _FileCheck | None], absent: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Check the files beside `data/`; the tag manifest has no digest, but it must match these files."""
     for name in (*REQUIRED_TAGS, TAG_DIGESTS):
-        if not found.get(name):
+        if not checks.get(name):
             yield Problem(name, "missing")
-    if found.get(BAGIT) and files.read(BAGIT) != BAGIT_TEXT.encode():
+    if checks.get(BAGIT) and files.read(BAGIT) != BAGIT_TEXT.encode():
         yield Problem(BAGIT, "is not the declaration of a BagIt 1.0 bag")
-    if found.get(TAG_DIGESTS):
+    if checks.get(TAG_DIGESTS):
         tags = {
             name: file
-            for name, file in found.items()
+            for name, file in checks.items()
             if not name.startswith(f"{PAYLOAD}/") and name != TAG_DIGESTS
         }
         yield from _compare(files, TAG_DIGESTS, tags, {})
-    if found.get(BAG_INFO) and not absent:
-        said = parse_info(files.read(BAG_INFO)).get("Payload-Oxum", "nothing")
-        sizes = [file.size for name, file in found.items() if file and name.startswith(f"{PAYLOAD}/")]
-        if f"{sum(sizes)}.{len(sizes)}" != said:
+    if checks.get(BAG_INFO) and not absent:
+        declared = parse_info(files.read(BAG_INFO)).get("Payload-Oxum", "nothing")
+        sizes = [file.size for name, file in checks.items() if file and name.startswith(f"{PAYLOAD}/")]
+        if f"{sum(sizes)}.{len(sizes)}" != declared:
             is_now = f"{sum(sizes)}.{len(sizes)}"
-            yield Problem(PAYLOAD, f"holds {is_now} (bytes.files), {BAG_INFO} says {said}")
+            yield Problem(PAYLOAD, f"holds {is_now} (bytes.files), {BAG_INFO} says {declared}")
 
 
 def _compare(
@@ -252,24 +254,24 @@ def _compare(
         data = files.read(manifest)
     except (FileNotFoundError, IsADirectoryError):
         return
-    said, canonical = parse_digests(data)
+    declared, canonical = parse_digests(data)
     if not canonical:
         yield Problem(manifest, "is not written as the format demands: it was changed")
     for name in present:
         if not present[name]:
             yield Problem(name, "is not a plain file")
-    found = {name: file.digest for name, file in present.items() if file}
-    for name in found.keys() - said.keys():
+    digests = {name: file.digest for name, file in present.items() if file}
+    for name in digests.keys() - declared.keys():
         yield Problem(name, f"extra: {manifest} does not list it")
-    for name in said.keys() - found.keys() - absent.keys():
+    for name in declared.keys() - digests.keys() - absent.keys():
         yield Problem(name, f"missing: {manifest} lists it")
-    for name in absent.keys() - said.keys():
+    for name in absent.keys() - declared.keys():
         yield Problem(FETCH, f"leaves out {name}, which {manifest} does not list")
-    changed = [name for name in found.keys() & said.keys() if found[name] != said[name]]
+    changed = [name for name in digests.keys() & declared.keys() if digests[name] != declared[name]]
     n_clips = _count_clips(files) if changed else 0
     for name in changed:
         lies = _what_lies_in(name, n_clips)
-        if found[name] == LONGER:
+        if digests[name] == LONGER:
             yield Problem(name, f"is longer than the whole store, by {BAG_INFO}; it was not read to its end")
             continue
         yield Problem(name, f"changed: its SHA-256 is not the one in {manifest}{lies}")

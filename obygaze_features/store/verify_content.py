@@ -138,8 +138,8 @@ def _check_table(store: Store) -> Iterator[Problem]:
     if ids != sorted(set(ids)):
         yield Problem(TABLE, "clip ids are not unique and sorted")
     for clip in store.clips:
-        said = {"id": clip.clip_id, "movie": clip.movie, "status": clip.status, "reason": clip.reason}
-        for column, text in said.items():
+        texts = {"id": clip.clip_id, "movie": clip.movie, "status": clip.status, "reason": clip.reason}
+        for column, text in texts.items():
             if wrong := unsuitable(text):
                 yield Problem(TABLE, f"clip {clip.clip_id!r}: {column} {wrong}")
         if clip.text is not None and (wrong := unsuitable(clip.text, lines=True)):
@@ -200,24 +200,26 @@ def _check_rows(store: Store, group: Group, array: str, rows: range) -> list[Pro
     imported = group.provenance.get("imported") is True  # nobody may know when the frames were
     problems = []
     try:
-        for some in group.pieces(array, rows):
-            for clip, values in zip(store.clips[some.start : some.stop], group.raw(array, some), strict=True):
-                said = clip.digests.get(f"{group.name}/{array}")
-                if what := _wrong_row(clip.status, said, values, unknown=imported and array == "time_s"):
+        for piece in group.pieces(array, rows):
+            for clip, values in zip(
+                store.clips[piece.start : piece.stop], group.raw(array, piece), strict=True
+            ):
+                digest = clip.digests.get(f"{group.name}/{array}")
+                if what := _wrong_row(clip.status, digest, values, unknown=imported and array == "time_s"):
                     problems.append(Problem(where, f"clip {clip.clip_id}: {what}"))
     except (*UNREADABLE, OSError) as error:
         problems.append(Problem(where, _reason(error)))
     return problems
 
 
-def _wrong_row(status: str, said: str | None, values: NDArray[Any], *, unknown: bool) -> str | None:
+def _wrong_row(status: str, digest: str | None, values: NDArray[Any], *, unknown: bool) -> str | None:
     """Describe what is wrong with one clip's row of one array, if anything; `unknown`: it may be all NaN."""
     if status not in DONE:
         empty = (values == -1).all() if values.dtype.kind == "i" else np.isnan(values).all()
-        return None if empty and said is None else f"is {status}, yet something is stored for it"
-    if said is None:
+        return None if empty and digest is None else f"is {status}, yet something is stored for it"
+    if digest is None:
         return f"has no digest in {TABLE}"
-    if sha256_of(row_view(values)) != said:
+    if sha256_of(row_view(values)) != digest:
         gone = values.dtype.kind == "f" and np.isnan(values).all()
         return (
             f"nothing is stored, but {TABLE} has a digest" if gone else f"is not what {TABLE} has a digest of"
@@ -244,17 +246,17 @@ def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iter
     sizes: dict[str, int] = {}
     for name in sorted(present & ARRAYS.keys()):
         file = f"{below}{name}/{ZARR_METADATA}"
-        found = json.loads(files.read(file))
-        if found["data_type"] not in ARRAYS[name].dtypes:
+        metadata = json.loads(files.read(file))
+        if metadata["data_type"] not in ARRAYS[name].dtypes:
             yield Problem(
-                file, f"data type {found['data_type']}, expected {' or '.join(ARRAYS[name].dtypes)}"
+                file, f"data type {metadata['data_type']}, expected {' or '.join(ARRAYS[name].dtypes)}"
             )
             continue
-        axes = dimensions(name, tuple(found["shape"]), group.n_frames)
-        expected = array_layout(name, tuple(found["shape"]), found["data_type"], axes)
-        if wrong := {field.partition(".")[0] for field in differences(_lean(expected), _lean(found))}:
+        axes = dimensions(name, tuple(metadata["shape"]), group.n_frames)
+        expected = array_layout(name, tuple(metadata["shape"]), metadata["data_type"], axes)
+        if wrong := {field.partition(".")[0] for field in differences(_lean(expected), _lean(metadata))}:
             yield Problem(file, f"{', '.join(sorted(wrong))}: not as the format demands")
-        for dimension, size in zip(axes, found["shape"], strict=True):
+        for dimension, size in zip(axes, metadata["shape"], strict=True):
             if sizes.setdefault(dimension, size) != size:
                 yield Problem(
                     file, f"dimension {dimension!r} has size {size} here and {sizes[dimension]} elsewhere"

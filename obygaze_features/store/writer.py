@@ -200,12 +200,12 @@ class StageWriter:
 
 def _check_features(features: ClipFeatures, group: GroupSpec, where: str) -> dict[str, _CheckedRow]:
     expected = group.clip_arrays()
-    found = {**features.arrays, "time_s": features.time_s, "frame_index": features.frame_index}
-    if found.keys() != expected.keys():
-        raise StoreError(f"{where}: expected arrays {', '.join(expected)}; found {', '.join(sorted(found))}")
+    arrays = {**features.arrays, "time_s": features.time_s, "frame_index": features.frame_index}
+    if arrays.keys() != expected.keys():
+        raise StoreError(f"{where}: expected arrays {', '.join(expected)}; found {', '.join(sorted(arrays))}")
     rows: dict[str, _CheckedRow] = {}
     for name, (shape, dtype) in expected.items():
-        values = found[name]
+        values = arrays[name]
         if not isinstance(values, np.ndarray):
             raise StoreError(f"{where}, array {name}: expected a numpy array, found {type(values).__name__}")
         if values.dtype.newbyteorder("<") != dtype:

@@ -17,7 +17,7 @@ from ..store.toy_stores import group, provenance
 from .lab_features import CLIPS, D, imported, row
 
 
-def pieces(**values):
+def items(**values):
     return {
         clip: ImportItem(f"{clip}.npy", lambda value=value: {"": value}) for clip, value in values.items()
     }
@@ -38,7 +38,7 @@ def test_every_shape_that_the_original_code_wrote_comes_in_bit_for_bit(
     tmp_path, array, shape, given_shape, dtype
 ):
     truth = {clip: row(clip, shape, dtype) for clip in "abc"}
-    store = imported(tmp_path, pieces(**{c: v.reshape(given_shape) for c, v in truth.items()}), array)
+    store = imported(tmp_path, items(**{c: v.reshape(given_shape) for c, v in truth.items()}), array)
     assert store["lab"].clip_ids == ("a", "b", "c")
     for clip, values in truth.items():
         assert store["lab"].read(clip, array).tobytes() == values.tobytes()
@@ -47,7 +47,7 @@ def test_every_shape_that_the_original_code_wrote_comes_in_bit_for_bit(
 
 
 def test_what_is_not_declared_is_said_to_be_unknown(tmp_path):
-    store = imported(tmp_path, pieces(a=row("a"), b=row("b"), c=row("c")))
+    store = imported(tmp_path, items(a=row("a"), b=row("b"), c=row("c")))
     found = store["lab"].provenance
     assert found["imported"] is True
     assert found["compute"] == dict.fromkeys(("dtype", "autocast", "attention", "tf32", "device"))
@@ -64,7 +64,7 @@ def test_what_is_declared_is_kept_and_imported_cannot_be_declared_away(tmp_path)
         "compute": {"dtype": "float32"},
         "note": "from a disk",
     }
-    store = imported(tmp_path, pieces(a=row("a"), b=row("b"), c=row("c")), known=known)
+    store = imported(tmp_path, items(a=row("a"), b=row("b"), c=row("c")), known=known)
     found = store["lab"].provenance
     assert found["sampling"] == {"policy": "uniform", "n": 6}
     assert (found["compute"]["dtype"], found["compute"]["device"]) == ("float32", None)
@@ -75,7 +75,7 @@ def test_what_is_declared_is_kept_and_imported_cannot_be_declared_away(tmp_path)
     with pytest.raises(StoreError, match="cannot be declared away"):
         declaration({"imported": False}, "lab")
     with pytest.raises(StoreError, match="'storage' is filled in"):
-        imported(tmp_path / "b", pieces(a=row("a"), b=row("b"), c=row("c")), known={"storage": {}})
+        imported(tmp_path / "b", items(a=row("a"), b=row("b"), c=row("c")), known={"storage": {}})
 
 
 def test_unknown_is_for_imported_features_alone():
@@ -105,23 +105,23 @@ def test_unknown_is_for_imported_features_alone():
 )
 def test_what_does_not_fit_is_refused_by_file(tmp_path, value, message):
     with pytest.raises(StoreError, match=message):
-        imported(tmp_path, pieces(a=row("a"), b=value, c=row("c")))
+        imported(tmp_path, items(a=row("a"), b=value, c=row("c")))
     assert not list(tmp_path.iterdir())
 
 
 def test_values_are_converted_on_purpose_alone(tmp_path):
     truth = {clip: row(clip, (2, D), np.float64) for clip in "abc"}
-    store = imported(tmp_path, pieces(**truth), "tokens", dtype="float16")
+    store = imported(tmp_path, items(**truth), "tokens", dtype="float16")
     assert np.array_equal(store["lab"].read("a", "tokens"), truth["a"].astype(np.float16))
     assert store["lab"].provenance["converted_to"] == "float16"
     with pytest.raises(StoreError, match=r"a\.npy: tokens has values that float16 cannot hold"):
         imported(
-            tmp_path / "b", pieces(a=truth["a"] * 1e6, b=truth["b"], c=truth["c"]), "tokens", dtype="float16"
+            tmp_path / "b", items(a=truth["a"] * 1e6, b=truth["b"], c=truth["c"]), "tokens", dtype="float16"
         )
 
 
 def test_what_a_killed_import_left_is_never_taken_for_what_is_in_the_files(tmp_path):
-    undisturbed = imported(tmp_path / "undisturbed", pieces(a=row("a"), b=row("b"), c=row("c")))
+    undisturbed = imported(tmp_path / "undisturbed", items(a=row("a"), b=row("b"), c=row("c")))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("shutil.rmtree", lambda *_, **__: None)  # a kill leaves everything
 
@@ -129,20 +129,20 @@ def test_what_a_killed_import_left_is_never_taken_for_what_is_in_the_files(tmp_p
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            imported(tmp_path, pieces(a=row("b"), b=row("a"), c=row("c")), progress=stop)
+            imported(tmp_path, items(a=row("b"), b=row("a"), c=row("c")), progress=stop)
     assert (tmp_path / "films-1.0.0.importing/part/stage/plan.jsonl").is_file()
-    store = imported(tmp_path, pieces(a=row("a"), b=row("b"), c=row("c")))
+    store = imported(tmp_path, items(a=row("a"), b=row("b"), c=row("c")))
     assert store.fingerprint == undisturbed.fingerprint
     assert not (tmp_path / "films-1.0.0.importing").exists()
 
 
 def test_clips_without_features_are_counted_and_must_be_allowed(tmp_path):
     with pytest.raises(StoreError, match=r"1 of 3 clips have no features to import, the first is c"):
-        imported(tmp_path, pieces(a=row("a"), b=row("b")))
-    store = imported(tmp_path, pieces(a=row("a"), b=row("b")), allow_missing=True)
+        imported(tmp_path, items(a=row("a"), b=row("b")))
+    store = imported(tmp_path, items(a=row("a"), b=row("b")), allow_missing=True)
     assert [clip.status for clip in store.clips] == ["ok", "ok", "missing"]
     with pytest.raises(StoreError, match="exists"):
-        imported(tmp_path, pieces(a=row("a")), allow_missing=True)
+        imported(tmp_path, items(a=row("a")), allow_missing=True)
     with pytest.raises(StoreError, match="3 of 3"):
         imported(tmp_path / "none", {}, allow_missing=True)
 
@@ -150,10 +150,10 @@ def test_clips_without_features_are_counted_and_must_be_allowed(tmp_path):
 def test_files_are_given_to_clips_by_name_and_collisions_are_refused():
     found = {path: ImportItem(f"{path}.npy", dict) for path in ("m1/x", "m1/y", "m2/x", "z")}
     deep = match(found, {"a": "m1/x", "b": "m2/x", "c": "m3/x"})
-    assert {clip: piece.where for clip, piece in deep.pieces.items()} == {"a": "m1/x.npy", "b": "m2/x.npy"}
+    assert {clip: item.where for clip, item in deep.features.items()} == {"a": "m1/x.npy", "b": "m2/x.npy"}
     assert deep.unknown == ("m1/y", "z")
     assert deep.absent == ("c",)
-    assert match(found, {"a": "y"}).pieces["a"].where == "m1/y.npy"
+    assert match(found, {"a": "y"}).features["a"].where == "m1/y.npy"
     with pytest.raises(
         StoreError, match=r"m2/x\.npy and m1/x\.npy: both are called 'x', clip a.*\{movie\}/\{video\}"
     ):
@@ -207,7 +207,7 @@ def test_an_npy_file_that_lies_about_its_size_is_refused_before_anything_is_allo
 @settings(max_examples=25, deadline=None)
 @given(arrays(st.sampled_from([np.float16, np.float32]), (3, D)), st.booleans())
 def test_whatever_the_values_are_they_come_in_whole_or_not_at_all(tmp_path_factory, values, extra):
-    found = pieces(a=values[None] if extra else values)
+    found = items(a=values[None] if extra else values)
     tmp_path = tmp_path_factory.mktemp("import")
     if np.isfinite(values).all():
         store = imported(tmp_path, found, "frames", clips=CLIPS[1:2])
@@ -218,6 +218,6 @@ def test_whatever_the_values_are_they_come_in_whole_or_not_at_all(tmp_path_facto
 
 
 def test_an_imported_store_verifies_in_full(tmp_path):
-    store = imported(tmp_path, pieces(a=row("a"), b=row("b"), c=row("c")))
+    store = imported(tmp_path, items(a=row("a"), b=row("b"), c=row("c")))
     report = verify(store.path, "full")
     assert report.ok, report.problems

@@ -30,7 +30,7 @@ def test_an_exported_store_comes_back_bit_for_bit_but_marked(tmp_path):
     with hdf5_items(tmp_path / "films.h5") as (found, said):
         matched = match(found, {clip.clip_id: clip.clip_id for clip in clips})
         known = json.loads(said["provenance"])
-        store = imported(tmp_path, matched.pieces, known=known, clips=clips, allow_missing=True)
+        store = imported(tmp_path, matched.features, known=known, clips=clips, allow_missing=True)
     assert len(matched.absent) == sum(clip.status == "failed" for clip in source.clips)
     for ours, theirs in zip(store.clips, source.clips, strict=True):
         assert ours.digests == {
@@ -49,7 +49,7 @@ def test_hdf5_with_one_dataset_a_clip_of_any_name(tmp_path):
     with hdf5_items(tmp_path / "x.h5") as (found, said):
         assert list(found) == ["m/a", "m/b", "m/c"]
         assert said == {"provenance": "", "backbone": ""}
-        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).pieces)
+        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).features)
     assert np.array_equal(store["lab"].read("b", "pooled"), row("b"))
 
 
@@ -327,8 +327,8 @@ for name in sys.argv[1:]:
     for reader, words in {"hdf5": (hdf5_items,), "table": (table_items, None)}.items():
         try:
             with words[0](path, *words[1:]) as (found, _):
-                for piece in found.values():
-                    piece.load()
+                for item in found.values():
+                    item.load()
             said = "read"
         except Exception as error:
             said = f"{type(error).__name__}: {error}"

@@ -69,7 +69,7 @@ def test_a_table_of_every_kind_comes_in_bit_for_bit(tmp_path, name):
     write, ids = TABLES[name]
     write(tmp_path / name)
     with table_items(tmp_path / name, ids) as (found, _):
-        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).pieces)
+        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).features)
     for clip in "abc":
         assert store["lab"].read(clip, "pooled").tobytes() == row(clip).tobytes()
 
@@ -89,7 +89,7 @@ def test_a_matrix_needs_the_ids_of_its_rows(tmp_path, form):
         lines = [f"{clip};m" for clip in ("clip_id", *IDS)] if form == "column" else IDS
         ids.write_text("\n".join(lines), encoding="utf-8")
     with table_items(tmp_path / "all.npy", str(ids)) as (found, _):
-        assert {clip: piece.load()[""].tobytes() for clip, piece in found.items()} == {
+        assert {clip: item.load()[""].tobytes() for clip, item in found.items()} == {
             clip: row(clip).tobytes() for clip in "abc"
         }
 
@@ -98,7 +98,7 @@ def test_arrays_named_as_the_formats_come_in_together(tmp_path):
     frames = np.stack([row(clip, (2, D)) for clip in IDS])
     np.savez(tmp_path / "a.npz", pooled=MATRIX, frames=frames, ids=np.array(IDS), fps=np.zeros((3, 1)))
     with table_items(tmp_path / "a.npz", None) as (found, _):
-        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).pieces)
+        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).features)
     assert store["lab"].read("a", "frames").tobytes() == row("a", (2, D)).tobytes()
     assert store["lab"].read("a", "pooled").tobytes() == row("a").tobytes()
 
@@ -111,7 +111,7 @@ def test_our_own_exports_come_back_as_a_table(tmp_path, kind):
     with table_items(tmp_path / f"a.{kind}", None) as (found, said):
         matched = match(found, {clip.clip_id: clip.clip_id for clip in clips})
         known = json.loads(said["provenance"])
-        store = imported(tmp_path, matched.pieces, known=known, clips=clips, allow_missing=True)
+        store = imported(tmp_path, matched.features, known=known, clips=clips, allow_missing=True)
     assert said["backbone"] == "toy"
     usable = [clip.clip_id for clip in source.clips if clip.digests]
     assert usable
