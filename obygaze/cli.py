@@ -41,7 +41,8 @@ CONTENTS: dict[str, Entry] = {
                 "Project free annotations onto clips.", "obygaze_features.commands.manifest_inspect:project"
             ),
             "agreement": Entry(
-                "Measure gamma agreement between annotators.", "obygaze_models.commands.agreement:agreement"
+                "Measure gamma agreement between annotators.",
+                "obygaze_models.commands.segment_commands:agreement",
             ),
             "stats": Entry("Count levels and concepts.", "obygaze_studies.commands.stats:stats"),
             "sheets": Entry(
@@ -152,10 +153,10 @@ CONTENTS: dict[str, Entry] = {
     "lm": Entry("Score texts with a causal language model.", "obygaze_studies.commands.lm:lm"),
     "folds": Entry("List the clips of each fold.", "obygaze_studies.commands.folds:folds"),
     "evaluate": Entry(
-        "Evaluate models by leave-one-movie-out.", "obygaze_models.commands.evaluate_command:evaluate"
+        "Evaluate models by leave-one-movie-out.", "obygaze_models.commands.evaluate_commands:evaluate"
     ),
     "compare": Entry(
-        "Compare two models, paired by movie.", "obygaze_models.commands.compare_command:compare"
+        "Compare two models, paired by movie.", "obygaze_models.commands.evaluate_commands:compare"
     ),
     "paper": Entry(
         "Reproduce tables and figures of Tores et al., CVPR 2024.",
@@ -250,11 +251,11 @@ CONTENTS: dict[str, Entry] = {
             "run": Entry("Cut, extract, score and show films in one go.", "obygaze.film:run"),
             "score": Entry("Score the windows of films in a store.", "obygaze_film.commands.film:score"),
             "thumbnails": Entry(
-                "Save small pictures of segments.", "obygaze_film.commands.thumbnails:thumbnails"
+                "Save small pictures of segments.", "obygaze_film.commands.film_output:thumbnails"
             ),
-            "report": Entry("Show scored films as a page.", "obygaze_film.commands.show:report"),
+            "report": Entry("Show scored films as a page.", "obygaze_film.commands.film_output:report"),
             "export": Entry(
-                "Write a scored film for ELAN, players, editors.", "obygaze_film.commands.show:export"
+                "Write a scored film for ELAN, players, editors.", "obygaze_film.commands.film_output:export"
             ),
             "evaluate": Entry(
                 "Compare scored films with annotations.", "obygaze_film.commands.film:evaluate"
@@ -267,19 +268,19 @@ CONTENTS: dict[str, Entry] = {
         "  obygaze film report scored --out film.html",
     ),
     "predict": Entry(
-        "Score clips of stores with a saved model.", "obygaze_models.commands.predict_command:predict"
+        "Score clips of stores with a saved model.", "obygaze_models.commands.model_commands:predict"
     ),
     "explain": Entry(
-        "Explain a concept model's decision on a clip.", "obygaze_models.commands.predict_command:explain"
+        "Explain a concept model's decision on a clip.", "obygaze_models.commands.model_commands:explain"
     ),
     "localise": Entry(
-        "Compare frames' scores with marked segments.", "obygaze_models.commands.localise_command:localise"
+        "Compare frames' scores with marked segments.", "obygaze_models.commands.segment_commands:localise"
     ),
     "model": Entry(
         "Inspect model files.",
         {
             "inspect": Entry(
-                "Print the card of a model file.", "obygaze_models.commands.model_command:inspect"
+                "Print the card of a model file.", "obygaze_models.commands.model_commands:inspect"
             )
         },
         "  obygaze model inspect models/pcbm_lr.model",

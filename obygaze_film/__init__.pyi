@@ -1,4 +1,4 @@
-from .measure import evaluate_films as evaluate_films
+from .evaluation import evaluate_films as evaluate_films
 from .score import score_film as score_film
 from .score import score_films as score_films
 from .timeline import Timeline as Timeline

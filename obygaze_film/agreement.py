@@ -1,13 +1,16 @@
-"""Measure the agreement of a timeline with annotations: seconds, segments, boundaries, ranked lists."""
+"""Measure the agreement of timelines and annotators: seconds, segments, boundaries, ranked lists."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-Spans = NDArray[np.float64]
-"""Starts and ends in seconds, shape [N, 2]."""
+from obygaze_features.manifest import Manifest
+from obygaze_film.errors import FilmError
+from obygaze_film.schema import Spans, is_counted
+from obygaze_film.timeline import Timeline
 
 THRESHOLDS = (0.1, 0.3, 0.5)
 """Temporal intersections over unions (tIoU) at which segments count as found."""
@@ -18,31 +21,119 @@ COLLARS_S = (5.0, 15.0)
 OFFSET_SHARE = 0.2
 """Tolerance of offsets as a share of the reference's length (sed_eval's default is 0.5)."""
 
+N_LISTED = 100
+"""Maximum number of ranked segments of a model."""
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """The marks of a model, an annotator or a rule in a film.
+
+    Attributes
+    ----------
+    seconds : ndarray of bool, shape [n]
+        The seconds marked.
+    segments : ndarray, shape [S, 2]
+        The segments marked.
+    rate : float
+        Share of the film; NaN if it is refused.
+    scores : ndarray, shape [n], optional
+        A score for each second, NaN where it is missing.
+    listed : ndarray, shape [L, 2], optional
+        Segments, best first, including those below the threshold.
+    listed_scores : ndarray, shape [L], optional
+    """
+
+    seconds: NDArray[np.bool_]
+    segments: Spans
+    rate: float
+    scores: NDArray[np.float64] | None = None
+    listed: Spans | None = None
+    listed_scores: NDArray[np.float64] | None = None
+
+
+def annotated(truth: Manifest, positive: set[str]) -> dict[str, dict[str, Spans]]:
+    """Collect positive spans by film and annotator; annotators without any are included.
+
+    Raises
+    ------
+    FilmError
+        The codebook lacks the levels, or an annotated clip has no span.
+    """
+    if unknown := sorted(positive - set(truth.codebook.level_names)):
+        raise FilmError(
+            f"the model calls {unknown[0]!r} positive, which is no level of the truth's codebook "
+            f"{truth.codebook.name!r}"
+        )
+    by_movie: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for clip in truth:
+        if clip.level is None:
+            continue
+        if clip.start_s is None or clip.end_s is None:
+            raise FilmError(f"clip {clip.clip_id} of the truth has no span: start_s and end_s are needed")
+        own = by_movie.setdefault(clip.movie, {}).setdefault(clip.annotator or "annotator", [])
+        if clip.level in positive:
+            own.append((clip.start_s, clip.end_s))
+    return {movie: {name: merged(own) for name, own in people.items()} for movie, people in by_movie.items()}
+
+
+def ends(spans: Spans) -> float:
+    """Return the end of the last span; 0 without any."""
+    return float(spans[:, 1].max()) if len(spans) else 0.0
+
+
+def human_marks(spans: Spans, n: int) -> Marks:
+    """Collect the marks of an annotator in a film of n seconds."""
+    seconds = seconds_in(spans, n)
+    return Marks(seconds, spans, float(seconds.mean()))
+
+
+def marks_of(film: Timeline, key: str | None, n: int) -> Marks:
+    """Collect the marks of a model in a film of n seconds: called rows, segments, probabilities."""
+    rows = film.rows(key)
+    spans = rows[["start_s", "end_s"]].to_numpy(dtype=np.float64)
+    row_of = np.clip(np.searchsorted(spans[:, 0], np.arange(n) + 0.5, side="right") - 1, 0, None)
+    inside = np.arange(n) + 0.5 < spans[row_of, 1]
+    counted = is_counted(rows)
+    p = np.where(counted, rows["p"].to_numpy(dtype=np.float64), np.nan)
+    called = counted & (rows["called"].fillna(0).to_numpy(dtype=np.float64) == 1)
+    listed = film.segments(key, top=N_LISTED)
+    reaching = listed[listed["reaches"] == 1]
+    rate = film.rate(key).value
+    return Marks(
+        seconds=np.where(inside, called[row_of], False),
+        segments=merged(zip(reaching["start_s"].astype(float), reaching["end_s"].astype(float), strict=True)),
+        rate=np.nan if rate is None else rate,
+        scores=np.where(inside, p[row_of], np.nan),
+        listed=listed[["start_s", "end_s"]].to_numpy(dtype=np.float64),
+        listed_scores=listed["p"].to_numpy(dtype=np.float64),
+    )
+
 
 def merged(spans: Iterable[tuple[float, float]]) -> Spans:
     """Sort spans by time and merge those that overlap or touch."""
-    found: list[list[float]] = []
+    disjoint: list[list[float]] = []
     for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1][1] = max(found[-1][1], end)
+        if disjoint and start <= disjoint[-1][1]:
+            disjoint[-1][1] = max(disjoint[-1][1], end)
         else:
-            found.append([start, end])
-    return np.array(found, dtype=np.float64).reshape(-1, 2)
+            disjoint.append([start, end])
+    return np.array(disjoint, dtype=np.float64).reshape(-1, 2)
 
 
 def seconds_in(spans: Spans, n: int) -> NDArray[np.bool_]:
     """Mark the seconds [n] whose middle lies in a span; spans don't overlap."""
     middles = np.arange(n) + 0.5
     before = np.searchsorted(spans[:, 0], middles, side="right") - 1
-    found: NDArray[np.bool_] = np.zeros(n, dtype=np.bool_)
-    some = before >= 0
-    found[some] = middles[some] < spans[before[some], 1]
-    return found
+    marked: NDArray[np.bool_] = np.zeros(n, dtype=np.bool_)
+    after_start = before >= 0
+    marked[after_start] = middles[after_start] < spans[before[after_start], 1]
+    return marked
 
 
-def f1(found: float, n_estimated: int, n_reference: int) -> float:
+def f1(n_found: float, n_estimated: int, n_reference: int) -> float:
     """Compute 2 found / (estimated + reference); NaN if both are 0."""
-    return 2 * found / (n_estimated + n_reference) if n_estimated + n_reference else np.nan
+    return 2 * n_found / (n_estimated + n_reference) if n_estimated + n_reference else np.nan
 
 
 def second_f1(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> float:
@@ -62,8 +153,8 @@ def overlap_matrix(reference: Spans, estimated: Spans) -> NDArray[np.float64]:
     common = np.minimum(reference[:, None, 1], estimated[None, :, 1])
     common = np.clip(common - np.maximum(reference[:, None, 0], estimated[None, :, 0]), 0, None)
     lengths = (reference[:, 1] - reference[:, 0])[:, None] + (estimated[:, 1] - estimated[:, 0])[None]
-    found: NDArray[np.float64] = common / (lengths - common)
-    return found
+    tiou: NDArray[np.float64] = common / (lengths - common)
+    return tiou
 
 
 def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> NDArray[np.bool_]:
@@ -74,8 +165,8 @@ def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> NDA
     """
     onsets = np.abs(reference[:, None, 0] - estimated[None, :, 0]) <= collar_s
     allowed = np.maximum(collar_s, OFFSET_SHARE * (reference[:, 1] - reference[:, 0]))[:, None]
-    found: NDArray[np.bool_] = onsets & (np.abs(reference[:, None, 1] - estimated[None, :, 1]) <= allowed)
-    return found
+    matches: NDArray[np.bool_] = onsets & (np.abs(reference[:, None, 1] - estimated[None, :, 1]) <= allowed)
+    return matches
 
 
 def n_matched(pairs: NDArray[np.bool_]) -> int:
@@ -109,13 +200,13 @@ def segment_ap(reference: Spans, estimated: Spans, scores: ArrayLike, threshold:
     order = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
     overlaps = overlap_matrix(reference, estimated[order])
     right = np.zeros(len(order), dtype=np.bool_)
-    for place in range(len(order)):
-        best = int(np.argmax(overlaps[:, place]))
-        if overlaps[best, place] >= threshold:
-            right[place] = True
+    for rank in range(len(order)):
+        best = int(np.argmax(overlaps[:, rank]))
+        if overlaps[best, rank] >= threshold:
+            right[rank] = True
             overlaps[best] = -1.0
-    found = np.cumsum(right)
-    precision = found / np.arange(1, len(order) + 1)
+    n_right = np.cumsum(right)
+    precision = n_right / np.arange(1, len(order) + 1)
     best_after = np.maximum.accumulate(precision[::-1])[::-1]
     return float((best_after * right).sum() / len(reference))
 

@@ -1,45 +1,332 @@
-"""Read the rows of a timeline: columns, flags, durations."""
+"""Cut films into rows (shots or steps), and average a model's predictions of windows over them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import expit
 
-from obygaze_film.record import NO_CONTENT, UNRELIABLE
+from obygaze_features.manifest import read_parts
+from obygaze_features.store import Store
+from obygaze_film.errors import FilmError
+from obygaze_film.schema import (
+    BARS,
+    BLACK,
+    CREDITS,
+    MISSING,
+    PARTIAL,
+    SHORT,
+    SHOT_COLUMNS,
+    TRAINED_ON,
+    UNLIKE,
+    Spans,
+)
+from obygaze_models.concepts import ConceptBottleneck
+from obygaze_models.prediction import OUT_OF_DISTRIBUTION as WINDOW_UNLIKE
+from obygaze_models.prediction import PARTIAL as WINDOW_PARTIAL
+from obygaze_models.prediction import Model, Predicted
 
-COLUMNS = (
-    "movie", "start_s", "end_s", "level_task", "model", "logit", "p", "p_low", "p_high", "called", "unlike",
-    "flags",
-)  # fmt: skip
-"""First columns of `timeline.csv`, followed by those of the concepts and `LAST`."""
+Floats = NDArray[np.float64]
 
-LAST = ("base_contribution", "n_windows", "status")
-
-SHOT_COLUMNS = ("movie", "start_s", "end_s", "detector", "flags")
-
-TRACE_COLUMNS = ("movie", "model", "start_s", "end_s", "n_frames", "weight", "contribution")
-"""Columns of `frames.csv`, followed by ``<concept>_p``."""
-
-NO_TRACES = pd.DataFrame(columns=list(TRACE_COLUMNS))
-
-
-def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:
-    """Mark the rows [N] that have any of the flags."""
-    wanted = set(names)
-    return np.array([not wanted.isdisjoint(flags.split(";")) for flags in table["flags"]], dtype=np.bool_)
-
-
-def durations(table: pd.DataFrame) -> NDArray[np.float64]:
-    """Compute the length of each row [N] in seconds."""
-    found: NDArray[np.float64] = (table["end_s"] - table["start_s"]).to_numpy(dtype=np.float64)
-    return found
+SLACK_S = 0.001
+"""Times that differ by less are equal: manifests round to milliseconds."""
 
 
-def is_counted(table: pd.DataFrame) -> NDArray[np.bool_]:
-    """Mark the rows [N] that a film's rate and segments count."""
-    counted: NDArray[np.bool_] = ~has_flag(table, *UNRELIABLE, *NO_CONTENT) & table["p"].notna().to_numpy()
-    return counted
+@dataclass(frozen=True, eq=False, slots=True)
+class Windows:
+    """The windows of one film in a store.
+
+    Attributes
+    ----------
+    clip_ids : tuple of str, length N
+    spans : ndarray, shape [N, 2]
+    """
+
+    clip_ids: tuple[str, ...]
+    spans: Spans
+
+    @property
+    def end_s(self) -> float:
+        """End of the last window in seconds."""
+        return float(self.spans[:, 1].max())
+
+    @property
+    def window_s(self) -> float:
+        """Median length in seconds."""
+        return round(float(np.median(self.spans[:, 1] - self.spans[:, 0])), 3)
+
+    @property
+    def hop_s(self) -> float | None:
+        """Median time between two starts in seconds; None for a single window."""
+        return round(float(np.median(np.diff(self.spans[:, 0]))), 3) if len(self.spans) > 1 else None
 
 
-def csv_bytes(table: pd.DataFrame) -> bytes:
-    """Write a table as CSV: numbers unrounded, missing values empty."""
-    return str(table.to_csv(index=False, lineterminator="\n")).encode("utf-8")
+def windows_of(store: Store) -> dict[str, Windows]:
+    """Find the windows of each film of a store; films are sorted by name.
+
+    Raises
+    ------
+    FilmError
+        A clip is a whole file, so its position in the film is unknown; or the store has no clip.
+    """
+    rows_by_movie: dict[str, list[tuple[float, float, str]]] = {}
+    for clip in store.clips:
+        if clip.start_s is None or clip.end_s is None:
+            raise FilmError(
+                f"store {store.name}: clip {clip.clip_id} is a whole file and has no place in a film: "
+                "cut films into windows first (obygaze manifest import film)"
+            )
+        rows_by_movie.setdefault(clip.movie, []).append((clip.start_s, clip.end_s, clip.clip_id))
+    if not rows_by_movie:
+        raise FilmError(f"store {store.name} has no clip")
+    return {
+        movie: Windows(tuple(clip_id for *_, clip_id in rows), np.array([row[:2] for row in rows]))
+        for movie, rows in sorted((movie, sorted(rows)) for movie, rows in rows_by_movie.items())
+    }
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RowGrid:
+    """The rows of a film, before any model.
+
+    Attributes
+    ----------
+    movie : str
+    windows : Windows
+    kind : str
+        Kind of rows: "shots", "windows" or "steps".
+    spans : ndarray, shape [R, 2]
+    covered : sparse array, shape [R, N]
+        Seconds of each row that each window covers.
+    flags : dict of str to ndarray, shape [R]
+        Flags that do not depend on a model.
+    """
+
+    movie: str
+    windows: Windows
+    kind: str
+    spans: Spans
+    covered: csr_array
+    flags: Mapping[str, NDArray[np.bool_]]
+
+    @property
+    def seconds(self) -> Floats:
+        """Length of each row [R]."""
+        lengths: Floats = self.spans[:, 1] - self.spans[:, 0]
+        return lengths
+
+
+def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> RowGrid:
+    """Cut a film into rows, and flag those covered by more than half by shots with a flag."""
+    kind, spans = cut_into_rows(windows, shots[["start_s", "end_s"]].to_numpy(dtype=np.float64))
+    seconds = spans[:, 1] - spans[:, 0]
+    flags = {flag: flagged_seconds(spans, shots, flag) > seconds / 2 for flag in (BLACK, CREDITS, BARS)}
+    flags[SHORT] = np.full(len(spans), windows.end_s < 2 * windows.window_s)
+    return RowGrid(movie, windows, kind, spans, overlaps(spans, windows.spans), flags)
+
+
+def rows_of_model(model: Model, key: str, predicted: Predicted, grid: RowGrid) -> pd.DataFrame:
+    """Compute the rows of one model.
+
+    The logits of the windows that cover a row are averaged with their overlap as weights; so are concepts'
+    values and contributions, so that contributions still add up to the logit. Windows that are unlike any
+    training clip are left out of the average of a row that others cover for at least half of what is covered;
+    otherwise the row itself is unlike.
+
+    Parameters
+    ----------
+    model : Model
+    key : str
+        Its name in the column `model`.
+    predicted : Predicted
+        Its predictions for the windows.
+    grid : Grid
+
+    Returns
+    -------
+    DataFrame
+        The columns of `timeline.csv` that this model has.
+    """
+    table = predicted.table.assign(far=predicted.has(WINDOW_UNLIKE), cut=predicted.has(WINDOW_PARTIAL))
+    table = table.set_index("clip_id").reindex(list(grid.windows.clip_ids))
+    has = table["movie"].notna().to_numpy()
+    far, cut = (has & np.array(table[name] == True) for name in ("far", "cut"))  # noqa: E712 - or missing
+    every, near = _only(grid.covered, has), _only(grid.covered, has & ~far)
+    total = every.sum(axis=1)
+    missing = total <= 0
+    unlike = ~missing & (near.sum(axis=1) < total / 2)
+    used = _rows_only(near, ~unlike) + _rows_only(every, unlike)
+    partial = _only(grid.covered, cut).sum(axis=1) > 0
+
+    def averaged(name: str) -> Floats:
+        return _average(used, table[name].to_numpy(dtype=np.float64))
+
+    def told(values: Floats) -> Floats:
+        return np.where(unlike | missing, np.nan, values)
+
+    n = len(grid.spans)
+    logit = averaged("logit")
+    p = low = high = np.full(n, np.nan)
+    if model.calibration is not None:
+        filled = np.where(np.isnan(logit), 0.0, logit)
+        p, (low, high) = model.calibration.probability(filled), model.calibration.band(filled)
+    called = (logit >= model.card.threshold).astype(np.float64) if model.decides else np.full(n, np.nan)
+    flags = {
+        UNLIKE: unlike,
+        MISSING: missing,
+        **{name: grid.flags[name] for name in (BLACK, CREDITS, BARS)},
+        PARTIAL: partial,
+        SHORT: grid.flags[SHORT],
+        TRAINED_ON: np.full(n, grid.movie in model.card.movies),
+    }
+    columns: dict[str, Any] = {
+        "movie": grid.movie,
+        "start_s": grid.spans[:, 0],
+        "end_s": grid.spans[:, 1],
+        "level_task": model.card.target["name"],
+        "model": key,
+        "logit": logit,
+        "p": told(p),
+        "p_low": told(low),
+        "p_high": told(high),
+        "called": told(called),
+        "unlike": _average(every, table["unlike"].to_numpy(dtype=np.float64)),
+        "flags": [";".join(name for name in flags if flags[name][row]) for row in range(n)],
+    }
+    by_concepts = isinstance(model.estimator, ConceptBottleneck)
+    for index, concept in enumerate(model.concepts):
+        slope, intercept = model.concept_sigmoids[index]
+        columns[f"{concept}_value"] = value = averaged(f"{concept}_value")
+        columns[f"{concept}_p"] = told(expit(slope * value + intercept))
+        if by_concepts:
+            columns[f"{concept}_contribution"] = told(averaged(f"{concept}_contribution"))
+    if by_concepts:
+        columns["base_contribution"] = told(averaged("base_contribution"))
+    columns["n_windows"] = (used > 0).sum(axis=1)
+    columns["status"] = np.select([missing, partial], ["missing", "partial"], "ok")
+    return pd.DataFrame(columns)
+
+
+def _only(weights: csr_array, windows: NDArray[np.bool_]) -> csr_array:
+    """Keep the weights [R, N] of some windows [N]."""
+    return csr_array(weights.multiply(windows[None, :].astype(np.float64)))
+
+
+def _rows_only(weights: csr_array, rows: NDArray[np.bool_]) -> csr_array:
+    """Keep the weights [R, N] of some rows [R]."""
+    return csr_array(weights.multiply(rows[:, None].astype(np.float64)))
+
+
+def _average(weights: csr_array, values: Floats) -> Floats:
+    """Average the values of windows [N] over rows [R]; NaN where no window covers a row."""
+    total = weights.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means: Floats = (weights @ np.nan_to_num(values)) / total
+    if np.isnan(values).all():
+        means[:] = np.nan
+    return means
+
+
+def cut_into_rows(windows: Windows, shots: Spans | None) -> tuple[str, Spans]:
+    """Cut a film into rows that do not overlap and cover it.
+
+    With shots, a row is a shot; one longer than a window is cut into equal parts. Without, a row is a window
+    where windows do not overlap, and otherwise a step from one window's start to the next, the last steps as
+    long as the hop. What neither shots nor windows reach is a row of its own.
+
+    Parameters
+    ----------
+    windows : Windows
+    shots : ndarray, shape [S, 2], optional
+
+    Returns
+    -------
+    kind : str
+        "shots", "windows" or "steps".
+    rows : ndarray, shape [R, 2]
+    """
+    spans, window_s = windows.spans, windows.window_s
+    if shots is not None and len(shots):
+        parts = [
+            _equal_parts(start, end, max(1, int(np.ceil((end - start) / window_s - 0.01))))
+            for start, end in shots
+        ]
+        return "shots", _filled(np.concatenate(parts), windows.end_s)
+    if len(spans) == 1 or (spans[1:, 0] >= spans[:-1, 1] - SLACK_S).all():
+        return "windows", _filled(spans, windows.end_s)
+    hop_s = windows.hop_s or window_s
+    starts = [float(spans[0, 0])]
+    for start in spans[1:, 0].tolist():
+        if start - starts[-1] >= hop_s - SLACK_S:  # the last window is moved back: its start is no step
+            starts.append(start)
+    while windows.end_s - starts[-1] >= 1.5 * hop_s:
+        starts.append(starts[-1] + hop_s)
+    edges = np.round([*starts, windows.end_s], 3)
+    return "steps", _filled(np.column_stack([edges[:-1], edges[1:]]), windows.end_s)
+
+
+def _equal_parts(start: float, end: float, n: int) -> Spans:
+    edges = np.round(np.linspace(start, end, n + 1), 3) if n > 1 else np.array([start, end])
+    edges[0], edges[-1] = start, end
+    return np.column_stack([edges[:-1], edges[1:]])
+
+
+def _filled(spans: Spans, end_s: float) -> Spans:
+    """Add the gaps between spans, and before and after them, as spans."""
+    ends = np.concatenate([[0.0], spans[:, 1]])
+    starts = np.concatenate([spans[:, 0], [max(end_s, spans[-1, 1])]])
+    gaps = np.column_stack([ends, starts])[starts - ends > SLACK_S]
+    every = np.concatenate([spans, gaps])
+    return every[np.argsort(every[:, 0], kind="stable")]
+
+
+def overlaps(rows: Spans, windows: Spans) -> csr_array:
+    """Compute how many seconds of each row each window covers, [R, N]."""
+    places: list[NDArray[np.intp]] = []
+    columns: list[NDArray[np.intp]] = []
+    seconds: list[Spans] = []
+    for first in range(0, len(rows), 256):  # in parts, so that memory stays small for a day of film
+        part = rows[first : first + 256]
+        common = np.minimum(part[:, None, 1], windows[None, :, 1]) - np.maximum(
+            part[:, None, 0], windows[None, :, 0]
+        )
+        row, column = np.nonzero(common > 1e-9)
+        places.append(row + first)
+        columns.append(column)
+        seconds.append(common[row, column])
+    index = np.concatenate(places), np.concatenate(columns)
+    return csr_array((np.concatenate(seconds), index), shape=(len(rows), len(windows)))
+
+
+def read_shots(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Read a table of shots (see `read_parts`) for some films, which need not all be in it.
+
+    Raises
+    ------
+    ManifestError
+        As `read_parts`; or there is one film and the table is of others.
+    """
+    parts = read_parts(path, movies if len(movies) == 1 else None)
+    return {
+        movie: pd.DataFrame(
+            [
+                (movie, part.start_s, part.end_s, part.detector or path.name, ";".join(part.flags))
+                for part in shots
+            ],
+            columns=SHOT_COLUMNS,
+        )
+        for movie, shots in parts.items()
+    }
+
+
+def flagged_seconds(rows: Spans, shots: pd.DataFrame, flag: str) -> NDArray[np.float64]:
+    """Compute how many seconds of each row [R] lie in shots with a flag."""
+    marked = shots.loc[[flag in flags.split(";") for flags in shots["flags"]], ["start_s", "end_s"]]
+    if marked.empty:
+        return np.zeros(len(rows))
+    return np.asarray(overlaps(rows, marked.to_numpy(dtype=np.float64)).sum(axis=1), dtype=np.float64)

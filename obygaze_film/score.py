@@ -1,8 +1,10 @@
-"""Score films: turn windows of a store into rows in time with probabilities, and rates of a film's time."""
+"""Score films: from a store's windows to rows in time with probabilities, rates, and the film's record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,36 +12,36 @@ from scipy.special import expit
 
 from obygaze_features.io import file_sha256
 from obygaze_features.store import Store
-from obygaze_film.describe import describe_model, human_agreement, versions
 from obygaze_film.errors import FilmError
-from obygaze_film.model_rows import Grid, make_grid, rows_by
-from obygaze_film.record import (
+from obygaze_film.rows import RowGrid, make_grid, rows_of_model, windows_of
+from obygaze_film.schema import (
+    COLUMNS,
     FORMAT,
+    LAST,
     MISSING,
     MOST_UNRELIABLE,
     NO_CONTENT,
+    NO_TRACES,
     NUMBER,
+    SHOT_COLUMNS,
+    TRACE_COLUMNS,
     UNLIKE,
+    CalibrationRecord,
+    ConceptRecord,
     FilmRecord,
+    HumanRecord,
     ModelRecord,
     Rate,
     RowsRecord,
     ShotsRecord,
     StoreRecord,
     WindowsRecord,
-)
-from obygaze_film.rows import (
-    COLUMNS,
-    LAST,
-    NO_TRACES,
-    SHOT_COLUMNS,
-    TRACE_COLUMNS,
     durations,
     has_flag,
     is_counted,
 )
 from obygaze_film.timeline import Timeline
-from obygaze_film.windows import windows_of
+from obygaze_models.concepts import ConceptBottleneck
 from obygaze_models.prediction import (
     CALIBRATION_BAND,
     Model,
@@ -54,6 +56,16 @@ LONGEST_S = 60.0
 """A step of a trace is as long as the time between frames, at most this long."""
 
 NO_SHOTS = pd.DataFrame(columns=SHOT_COLUMNS)
+
+MOBYGAZE = HumanRecord(
+    corpus="MObyGaze (20 films, two annotators)",
+    kappa=0.308,
+    second_f1=0.401,
+    segment_f1=0.172,
+    boundary_f1=0.095,
+    rank_correlation=0.433,
+)
+"""Agreement of MObyGaze's annotators 1 and 2; recomputed in tests/film/test_agreement.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +128,8 @@ def score_film(
     if movie is None and len(movies) == 1:
         movie = next(iter(movies))
     if movie is None or movie not in movies:
-        asked = "" if movie is None else f"{movie!r} is not among them: "
-        raise FilmError(f"store {store.name} has the films {', '.join(movies)}: {asked}name one")
+        unknown = "" if movie is None else f"{movie!r} is not among them: "
+        raise FilmError(f"store {store.name} has the films {', '.join(movies)}: {unknown}name one")
     own = NO_SHOTS if shots is None else shots
     grid = make_grid(movie, movies[movie], own)
     return _score(store, _load(store, models), grid, own, facts or FilmFacts())
@@ -148,10 +160,12 @@ def score_films(
     ['film10', 'film11']
     """
     movies = windows_of(store)
-    for what, given in (("shots", shots), ("title or year", facts)):
+    for what, by_movie in (("shots", shots), ("title or year", facts)):
         # A list of more films is valid; a list without any of these films is an error.
-        if given and not movies.keys() & given.keys():
-            raise FilmError(f"{what} are of {', '.join(given)}; store {store.name} has {', '.join(movies)}")
+        if by_movie and not movies.keys() & by_movie.keys():
+            raise FilmError(
+                f"{what} are of {', '.join(by_movie)}; store {store.name} has {', '.join(movies)}"
+            )
     loaded = _load(store, models)
     films = []
     for movie, windows in movies.items():
@@ -165,31 +179,31 @@ def _load(store: Store, models: Sequence[Model | Path | str]) -> list[_Loaded]:
     """Load the models, score the windows of all films, and give each model a unique key."""
     if not models:
         raise FilmError("no model given: name at least one model file")
-    found: list[_Loaded] = []
-    for place in models:
-        model = place if isinstance(place, Model) else load_model(place)
-        local = not isinstance(place, Model) and Path(place).is_file()
+    loaded: list[_Loaded] = []
+    for source in models:
+        model = source if isinstance(source, Model) else load_model(source)
+        local = not isinstance(source, Model) and Path(source).is_file()
         name, number = model.card.model, 2
-        while name in {one.key for one in found}:
+        while name in {earlier.key for earlier in loaded}:
             name, number = f"{model.card.model}-{number}", number + 1
-        sha256 = file_sha256(Path(str(place))) if local else ""
-        found.append(_Loaded(name, model, sha256, predict(model, [store])))
-    return found
+        sha256 = file_sha256(Path(str(source))) if local else ""
+        loaded.append(_Loaded(name, model, sha256, predict(model, [store])))
+    return loaded
 
 
 def _score(
-    store: Store, loaded: Sequence[_Loaded], grid: Grid, shots: pd.DataFrame, facts: FilmFacts
+    store: Store, loaded: Sequence[_Loaded], grid: RowGrid, shots: pd.DataFrame, facts: FilmFacts
 ) -> Timeline:
     """Score one film by loaded models."""
     movie, windows = grid.movie, grid.windows
-    parts = [rows_by(one.model, one.key, one.predicted, grid) for one in loaded]
-    models = [_describe(one, rows, grid) for one, rows in zip(loaded, parts, strict=True)]
-    concepts = dict.fromkeys(concept for one in loaded for concept in one.model.concepts)
+    parts = [rows_of_model(each.model, each.key, each.predicted, grid) for each in loaded]
+    models = [_describe(each, rows, grid) for each, rows in zip(loaded, parts, strict=True)]
+    concepts = dict.fromkeys(concept for each in loaded for concept in each.model.concepts)
     every = [f"{concept}_{what}" for concept in concepts for what in ("value", "p", "contribution")]
     kept = {column for part in parts for column in part.columns}
     columns = [*COLUMNS, *(name for name in every if name in kept), *LAST]
     table = pd.concat([part.reindex(columns=columns) for part in parts], ignore_index=True)
-    there = {clip_id for one in loaded for clip_id in one.predicted.table["clip_id"]}
+    there = {clip_id for each in loaded for clip_id in each.predicted.table["clip_id"]}
     detector = "+".join(dict.fromkeys(shots["detector"].tolist()))
     record = FilmRecord(
         format=FORMAT,
@@ -213,13 +227,13 @@ def _score(
         versions=versions(),
     )
     typed = table.astype({"called": "Int64", "n_windows": "Int64"})
-    traces = [traces_of(one.model, one.key, store, movie, windows.clip_ids) for one in loaded]
+    traces = [traces_of(each.model, each.key, store, movie, windows.clip_ids) for each in loaded]
     known = [trace for trace in traces if len(trace)]
     frames = pd.concat(known, ignore_index=True) if known else NO_TRACES
     return Timeline(record, typed, shots.assign(movie=movie)[list(SHOT_COLUMNS)], frames)
 
 
-def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: Grid) -> ModelRecord:
+def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord:
     """Describe a model and its results for the whole film."""
     model, seen = loaded.model, grid.movie in loaded.model.card.movies
     present = dict.fromkeys(flag for cell in rows["flags"] for flag in cell.split(";") if flag)
@@ -231,6 +245,86 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: Grid) -> ModelRecord:
         flags={flag: float(grid.seconds[has_flag(rows, flag)].sum()) for flag in present},
         rate=expected_rate(rows, model, is_trained_on=seen),
     )
+
+
+def describe_model(
+    model: Model,
+    key: str,
+    sha256: str,
+    *,
+    is_trained_on: bool,
+    flags: Mapping[str, float],
+    rate: Rate,
+) -> ModelRecord:
+    """Describe a model that scored a film."""
+    card = model.card
+    sides = [list(side) for side in card.target["classes"]]
+    calibration = None
+    if model.calibration is not None:
+        fitted = model.calibration
+        calibration = CalibrationRecord(
+            slope=fitted.slope,
+            intercept=fitted.intercept,
+            error=fitted.error,
+            n_movies=len(card.movies),
+            film_error=fitted.film_error,
+            worst_film_error=fitted.worst_film_error,
+        )
+    threshold_p = None
+    if model.calibration is not None:
+        threshold_p = float(model.calibration.probability([card.threshold])[0])
+    return ModelRecord(
+        key=key,
+        model=card.model,
+        title=card.title,
+        sha256=sha256,
+        task=card.target["name"],
+        task_title=card.target["title"],
+        negative=sides[0] if sides else [],
+        positive=sides[-1] if sides else [],
+        codebook=card.codebook["name"],
+        backbone=card.backbone,
+        concepts=[_concept(model, name) for name in card.concepts],
+        decides=model.decides,
+        by_concepts=isinstance(model.estimator, ConceptBottleneck),
+        threshold=card.threshold,
+        threshold_p=threshold_p,
+        calibration=calibration,
+        clip_s=card.clip_s,
+        n_movies=len(card.movies),
+        n_clips=card.n_clips,
+        metrics=[dict(row) for row in card.metrics],
+        licence=card.licence,
+        citation=card.citation,
+        is_trained_on=is_trained_on,
+        flags=dict(flags),
+        rate=rate,
+    )
+
+
+def _concept(model: Model, name: str) -> ConceptRecord:
+    """Describe a concept from the model's card."""
+    row: Mapping[str, Any] = next(
+        (row for row in model.card.metrics if row.get("task") == f"concept:{name}" and "movie_chance" in row),
+        {},
+    )
+    return ConceptRecord(
+        name=name,
+        ap=row.get("movie_mean"),
+        low=row.get("movie_low"),
+        high=row.get("movie_high"),
+        chance=row.get("movie_chance"),
+    )
+
+
+def human_agreement(codebooks: Collection[str]) -> HumanRecord | None:
+    """Return the agreement of annotators of these codebooks, if it was measured."""
+    return MOBYGAZE if set(codebooks) <= {"obygaze12", "mobygaze"} else None
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the libraries that affect the numbers."""
+    return {name: version(name) for name in ("obygaze", "numpy", "scipy", "scikit-learn", "pandas")}
 
 
 def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> Rate:
@@ -310,9 +404,9 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     typical = float(gaps[gaps > 0].median())
     step = min(max(1.0, np.ceil(typical)), LONGEST_S) if np.isfinite(typical) else 1.0
     concepts = [f"{concept}_p" for concept in model.concepts]
-    found = frames.assign(place=np.floor(frames["time_s"] / step), n_frames=1).groupby("place", sort=True)
-    table = found[["weight", "contribution", *concepts]].mean()
-    table.insert(0, "n_frames", found["n_frames"].sum().astype("Int64"))
+    steps = frames.assign(place=np.floor(frames["time_s"] / step), n_frames=1).groupby("place", sort=True)
+    table = steps[["weight", "contribution", *concepts]].mean()
+    table.insert(0, "n_frames", steps["n_frames"].sum().astype("Int64"))
     start = table.index.to_numpy(dtype=np.float64) * step
     table = table.reset_index(drop=True)
     table = table.assign(movie=movie, model=key, start_s=start, end_s=start + step)

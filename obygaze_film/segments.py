@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_film.record import ModelRecord
-from obygaze_film.rows import durations, is_counted
+from obygaze_film.schema import ModelRecord, durations, is_counted
 
 SEGMENT_COLUMNS = (
     "movie", "model", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "reaches", "concepts",
@@ -100,7 +99,7 @@ def _bridge(
 
 def _peaks(
     p: NDArray[np.float64],
-    taken: Sequence[Run],
+    reaching: Sequence[Run],
     start: NDArray[np.float64],
     end: NDArray[np.float64],
     *,
@@ -109,10 +108,10 @@ def _peaks(
 ) -> list[Run]:
     """Find at most n of the highest peaks outside of `taken`."""
     left = p.copy()
-    for run in taken:
+    for run in reaching:
         left[slice(*run)] = -1.0
-    found: list[Run] = []
-    while len(found) < n:
+    peaks: list[Run] = []
+    while len(peaks) < n:
         seed = int(np.argmax(left))
         if left[seed] <= 0:
             break
@@ -124,8 +123,8 @@ def _peaks(
             after += 1
         left[first:after] = -1.0
         if end[after - 1] - start[first] >= min_s:
-            found.append((first, after))
-    return found
+            peaks.append((first, after))
+    return peaks
 
 
 def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:

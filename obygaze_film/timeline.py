@@ -1,4 +1,4 @@
-"""Hold a scored film: its rows in time, its shots, and its record."""
+"""Represent, read and write a scored film: its rows in time, its shots, and its record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,8 +12,18 @@ import pandas as pd
 from obygaze_features.errors import first_line
 from obygaze_features.io import write_whole
 from obygaze_film.errors import FilmError
-from obygaze_film.record import FilmRecord, ModelRecord, Rate, read_record
-from obygaze_film.rows import COLUMNS, LAST, NO_TRACES, SHOT_COLUMNS, TRACE_COLUMNS, csv_bytes
+from obygaze_film.schema import (
+    COLUMNS,
+    LAST,
+    NO_TRACES,
+    SHOT_COLUMNS,
+    TRACE_COLUMNS,
+    FilmRecord,
+    ModelRecord,
+    Rate,
+    csv_bytes,
+    read_record,
+)
 from obygaze_film.segments import find_segments
 
 RECORD, TIMELINE, SEGMENTS, SHOTS = "film.json", "timeline.csv", "segments.csv", "shots.csv"
@@ -70,8 +80,8 @@ class Timeline:
     @property
     def heading(self) -> str:
         """The film's title with its most important warning."""
-        said = list(dict.fromkeys(filter(None, map(self._verdict, self.record.models))))
-        return " · ".join([self.record.title, *said])
+        verdicts = list(dict.fromkeys(filter(None, map(self._verdict, self.record.models))))
+        return " · ".join([self.record.title, *verdicts])
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -143,9 +153,11 @@ class Timeline:
 
     def files(self) -> dict[str, bytes]:
         """Return the bytes of each file of the folder."""
-        found = [self.segments(model.key) for model in self.record.models]
-        found = [some for some in found if len(some)] or found[:1]  # empty tables would decide types
-        tables = {TIMELINE: self.table, SEGMENTS: pd.concat(found, ignore_index=True), SHOTS: self.shots}
+        segments = [self.segments(model.key) for model in self.record.models]
+        segments = [table for table in segments if len(table)] or segments[
+            :1
+        ]  # empty tables would decide types
+        tables = {TIMELINE: self.table, SEGMENTS: pd.concat(segments, ignore_index=True), SHOTS: self.shots}
         if len(self.frames):
             tables[FRAMES] = self.frames
         written = {name: csv_bytes(table) for name, table in tables.items()}
@@ -215,7 +227,7 @@ def read_films(folders: Sequence[Path]) -> list[Timeline]:
 
 def found_films(folders: Sequence[Path]) -> dict[Path, Timeline]:
     """Read scored films like `read_films`, by folder."""
-    found: dict[str, Path] = {}
+    folder_of: dict[str, Path] = {}
     films = {}
     for folder in folders:
         places = (
@@ -225,14 +237,14 @@ def found_films(folders: Sequence[Path]) -> dict[Path, Timeline]:
             raise FilmError(
                 f"{folder}: no {RECORD} here or one folder deeper: give what 'obygaze film score' wrote"
             )
-        for place in places:
-            film = Timeline.read(place)
-            if film.movie in found:
+        for path in places:
+            film = Timeline.read(path)
+            if film.movie in folder_of:
                 raise FilmError(
-                    f"film {film.movie} is there twice, in {found[film.movie]} and {place}: give one"
+                    f"film {film.movie} is there twice, in {folder_of[film.movie]} and {path}: give one"
                 )
-            found[film.movie] = place
-            films[place] = film
+            folder_of[film.movie] = path
+            films[path] = film
     return films
 
 

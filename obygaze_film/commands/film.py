@@ -10,7 +10,7 @@ from obygaze_models.commands import write_page
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Codebook
-    from obygaze_film.judge import CorrectedRate
+    from obygaze_film.schema import CorrectedRate
     from obygaze_film.score import FilmFacts
     from obygaze_film.timeline import Timeline
 
@@ -62,16 +62,16 @@ def score(
           --shots films.shots.csv --films films-facts.csv --out scored
     """
     from obygaze_features.store import open_store
+    from obygaze_film.rows import read_shots, windows_of
     from obygaze_film.score import FilmFacts, score_films
     from obygaze_film.timeline import RECORD
-    from obygaze_film.windows import read_shots, windows_of
     from obygaze_models.prediction import json_text, refuse_wrong_order
 
-    *models, place = arguments
+    *models, store_path = arguments
     if not models:
         raise click.UsageError("give one or more MODEL files, then the STORE")
-    refuse_wrong_order(models[0], [*models[1:], place])
-    store = open_store(place)
+    refuse_wrong_order(models[0], [*models[1:], store_path])
+    store = open_store(store_path)
     movies = list(windows_of(store))
     if title is not None and len(movies) > 1:
         raise click.UsageError(f"--title is for one film, the store has {len(movies)}: use --films FILE.csv")
@@ -88,7 +88,9 @@ def score(
         import msgspec
 
         records = [msgspec.to_builtins(timeline.record) for timeline in scored]
-        click.echo(json_text({"films": records, "folders": [str(folder_of[one.movie]) for one in scored]}))
+        click.echo(
+            json_text({"films": records, "folders": [str(folder_of[timeline.movie]) for timeline in scored]})
+        )
     else:
         for timeline in scored:
             for line in _lines(timeline, folder_of[timeline.movie]):
@@ -116,15 +118,15 @@ def _facts(path: Path) -> "dict[str, FilmFacts]":
     from obygaze_film.errors import FilmError
     from obygaze_film.score import FilmFacts
 
-    found = {}
+    facts = {}
     for row in read_table(path, needed=("movie",)).rows:
         year = row.cells.get("year", "")
         if year and not (year.isdecimal() and 1870 <= int(year) <= 2100):
             raise FilmError(f"{path}: line {row.line}, column year: {year!r} is no year")
-        found[row.cells["movie"]] = FilmFacts(
+        facts[row.cells["movie"]] = FilmFacts(
             row.cells.get("title", ""), int(year) if year else None, row.cells.get("sha256", "")
         )
-    return found
+    return facts
 
 
 def _says_nothing(timeline: "Timeline") -> bool:
@@ -136,10 +138,10 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
     record = timeline.record
     lines = [timeline.heading]
     windows = record.windows
-    said = f"{windows.n} windows of {windows.window_s:g} s"
+    windows_text = f"{windows.n} windows of {windows.window_s:g} s"
     if windows.n_missing:
-        said += f" ({windows.n_missing} without features)"
-    lines.append(f"  {said}, {record.rows.n} rows ({record.rows.kind})")
+        windows_text += f" ({windows.n_missing} without features)"
+    lines.append(f"  {windows_text}, {record.rows.n} rows ({record.rows.kind})")
     for model in record.models:
         rate = model.rate
         if rate.value is None:
@@ -148,8 +150,8 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
             expected = f"expects {rate.value:.0%} of the time [{rate.low:.0%}, {rate.high:.0%}]"
             if model.calibration is not None and model.calibration.film_error is not None:
                 expected += f"; films left out were off by {model.calibration.film_error:.0%} on average"
-        found = timeline.segments(model.key)
-        n = int((found["reaches"] == 1).sum()) if len(found) else 0
+        segments = timeline.segments(model.key)
+        n = int((segments["reaches"] == 1).sum()) if len(segments) else 0
         lines.append(f"  {model.key} ({model.task}): {expected}; {n} segment{'' if n == 1 else 's'}")
         if model.clip_s and abs(windows.window_s / model.clip_s - 1) > 0.25:
             lines.append(
@@ -206,14 +208,16 @@ def evaluate(
     """
     from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import read_manifest
-    from obygaze_film.measure import evaluate_films, measured_report
+    from obygaze_film.evaluation import evaluate_films, evaluation_report
     from obygaze_film.timeline import read_films
     from obygaze_models.report import check_folder, new_folder, plain, to_json, write_report
 
     check_folder(out, force=force)
     refuse_existing(html, force=force)
     films = read_films(folders)
-    report = measured_report(evaluate_films(films, read_manifest(truth), key=key, collars=collars, seed=seed))
+    report = evaluation_report(
+        evaluate_films(films, read_manifest(truth), key=key, collars=collars, seed=seed)
+    )
     with new_folder(out, force=force) as folder:
         write_report(report, folder)
     write_page(report, html, force=force)
@@ -267,18 +271,18 @@ def next_(
     """
     from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import Manifest, read_manifest, write_manifest
-    from obygaze_film.choose import choose_next
     from obygaze_film.timeline import read_films
+    from obygaze_film.windows_to_judge import choose_next
 
     refuse_existing(out, force=force)
     films = read_films(folders)
-    done = [
+    judged_already = [
         (clip.movie, clip.start_s)
         for path in judged
         for clip in read_manifest(path, spreadsheet_safe=True)
         if clip.start_s is not None
     ]
-    clips = choose_next(films, n, key=key, blind=blind, judged=done, seed=seed)
+    clips = choose_next(films, n, key=key, blind=blind, judged=judged_already, seed=seed)
     book = _codebook(films[0].model(key).codebook, codebook)
     write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
     movies = len({clip.movie for clip in clips})
@@ -290,15 +294,15 @@ def next_(
         click.echo("Judge them without looking at the film's page, then: obygaze film rate", err=True)
 
 
-def _codebook(name: str, given: Path | None) -> "Codebook":
+def _codebook(name: str, path: Path | None) -> "Codebook":
     """Find the codebook of the judgements."""
     from obygaze_features.manifest import BUILTIN, builtin_codebook, load_codebook
     from obygaze_film.errors import FilmError
 
-    if given is not None:
-        book = load_codebook(given)
+    if path is not None:
+        book = load_codebook(path)
         if book.name != name:
-            raise FilmError(f"{given}: its codebook is {book.name!r}, the model's is {name!r}")
+            raise FilmError(f"{path}: its codebook is {book.name!r}, the model's is {name!r}")
         return book
     if name not in BUILTIN:
         raise FilmError(f"the model's codebook {name!r} is not built in: give its file with --codebook")
@@ -325,7 +329,7 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
     import msgspec
 
     from obygaze_features.manifest import read_manifest
-    from obygaze_film.judge import correct_rate, write_rates
+    from obygaze_film.judged_rate import correct_rate, write_rates
     from obygaze_film.timeline import read_films
     from obygaze_models.prediction import json_text
 
@@ -335,12 +339,14 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
         rates = []
         notices: list[str] = []
-        for one in keys:
-            found, notices = correct_rate(timeline, truth, one)
-            rates.append(found)
-        place = folder if (folder / "film.json").is_file() else folder / _folder_name(timeline.movie)
-        write_rates(place, rates)
-        every += [{"movie": timeline.movie, **msgspec.to_builtins(one)} for one in rates]
+        for model_key in keys:
+            corrected, notices = correct_rate(timeline, truth, model_key)
+            rates.append(corrected)
+        scored_folder = folder if (folder / "film.json").is_file() else folder / _folder_name(timeline.movie)
+        write_rates(scored_folder, rates)
+        every += [
+            {"movie": timeline.movie, **msgspec.to_builtins(corrected_rate)} for corrected_rate in rates
+        ]
         if not as_json:
             click.echo(timeline.heading)
             for corrected in rates:
@@ -351,11 +357,11 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
         click.echo(json_text({"rates": every}))
 
 
-def _rate_line(found: "CorrectedRate") -> str:
-    said = f"{found.value:.0%} of the time [{found.low:.0%}, {found.high:.0%}], {found.level:.0%} interval"
-    said += f", from {found.n} of {found.n_rows} windows judged blindly ({found.n_positive} positive)"
-    if found.worth is not None and found.worth > found.n:
-        said += f"; with {found.model}, worth {found.worth:.0f} judgements alone"
-    if found.expected is not None:
-        said += f"; {found.model} alone expected {found.expected:.0%}"
-    return said
+def _rate_line(rate: "CorrectedRate") -> str:
+    text = f"{rate.value:.0%} of the time [{rate.low:.0%}, {rate.high:.0%}], {rate.level:.0%} interval"
+    text += f", from {rate.n} of {rate.n_rows} windows judged blindly ({rate.n_positive} positive)"
+    if rate.worth is not None and rate.worth > rate.n:
+        text += f"; with {rate.model}, worth {rate.worth:.0f} judgements alone"
+    if rate.expected is not None:
+        text += f"; {rate.model} alone expected {rate.expected:.0%}"
+    return text

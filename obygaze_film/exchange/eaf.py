@@ -9,7 +9,7 @@ import re
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from obygaze_film.exchange.tiers import Exported, Span
+from obygaze_film.exchange.tiers import Exported, TierSpan
 
 SCHEMA: Final = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 NO_DATE: Final = "1970-01-01T00:00:00+00:00"
@@ -59,9 +59,9 @@ def to_eaf(made: Exported) -> str:
     slots = _time_order(root, [span for _, span in spans])
     for number, tier in enumerate(made.tiers):
         node = _tier(root, tier.name, "model")
-        for place, (owner, span) in enumerate(spans, start=1):
+        for span_number, (owner, span) in enumerate(spans, start=1):
             if owner == number:
-                _annotation(node, place, slots[place - 1], span.text)
+                _annotation(node, span_number, slots[span_number - 1], span.text)
     _tier(root, HUMAN_LEVEL, "level")
     _tier(root, HUMAN_CONCEPTS, "concepts", PARENT_REF=HUMAN_LEVEL)
     _types(root, made)
@@ -87,17 +87,17 @@ def _header(root: Element, made: Exported, n: int) -> None:
         SubElement(header, "PROPERTY", {"NAME": name}).text = _legal(value)
 
 
-def _time_order(root: Element, spans: list[Span]) -> list[tuple[str, str]]:
+def _time_order(root: Element, spans: list[TierSpan]) -> list[tuple[str, str]]:
     """Write two time slots for each span, in time order; return their names."""
     order = SubElement(root, "TIME_ORDER")
-    edges = [(milliseconds(span.start_s), 0, place) for place, span in enumerate(spans)]
+    edges = [(milliseconds(span.start_s), 0, index) for index, span in enumerate(spans)]
     edges += [
-        (max(milliseconds(span.end_s), milliseconds(span.start_s) + 1), 1, place)
-        for place, span in enumerate(spans)
+        (max(milliseconds(span.end_s), milliseconds(span.start_s) + 1), 1, index)
+        for index, span in enumerate(spans)
     ]
     names = [["", ""] for _ in spans]
-    for number, (time, side, place) in enumerate(sorted(edges), start=1):
-        names[place][side] = f"ts{number}"
+    for number, (time, side, index) in enumerate(sorted(edges), start=1):
+        names[index][side] = f"ts{number}"
         SubElement(order, "TIME_SLOT", {"TIME_SLOT_ID": f"ts{number}", "TIME_VALUE": str(time)})
     return [(first, last) for first, last in names]
 

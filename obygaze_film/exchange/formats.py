@@ -4,16 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from obygaze_features.io import write_whole
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange.annotation import to_jsonld
 from obygaze_film.exchange.eaf import to_eaf
-from obygaze_film.exchange.edit import to_edl, to_fcpxml7, to_otio
-from obygaze_film.exchange.text import to_csv, to_srt, to_vtt
+from obygaze_film.exchange.text_formats import to_csv, to_jsonld, to_srt, to_vtt
 from obygaze_film.exchange.tiers import KINDS, Exported, exported
-from obygaze_film.timeline import Timeline
+from obygaze_film.exchange.video_editors import to_edl, to_fcpxml7, to_otio
+
+if TYPE_CHECKING:
+    from obygaze_film.timeline import Timeline
 
 DEFAULT_RATE: Final = Fraction(24)
 """Default frames per second of formats that count frames."""
@@ -47,7 +48,7 @@ FORMATS: Final[Mapping[str, Format]] = {
 
 
 def export(
-    film: Timeline,
+    film: "Timeline",
     kind: str,
     *,
     tiers: Sequence[str] = (),
@@ -88,7 +89,7 @@ def export(
     return FORMATS[kind].write(made)
 
 
-def write_export(film: Timeline, kind: str, path: Path, **options: Any) -> None:
+def write_export(film: "Timeline", kind: str, path: Path, **options: Any) -> None:
     """Write a scored film in another format into a file; options as of `export`."""
     text = export(film, kind, **options)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
 
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import BUILTIN, builtin_codebook
-from obygaze_film.record import UNLIKE, ModelRecord
-from obygaze_film.rows import has_flag
-from obygaze_film.timeline import Timeline
+from obygaze_film.schema import UNLIKE, ModelRecord, has_flag
+
+if TYPE_CHECKING:
+    from obygaze_film.timeline import Timeline
 
 KINDS: Final = ("segments", "level", "concepts", "shots")
 """Available tiers."""
@@ -25,7 +26,7 @@ PRESENT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TierSpan:
     """A span of a film with a text, and its probability and band, if any."""
 
     start_s: float
@@ -44,7 +45,7 @@ class Tier:
 
     kind: str
     name: str
-    spans: tuple[Span, ...]
+    spans: tuple[TierSpan, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Exported:
         Frames per second.
     """
 
-    film: Timeline
+    film: "Timeline"
     model: ModelRecord
     tiers: tuple[Tier, ...]
     levels: tuple[str, ...]
@@ -115,7 +116,7 @@ class Exported:
 
 
 def exported(
-    film: Timeline, kinds: Sequence[str], *, rate: Fraction, top: int, model: str | None
+    film: "Timeline", kinds: Sequence[str], *, rate: Fraction, top: int, model: str | None
 ) -> Exported:
     """Collect the tiers of a film."""
     chosen = film.model(model)
@@ -137,7 +138,7 @@ def exported(
     return Exported(film, chosen, tuple(tiers), tuple(levels), rate)
 
 
-def _segments(film: Timeline, model: ModelRecord, top: int) -> tuple[Span, ...]:
+def _segments(film: "Timeline", model: ModelRecord, top: int) -> tuple[TierSpan, ...]:
     table = film.segments(model.key, top=top).sort_values("start_s", kind="stable")
     spans = []
     for row in table.to_dict(orient="records"):
@@ -147,24 +148,24 @@ def _segments(film: Timeline, model: ModelRecord, top: int) -> tuple[Span, ...]:
         band = f"{row['p']:.2f} [{row['p_low']:.2f}, {row['p_high']:.2f}]"
         text = f"{row['rank']}. {'/'.join(model.positive) or model.task_title} {band}{because}{below}{flags}"
         start, end, p, low, high = (float(row[name]) for name in ("start_s", "end_s", "p", "p_low", "p_high"))
-        spans.append(Span(start, end, text, p, low, high, str(row["flags"]), int(row["rank"])))
+        spans.append(TierSpan(start, end, text, p, low, high, str(row["flags"]), int(row["rank"])))
     return tuple(spans)
 
 
-def _level(rows: pd.DataFrame) -> tuple[Span, ...]:
+def _level(rows: pd.DataFrame) -> tuple[TierSpan, ...]:
     """Make one span per row: its probability, or the reason why there is none."""
     spans = []
     for row in rows.to_dict(orient="records"):
         p = None if np.isnan(row["p"]) else float(row["p"])
         text = row["flags"].replace(";", ", ") or "no score" if p is None else f"{p:.2f}"
         low, high = (None if p is None else float(row[name]) for name in ("p_low", "p_high"))
-        spans.append(Span(float(row["start_s"]), float(row["end_s"]), text, p, low, high, row["flags"]))
+        spans.append(TierSpan(float(row["start_s"]), float(row["end_s"]), text, p, low, high, row["flags"]))
     return tuple(spans)
 
 
-def _concepts(film: Timeline, model: ModelRecord) -> list[Tier]:
+def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
     """Make a tier for each concept found better than chance: spans where it is probably present."""
-    source = next((one for one in (model, *film.record.models) if one.concepts), None)
+    source = next((candidate for candidate in (model, *film.record.models) if candidate.concepts), None)
     if source is None:
         return []
     rows = film.rows(source.key)
@@ -179,7 +180,7 @@ def _concepts(film: Timeline, model: ModelRecord) -> list[Tier]:
     return tiers
 
 
-def _merged(rows: pd.DataFrame, name: str) -> tuple[Span, ...]:
+def _merged(rows: pd.DataFrame, name: str) -> tuple[TierSpan, ...]:
     """Join rows that touch; the probability is their mean by duration."""
     groups: list[list[tuple[float, float, float]]] = []
     for start, end, p in rows[["start_s", "end_s", "p"]].itertuples(index=False):
@@ -191,12 +192,12 @@ def _merged(rows: pd.DataFrame, name: str) -> tuple[Span, ...]:
     for group in groups:
         weights = [end - start for start, end, _ in group]
         mean = float(np.average([p for *_, p in group], weights=weights))
-        spans.append(Span(group[0][0], group[-1][1], f"{name} {mean:.2f}", mean))
+        spans.append(TierSpan(group[0][0], group[-1][1], f"{name} {mean:.2f}", mean))
     return tuple(spans)
 
 
-def _shots(film: Timeline) -> tuple[Span, ...]:
+def _shots(film: "Timeline") -> tuple[TierSpan, ...]:
     return tuple(
-        Span(float(row["start_s"]), float(row["end_s"]), row["flags"] or row["detector"])
+        TierSpan(float(row["start_s"]), float(row["end_s"]), row["flags"] or row["detector"])
         for row in film.shots.to_dict(orient="records")
     )

@@ -1,3 +1,3 @@
-from .film_page import film_page as film_page
-from .film_page import write_film_page as write_film_page
+from .html import film_page as film_page
+from .html import write_film_page as write_film_page
 from .words import LANGUAGES as LANGUAGES

@@ -1,4 +1,4 @@
-"""Build the cards of a film's segments: time, probability, contributions, and the surrounding curve."""
+"""Build the cards of a film's page: three key figures with intervals, and its segments."""
 
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
@@ -8,6 +8,10 @@ import pandas as pd
 
 from obygaze_film.page import charts
 from obygaze_film.page.words import Words, clock
+from obygaze_film.schema import MOST_UNRELIABLE, CorrectedRate, ModelRecord
+
+NONE = "–"
+"""Shown if there is no figure."""
 
 NEAR, NEAR_NARROW = 0.022, 0.065
 """Shares of the timeline's width below which two numbers overlap, on wide and narrow screens."""
@@ -15,8 +19,117 @@ NEAR, NEAR_NARROW = 0.022, 0.065
 HALF = 48.0
 """Longest bar of a contribution to one side of the middle, in percent of the available width."""
 
-Parts = Sequence[tuple[str, float]]
+Contributions = Sequence[tuple[str, float]]
 """Concepts and their contributions, the largest first."""
+
+
+def figures(
+    model: ModelRecord,
+    segments: pd.DataFrame,
+    positive: str,
+    words: Words,
+    corrected: CorrectedRate | None,
+) -> list[dict[str, Any]]:
+    """Return the share of time, the number of segments, and the AUC within films left out of training.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    segments : DataFrame
+        As `Timeline.segments` gives them.
+    positive : str
+        Title of what the model finds.
+    words : Words
+    corrected : CorrectedRate or None
+        Replaces the rate that the model expects.
+    """
+    share = _expected(model, positive, words) if corrected is None else _corrected(corrected, positive, words)
+    return [share, _segments(model, segments, words), _auc(model, words)]
+
+
+def bar(value: float, low: float, high: float, scale: float = 1.0) -> dict[str, str]:
+    """Place a number and its interval on a scale from 0, in percent of its width."""
+    places = {"value": value, "low": low, "high": high}
+    return {
+        name: f"{100 * min(max(value_on_scale / scale, 0.0), 1.0):.1f}%"
+        for name, value_on_scale in places.items()
+    }
+
+
+def why_no_rate(model: ModelRecord, words: Words) -> str:
+    """Explain why a model gives no rate."""
+    if model.calibration is None:
+        return words["uncalibrated"]
+    if model.rate.unreliable > MOST_UNRELIABLE:
+        return words.say("flagged", share=words.share(model.rate.unreliable))
+    return words.say("no_rate", reason=model.rate.reason)
+
+
+def _expected(model: ModelRecord, positive: str, words: Words) -> dict[str, Any]:
+    what, rate, calibration = words.say("expected", positive=positive), model.rate, model.calibration
+    if rate.value is None or rate.low is None or rate.high is None:
+        return _nothing(what, why_no_rate(model, words))
+    note = words["expected_plain"]
+    if calibration and calibration.film_error is not None and calibration.worst_film_error is not None:
+        error, worst = words.share(calibration.film_error), words.share(calibration.worst_film_error)
+        note = words.say("expected_note", error=error, worst=worst)
+    return _shown(
+        words.share(rate.value),
+        f"{words.share(rate.low)}–{words.share(rate.high)}",
+        bar(rate.value, rate.low, rate.high),
+        what,
+        note,
+    )
+
+
+def _corrected(corrected: CorrectedRate, positive: str, words: Words) -> dict[str, Any]:
+    expected = NONE if corrected.expected is None else words.share(corrected.expected)
+    note = words.say("corrected_note", annotators=", ".join(corrected.annotators), expected=expected)
+    if corrected.worth is not None and corrected.worth > corrected.n:
+        note += " " + words.say("worth", worth=round(corrected.worth))
+    return _shown(
+        words.share(corrected.value),
+        f"{words.share(corrected.low)}–{words.share(corrected.high)}",
+        bar(corrected.value, corrected.low, corrected.high),
+        words.say("corrected", positive=positive, n=corrected.n),
+        note,
+    )
+
+
+def _segments(model: ModelRecord, segments: pd.DataFrame, words: Words) -> dict[str, Any]:
+    """Count segments that reach the threshold; for the interval, with the edges of the band."""
+    what, threshold = words["segments_number"], model.threshold_p
+    if threshold is None or model.calibration is None:
+        return _nothing(what, words["uncalibrated"])
+    n = int(segments["reaches"].sum())
+    low = min(n, int((segments["p_low"] >= threshold).sum()))
+    high = max(n, int((segments["p_high"] >= threshold).sum()))
+    note = words.say("segments_note", low=low, high=high, n=len(segments))
+    return _shown(str(n), f"{low}–{high}", bar(n, low, high, max(len(segments), 1)), what, note)
+
+
+def _auc(model: ModelRecord, words: Words) -> dict[str, Any]:
+    what = words["within_auc"]
+    row = next((metric for metric in model.metrics if metric.get("metric") == "auc"), {})
+    value, low, high = (row.get(f"movie_{name}") for name in ("mean", "low", "high"))
+    if value is None:
+        return _nothing(what, words["no_figure"])
+    note = words.say("auc_note", n=int(row["n_movies"]))
+    if low is None or high is None:
+        return _shown(words.number(value), "", None, what, words.say("auc_plain", n=int(row["n_movies"])))
+    return _shown(
+        words.number(value), f"{words.number(low)}–{words.number(high)}", bar(value, low, high), what, note
+    )
+
+
+def _shown(
+    value: str, interval: str, drawn: Mapping[str, str] | None, what: str, note: str
+) -> dict[str, Any]:
+    return {"value": value, "interval": interval, "bar": drawn, "what": what, "note": note}
+
+
+def _nothing(what: str, note: str) -> dict[str, Any]:
+    return _shown(NONE, "", None, what, note)
 
 
 def cards(
@@ -49,16 +162,16 @@ def cards(
     """
     records = segments.to_dict(orient="records")
     parts = [_parts(row) for row in records]
-    largest = max((abs(value) for found in parts for _, value in found), default=1.0) or 1.0
+    largest = max((abs(value) for contributions in parts for _, value in contributions), default=1.0) or 1.0
     shown = []
-    for row, found in zip(records, parts, strict=True):
+    for row, contributions in zip(records, parts, strict=True):
         start, end, rank = float(row["start_s"]), float(row["end_s"]), int(row["rank"])
         p, low, high = (words.number(row[name]) for name in ("p", "p_low", "p_high"))
         probability = words["probability_band"].replace("{0}", p).replace("{1}", low).replace("{2}", high)
         shown.append(
             {
                 "rank": rank,
-                **place(start, end, whole_s),
+                **timeline_position(start, end, whole_s),
                 "from": clock(start),
                 "to": clock(end),
                 "seconds": words["seconds"].format(round(end - start)),
@@ -68,10 +181,11 @@ def cards(
                 "p_high": high,
                 "reaches": bool(row["reaches"]),
                 "spark": _spark(rows, start, end, whole_s),
-                "sentence": sentence(found, words),
-                "traces": _traces(frames, [name for name, _ in found], start, end, words),
+                "sentence": sentence(contributions, words),
+                "traces": _traces(frames, [name for name, _ in contributions], start, end, words),
                 "parts": [
-                    {**_bar(name, value, largest, words), "doubt": name in unfound} for name, value in found
+                    {**_bar(name, value, largest, words), "doubt": name in unfound}
+                    for name, value in contributions
                 ],
                 "flags": words.flags(str(row["flags"])),
                 "judgement": words.say("judgement", n=rank),
@@ -82,7 +196,7 @@ def cards(
     return shown
 
 
-def place(start: float, end: float, whole_s: float) -> dict[str, Any]:
+def timeline_position(start: float, end: float, whole_s: float) -> dict[str, Any]:
     """Place a span on the timeline, in seconds for the script and in percent for the page."""
     return {
         "start": round(start, 3),
@@ -93,7 +207,7 @@ def place(start: float, end: float, whole_s: float) -> dict[str, Any]:
     }
 
 
-def sentence(parts: Parts, words: Words) -> str:
+def sentence(parts: Contributions, words: Words) -> str:
     """Name the concepts that contributed most: at least half as much as the largest."""
     if not parts:
         return ""
@@ -101,19 +215,19 @@ def sentence(parts: Parts, words: Words) -> str:
     main = [name for name, value in parts if value >= most / 2]
     rest = [name for name, value in parts if 0 < value < most / 2]
     against = [name for name, value in parts if value < 0]
-    said = []
+    phrases = []
     if main:
-        said.append(words.say("mainly", names=words.listed(main)))
+        phrases.append(words.say("mainly", names=words.listed(main)))
     if rest:
-        said.append(words.say("helps" if len(rest) == 1 else "help", names=words.listed(rest)))
+        phrases.append(words.say("helps" if len(rest) == 1 else "help", names=words.listed(rest)))
     if against:
-        said.append(words.say("against" if len(against) == 1 else "againsts", names=words.listed(against)))
+        phrases.append(words.say("against" if len(against) == 1 else "againsts", names=words.listed(against)))
     if not main:
-        said.reverse()
-    return "; ".join(said) + "."
+        phrases.reverse()
+    return "; ".join(phrases) + "."
 
 
-def _parts(row: Mapping[Any, Any]) -> Parts:
+def _parts(row: Mapping[Any, Any]) -> Contributions:
     """Read a segment's concepts and contributions."""
     names, values = str(row["concepts"]), str(row["contributions"])
     if not names or not values:
@@ -176,11 +290,11 @@ def _bar(name: str, value: float, largest: float, words: Words) -> dict[str, Any
 
 def _number(segments: Sequence[dict[str, Any]], whole_s: float) -> None:
     """Choose the numbers shown above the timeline: best segments first, without overlap."""
-    taken: dict[float, list[float]] = {NEAR: [], NEAR_NARROW: []}
-    for one in segments:
-        at = (one["start"] + one["end"]) / 2 / whole_s
-        fits = {near: all(abs(at - other) >= near for other in places) for near, places in taken.items()}
-        for near, places in taken.items():
+    used: dict[float, list[float]] = {NEAR: [], NEAR_NARROW: []}
+    for card in segments:
+        at = (card["start"] + card["end"]) / 2 / whole_s
+        fits = {near: all(abs(at - x) >= near for x in places) for near, places in used.items()}
+        for near, places in used.items():
             if fits[near]:
                 places.append(at)
-        one["number"] = "" if not fits[NEAR] else "on" if fits[NEAR_NARROW] else "odd"
+        card["number"] = "" if not fits[NEAR] else "on" if fits[NEAR_NARROW] else "odd"

@@ -65,8 +65,8 @@ def _steps(x: NDArray[np.float64], p: NDArray[np.float64]) -> str:
     """Build a step path through x and p; adjacent steps of equal height are joined."""
     heights = [level(value) for value in p.tolist()]
     parts = []
-    for place, (edge, height) in enumerate(zip(x.tolist(), heights, strict=True)):
-        following = heights[place + 1] if place + 1 < len(heights) else None
+    for index, (edge, height) in enumerate(zip(x.tolist(), heights, strict=True)):
+        following = heights[index + 1] if index + 1 < len(heights) else None
         if following != height:
             parts.append(f"H{tenths(edge)}" + ("" if following is None else f"V{following}"))
     return "".join(parts)
@@ -87,17 +87,17 @@ def strip(starts: NDArray[np.float64], ends: NDArray[np.float64], p: NDArray[np.
     paths: dict[int, list[str]] = {}
     reached: dict[int, int] = {}
     step_of = np.where(np.isnan(p), 0, np.minimum(np.floor(np.nan_to_num(p) * STEPS), STEPS - 1) + 1)
-    place = 0
-    while place < len(step_of):
-        step, last = int(step_of[place]), place
+    index = 0
+    while index < len(step_of):
+        step, last = int(step_of[index]), index
         while last + 1 < len(step_of) and step_of[last + 1] == step:
             last += 1
         if step:
-            x, width = tenths(starts[place]), tenths(ends[last]) - tenths(starts[place])
+            x, width = tenths(starts[index]), tenths(ends[last]) - tenths(starts[index])
             move = f"m{x - reached[step]} 0" if step in reached else f"M{x} 5"
             paths.setdefault(step, []).append(f"{move}h{width}")
             reached[step] = x + width
-        place = last + 1
+        index = last + 1
     return {step: "".join(paths[step]) for step in sorted(paths)}
 
 

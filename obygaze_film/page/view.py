@@ -1,21 +1,20 @@
 """Convert a scored film to the content of its page: texts, paths, and the numbers of the script."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import BUILTIN, CODEBOOK_COLUMN, FIELDS, Codebook, builtin_codebook
-from obygaze_film.judge import CorrectedRate
 from obygaze_film.page import charts
-from obygaze_film.page.cards import cards, place
-from obygaze_film.page.figures import figures
+from obygaze_film.page.cards import cards, figures, timeline_position
 from obygaze_film.page.words import FLAGS, Words, clock
-from obygaze_film.record import NO_CONTENT, UNRELIABLE, ConceptRecord, ModelRecord
-from obygaze_film.rows import has_flag
-from obygaze_film.timeline import Timeline
+from obygaze_film.schema import NO_CONTENT, UNRELIABLE, ConceptRecord, CorrectedRate, ModelRecord, has_flag
 from obygaze_models.report import json_data
+
+if TYPE_CHECKING:
+    from obygaze_film.timeline import Timeline
 
 MINUTE = 60.0
 
@@ -42,7 +41,7 @@ class FilmView:
 
     def __init__(
         self,
-        film: Timeline,
+        film: "Timeline",
         anchor: str,
         words: Words,
         *,
@@ -64,13 +63,13 @@ class FilmView:
     @property
     def heading(self) -> str:
         """The film's title with its most important warning: `Timeline.heading` in the page's language."""
-        said = []
+        verdicts = []
         for model in self.film.record.models:
             if model.is_trained_on:
-                said.append(self.words["verdict_trained"])
+                verdicts.append(self.words["verdict_trained"])
             elif model.rate.unreliable >= 1:
-                said.append(self.words["verdict_unlike"])
-        return " · ".join([self.film.record.title, *dict.fromkeys(said)])
+                verdicts.append(self.words["verdict_unlike"])
+        return " · ".join([self.film.record.title, *dict.fromkeys(verdicts)])
 
     @property
     def positive(self) -> str:
@@ -83,8 +82,8 @@ class FilmView:
         words, record = self.words, self.film.record
         strips, unfound = self._strips()
         hatched = self._hatched()
-        doubtful = {one.name for one, _ in self.concepts if not one.is_found}
-        kinds = {one["kind"] for one in hatched}
+        doubtful = {concept.name for concept, _ in self.concepts if not concept.is_found}
+        kinds = {span["kind"] for span in hatched}
         listed = cards(
             self.segments,
             self.rows,
@@ -119,8 +118,8 @@ class FilmView:
             "has_unlike": "unlike" in kinds,
             "has_nothing": "nothing" in kinds,
             "segments": listed,
-            "n_below": sum(not one["reaches"] for one in listed),
-            "below_title": words.say("more_below", n=sum(not one["reaches"] for one in listed)),
+            "n_below": sum(not segment["reaches"] for segment in listed),
+            "below_title": words.say("more_below", n=sum(not segment["reaches"] for segment in listed)),
             "no_segments": words.say("segments_none", reason=words["no_probability"]),
             "strips": strips,
             "unfound": unfound,
@@ -129,7 +128,7 @@ class FilmView:
             "levels": self._levels(),
             "codebook_concepts": self._codebook_concepts(),
             "own_codebook": self._own_codebook(),
-            "concepts": [one.name for one, _ in self.concepts],
+            "concepts": [concept.name for concept, _ in self.concepts],
             "minutes": self._minutes(),
             "data": json_data(self._data()),
         }
@@ -158,19 +157,21 @@ class FilmView:
         ]
 
     def _warnings(self) -> list[str]:
-        words, model, found = self.words, self.model, []
+        words, model, warnings = self.words, self.model, []
         if model.is_trained_on:
-            found.append(words["trained_on"])
+            warnings.append(words["trained_on"])
         if model.calibration is None:
-            found.append(words["uncalibrated"])
+            warnings.append(words["uncalibrated"])
         elif model.rate.unreliable >= 1:
-            found.append(words["none_reliable"])
+            warnings.append(words["none_reliable"])
         elif model.rate.unreliable > 0:
-            found.append(words.say("flagged", share=words.share(model.rate.unreliable)))
+            warnings.append(words.say("flagged", share=words.share(model.rate.unreliable)))
         window, clip = self.film.record.windows.window_s, model.clip_s
         if clip and abs(window - clip) > 0.1 * clip:
-            found.append(words.say("another_window", window=words.seconds(window), clip=words.seconds(clip)))
-        return found
+            warnings.append(
+                words.say("another_window", window=words.seconds(window), clip=words.seconds(clip))
+            )
+        return warnings
 
     def _caveat(self) -> str:
         words, human = self.words, self.film.record.human
@@ -197,7 +198,7 @@ class FilmView:
         """Find spans without a probability or without content; adjacent spans are joined."""
         unlike = has_flag(self.rows, *UNRELIABLE) | self.rows["p"].isna().to_numpy()
         nothing = has_flag(self.rows, *NO_CONTENT) & ~unlike
-        found = []
+        spans = []
         for kind, marked in (("unlike", unlike), ("nothing", nothing)):
             edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
             for first, after in zip(edges[::2], edges[1::2], strict=True):
@@ -205,36 +206,36 @@ class FilmView:
                     float(self.rows["start_s"].iloc[first]),
                     float(self.rows["end_s"].iloc[after - 1]),
                 )
-                found.append({"kind": kind, **place(start, end, self.whole_s)})
-        return found
+                spans.append({"kind": kind, **timeline_position(start, end, self.whole_s)})
+        return spans
 
     def _concepts(self) -> list[tuple[ConceptRecord, ModelRecord]]:
         """Return the concepts of the first model that has probabilities for them, best found first."""
         for model in (self.model, *self.film.record.models):
             rows = self.film.rows(model.key)
-            found = [one for one in model.concepts if rows.get(f"{one.name}_p") is not None]
-            if found:
-                return [(one, model) for one in sorted(found, key=_order)]
+            concepts = [concept for concept in model.concepts if rows.get(f"{concept.name}_p") is not None]
+            if concepts:
+                return [(concept, model) for concept in sorted(concepts, key=_order)]
         return []
 
     def _concept_p(self, concept: ConceptRecord, model: ModelRecord) -> NDArray[np.float64]:
         """Read a concept's probability on the rows shown; models of one film share them."""
         column = self.film.rows(model.key)[f"{concept.name}_p"]
-        found: NDArray[np.float64] = column.to_numpy(dtype=np.float64)
-        return found
+        p: NDArray[np.float64] = column.to_numpy(dtype=np.float64)
+        return p
 
     def _strips(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Draw the concepts, in two groups: found better than chance, and the others."""
-        found: list[dict[str, Any]] = []
-        unfound: list[dict[str, Any]] = []
+        better: list[dict[str, Any]] = []
+        others: list[dict[str, Any]] = []
         for concept, model in self.concepts:
             row = {
                 "name": concept.name,
                 "note": self._ap(concept),
                 "paths": self._paths(self._concept_p(concept, model)),
             }
-            (found if concept.is_found else unfound).append(row)
-        return found, unfound
+            (better if concept.is_found else others).append(row)
+        return better, others
 
     def _ap(self, concept: ConceptRecord) -> str:
         words = self.words
@@ -247,16 +248,16 @@ class FilmView:
 
     def _others(self) -> list[dict[str, Any]]:
         """Draw the other models with logits."""
-        found = []
+        strips = []
         for model in self.film.record.models:
             if model.key != self.model.key and model.decides:
                 rate = model.rate.value
                 note = self.words["withheld"] if rate is None else self.words.share(rate)
                 p = self.film.rows(model.key)["p"].to_numpy(dtype=np.float64)
-                found.append(
+                strips.append(
                     {"name": f"{model.title}, {model.task_title}", "note": note, "paths": self._paths(p)}
                 )
-        return found
+        return strips
 
     # --- judgements
     # -----------------------------------------------------------------------
@@ -268,7 +269,9 @@ class FilmView:
     def _codebook_concepts(self) -> tuple[str, ...]:
         if self.codebook is not None:
             return self.codebook.concept_names
-        return tuple(sorted({one.name for model in self.film.record.models for one in model.concepts}))
+        return tuple(
+            sorted({concept.name for model in self.film.record.models for concept in model.concepts})
+        )
 
     def _own_codebook(self) -> str:
         """Name the codebook file needed beside the manifest, unless the codebook is built in."""
@@ -278,7 +281,9 @@ class FilmView:
 
     def _unsure(self) -> str:
         """Name the level for uncertainty: the only level that is not a label."""
-        doubts = [] if self.codebook is None else [one.name for one in self.codebook.levels if not one.label]
+        doubts = (
+            [] if self.codebook is None else [level.name for level in self.codebook.levels if not level.label]
+        )
         return doubts[0] if len(doubts) == 1 else ""
 
     # --- minutes, and the numbers of the script
@@ -290,7 +295,7 @@ class FilmView:
         overlap = np.minimum(ends, begins[:, None] + MINUTE) - np.maximum(starts, begins[:, None])
         overlap = np.maximum(overlap, 0.0)
         columns = [self.rows[name].to_numpy(dtype=np.float64) for name in ("p", "p_low", "p_high")]
-        columns += [self._concept_p(*one) for one in self.concepts]
+        columns += [self._concept_p(*concept_and_model) for concept_and_model in self.concepts]
         means = []
         for column in columns:
             weight = overlap * ~np.isnan(column)
@@ -302,8 +307,8 @@ class FilmView:
             p, low, high, *concepts = (column[minute] for column in means)
             cells = [self._cell(p), "" if np.isnan(p) else f"{self._cell(low)}–{self._cell(high)}"]
             cells += [self._cell(value) for value in concepts]
-            said = set().union(*(flags[place] for place in np.flatnonzero(overlap[minute] > 0)))
-            noted = self.words.flags(";".join(flag for flag in FLAGS if flag in said))
+            present = set().union(*(flags[row] for row in np.flatnonzero(overlap[minute] > 0)))
+            noted = self.words.flags(";".join(flag for flag in FLAGS if flag in present))
             rows.append({"time": clock(begin), "cells": cells, "flags": noted})
         return rows
 
@@ -312,7 +317,7 @@ class FilmView:
 
     def _data(self) -> dict[str, Any]:
         kinds = list(dict.fromkeys(self.rows["flags"]))
-        place = {flags: number for number, flags in enumerate(kinds)}
+        number_of = {flags: number for number, flags in enumerate(kinds)}
         own = [] if self.model.codebook == BUILTIN[0] else [CODEBOOK_COLUMN]
         return {
             "d": round(self.whole_s, 3),
@@ -320,10 +325,10 @@ class FilmView:
             "p": _whole(self.rows["p"].to_numpy(dtype=np.float64)),
             "l": _whole(self.rows["p_low"].to_numpy(dtype=np.float64)),
             "h": _whole(self.rows["p_high"].to_numpy(dtype=np.float64)),
-            "c": [_whole(self._concept_p(*one)) for one in self.concepts],
-            "n": [one.name for one, _ in self.concepts],
-            "g": sum(one.is_found for one, _ in self.concepts),
-            "f": [place[flags] for flags in self.rows["flags"]],
+            "c": [_whole(self._concept_p(*concept)) for concept in self.concepts],
+            "n": [concept.name for concept, _ in self.concepts],
+            "g": sum(concept.is_found for concept, _ in self.concepts),
+            "f": [number_of[flags] for flags in self.rows["flags"]],
             "fl": [self.words.flags(flags) for flags in kinds],
             "s": self.segments[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist(),
             "k": charts.TICKS_S,
@@ -332,14 +337,14 @@ class FilmView:
             "level": {"agree": "".join(self.model.positive[:1]), "unsure": self._unsure()},
             "ask": ["disagree"] if len(self.model.positive) == 1 else ["agree", "disagree"],
             "codebook": [self.model.codebook] if own else [],
-            "heads": [*HEADS, *(f"{one.name}_p" for one, _ in self.concepts), "flags"],
+            "heads": [*HEADS, *(f"{concept.name}_p" for concept, _ in self.concepts), "flags"],
             "columns": [*FIELDS, *own, "seen_score", "judgement"],
         }
 
 
 def _level_text(codebook: Codebook | None, name: str) -> str:
     """Write a level with its title, if they differ."""
-    title = next((one.title for one in codebook.levels if one.name == name), "") if codebook else ""
+    title = next((level.title for level in codebook.levels if level.name == name), "") if codebook else ""
     return f"{name} ({title})" if title and title != name else name
 
 
@@ -351,4 +356,6 @@ def _order(concept: ConceptRecord) -> tuple[bool, float]:
 
 def _whole(values: NDArray[np.float64]) -> list[int]:
     """Write probabilities as integer percentages; -1 if missing."""
-    return [int(one) for one in np.where(np.isnan(values), -1, np.rint(100 * np.nan_to_num(values)))]
+    return [
+        int(percentage) for percentage in np.where(np.isnan(values), -1, np.rint(100 * np.nan_to_num(values)))
+    ]

@@ -3,7 +3,7 @@
 import tomllib
 from typing import Final
 
-from obygaze_film.record import BARS, BLACK, CREDITS, MISSING, PARTIAL, SHORT, TRAINED_ON, UNLIKE
+from obygaze_film.schema import BARS, BLACK, CREDITS, MISSING, PARTIAL, SHORT, TRAINED_ON, UNLIKE
 from obygaze_models.report import asset
 
 LANGUAGES: Final = ("en", "fr")

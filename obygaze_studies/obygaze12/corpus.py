@@ -61,7 +61,7 @@ def refuse_other_codebook(codebook: Codebook, what: str) -> None:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Corpus:
+class PaperCorpus:
     """The annotated clips that every backbone of some stores has features of.
 
     Attributes
@@ -159,7 +159,7 @@ class Corpus:
         return [PAPER, PAPER_LABELS, *([left_out] if absent else []), *self._source_notes()]
 
 
-def load_corpus(stores: Sequence[Store], manifest: Manifest, policy: LabelPolicy) -> Corpus:
+def load_corpus(stores: Sequence[Store], manifest: Manifest, policy: LabelPolicy) -> PaperCorpus:
     """Read the features of every backbone of every store for the manifest's labelled clips.
 
     Raises
@@ -171,4 +171,4 @@ def load_corpus(stores: Sequence[Store], manifest: Manifest, policy: LabelPolicy
     """
     refuse_other_codebook(manifest.codebook, "this table or figure")
     labelled = apply_policy(manifest, policy)
-    return Corpus(labelled, policy, manifest.digest(), load_datasets(stores, labelled))
+    return PaperCorpus(labelled, policy, manifest.digest(), load_datasets(stores, labelled))

@@ -1,42 +1,75 @@
 """Reproduce Figure 3: detection of each concept, against EN clips without it and against all."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.patheffects import Normal, Stroke
 
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import NAN, f1_pos, permutation_pvalues
 from obygaze_models.protocol import NOT_ASKED
 from obygaze_models.report import Block, Picture, Report, interval, number
+from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, save
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
-from obygaze_studies.obygaze12.drawing import Bar, draw_figure3
-from obygaze_studies.obygaze12.paper_concepts import ASKED, NEGATIVES, PaperConcepts
+from obygaze_studies.obygaze12.paper_concepts import ASKED, CAV_C, NEGATIVES, PaperConcepts
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
 from obygaze_studies.obygaze12.paper_protocol import PaperResults
 from obygaze_studies.obygaze12.printed_values import FIGURE3_HARD, trivial_f1
-from obygaze_studies.obygaze12.settings import CAV_C
 from obygaze_studies.obygaze12.strict_protocol import StrictResults
 
 TITLE = "Figure 3"
+
 N_PERMUTATIONS = 1000
+
 PRINTED_NOTE = (
     "printed: bars without numbers; "
     f"the text calls the hatched bars of {', '.join(FIGURE3_HARD)} hard to separate"
 )
+
 PAPER_SHOWS = (
     "bars: the split elected on its own validation fold, one of nine",
     "whiskers: lowest and highest of the nine splits, all tested on the same clips",
 )
+
 STRICT_SHOWS = (
     "bars: held-out movies pooled; whiskers: 95 % jackknife interval over movies",
     "* p below .05, n.s. otherwise (permutation test, Holm over the concepts)",
 )
+
 ALPHA = 0.05
-UNDEFINED = Bar(NAN, NAN, NAN, NAN)
+
 AGAINST = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
+
+HALO: Any = [Stroke(linewidth=2.4, foreground="white"), Normal()]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar: its height, the ends of its whisker, what a constant gives, and a mark above.
+
+    A height of NaN is drawn as the word "undefined". `positives` of `n_clips` clips have the concept; both
+    stand under the bar.
+    """
+
+    value: float
+    low: float
+    high: float
+    constant: float
+    mark: str = ""
+    positives: int | None = None
+    n_clips: int | None = None
+
+
+UNDEFINED = Bar(NAN, NAN, NAN, NAN)
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
@@ -343,3 +376,88 @@ def _strict_rows(one: StrictResults, negatives: Negatives) -> list[dict[str, Any
             }
         )
     return rows
+
+
+def draw_figure3(
+    concepts: Sequence[str], solid: Sequence[Bar], hatched: Sequence[Bar], notes: Sequence[str], path: Path
+) -> None:
+    """Draw a pair of bars per concept: solid against EN clips, hatched against all, as printed.
+
+    Parameters
+    ----------
+    notes : sequence of str
+        The meaning of bars and whiskers, one line each.
+    path
+        A .pdf, .png or .svg file.
+    """
+    save(path, (WIDTH, 3.6), partial(_bars, concepts, solid, hatched, notes))
+
+
+def _bars(
+    concepts: Sequence[str],
+    solid: Sequence[Bar],
+    hatched: Sequence[Bar],
+    notes: Sequence[str],
+    figure: Figure,
+) -> None:
+    axes = figure.subplots()
+    sides = (
+        (-0.2, solid, "", "against EN clips"),
+        (0.2, hatched, "////", "against EN clips, and HN and S clips without the concept"),
+    )
+    for shift, bars, hatch, label in sides:
+        x = [place + shift for place in range(len(bars))]
+        axes.bar(
+            x,
+            [bar.value for bar in bars],
+            0.38,
+            color=BLUE if not hatch else "white",
+            edgecolor=BLUE,
+            hatch=hatch,
+            label=label,
+        )
+        axes.vlines(
+            x, [bar.low for bar in bars], [bar.high for bar in bars], "black", linewidth=1, path_effects=HALO
+        )
+        axes.hlines(
+            [bar.constant for bar in bars],
+            [place - 0.19 for place in x],
+            [place + 0.19 for place in x],
+            ORANGE,
+            linewidth=2,
+            label="every clip called positive" if hatch else "_",
+            path_effects=[Stroke(linewidth=3.4, foreground="black"), Normal()],
+        )
+        for place, bar in zip(x, bars, strict=True):
+            _write_on(axes, place, bar)
+    under: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "fontsize": 6}
+    axes.text(-0.006, -0.055, "with it", **under)
+    axes.text(-0.006, -0.1, "clips", **under)
+    axes.set_xticks(range(len(concepts)), [concept.replace(" of ", "\nof ") for concept in concepts])
+    axes.tick_params(axis="x", length=0, pad=23)
+    axes.set_xlim(-0.5, len(concepts) - 0.5)
+    axes.set_ylim(0, 1)
+    axes.set_ylabel("F1 of the clips with the concept")
+    axes.set_title("\n".join(notes), loc="left", fontsize=7, pad=10)  # marks stand above whiskers
+    axes.spines[["top", "right"]].set_visible(False)
+    handles, labels = axes.get_legend_handles_labels()
+    order = sorted(range(len(labels)), key=lambda place: isinstance(handles[place], LineCollection))
+    figure.legend(
+        [handles[place] for place in order],
+        [labels[place] for place in order],
+        loc="outside upper left",
+        ncols=3,
+        frameon=False,
+    )
+
+
+def _write_on(axes: Axes, x: float, bar: Bar) -> None:
+    """Write a bar's mark above it and its clips under it."""
+    if math.isnan(bar.value):
+        axes.text(x, 0.02, "undefined", rotation=90, ha="center", va="bottom", fontsize=7, color=GREY)
+    else:
+        top = max(value for value in (bar.value, bar.high, bar.constant) if not math.isnan(value))
+        axes.text(x, top + 0.01, bar.mark, ha="center", va="bottom", fontsize=7)
+    for y, count in ((-0.055, bar.positives), (-0.1, bar.n_clips)):
+        if count is not None:
+            axes.text(x, y, f"{count:,}", ha="center", va="center", fontsize=6)

@@ -22,14 +22,14 @@ N_LISTED = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class FigureRow:
     """A row of the figure: its name and its labelled spans, in order of time."""
 
     name: str
     spans: tuple[Clip, ...]
 
 
-def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: float) -> tuple[Timeline, ...]:
+def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: float) -> tuple[FigureRow, ...]:
     """Make the rows of the figure: each annotator's segments, each one's projection, and the merge.
 
     Parameters
@@ -62,9 +62,9 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
         return tuple(sorted(kept, key=lambda clip: clip.start_s or 0.0))
 
     return (
-        *(Timeline(f"Annotation {k}", rows(marks, name)) for k, name in enumerate(names, start=1)),
-        *(Timeline(f"Projection {k}", rows(each, name)) for k, name in enumerate(names, start=1)),
-        Timeline("Merged", rows(merged)),
+        *(FigureRow(f"Annotation {k}", rows(marks, name)) for k, name in enumerate(names, start=1)),
+        *(FigureRow(f"Projection {k}", rows(each, name)) for k, name in enumerate(names, start=1)),
+        FigureRow("Merged", rows(merged)),
     )
 
 
@@ -94,7 +94,7 @@ def figure4_report(
     refuse_other_codebook(annotations.codebook, "Figure 4")
     rows = timelines(annotations, clips, movie, threshold)
     if span is not None:
-        rows = tuple(Timeline(row.name, _within(row.spans, span)) for row in rows)
+        rows = tuple(FigureRow(row.name, _within(row.spans, span)) for row in rows)
         if not rows[-1].spans:
             raise ManifestError(f"movie {movie!r} has no clip between {span[0]:g} s and {span[1]:g} s")
     merged = rows[-1].spans
@@ -155,7 +155,7 @@ def _count(clips: Sequence[Clip], level: str) -> int:
     return sum(clip.level == level for clip in clips)
 
 
-def _clip_block(merged: Sequence[Clip], projections: Sequence[Timeline]) -> Block:
+def _clip_block(merged: Sequence[Clip], projections: Sequence[FigureRow]) -> Block:
     cells = tuple(
         (
             clip.clip_id,
@@ -170,12 +170,12 @@ def _clip_block(merged: Sequence[Clip], projections: Sequence[Timeline]) -> Bloc
     return Block("Clips", headers, cells)
 
 
-def draw_figure4(rows: Sequence[Timeline], path: Path) -> None:
+def draw_figure4(rows: Sequence[FigureRow], path: Path) -> None:
     """Draw the timelines one below the other, on one axis of minutes."""
     save(path, (WIDTH, 0.9 + 0.42 * len(rows)), partial(_draw, rows))
 
 
-def _draw(rows: Sequence[Timeline], figure: Figure) -> None:
+def _draw(rows: Sequence[FigureRow], figure: Figure) -> None:
     axes = figure.subplots()
     merged = rows[-1].spans
     ends = {second for clip in merged for second in (clip.start_s, clip.end_s) if second is not None}

@@ -1,59 +1,76 @@
 """Reproduce Figure 5: the decision tree on concepts for S against EN, its first four levels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from obygaze_models.concepts import node_counts
 from obygaze_models.dataset import Dataset
 from obygaze_models.report import Block, Picture, Report
+from obygaze_studies.figure import BLUE, ORANGE, WIDTH, save
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
-from obygaze_studies.obygaze12.drawing import Node, draw_figure5, threshold_digits
+from obygaze_studies.obygaze12.paper_concepts import TREES
 from obygaze_studies.obygaze12.paper_folds import Negatives, head_fold, leak_caption
 from obygaze_studies.obygaze12.paper_protocol import PaperResults
-from obygaze_studies.obygaze12.settings import TREES
 from obygaze_studies.obygaze12.strict_protocol import StrictResults
 
 TITLE = "Figure 5"
+
 TASK = "en_s"
+
 N_LEVELS = 4
+
 PRINTED_DEPTH = 10
+
 PRINTED = (
     "printed (000, Appendix 9.1): the root asks for Body; "
     "where it is low, Expression of emotion, Look, Type of shot and Activity decide, "
     "where it is high, Posture, Clothing, Appearance and Activity; depth 10"
 )
 
+MIDDLE: Any = {"ha": "center", "va": "center", "fontsize": 7}
 
-def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[Node]:
-    """List the nodes of a scikit-learn tree, parents first, the low side before the high one."""
-    counts, found = node_counts(tree), tree.tree_
-    nodes: list[Node] = []
+PAPER: Any = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
 
-    def visit(number: int, depth: int, parent: int, side: str) -> None:
-        low, high = int(found.children_left[number]), int(found.children_right[number])
-        leaf = low == high
-        nodes.append(
-            Node(
-                number=number,
-                depth=depth,
-                parent=parent,
-                side=side,
-                concept="" if leaf else concepts[int(found.feature[number])],
-                threshold=float("nan") if leaf else float(found.threshold[number]),
-                n_train=int(found.n_node_samples[number]),
-                share_positive=float(counts[number, 1] / counts[number].sum()),
-            )
-        )
-        if not leaf:
-            visit(low, depth + 1, number, "low")
-            visit(high, depth + 1, number, "high")
+MOST_DIGITS = 6
 
-    visit(0, 0, -1, "")
-    return nodes
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a tree.
+
+    Attributes
+    ----------
+    number, depth : int
+    parent : int
+        -1 for the root.
+    side : str
+        "low" where the parent's concept is at most its threshold, "high" where it is above; "" for the root.
+    concept : str
+        The concept of its test; "" for a leaf.
+    threshold : float
+        NaN for a leaf.
+    n_train : int
+    share_positive : float
+    """
+
+    number: int
+    depth: int
+    parent: int
+    side: str
+    concept: str
+    threshold: float
+    n_train: int
+    share_positive: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,39 +81,6 @@ class Tree:
     more: str
     nodes: Sequence[Node]
     notes: tuple[str, ...]
-
-
-def _block(tree: Tree) -> Block:
-    digits = threshold_digits(tree.nodes, least=3)
-    rows = tuple(
-        (
-            f"{'. ' * node.depth}{node.side or 'all'}",
-            node.concept or "(leaf)",
-            "" if not node.concept else f"{node.threshold:.{digits}f}",
-            str(node.n_train),
-            f"{node.share_positive:.0%}",
-        )
-        for node in tree.nodes
-        if node.depth < N_LEVELS
-    )
-    headers = ("branch", "asks for", "at most", "training clips", "S")
-    return Block(tree.source.title + tree.more, headers, rows, tree.notes)
-
-
-def _data(trees: Sequence[Tree]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [{"features": tree.source.title} | asdict(node) for tree in trees for node in tree.nodes]
-    )
-
-
-def _picture(tree: Tree, protocol: str, unit: str, note: str = "") -> Picture:
-    title = f"PCBM-DT, EN vs S, {protocol} protocol\n"
-    title += f"boxes: concept and threshold ({unit}), training clips, share of S"
-    return Picture(
-        f"figure5-{protocol}-{tree.source.label}",
-        f"{TITLE} under the {protocol} protocol, {tree.source.title}{note}",
-        partial(draw_figure5, tree.nodes, N_LEVELS, title),
-    )
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
@@ -166,3 +150,161 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         record=corpus.record() | {"protocol": "strict", "task": TASK},
         pictures=tuple(_picture(tree, "strict", "in standard deviations") for tree in drawn),
     )
+
+
+def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[Node]:
+    """List the nodes of a scikit-learn tree, parents first, the low side before the high one."""
+    counts, found = node_counts(tree), tree.tree_
+    nodes: list[Node] = []
+
+    def visit(number: int, depth: int, parent: int, side: str) -> None:
+        low, high = int(found.children_left[number]), int(found.children_right[number])
+        leaf = low == high
+        nodes.append(
+            Node(
+                number=number,
+                depth=depth,
+                parent=parent,
+                side=side,
+                concept="" if leaf else concepts[int(found.feature[number])],
+                threshold=float("nan") if leaf else float(found.threshold[number]),
+                n_train=int(found.n_node_samples[number]),
+                share_positive=float(counts[number, 1] / counts[number].sum()),
+            )
+        )
+        if not leaf:
+            visit(low, depth + 1, number, "low")
+            visit(high, depth + 1, number, "high")
+
+    visit(0, 0, -1, "")
+    return nodes
+
+
+def threshold_digits(nodes: Sequence[Node], least: int = 2) -> int:
+    """Count the decimals with which two thresholds of one concept that differ are written differently."""
+    asked = sorted({(node.concept, node.threshold) for node in nodes if node.concept})
+    for digits in range(least, MOST_DIGITS):
+        if len({(concept, f"{value:.{digits}f}") for concept, value in asked}) == len(asked):
+            return digits
+    return MOST_DIGITS
+
+
+def _block(tree: Tree) -> Block:
+    digits = threshold_digits(tree.nodes, least=3)
+    rows = tuple(
+        (
+            f"{'. ' * node.depth}{node.side or 'all'}",
+            node.concept or "(leaf)",
+            "" if not node.concept else f"{node.threshold:.{digits}f}",
+            str(node.n_train),
+            f"{node.share_positive:.0%}",
+        )
+        for node in tree.nodes
+        if node.depth < N_LEVELS
+    )
+    headers = ("branch", "asks for", "at most", "training clips", "S")
+    return Block(tree.source.title + tree.more, headers, rows, tree.notes)
+
+
+def _data(trees: Sequence[Tree]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [{"features": tree.source.title} | asdict(node) for tree in trees for node in tree.nodes]
+    )
+
+
+def _picture(tree: Tree, protocol: str, unit: str, note: str = "") -> Picture:
+    title = f"PCBM-DT, EN vs S, {protocol} protocol\n"
+    title += f"boxes: concept and threshold ({unit}), training clips, share of S"
+    return Picture(
+        f"figure5-{protocol}-{tree.source.label}",
+        f"{TITLE} under the {protocol} protocol, {tree.source.title}{note}",
+        partial(draw_figure5, tree.nodes, N_LEVELS, title),
+    )
+
+
+def draw_figure5(nodes: Sequence[Node], n_levels: int, title: str, path: Path) -> None:
+    """Draw the first levels of a tree: orange nodes have mostly negatives, blue nodes mostly positives.
+
+    The low side is on the left; a dotted line marks a tree that continues.
+    """
+    shown = [node for node in nodes if node.depth < n_levels]
+    depth = max(node.depth for node in shown)
+    places = _places(shown)
+    width = min(WIDTH, max(5.0, 0.95 * (max(places.values()) + 1)))
+    save(path, (width, 0.95 + 0.85 * depth + 0.55), partial(_tree, shown, places, nodes, title))
+
+
+def _tree(
+    shown: Sequence[Node], places: Mapping[int, float], nodes: Sequence[Node], title: str, figure: Figure
+) -> None:
+    axes = figure.subplots()
+    depth = max(node.depth for node in shown)
+    inner = {node.parent for node in nodes}
+    digits = threshold_digits(shown)
+    for node in shown:
+        x, y = places[node.number], float(-node.depth)
+        if node.parent in places:
+            start = places[node.parent]
+            axes.plot([start, x], [y + 1, y], color="black", linewidth=0.8, zorder=1)
+            axes.text((start + x) / 2, y + 0.5, "≤" if node.side == "low" else ">", bbox=PAPER, **MIDDLE)
+        if node.depth == depth and node.number in inner:
+            axes.plot([x, x], [y, y - 0.5], color="black", linestyle=":", linewidth=0.8, zorder=1)
+        _box(axes, node, x, y, digits)
+    axes.set_xlim(-0.5, max(places.values()) + 0.5)
+    axes.set_ylim(-depth - (0.52 if any(node.depth > depth for node in nodes) else 0.25), 0.4)
+    axes.set_axis_off()
+    keys: list[Patch | Line2D] = [
+        Patch(facecolor=_tint(BLUE, 0.6), edgecolor="black", linewidth=0.6, label="more S than EN"),
+        Patch(facecolor=_tint(ORANGE, 0.6), edgecolor="black", linewidth=0.6, label="more EN than S"),
+    ]
+    if any(node.depth > depth for node in nodes):
+        deepest = max(node.depth for node in nodes)
+        keys.append(Line2D([], [], color="black", linestyle=":", label=f"goes on, to depth {deepest}"))
+    legend = figure.legend(
+        handles=keys, loc="outside upper left", ncols=3, frameon=False, fontsize=7, title=title
+    )
+    legend.set_alignment("left")
+    legend.get_title().set_fontsize(7)
+
+
+def _tint(colour: str, strength: float) -> tuple[float, float, float]:
+    red, green, blue = (1 - strength * (1 - part) for part in to_rgb(colour))
+    return red, green, blue
+
+
+def _box(axes: Axes, node: Node, x: float, y: float, digits: int) -> None:
+    question = f"{node.concept}\n≤ {node.threshold:.{digits}f}\n" if node.concept else ""
+    question = question.replace(" of ", "\nof ").replace("-", "\N{MINUS SIGN}")
+    share = node.share_positive
+    # The purer the node, the stronger its colour; black stays readable on it.
+    strength = 0.15 + 0.55 * abs(2 * share - 1)
+    axes.text(
+        x,
+        y,
+        f"{question}{node.n_train:,} clips\n{share:.0%} S",
+        bbox={
+            "boxstyle": "round,pad=0.3",
+            "facecolor": _tint(BLUE if share > 0.5 else ORANGE, strength),
+            "edgecolor": "black",
+            "linewidth": 0.6,
+        },
+        zorder=2,
+        **MIDDLE,
+    )
+
+
+def _places(shown: Sequence[Node]) -> dict[int, float]:
+    """Place leaves side by side from 0, and every other node above the middle of its children."""
+    children: dict[int, list[int]] = {}
+    for node in shown:
+        children.setdefault(node.parent, []).append(node.number)
+    places: dict[int, float] = {}
+    # Nodes are listed parents first, the low side before the high one.
+    for node in shown:
+        if node.number not in children:
+            places[node.number] = float(len(places))
+    for node in sorted(shown, key=lambda one: -one.depth):
+        if node.number in children:
+            own = [places[child] for child in children[node.number]]
+            places[node.number] = sum(own) / len(own)
+    return places

@@ -1,43 +1,87 @@
 """Reproduce Figure 6 (4 in arXiv 2401.13296): concepts and levels that make the model fail."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
-from obygaze_models.evaluation import f1_weighted
+from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
 from obygaze_models.report import Block, Picture, Report, interval, number
+from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, mark_undefined, save
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
-from obygaze_studies.obygaze12.drawing import Effect, draw_forest, draw_weights
-from obygaze_studies.obygaze12.error_factors import error_factors
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.paper_protocol import PaperResults, pair_folds
 from obygaze_studies.obygaze12.printed_values import FIGURE6_MOVIES, title_of
 from obygaze_studies.obygaze12.strict_protocol import StrictResults
 
 TITLE = "Figure 6"
+
 FACTORS = (*VISUAL_CONCEPTS, "S", "HN", "EN")
+
 KINDS = {"false alarms": "EN and HN clips called S", "misses": "S clips not called S"}
+
 TUNED = (
     "thresholds are tuned for the F1 of S on inner folds of HN and S clips; "
     "tested on EN clips as well, of which none were seen, they can give many false alarms"
 )
+
 PRINTED = (
     "printed: bars without numbers; HN leads to failure, S and EN to success, Clothing is a strong "
     "confounder, and Type of shot, Look, Posture and Appearance differ from film to film"
 )
 
+DIRECTIONS = "\N{LEFTWARDS ARROW} fewer errors      more errors \N{RIGHTWARDS ARROW}"
 
-def described(data: Dataset, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Describe clips by the factors, 0 or 1 [N, 11]."""
-    levels = [data.levels[rows] == level for level in ("S", "HN", "EN")]
-    return np.column_stack([data.labels.present[rows], *levels]).astype(np.float64)
+Floats = NDArray[np.float64]
+
+PRIOR_SD = 2.5
+"""SD of the normal prior of every effect; it keeps separable factors finite, and hardly changes others."""
+
+N_STEPS = 30
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Factors:
+    """Effects on the log odds of an error.
+
+    Attributes
+    ----------
+    effects, low, high : ndarray, shape [K]
+        NaN for a factor that does not vary.
+    p, p_holm : ndarray, shape [K]
+        Two-sided p-value of each effect, and the same adjusted for the K factors.
+    n_clips, n_errors : int
+    """
+
+    effects: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+    p_holm: Floats
+    n_clips: int
+    n_errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class FactorEffect:
+    """A factor's log odds ratio of an error, with its interval; NaN for one that does not vary."""
+
+    factor: str
+    value: float
+    low: float
+    high: float
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
@@ -169,7 +213,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 )
             )
             panels[f"{kind}: {n_errors:,} of {n_clips:,} {KINDS[kind]}"] = [
-                Effect(row["factor"], row["effect"], row["low"], row["high"]) for row in rows
+                FactorEffect(row["factor"], row["effect"], row["low"], row["high"]) for row in rows
             ]
         caption = f"{TITLE} under the strict protocol, {one.source.title}; {TUNED}"
         pictures.append(Picture(f"figure6-strict-{one.source.label}", caption, partial(draw_forest, panels)))
@@ -226,3 +270,110 @@ def _strict_kinds(one: StrictResults) -> dict[str, list[dict[str, Any]]]:
             for place, column in enumerate(columns)
         ]
     return kinds
+
+
+def described(data: Dataset, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Describe clips by the factors, 0 or 1 [N, 11]."""
+    levels = [data.levels[rows] == level for level in ("S", "HN", "EN")]
+    return np.column_stack([data.labels.present[rows], *levels]).astype(np.float64)
+
+
+def error_factors(
+    factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np.str_], *, level: float = 0.95
+) -> Factors:
+    """Fit errors [N] on factors [N, K] and an intercept for each movie; intervals and tests over movies.
+
+    Fits are the posterior mode under independent normal priors of deviation `PRIOR_SD`. Standard errors are
+    the delete-one jackknife's over movies, with Student's t of one degree of freedom fewer than movies
+    (MacKinnon, Nielsen and Webb 2024, arXiv 2406.00650, on logistic regression): with 6 to 12 movies the
+    percentiles of a bootstrap of movies cover too little. All are undefined with one movie.
+    """
+    names, number = np.unique(movies, return_inverse=True)
+    varies = factors.max(axis=0) > factors.min(axis=0)
+    design = np.column_stack([factors[:, varies], number[:, None] == np.arange(names.size)]).astype(
+        np.float64
+    )
+    # Clips that are alike in all that counts are one row with a weight: many fits, few rows.
+    rows, place = np.unique(np.column_stack([design, errors]), axis=0, return_inverse=True)
+    counts = np.bincount(place.ravel()).astype(np.float64)
+    movie_of = np.argmax(rows[:, -1 - names.size : -1], axis=1)
+    kept = np.vstack([np.ones(names.size), 1.0 - np.eye(names.size)])
+    found = _fit(rows[:, :-1], rows[:, -1], kept[:, movie_of] * counts)[:, : int(varies.sum())]
+    effects, low, high, p = np.full((4, factors.shape[1]), np.nan)
+    effects[varies] = found[0]
+    if names.size > 1:
+        error, freedom = jackknife_error(found[1:]), names.size - 1
+        reach = student.ppf((1 + level) / 2, freedom) * error
+        low[varies], high[varies] = found[0] - reach, found[0] + reach
+        p[varies] = 2 * student.sf(np.abs(found[0]) / np.maximum(error, 1e-300), freedom)
+    return Factors(effects, low, high, p, holm(p), len(errors), int(errors.sum()))
+
+
+def _fit(X: Floats, y: Floats, weights: Floats) -> Floats:
+    """Fit a logistic regression [R, P] of y [N] on X [N, P] for each row of weights [R, N] (Newton)."""
+    n, p = X.shape
+    theta = np.zeros((len(weights), p))
+    products = (X[:, :, None] * X[:, None, :]).reshape(n, p * p)
+    for _ in range(N_STEPS):
+        mean = expit(theta @ X.T)
+        gradient = (weights * (y - mean)) @ X - theta / PRIOR_SD**2
+        curvature = (weights * mean * (1 - mean)) @ products
+        step = np.linalg.solve(curvature.reshape(-1, p, p) + np.eye(p) / PRIOR_SD**2, gradient[..., None])[
+            ..., 0
+        ]
+        # The mode is unique; a step that overshoots is cut short.
+        step *= np.minimum(1.0, 4.0 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))
+        theta += step
+        if np.abs(step).max() < 1e-9:
+            break
+    return theta
+
+
+def draw_weights(panels: Mapping[str, Mapping[str, float]], path: Path) -> None:
+    """Draw the weights of the factors of errors, one panel per film: positive leads to errors."""
+    save(path, (WIDTH, 3.2), partial(_weights, panels))
+
+
+def _weights(panels: Mapping[str, Mapping[str, float]], figure: Figure) -> None:
+    every = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, (title, weights) in zip(every, panels.items(), strict=True):
+        values = list(weights.values())
+        axes.barh(range(len(values)), values, color=[ORANGE if value >= 0 else BLUE for value in values])
+        mark_undefined(axes, values)
+        axes.set_yticks(range(len(values)), list(weights))
+        _finish_panel(axes, title)
+    every[0].invert_yaxis()
+    figure.supxlabel(f"weight in a logistic regression of errors (log odds)\n{DIRECTIONS}", fontsize=8)
+
+
+def _finish_panel(axes: Axes, title: str) -> None:
+    axes.axvline(0, color=GREY, linewidth=0.8, zorder=0.9)
+    axes.set_title(title, loc="left", fontsize=8)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_forest(panels: Mapping[str, Sequence[FactorEffect]], path: Path) -> None:
+    """Draw effects and intervals, one panel per kind of error.
+
+    All panels have the same rows: that of a factor which a panel does not have is empty.
+    """
+    factors = list(dict.fromkeys(one.factor for effects in panels.values() for one in effects))
+    save(path, (WIDTH, 1.1 + 0.23 * len(factors)), partial(_forest, panels, factors))
+
+
+def _forest(panels: Mapping[str, Sequence[FactorEffect]], factors: Sequence[str], figure: Figure) -> None:
+    every = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, (title, effects) in zip(every, panels.items(), strict=True):
+        for one in effects:
+            y = factors.index(one.factor)
+            axes.hlines(y, one.low, one.high, color="black", linewidth=1)
+            axes.plot(one.value, y, "o", color=BLUE, markersize=5)
+        values = {one.factor: one.value for one in effects}
+        mark_undefined(axes, [values.get(factor, 0.0) for factor in factors])
+        axes.set_yticks(range(len(factors)), factors)
+        axes.set_ylim(len(factors) - 0.4, -0.6)
+        _finish_panel(axes, title)
+    figure.supxlabel(f"log odds ratio of an error, 95 % interval\n{DIRECTIONS}", fontsize=8)

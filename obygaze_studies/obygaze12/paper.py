@@ -45,7 +45,7 @@ PROTOCOLS: Mapping[Choice, tuple[Protocol, ...]] = {
 }
 
 
-class Settings(TypedDict, total=False):
+class RedoSettings(TypedDict, total=False):
     """What `redo` takes beside names, clips, stores and protocols."""
 
     policy: LabelPolicy
@@ -55,11 +55,8 @@ class Settings(TypedDict, total=False):
     choose_c: bool
 
 
-MODULES: Mapping[str, Mapping[Protocol, str]] = {
-    "table2": {"paper": "table2", "strict": "table2_strict"},
-    **{name: {"paper": name, "strict": name} for name in ("table4", "figure3", "figure5", "figure6")},
-}
-"""The function that makes each report; imported when used, as tables need no matplotlib."""
+MODULES = ("table2", "table4", "figure3", "figure5", "figure6")
+"""Modules that make reports of either protocol; imported when used, as tables need no matplotlib."""
 
 NEED_CONCEPTS = ("figure3", "figure5", "figure6")
 
@@ -193,7 +190,7 @@ def redo(
             if name in NEED_CONCEPTS and isinstance(first, StrictResults) and not first.concept_targets:
                 notes.append(f"{name}, strict protocol: not made, no concept is marked in enough movies")
                 continue
-            module = import_module(f"obygaze_studies.obygaze12.{MODULES[name][protocol]}")
+            module = import_module(f"obygaze_studies.obygaze12.{name}")
             try:
                 reports.append((module.paper_report if paper else module.strict_report)(results))
             except FoldsError as error:
@@ -208,45 +205,45 @@ def redo(
 
 
 def table2(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[RedoSettings]
 ) -> Redone:
     """Reproduce Table 2; with a store of LSMDC features it is Table 5 too; `settings` are those of `redo`."""
     return redo(["table2"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def table4(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[RedoSettings]
 ) -> Redone:
     """Reproduce Table 4, movie by movie; `settings` are those of `redo`."""
     return redo(["table4"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def figure3(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[RedoSettings]
 ) -> Redone:
     """Reproduce Figure 3, detection of each concept; `settings` are those of `redo`."""
     return redo(["figure3"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def figure5(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[RedoSettings]
 ) -> Redone:
     """Reproduce Figure 5, the decision tree over concepts; `settings` are those of `redo`."""
     return redo(["figure5"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def figure6(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[Settings]
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[RedoSettings]
 ) -> Redone:
     """Reproduce Figure 6, causes of the perceptron's errors; `settings` are those of `redo`."""
     return redo(["figure6"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def all_(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "both", **settings: Unpack[Settings]
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "both", **settings: Unpack[RedoSettings]
 ) -> Redone:
     """Reproduce Figure 2 and everything in `MODULES`; `settings` are those of `redo`."""
-    rest = redo(list(MODULES), manifest, stores, PROTOCOLS[protocol], **settings)
+    rest = redo(MODULES, manifest, stores, PROTOCOLS[protocol], **settings)
     return replace(rest, reports=(figure2(manifest), *rest.reports))
 
 

@@ -2,23 +2,91 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
 from obygaze_features.manifest import Manifest
-from obygaze_models.concepts import Hyperplanes, SVMTask, svm_hyperplanes
+from obygaze_models.concepts import Hyperplanes, SVMTask, head_scores, svm_hyperplanes
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import Predictions, f1_pos
 from obygaze_models.models import ABOVE_ZERO
 from obygaze_models.protocol import Fold
-from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
-from obygaze_studies.obygaze12.paper_folds import VALIDATION_FOLDS, Negatives, concept_folds, concept_labels
-from obygaze_studies.obygaze12.paper_rows import check_sides, gather, predicted
-from obygaze_studies.obygaze12.settings import C_GRID, CAV_C, elect
+from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
+from obygaze_studies.obygaze12.paper_folds import (
+    VALIDATION_FOLDS,
+    Negatives,
+    check_sides,
+    concept_folds,
+    concept_labels,
+    gather,
+    head_fold,
+    labels_of_s,
+    positive,
+    predicted,
+)
+from obygaze_studies.obygaze12.printed_values import CELLS
+
+CAV_C: Mapping[str, float] = {
+    "Type of shot": 0.01,
+    "Look": 0.05,
+    "Body": 0.05,
+    "Posture": 0.01,
+    "Clothing": 0.01,
+    "Appearance": 0.01,
+    "Expression of emotion": 0.01,
+    "Activity": 0.05,
+}
+"""C of each concept's SVM; its class weight is balanced."""
+
+C_GRID: tuple[float, ...] = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
+"""Values of C to choose from by cross-validation; neither the papers nor the code print theirs."""
+
+SEED = 42
 
 NEGATIVES = (Negatives.EN, Negatives.ALL)
 """Negatives of Figure 3's solid and hatched bars."""
+
+Asked = tuple[str, Negatives]
+"""A concept and its choice of negatives."""
+
+ASKED: tuple[Asked, ...] = tuple(
+    (concept, negatives) for negatives in NEGATIVES for concept in VISUAL_CONCEPTS
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSettings:
+    """Limits of a decision tree."""
+
+    max_depth: int
+    min_samples_leaf: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogisticSettings:
+    """Penalty of a logistic regression and its inverse strength C."""
+
+    penalty: Literal["l1", "l2"]
+    C: float
+
+
+TREES: Mapping[str, TreeSettings] = {
+    "en_s": TreeSettings(8, 6),
+    "hn_s": TreeSettings(10, 10),
+    "enhn_s": TreeSettings(4, 6),
+}
+"""PCBM-DT by the task trained on."""
+
+LOGISTICS: Mapping[str, LogisticSettings] = {
+    "en_s": LogisticSettings("l2", 0.1),
+    "hn_s": LogisticSettings("l2", 0.1),
+    "enhn_s": LogisticSettings("l1", 0.01),
+}
+"""PCBM-LR by the task trained on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,14 +106,6 @@ class PaperConcepts:
     predictions: Predictions
     elected: Mapping[tuple[str, Negatives], int]
     planes: Mapping[Negatives, Hyperplanes]
-
-
-Asked = tuple[str, Negatives]
-"""A concept and its choice of negatives."""
-
-ASKED: tuple[Asked, ...] = tuple(
-    (concept, negatives) for negatives in NEGATIVES for concept in VISUAL_CONCEPTS
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +195,11 @@ def concepts(manifest: Manifest, data: Dataset, chosen: Mapping[Asked, float] | 
     )
 
 
+def elect(validation_f1: Sequence[float]) -> int:
+    """Choose the split whose CAV has the highest f1_pos on its validation fold, the first of equals."""
+    return int(np.argmax(validation_f1))
+
+
 @dataclass(frozen=True, slots=True)
 class ChosenC:
     """The C of one concept's SVM, chosen by eight folds.
@@ -198,3 +263,67 @@ def choose_c(
             means[C] = float(np.mean(values))
         found[one] = ChosenC(max(tried, key=means.__getitem__), means)
     return found
+
+
+def tree_head(task: str, depth: int | None = None) -> DecisionTreeClassifier:
+    """Make the PCBM-DT head of a training task; `depth` replaces the code's limit."""
+    settings = TREES[task]
+    return DecisionTreeClassifier(
+        max_depth=depth or settings.max_depth, min_samples_leaf=settings.min_samples_leaf, random_state=SEED
+    )
+
+
+def logistic_head(task: str) -> LogisticRegression:
+    """Make the PCBM-LR head of a training task."""
+    settings = LOGISTICS[task]
+    return LogisticRegression(
+        C=settings.C,
+        l1_ratio=1.0 if settings.penalty == "l1" else 0.0,
+        solver="liblinear",
+        random_state=SEED,
+    )
+
+
+HEADS = {"pcbm_dt": tree_head, "pcbm_lr": logistic_head}
+
+
+@dataclass(frozen=True, eq=False)
+class PaperHeads:
+    """The heads on the elected CAVs: their predictions, and the trees by training task and negatives."""
+
+    predictions: Predictions
+    trees: Mapping[tuple[str, Negatives], object]
+
+
+def paper_heads(manifest: Manifest, data: Dataset, found: PaperConcepts) -> PaperHeads:
+    """Fit the PCBM heads on raw decision values, as the original code does, and test them on fold 9."""
+    y, labels = positive(data), labels_of_s(data)
+    blocks, trees = [], {}
+    for negatives in NEGATIVES:
+        values = found.planes[negatives].decisions(data.X)
+        for name, make in HEADS.items():
+            for train in dict.fromkeys(train for train, _ in CELLS):
+                learnt = head_fold(manifest, TASKS[train], TASKS[train])
+                check_sides(data, learnt, labels, f"the bottlenecks of {train}")
+                rows = data.rows(learnt.train)
+                # Plain numbers: the original code hands its heads float64.
+                head = make(train).fit(values[rows], y[rows])
+                if name == "pcbm_dt":
+                    trees[train, negatives] = head
+                for test in (test for other, test in CELLS if other == train):
+                    fold = head_fold(manifest, TASKS[train], TASKS[test])
+                    check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
+                    seen = data.rows(fold.test)
+                    blocks.append(
+                        predicted(
+                            data,
+                            seen,
+                            model=f"{name}|{negatives}",
+                            task=f"{train}>{test}",
+                            fold=0,
+                            seed=0,
+                            score=head_scores(head, values[seen]),
+                            threshold=ABOVE_ZERO,
+                        )
+                    )
+    return PaperHeads(gather(blocks), trees)

@@ -1,10 +1,10 @@
 """Compute every prediction behind the papers' tables and figures under the `paper` protocol.
 
 Models and settings are the original code's; `obygaze_studies.obygaze12.paper_folds` has its folds and
-`obygaze_studies.obygaze12.settings` the settings of its concept models.
+`obygaze_studies.obygaze12.paper_concepts` the settings of its concept models.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,24 +12,34 @@ import pandas as pd
 
 from obygaze_features.manifest import Manifest
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts import head_scores
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import Predictions, seed_of
-from obygaze_models.models import ABOVE_ZERO, MLPProbe, fit_many
+from obygaze_models.models import MLPProbe, fit_many
 from obygaze_models.protocol import Fold
-from obygaze_studies.obygaze12.corpus import TASKS, Corpus
+from obygaze_studies.obygaze12.corpus import TASKS, PaperCorpus
 from obygaze_studies.obygaze12.paper_concepts import (
-    NEGATIVES,
     Asked,
     ChosenC,
     PaperConcepts,
+    PaperHeads,
     choose_c,
     concepts,
+    paper_heads,
+    tree_head,
 )
-from obygaze_studies.obygaze12.paper_folds import Negatives, classifier_folds, head_fold, movie_folds
-from obygaze_studies.obygaze12.paper_rows import Rows, check_sides, gather, positive, predicted
+from obygaze_studies.obygaze12.paper_folds import (
+    Negatives,
+    Rows,
+    check_sides,
+    classifier_folds,
+    gather,
+    head_fold,
+    labels_of_s,
+    movie_folds,
+    positive,
+    predicted,
+)
 from obygaze_studies.obygaze12.printed_values import CELLS, MOVIE_PAIRS, Cell
-from obygaze_studies.obygaze12.settings import logistic_head, tree_head
 
 Progress = Callable[[int, int], None]
 
@@ -50,7 +60,7 @@ def classifiers(
 ) -> Predictions:
     """Train the perceptron on the eight folds of each training task, and test it on both test tasks."""
     folds = cell_folds(manifest)
-    labels = _labels(data)
+    labels = labels_of_s(data)
     for (train, test), own in folds.items():
         for fold in own:
             check_sides(data, fold, labels, f"{train}>{test} of Table 2")
@@ -77,7 +87,7 @@ def movie_pairs(
     seed too, and so are one training that each validation film stops on its own.
     """
     folds = pair_folds(manifest)
-    labels = _labels(data)
+    labels = labels_of_s(data)
     for fold in folds:
         check_sides(data, fold, labels, "Table 4")
     first: dict[tuple[str, ...], int] = {}
@@ -90,10 +100,6 @@ def movie_pairs(
             for number, (probe, fold) in enumerate(zip(probes, folds, strict=True))
         ]
     )
-
-
-def _labels(data: Dataset) -> dict[str, int]:
-    return dict(zip(data.clip_ids.tolist(), positive(data).tolist(), strict=True))
 
 
 def _probes(
@@ -137,51 +143,6 @@ def _tested(
     )
 
 
-HEADS = {"pcbm_dt": tree_head, "pcbm_lr": logistic_head}
-
-
-@dataclass(frozen=True, eq=False)
-class PaperHeads:
-    """The heads on the elected CAVs: their predictions, and the trees by training task and negatives."""
-
-    predictions: Predictions
-    trees: Mapping[tuple[str, Negatives], object]
-
-
-def heads(manifest: Manifest, data: Dataset, found: PaperConcepts) -> PaperHeads:
-    """Fit the PCBM heads on raw decision values, as the original code does, and test them on fold 9."""
-    y, labels = positive(data), _labels(data)
-    blocks, trees = [], {}
-    for negatives in NEGATIVES:
-        values = found.planes[negatives].decisions(data.X)
-        for name, make in HEADS.items():
-            for train in dict.fromkeys(train for train, _ in CELLS):
-                learnt = head_fold(manifest, TASKS[train], TASKS[train])
-                check_sides(data, learnt, labels, f"the bottlenecks of {train}")
-                rows = data.rows(learnt.train)
-                # Plain numbers: the original code hands its heads float64.
-                head = make(train).fit(values[rows], y[rows])
-                if name == "pcbm_dt":
-                    trees[train, negatives] = head
-                for test in (test for other, test in CELLS if other == train):
-                    fold = head_fold(manifest, TASKS[train], TASKS[test])
-                    check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
-                    seen = data.rows(fold.test)
-                    blocks.append(
-                        predicted(
-                            data,
-                            seen,
-                            model=f"{name}|{negatives}",
-                            task=f"{train}>{test}",
-                            fold=0,
-                            seed=0,
-                            score=head_scores(head, values[seen]),
-                            threshold=ABOVE_ZERO,
-                        )
-                    )
-    return PaperHeads(gather(blocks), trees)
-
-
 @dataclass(frozen=True, eq=False)
 class PaperResults:
     """One source under the `paper` protocol: each table of predictions made once, when asked for.
@@ -194,7 +155,7 @@ class PaperResults:
         Whether Figure 3 shows the C chosen by eight folds beside the published one.
     """
 
-    corpus: Corpus
+    corpus: PaperCorpus
     source: Dataset
     seed: int = 0
     progress: Progress | None = None
@@ -251,7 +212,7 @@ class PaperResults:
     def heads(self) -> PaperHeads:
         """The PCBM heads of Table 2."""
         with one_blas_thread():
-            return heads(self.corpus.manifest, self.source, self.concepts)
+            return paper_heads(self.corpus.manifest, self.source, self.concepts)
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:

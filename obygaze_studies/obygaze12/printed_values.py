@@ -165,7 +165,6 @@ TABLE4_MEAN = Printed(0.53, None, "000, Table 4")
 FIGURE6_MOVIES = ("tt0119822", "tt0822832", "tt1193138")
 """The films of Figure 6 of 000; Figure 4 of 001 shows the first and the last."""
 
-
 FIGURE3_HARD = ("Type of shot", "Posture", "Look", "Appearance")
 """Concepts whose hatched bars in Figure 3 the papers call harder to separate; the bars have no numbers."""
 

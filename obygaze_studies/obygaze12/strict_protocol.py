@@ -12,7 +12,7 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import Run, evaluate, seed_of, varying
 from obygaze_models.models import BUILTIN_MODELS, fit
 from obygaze_models.protocol import Target, concept_target, find_target
-from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Corpus
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, PaperCorpus
 from obygaze_studies.obygaze12.paper_folds import Negatives
 from obygaze_studies.obygaze12.printed_values import CELLS, MOVIE_PAIRS, Cell
 
@@ -28,7 +28,7 @@ TRAINED = tuple(dict.fromkeys(train for train, _ in CELLS))
 class StrictResults:
     """One source under the `strict` protocol: each run made once, when asked for."""
 
-    corpus: Corpus
+    corpus: PaperCorpus
     source: Dataset
     seed: int = 0
     progress: Progress | None = None

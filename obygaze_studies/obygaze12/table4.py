@@ -8,7 +8,7 @@ import pandas as pd
 
 from obygaze_models.evaluation import METRICS, f1_pos, f1_weighted
 from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, number
-from obygaze_studies.obygaze12.corpus import Corpus
+from obygaze_studies.obygaze12.corpus import PaperCorpus
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.paper_protocol import PaperResults, pair_folds
 from obygaze_studies.obygaze12.printed_values import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
@@ -104,7 +104,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     )
 
 
-def _printed_note(corpus: Corpus) -> list[str]:
+def _printed_note(corpus: PaperCorpus) -> list[str]:
     if not corpus.printed or "X-CLIP" in corpus.printed_rows:
         return []
     rows = "; ".join(f"{title_of(movie)} {printed}" for movie, printed in TABLE4.items())

@@ -11,7 +11,10 @@ from sklearn.metrics import cohen_kappa_score
 
 from obygaze_features.manifest import import_mobygaze
 from obygaze_film.agreement import (
+    Marks,
+    annotated,
     boundary_f1,
+    human_marks,
     kappa,
     merged,
     overlap_matrix,
@@ -21,9 +24,8 @@ from obygaze_film.agreement import (
     segment_f1,
     top_precision,
 )
-from obygaze_film.describe import MOBYGAZE
-from obygaze_film.marks import Marks, annotated, human_marks
-from obygaze_film.measure import compare_marks
+from obygaze_film.evaluation import compare_marks
+from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
 
 ORACLE = json.loads((Path(__file__).parent / "oracles" / "sed_eval.json").read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from PIL import Image
 from obygaze.cli import main
 from obygaze.film import run as film_run
 from obygaze_features.manifest import read_manifest, write_manifest
-from obygaze_film.page.stills import read_stills
+from obygaze_film.page.html import read_stills
 from obygaze_film.timeline import Timeline
 from tests.film.films import PLANTED, film_store, scored_film, shots_of
 from tests.planted_models import codebook

@@ -10,14 +10,13 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest, hypergeom
 
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_film.choose import choose_next
 from obygaze_film.errors import FilmError
-from obygaze_film.estimate import difference_estimate
-from obygaze_film.judge import correct_rate, read_rates, write_rates
+from obygaze_film.judged_rate import correct_rate, difference_estimate, read_rates, write_rates
 from obygaze_film.timeline import Timeline
+from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.dataset import load_dataset
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.report.evaluation import run_report
+from obygaze_models.report.run_tables import run_report
 from tests.planted_models import codebook
 
 PREVALENCES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_film.describe import MOBYGAZE
+from obygaze_film.score import MOBYGAZE
 
 DOCS = Path(__file__).parents[2] / "docs"
 

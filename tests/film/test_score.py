@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from obygaze_features.errors import ManifestError
 from obygaze_features.store import open_store
 from obygaze_film.errors import FilmError
-from obygaze_film.rows import durations, is_counted
+from obygaze_film.rows import Windows, cut_into_rows, overlaps, read_shots, windows_of
+from obygaze_film.schema import durations, is_counted
 from obygaze_film.score import FilmFacts, score_film, score_films
 from obygaze_film.timeline import Timeline, read_films
-from obygaze_film.windows import Windows, overlaps, read_shots, rows_of, windows_of
 from obygaze_models.prediction.model import load_model
 from tests.film.films import PLANTED, film_store, scored_film, shots_of
 
@@ -256,7 +256,7 @@ def test_rows_never_overlap_and_cover_the_film(end, window, hop, cuts):
     windows = Windows(tuple(clip.clip_id for clip in clips), spans)
     edges = sorted({0.0, *(round(cut, 3) for cut in cuts if cut < windows.end_s - 0.1), windows.end_s})
     shots = np.column_stack([edges[:-1], edges[1:]]) if cuts else None
-    kind, rows = rows_of(windows, shots)
+    kind, rows = cut_into_rows(windows, shots)
     assert (kind == "shots") == bool(cuts)
     assert rows[0, 0] == 0
     assert rows[-1, 1] == pytest.approx(windows.end_s)

@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from obygaze_film.record import (
+from obygaze_film.schema import (
+    NO_TRACES,
     CalibrationRecord,
     ConceptRecord,
     FilmRecord,
@@ -15,7 +16,6 @@ from obygaze_film.record import (
     StoreRecord,
     WindowsRecord,
 )
-from obygaze_film.rows import NO_TRACES
 from obygaze_film.timeline import Timeline
 
 CONCEPTS = (

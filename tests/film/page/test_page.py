@@ -12,11 +12,11 @@ from click.testing import CliRunner
 from obygaze.cli import table_of_contents
 from obygaze_features.errors import OutputError
 from obygaze_film.errors import FilmError
-from obygaze_film.judge import CorrectedRate
 from obygaze_film.page import LANGUAGES, charts, film_page, write_film_page
 from obygaze_film.page.cards import sentence
-from obygaze_film.page.stills import read_stills
+from obygaze_film.page.html import read_stills
 from obygaze_film.page.words import Words, clock
+from obygaze_film.schema import CorrectedRate
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film
 
@@ -41,14 +41,16 @@ def test_the_same_film_gives_the_same_bytes_in_each_language():
 def test_every_text_is_there_in_every_language_with_the_same_places():
     import tomllib
 
-    texts = {language: tomllib.loads(asset(f"film.{language}.toml")) for language in LANGUAGES}
+    texts = {
+        language: tomllib.loads(asset(f"film.{language}.toml", "obygaze_film.page")) for language in LANGUAGES
+    }
     assert texts["en"].keys() == texts["fr"].keys()
     for key, words in texts["en"].items():
         assert sorted(re.findall(r"{\w*}", words)) == sorted(re.findall(r"{\w*}", texts["fr"][key])), key
 
 
 def test_the_script_is_short_and_asks_for_nothing():
-    script = asset("film.js")
+    script = asset("film.js", "obygaze_film.page")
     assert len(script.encode()) < 8000
     for word in ("fetch", "XMLHttpRequest", "localStorage", "sessionStorage", "indexedDB", "cookie", "eval("):
         assert word not in script

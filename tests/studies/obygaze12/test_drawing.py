@@ -14,18 +14,10 @@ from PIL import Image
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy
 from obygaze_features.manifest import statistics as count
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
-from obygaze_studies.obygaze12.drawing import (
-    Bar,
-    Effect,
-    Node,
-    draw_figure3,
-    draw_figure5,
-    draw_forest,
-    draw_weights,
-    threshold_digits,
-)
 from obygaze_studies.obygaze12.figure2 import draw_figure2
-from obygaze_studies.obygaze12.figure3 import UNDEFINED
+from obygaze_studies.obygaze12.figure3 import UNDEFINED, Bar, draw_figure3
+from obygaze_studies.obygaze12.figure5 import Node, draw_figure5, threshold_digits
+from obygaze_studies.obygaze12.figure6 import FactorEffect, draw_forest, draw_weights
 
 NAN = float("nan")
 
@@ -50,8 +42,8 @@ def svg(tmp_path):
 
 
 def test_figure_6_has_one_row_per_factor_for_all_panels_and_says_what_the_sign_means(svg):
-    effects = [Effect("Body", 0.5, 0.1, 0.9), Effect("Activity", NAN, NAN, NAN)]
-    level = Effect("HN (against EN)", 0.1, -0.3, 0.6)
+    effects = [FactorEffect("Body", 0.5, 0.1, 0.9), FactorEffect("Activity", NAN, NAN, NAN)]
+    level = FactorEffect("HN (against EN)", 0.1, -0.3, 0.6)
     draw_forest({"false alarms": [*effects, level], "misses": effects}, svg)
     assert [words(svg).count(factor) for factor in ("Body", "Activity", level.factor)] == [1, 1, 1]
     undefined = [y for _, y, text in texts(svg) if text == "undefined"]
@@ -125,7 +117,7 @@ def test_thresholds_of_different_concepts_or_equal_ones_need_no_more_digits():
 SAVE = """
 import sys
 from pathlib import Path
-from obygaze_studies.obygaze12.drawing import Bar, draw_figure3
+from obygaze_studies.obygaze12.figure3 import Bar, draw_figure3
 bar = Bar(0.5, 0.4, 0.6, 0.2, "n.s.", 3, 9)
 for suffix in ("pdf", "png", "svg"):
     path = Path(sys.argv[1]) / f"f.{suffix}"

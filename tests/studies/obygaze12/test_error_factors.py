@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from obygaze_studies.obygaze12.error_factors import PRIOR_SD, error_factors
+from obygaze_studies.obygaze12.figure6 import PRIOR_SD, error_factors
 
 
 def test_error_factors_find_the_planted_one_with_its_sign_and_leave_the_null_one():

@@ -27,10 +27,10 @@ from obygaze_studies.obygaze12 import (
 )
 from obygaze_studies.obygaze12.corpus import load_corpus
 from obygaze_studies.obygaze12.paper import leak_notes
+from obygaze_studies.obygaze12.paper_concepts import CAV_C
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_labels
 from obygaze_studies.obygaze12.paper_protocol import PaperResults
 from obygaze_studies.obygaze12.printed_values import CELLS
-from obygaze_studies.obygaze12.settings import CAV_C
 
 LEAKS = {
     ("en_s", "en_s"): "no test clip is in training or validation",

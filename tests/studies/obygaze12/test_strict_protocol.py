@@ -14,14 +14,14 @@ from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.metrics import auc
 from obygaze_models.protocol import concept_target, labels_of
 from obygaze_models.report import markdown, write_report
-from obygaze_studies.obygaze12 import figure2, figure3, figure5, figure6, table2_strict, table4
-from obygaze_studies.obygaze12.corpus import CODEBOOK, VISUAL_CONCEPTS, Corpus, refuse_other_codebook
+from obygaze_studies.obygaze12 import figure2, figure3, figure5, figure6, table2, table4
+from obygaze_studies.obygaze12.corpus import CODEBOOK, VISUAL_CONCEPTS, PaperCorpus, refuse_other_codebook
 from obygaze_studies.obygaze12.paper_folds import Negatives
 from obygaze_studies.obygaze12.strict_protocol import StrictResults, learnable
 
 N_MOVIES, N_PER_MOVIE, D = 8, 30, 12
 N_MARKED = 3
-STRICT = (table2_strict, table4, figure3, figure5, figure6)
+STRICT = (table2, table4, figure3, figure5, figure6)
 
 
 def planted(
@@ -71,7 +71,7 @@ def planted(
         "f" * 64,
         label="planted",
     )
-    return StrictResults(Corpus(manifest, LabelPolicy.RAW, "0" * 64, (data,)), data)
+    return StrictResults(PaperCorpus(manifest, LabelPolicy.RAW, "0" * 64, (data,)), data)
 
 
 @pytest.fixture(scope="module")
@@ -85,19 +85,19 @@ def learnt():
 
 
 def test_of_films_alone_the_perceptron_knows_no_more_than_the_movie_prior_and_the_report_says_so(film_only):
-    known = table2_strict.movie_knowledge([film_only])
+    known = table2.movie_knowledge([film_only])
     assert not known["told_apart"].any()
     assert known["difference"].abs().max() < 0.15
-    text = markdown(table2_strict.strict_report([film_only]))
+    text = markdown(table2.strict_report([film_only]))
     assert text.count("too few movies to tell; NOT told apart from knowing the movie alone") == 4
     assert "PCBM-LR left out: no concept is marked in enough movies" in text
 
 
 @pytest.mark.long
 def test_of_a_planted_direction_the_report_says_that_the_perceptron_knows_more(learnt):
-    known = table2_strict.movie_knowledge([learnt])
+    known = table2.movie_knowledge([learnt])
     assert known["told_apart"].all()
-    text = markdown(table2_strict.strict_report([learnt]))
+    text = markdown(table2.strict_report([learnt]))
     assert "NOT told apart" not in text
     for model in (
         "Logistic regression",
@@ -112,7 +112,7 @@ def test_of_a_planted_direction_the_report_says_that_the_perceptron_knows_more(l
 
 @pytest.mark.long
 def test_table_2s_numbers_are_those_of_evaluate(learnt):
-    report = table2_strict.strict_report([learnt])
+    report = table2.strict_report([learnt])
     alone = evaluate(learnt.source, ["linear"], "hn_s", "enhn_s").metrics
     for row in alone[alone["model"] == "linear"].to_dict(orient="records"):
         own = report.data[(report.data["task"] == "hn_s>enhn_s") & (report.data["model"] == "linear")]

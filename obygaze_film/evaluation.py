@@ -1,7 +1,8 @@
-"""Compare scored films with annotations, other annotators and uninformative baselines."""
+"""Evaluate scored films against annotations, other annotators and uninformative baselines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,28 +13,59 @@ from obygaze_features.manifest import Manifest
 from obygaze_film.agreement import (
     COLLARS_S,
     THRESHOLDS,
-    Spans,
+    Marks,
+    annotated,
     boundary_f1,
+    ends,
+    human_marks,
     kappa,
+    marks_of,
     second_f1,
     segment_ap,
     segment_f1,
     top_precision,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.marks import Marks, annotated, ends, human_marks, marks_of
+from obygaze_film.schema import Spans
 from obygaze_film.timeline import Timeline
 from obygaze_models.evaluation import auc, average_precision, t_interval
+from obygaze_models.report import Block, Report, interval, number
 
 N_SHIFTS = 200
+
 N_DRAWS = 2000
+
 TOP = 10
+
 ALL, NONE, PRIOR, SHIFTED = "all", "none", "movie_prior", "shifted"
 """Baselines: every second, no second, the other films' share, the model's own timeline shifted."""
 
+TITLES: Mapping[str, str] = {
+    "second_ap": "AP of seconds",
+    "second_auc": "AUC of seconds",
+    "second_f1": "F1 of seconds",
+    "kappa": "kappa",
+    "segment_f1_0.1": "segments, tIoU .1",
+    "segment_f1_0.3": "segments, tIoU .3",
+    "segment_f1_0.5": "segments, tIoU .5",
+    "segment_map": "segment mAP",
+    f"top{TOP}_precision": f"top {TOP} precision",
+    "rate": "rate",
+    "rate_error": "error of the rate",
+    "rate_rank": "rank correlation of rates",
+}
+"""Titles of the metrics."""
+
+RULES: Mapping[str, str] = {
+    ALL: "every second",
+    NONE: "no second",
+    PRIOR: "share of the other films",
+    SHIFTED: "the model, moved in time",
+}
+
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class FilmEvaluation:
     """The agreement of timelines with annotators.
 
     Attributes
@@ -62,7 +94,7 @@ def evaluate_films(
     collars: Sequence[float] = COLLARS_S,
     n_shifts: int = N_SHIFTS,
     seed: int = 0,
-) -> Measured:
+) -> FilmEvaluation:
     """Measure a model's timelines against annotations.
 
     Each annotator is the reference once; the others are measured like the model. A clip counts if its level
@@ -141,20 +173,24 @@ def compare_marks(
     n_shifts: int = N_SHIFTS,
     seed: int = 0,
     record: Mapping[str, object] | None = None,
-) -> Measured:
+) -> FilmEvaluation:
     """Measure marks against annotators, by film; parameters as in `evaluate_films`."""
     rows: list[dict[str, object]] = []
     nulls: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
     for truth in sorted({name for people in humans.values() for name in people}):
         watched = [movie for movie in machine if truth in humans[movie]]
         shares = np.array([humans[movie][truth].rate for movie in watched])
-        for place, movie in enumerate(watched):
+        for index, movie in enumerate(watched):
             reference = humans[movie][truth]
             n = len(reference.seconds)
-            others = np.delete(shares, place)
+            others = np.delete(shares, index)
             every = {
                 name: machine[movie],
-                **{f"human: {one}": marks for one, marks in humans[movie].items() if one != truth},
+                **{
+                    f"human: {annotator}": marks
+                    for annotator, marks in humans[movie].items()
+                    if annotator != truth
+                },
                 ALL: Marks(np.ones(n, np.bool_), np.array([[0.0, n]]), 1.0, np.ones(n)),
                 NONE: Marks(np.zeros(n, np.bool_), np.empty((0, 2)), 0.0, np.zeros(n)),
                 PRIOR: Marks(
@@ -164,70 +200,78 @@ def compare_marks(
             references = [marks.segments for marks in humans[movie].values()]
             about = {"truth": truth, "movie": movie}
             for who, marks in every.items():
-                found = agreement(reference, marks, references, collars)
+                metrics = film_metrics(reference, marks, references, collars)
                 if who == PRIOR:
-                    found = {"rate": found["rate"], "rate_error": found["rate_error"]}
+                    metrics = {"rate": metrics["rate"], "rate_error": metrics["rate_error"]}
                 rows += [
-                    {**about, "who": who, "metric": metric, "value": value} for metric, value in found.items()
+                    {**about, "who": who, "metric": metric, "value": value}
+                    for metric, value in metrics.items()
                 ]
             rows.append({**about, "who": f"human: {truth}", "metric": "rate", "value": reference.rate})
             shifted = _shifts(
-                reference, machine[movie], collars, n_shifts, np.random.default_rng([seed, place])
+                reference, machine[movie], collars, n_shifts, np.random.default_rng([seed, index])
             )
             for metric, values in shifted.items():
                 nulls.setdefault((truth, metric), []).append(values)
                 rows.append({**about, "who": SHIFTED, "metric": metric, "value": float(np.mean(values))})
     by_film = pd.DataFrame(rows, columns=["truth", "who", "movie", "metric", "value"])
-    return Measured(by_film, _summary(by_film, nulls, name, seed), record or {})
+    return FilmEvaluation(by_film, _summary(by_film, nulls, name, seed), record or {})
 
 
-def agreement(
-    reference: Marks, found: Marks, references: Sequence[Spans], collars: Sequence[float]
+def film_metrics(
+    reference: Marks, estimated: Marks, references: Sequence[Spans], collars: Sequence[float]
 ) -> dict[str, float]:
     """Compute every metric of one film."""
-    metrics = _of_seconds(reference, found) | {"kappa": kappa(reference.seconds, found.seconds)}
-    metrics |= _of_segments(reference, found, collars)
-    if found.listed is not None and found.listed_scores is not None:
-        aps = [segment_ap(reference.segments, found.listed, found.listed_scores, t) for t in THRESHOLDS]
+    metrics = _of_seconds(reference, estimated) | {"kappa": kappa(reference.seconds, estimated.seconds)}
+    metrics |= _of_segments(reference, estimated, collars)
+    if estimated.listed is not None and estimated.listed_scores is not None:
+        aps = [
+            segment_ap(reference.segments, estimated.listed, estimated.listed_scores, t) for t in THRESHOLDS
+        ]
         metrics["segment_map"] = float(np.mean(aps))
-        metrics[f"top{TOP}_precision"] = top_precision(references, found.listed, TOP)
-    metrics["rate"] = found.rate
-    metrics["rate_error"] = abs(found.rate - reference.rate)
+        metrics[f"top{TOP}_precision"] = top_precision(references, estimated.listed, TOP)
+    metrics["rate"] = estimated.rate
+    metrics["rate_error"] = abs(estimated.rate - reference.rate)
     return metrics
 
 
-def _of_seconds(reference: Marks, found: Marks) -> dict[str, float]:
-    scores = found.seconds.astype(np.float64) if found.scores is None else found.scores
-    said = ~np.isnan(scores)
-    y = reference.seconds[said].astype(np.int64)
+def _of_seconds(reference: Marks, estimated: Marks) -> dict[str, float]:
+    scores = estimated.seconds.astype(np.float64) if estimated.scores is None else estimated.scores
+    is_scored = ~np.isnan(scores)
+    y = reference.seconds[is_scored].astype(np.int64)
     return {
-        "second_ap": average_precision(y, scores[said]),
-        "second_auc": auc(y, scores[said]),
-        "second_f1": second_f1(reference.seconds, found.seconds),
+        "second_ap": average_precision(y, scores[is_scored]),
+        "second_auc": auc(y, scores[is_scored]),
+        "second_f1": second_f1(reference.seconds, estimated.seconds),
     }
 
 
-def _of_segments(reference: Marks, found: Marks, collars: Sequence[float]) -> dict[str, float]:
+def _of_segments(reference: Marks, estimated: Marks, collars: Sequence[float]) -> dict[str, float]:
     return {
-        **{f"segment_f1_{t:g}": segment_f1(reference.segments, found.segments, t) for t in THRESHOLDS},
-        **{f"boundary_f1_{c:g}s": boundary_f1(reference.segments, found.segments, c) for c in collars},
+        **{f"segment_f1_{t:g}": segment_f1(reference.segments, estimated.segments, t) for t in THRESHOLDS},
+        **{f"boundary_f1_{c:g}s": boundary_f1(reference.segments, estimated.segments, c) for c in collars},
     }
 
 
 def _shifts(
-    reference: Marks, found: Marks, collars: Sequence[float], n: int, rng: np.random.Generator
+    reference: Marks, estimated: Marks, collars: Sequence[float], n: int, rng: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
     """Measure `n` random circular shifts of a timeline, which keep its autocorrelation."""
-    size = len(found.seconds)
+    size = len(estimated.seconds)
     values: dict[str, list[float]] = {}
     for by in rng.integers(1, size, size=n) if size > 1 else ():
-        scores = None if found.scores is None else np.roll(found.scores, by)
-        moved = Marks(np.roll(found.seconds, by), _moved(found.segments, float(by), size), found.rate, scores)
+        scores = None if estimated.scores is None else np.roll(estimated.scores, by)
+        moved = Marks(
+            np.roll(estimated.seconds, by),
+            _moved(estimated.segments, float(by), size),
+            estimated.rate,
+            scores,
+        )
         for metric, value in (
             _of_seconds(reference, moved) | _of_segments(reference, moved, collars)
         ).items():
             values.setdefault(metric, []).append(value)
-    return {metric: np.array(one) for metric, one in values.items()}
+    return {metric: np.array(metric_values) for metric, metric_values in values.items()}
 
 
 def _moved(spans: Spans, by: float, size: float) -> Spans:
@@ -289,3 +333,69 @@ def spearman(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     if len(x) < 3 or x.std() == 0 or y.std() == 0:
         return np.nan
     return float(np.corrcoef(x, y)[0, 1])
+
+
+def evaluation_report(measured: FilmEvaluation) -> Report:
+    """Make a report: for each annotator a table of metrics and one of films, and what is left out."""
+    record, summary = measured.record, measured.summary
+    model = str(record.get("model", "model"))
+    blocks: list[Block] = []
+    for truth in dict.fromkeys(summary["truth"]):
+        blocks += _blocks(str(truth), summary[summary["truth"] == truth], measured.by_film, model)
+    return Report(
+        name="film-agreement",
+        title=f"Timelines of {model} against {', '.join(map(str, dict.fromkeys(summary['truth'])))}",
+        notes=tuple(_notes(record, summary)),
+        blocks=tuple(blocks),
+        data=pd.concat([summary.assign(movie=""), measured.by_film], ignore_index=True),
+        record=dict(record),
+    )
+
+
+def _blocks(truth: str, summary: pd.DataFrame, by_film: pd.DataFrame, model: str) -> Iterator[Block]:
+    who = [rater for rater in dict.fromkeys(summary["who"]) if rater != f"human: {truth}"]
+    cells = {(row.who, row.metric): row for row in summary.itertuples(index=False)}
+    rows = []
+    for metric in dict.fromkeys(summary["metric"]):
+        row_cells: list[Any] = [cells.get((rater, metric)) for rater in who]
+        values = ["" if cell is None else interval(cell.value, cell.low, cell.high) for cell in row_cells]
+        mine: Any = cells.get((model, metric))
+        rows.append((_title(str(metric)), *values, "" if mine is None or pd.isna(mine.p) else number(mine.p)))
+    headers = ("metric", *(RULES.get(rater, rater) for rater in who), "p")
+    notes = ("mean over films and its 95 % interval; p: how often the model, moved in time, does as well",)
+    yield Block(f"Truth: {truth}", headers, tuple(rows), notes)
+    mine = by_film[(by_film["truth"] == truth) & (by_film["who"] == model)]
+    table = mine.pivot_table(index="movie", columns="metric", values="value", sort=False)
+    titles = ("film", *map(_title, map(str, table.columns)))
+    cells_of = [
+        (str(movie), *(number(float(value)) for value in row))
+        for movie, row in zip(table.index, table.to_numpy(), strict=True)
+    ]
+    yield Block(f"{model}, film by film; truth: {truth}", titles, tuple(cells_of))
+
+
+def _title(metric: str) -> str:
+    if metric.startswith("boundary_f1_"):
+        return f"boundaries, {metric.removeprefix('boundary_f1_').removesuffix('s')} s"
+    return TITLES.get(metric, metric)
+
+
+def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
+    positive = ", ".join(record.get("positive", ()))
+    yield f"Positive: clips of level {positive}; negative: all other seconds of an annotated film."
+    people = [rater for rater in dict.fromkeys(summary["who"]) if str(rater).startswith("human: ")]
+    if len(people) < 2:
+        yield "One annotator only: nothing says how far people agree on these films."
+    else:
+        yield "'human' is another annotator, measured as the model is: a yardstick, not an upper bound."
+    yield (
+        "F1 of segments and boundaries: those that reach the model's threshold, matched one to one; segments "
+        "that touch are one."
+    )
+    for what, words in (
+        ("left_out", "not annotated, left out"),
+        ("without_rate", "no rate (most of it unlike)"),
+    ):
+        films: Sequence[str] = record.get(what, ())
+        if films:
+            yield f"{words}: {', '.join(films)}"

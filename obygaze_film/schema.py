@@ -1,16 +1,38 @@
-"""Declare the schema of `film.json`: a scored film, its models, and their reliability."""
+"""Declare the files of a scored film: `film.json`, columns and flags of its tables, corrected rates."""
 
 from typing import Any, Final
 
 import msgspec
+import numpy as np
+import pandas as pd
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from obygaze_features.io import json_bytes
 from obygaze_film.errors import FilmError
 
 FORMAT: Final = "obygaze film"
+
 NUMBER: Final = 1
 """Format number of a film's folder; raised when readers of the last format would misread the next."""
+
+COLUMNS = (
+    "movie", "start_s", "end_s", "level_task", "model", "logit", "p", "p_low", "p_high", "called", "unlike",
+    "flags",
+)  # fmt: skip
+"""First columns of `timeline.csv`, followed by those of the concepts and `LAST`."""
+
+LAST = ("base_contribution", "n_windows", "status")
+
+SHOT_COLUMNS = ("movie", "start_s", "end_s", "detector", "flags")
+
+TRACE_COLUMNS = ("movie", "model", "start_s", "end_s", "n_frames", "weight", "contribution")
+"""Columns of `frames.csv`, followed by ``<concept>_p``."""
+
+NO_TRACES = pd.DataFrame(columns=list(TRACE_COLUMNS))
+
+Spans = NDArray[np.float64]
+"""Starts and ends in seconds, shape [N, 2], in time order."""
 
 UNLIKE, MISSING, BLACK, CREDITS, BARS, PARTIAL, SHORT, TRAINED_ON = (
     "unlike", "missing", "black", "credits", "bars", "partial", "short", "trained_on",
@@ -271,6 +293,11 @@ class FilmRecord(Struct, frozen=True, kw_only=True):
         return json_bytes(msgspec.to_builtins(self))
 
 
+class _FormatHeader(Struct):
+    format: str
+    number: int
+
+
 def read_record(data: bytes, name: str) -> FilmRecord:
     """Read and check a record.
 
@@ -280,7 +307,7 @@ def read_record(data: bytes, name: str) -> FilmRecord:
         It is not a record, has a newer format, or a field is invalid; names the field.
     """
     try:
-        head = msgspec.json.decode(data, type=_Head)
+        head = msgspec.json.decode(data, type=_FormatHeader)
     except msgspec.MsgspecError as error:
         raise FilmError(f"{name}: not a scored film's record ({error})") from error
     if head.format != FORMAT:
@@ -290,14 +317,68 @@ def read_record(data: bytes, name: str) -> FilmRecord:
             f"{name}: film format {head.number} is newer than this obygaze reads ({NUMBER}): update"
         )
     try:
-        found = msgspec.json.decode(data, type=FilmRecord)
+        record = msgspec.json.decode(data, type=FilmRecord)
     except msgspec.MsgspecError as error:
         raise FilmError(f"{name}: {error}: score the film again") from error
-    if not found.models:
+    if not record.models:
         raise FilmError(f"{name}: no model scored this film: score it again")
-    return found
+    return record
 
 
-class _Head(Struct):
-    format: str
-    number: int
+class CorrectedRate(Struct, frozen=True, kw_only=True):
+    """The share of a film's time that people would call positive, estimated from blind judgements.
+
+    Attributes
+    ----------
+    model : str
+        Key of the model whose probabilities were corrected.
+    value, low, high, level : float
+        Estimate, and its interval of that level.
+    method : str
+        "difference", or "wilson" where the model's probabilities do not help.
+    n, n_positive : int
+        Number of judged windows, and of those called positive (by most annotators).
+    n_rows : int
+        Number of windows of the film, without black pictures and credits.
+    worth : float or None
+        Number of judgements that alone would give the same width; None if the width is 0.
+    expected : float or None
+        The rate that the model expects.
+    annotators : list of str
+    """
+
+    model: str
+    value: float
+    low: float
+    high: float
+    level: float
+    method: str
+    n: int
+    n_positive: int
+    n_rows: int
+    worth: float | None
+    expected: float | None
+    annotators: list[str]
+
+
+def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:
+    """Mark the rows [N] that have any of the flags."""
+    wanted = set(names)
+    return np.array([not wanted.isdisjoint(flags.split(";")) for flags in table["flags"]], dtype=np.bool_)
+
+
+def durations(table: pd.DataFrame) -> NDArray[np.float64]:
+    """Compute the length of each row [N] in seconds."""
+    lengths: NDArray[np.float64] = (table["end_s"] - table["start_s"]).to_numpy(dtype=np.float64)
+    return lengths
+
+
+def is_counted(table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Mark the rows [N] that a film's rate and segments count."""
+    counted: NDArray[np.bool_] = ~has_flag(table, *UNRELIABLE, *NO_CONTENT) & table["p"].notna().to_numpy()
+    return counted
+
+
+def csv_bytes(table: pd.DataFrame) -> bytes:
+    """Write a table as CSV: numbers unrounded, missing values empty."""
+    return str(table.to_csv(index=False, lineterminator="\n")).encode("utf-8")

@@ -1,17 +1,21 @@
-"""Write the page of scored films: one HTML file to read, print and add judgements to."""
+"""Write the page of scored films as one HTML file; pictures of segments only on request."""
 
+import base64
+import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from obygaze_features.io import NO_LICENCE, refuse_existing, write_whole
-from obygaze_film.judge import CorrectedRate
-from obygaze_film.page.figures import NONE, bar
+from obygaze_film.errors import FilmError
+from obygaze_film.page.cards import NONE, bar
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.words import SCRIPT, Words
-from obygaze_film.record import FilmRecord
-from obygaze_film.timeline import Timeline
+from obygaze_film.schema import CorrectedRate, FilmRecord
 from obygaze_models.report import asset, json_data, page
+
+if TYPE_CHECKING:
+    from obygaze_film.timeline import Timeline
 
 SCALES = (0.1, 0.2, 0.4, 0.6, 0.8)
 """Possible ends of the axis of compared shares; the smallest that contains all of them is used."""
@@ -21,7 +25,7 @@ Rates = Mapping[str, Sequence[CorrectedRate]]
 
 
 def film_page(
-    films: Sequence[Timeline],
+    films: "Sequence[Timeline]",
     *,
     top: int = 20,
     language: str = "en",
@@ -54,7 +58,9 @@ def film_page(
             f"f{number}",
             words,
             top=top,
-            corrected=next((one for one in rates.get(film.movie, ()) if one.model == film.model().key), None),
+            corrected=next(
+                (rate for rate in rates.get(film.movie, ()) if rate.model == film.model().key), None
+            ),
             stills=stills.get(film.movie),
         )
         for number, film in enumerate(ordered, start=1)
@@ -73,13 +79,13 @@ def film_page(
         films=shown,
         comparison=None if alone else _comparison(views, words),
         about=_about(ordered, words),
-        footer=_footer(ordered, words, with_frames=any(one["frames"] for one in shown)),
+        footer=_footer(ordered, words, with_frames=any(values["frames"] for values in shown)),
         texts=json_data({name: words[name] for name in SCRIPT}),
     )
 
 
 def write_film_page(
-    films: Sequence[Timeline], path: str | Path, *, force: bool = False, **options: Any
+    films: "Sequence[Timeline]", path: str | Path, *, force: bool = False, **options: Any
 ) -> None:
     """Write the page of scored films into a file; options as of `film_page`.
 
@@ -97,11 +103,11 @@ def write_film_page(
 
 def _comparison(views: Sequence[FilmView], words: Words) -> dict[str, Any]:
     """Lay out the films' shares on one scale; a film without a rate has a row without a dot."""
-    found = [_share(view) for view in views]
-    highest = max((numbers[2] for numbers in found if numbers), default=1.0)
+    shares = [_share(view) for view in views]
+    highest = max((numbers[2] for numbers in shares if numbers), default=1.0)
     scale = next((limit for limit in SCALES if highest <= limit), 1.0)
     rows = []
-    for view, numbers in zip(views, found, strict=True):
+    for view, numbers in zip(views, shares, strict=True):
         judged = view.corrected is not None
         rows.append(
             {
@@ -131,7 +137,7 @@ def _share(view: FilmView) -> tuple[float, float, float] | None:
     return rate.value, rate.low, rate.high
 
 
-def _about(films: Sequence[Timeline], words: Words) -> list[str]:
+def _about(films: "Sequence[Timeline]", words: Words) -> list[str]:
     human = next((film.record.human for film in films if film.record.human), None)
     boundaries = (
         words["about_4_unknown"]
@@ -141,7 +147,7 @@ def _about(films: Sequence[Timeline], words: Words) -> list[str]:
     return [words["about_1"], words["about_2"], words["about_3"], boundaries, words["about_5"]]
 
 
-def _footer(films: Sequence[Timeline], words: Words, *, with_frames: bool) -> list[str]:
+def _footer(films: "Sequence[Timeline]", words: Words, *, with_frames: bool) -> list[str]:
     """List the page's software, licence, citation, and the digests of its sources."""
     record: FilmRecord = films[0].record
     lines = [words["frames" if with_frames else "no_frames"]]
@@ -159,3 +165,60 @@ def _footer(films: Sequence[Timeline], words: Words, *, with_frames: bool) -> li
     digests += [f"{film.record.store.name} {film.record.store.fingerprint[:12]}" for film in films]
     lines.append(f"{words['digests']}: {', '.join(digests)}.")
     return lines
+
+
+WIDEST: Final = 160
+"""Maximum width of a picture in pixels."""
+
+KINDS: Final = {".jpg": "jpeg", ".jpeg": "jpeg", ".png": "png"}
+
+
+def read_stills(folder: Path, movie: str) -> dict[int, str]:
+    """Read the pictures of a film's segments from `folder/MOVIE/RANK.jpg` (or .png).
+
+    Returns
+    -------
+    dict of int to str
+        Data URLs by rank of the segment.
+
+    Raises
+    ------
+    FilmError
+        The folder is missing, or a file is wider than `WIDEST` or not a picture; names the file.
+    """
+    movie_folder = folder / movie
+    if not movie_folder.is_dir():
+        raise FilmError(
+            f"{movie_folder}: no such folder of pictures: expected RANK.jpg or RANK.png of each segment in it"
+        )
+    pictures = {}
+    for path in sorted(movie_folder.iterdir()):
+        kind = KINDS.get(path.suffix.lower())
+        if kind is None or not path.stem.isdecimal():
+            continue
+        data = path.read_bytes()
+        width = _width(data, kind)
+        if width is None:
+            raise FilmError(f"{path}: not a {kind.upper()} picture")
+        if width > WIDEST:
+            raise FilmError(f"{path}: {width} pixels wide: make it at most {WIDEST}")
+        pictures[int(path.stem)] = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+    if not pictures:
+        raise FilmError(f"{movie_folder}: no picture named by a segment's rank, such as 1.jpg")
+    return pictures
+
+
+def _width(data: bytes, kind: str) -> int | None:
+    """Read a picture's width from its header; None if it is not of this kind."""
+    if kind == "png":
+        return int.from_bytes(data[16:20]) if data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) > 24 else None
+    offset = 2
+    if data[:2] != b"\xff\xd8":
+        return None
+    # Segments of a JPEG: marker, length, content; those from SOF0 to SOF15 hold the size (ITU T.81, B.2.2).
+    while offset + 9 < len(data) and data[offset] == 0xFF:
+        marker, length = data[offset + 1], struct.unpack(">H", data[offset + 2 : offset + 4])[0]
+        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
+            return int(struct.unpack(">H", data[offset + 7 : offset + 9])[0])
+        offset += 2 + length
+    return None

@@ -10,9 +10,8 @@ from scipy.special import logit
 
 from obygaze_features.manifest import SEEN_SCORE, Clip
 from obygaze_film.errors import FilmError
-from obygaze_film.judge import DRAW, RANDOM
-from obygaze_film.record import NO_CONTENT
-from obygaze_film.rows import has_flag, is_counted
+from obygaze_film.judged_rate import DRAW, RANDOM
+from obygaze_film.schema import NO_CONTENT, has_flag, is_counted
 from obygaze_film.timeline import Timeline
 
 UNCERTAIN = "uncertain"
@@ -22,7 +21,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Film:
+class _JudgeableFilm:
     """A film, the rows of one model, and a mask of rows that may be drawn."""
 
     timeline: Timeline
@@ -69,14 +68,14 @@ def choose_next(
     FilmError
         There is nothing left to judge.
     """
-    done = {(movie, round(start, 3)) for movie, start in judged}
+    judged_already = {(movie, round(start, 3)) for movie, start in judged}
     every = []
     for film in films:
         rows = film.rows(key)
         fresh = np.array(
-            [(film.movie, round(start, 3)) not in done for start in rows["start_s"]], dtype=np.bool_
+            [(film.movie, round(start, 3)) not in judged_already for start in rows["start_s"]], dtype=np.bool_
         )
-        every.append(_Film(film, rows, ~has_flag(rows, *NO_CONTENT) & fresh))
+        every.append(_JudgeableFilm(film, rows, ~has_flag(rows, *NO_CONTENT) & fresh))
     random = [_shuffled(film, seed) for film in every]
     places: dict[Place, str]
     if blind:
@@ -90,12 +89,12 @@ def choose_next(
     return [_clip(every[f], row, draw, blind=blind) for (f, row), draw in sorted(places.items())]
 
 
-def _known(film: _Film) -> NDArray[np.bool_]:
+def _known(film: _JudgeableFilm) -> NDArray[np.bool_]:
     """Mark the rows that may be drawn and have a probability."""
     return film.content & is_counted(film.rows)
 
 
-def _shuffled(film: _Film, seed: int) -> list[int]:
+def _shuffled(film: _JudgeableFilm, seed: int) -> list[int]:
     """Shuffle the rows of a film that may be drawn."""
     rng = np.random.default_rng([seed, *film.timeline.movie.encode("utf-8")])
     # Shuffle all rows, then drop some: judged rows must not change the order of the others.
@@ -110,7 +109,7 @@ def _in_turn(orders: Sequence[Sequence[int]]) -> list[Place]:
     ]
 
 
-def _uncertain(films: Sequence[_Film], key: str | None, n: int) -> list[Place]:
+def _uncertain(films: Sequence[_JudgeableFilm], key: str | None, n: int) -> list[Place]:
     """Choose the rows nearest to the threshold, in turn from each film, neighbours left out."""
     orders: list[list[int]] = []
     for film in films:
@@ -120,17 +119,17 @@ def _uncertain(films: Sequence[_Film], key: str | None, n: int) -> list[Place]:
             continue
         p = np.clip(film.rows["p"].to_numpy(dtype=np.float64), 1e-9, 1 - 1e-9)
         far = np.where(known, np.abs(logit(p) - logit(model.threshold_p)), np.inf)
-        taken = np.zeros(len(far) + 2, dtype=np.bool_)
+        blocked = np.zeros(len(far) + 2, dtype=np.bool_)
         order = []
         for row in np.argsort(far, kind="stable").tolist():
-            if np.isfinite(far[row]) and not taken[row : row + 3].any():
-                taken[row + 1] = True
+            if np.isfinite(far[row]) and not blocked[row : row + 3].any():
+                blocked[row + 1] = True
                 order.append(row)
         orders.append(order)
     return _in_turn(orders)[:n]
 
 
-def _clip(film: _Film, row: int, draw: str, *, blind: bool) -> Clip:
+def _clip(film: _JudgeableFilm, row: int, draw: str, *, blind: bool) -> Clip:
     """Make a clip without a level from a window to judge."""
     cells = film.rows.iloc[row]
     start, end, movie = float(cells["start_s"]), float(cells["end_s"]), film.timeline.movie

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange.tiers import Exported, Span
+from obygaze_film.exchange.tiers import Exported, TierSpan
 
 COLOURS = {"segments": "BLUE", "concepts": "ORANGE", "level": "CYAN", "shots": "WHITE"}
 """Marker colours that both formats and editors support; the text gives the same information."""
@@ -82,7 +82,7 @@ def _timeline(made: Exported) -> Any:
     return timeline
 
 
-def _metadata(tier: str, span: Span, caveat: str) -> dict[str, Any]:
+def _metadata(tier: str, span: TierSpan, caveat: str) -> dict[str, Any]:
     numbers = {"p": span.p, "p_low": span.p_low, "p_high": span.p_high}
     known = {name: round(value, 4) for name, value in numbers.items() if value is not None}
     exact = {"start_s": span.start_s, "end_s": span.end_s}

@@ -1,0 +1,116 @@
+"""Write WebVTT (W3C), SubRip, CSV, and W3C Web Annotations in JSON-LD (IIIF viewers, Advene)."""
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+from obygaze_features.io import sheet_line
+from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
+
+CSV_COLUMNS = ("movie", "tier", "start_s", "end_s", "p", "p_low", "p_high", "text", "flags", "note")
+
+CONTEXT = "http://www.w3.org/ns/anno.jsonld"
+
+MEDIA_FRAGMENTS = "http://www.w3.org/TR/media-frags/"
+
+
+def to_vtt(made: Exported) -> str:
+    """Write cues in time order; the caveats are a NOTE at the top."""
+    notes = "\n".join(_plain(line) for line in made.caveats)
+    lines = [f"WEBVTT {_plain(made.film.heading)}", "", f"NOTE\n{notes}", ""]
+    for span in _cues(made):
+        lines += [f"{_time(span.start_s, '.')} --> {_time(span.end_s, '.')}", _escaped(span.text), ""]
+    return "\n".join(lines)
+
+
+def to_srt(made: Exported) -> str:
+    """Write subtitles; the first one (half a second) has the caveats, as the format has no comments."""
+    first = TierSpan(0.0, min(0.5, made.film.record.duration_s), " ".join(made.caveats))
+    lines = []
+    for number, span in enumerate((first, *_cues(made)), start=1):
+        text = _plain(span.text).replace("-->", "→")
+        lines += [str(number), f"{_time(span.start_s, ',')} --> {_time(span.end_s, ',')}", text, ""]
+    return "\n".join(lines)
+
+
+def to_csv(made: Exported) -> str:
+    """Write a table for spreadsheets without formulas; the first row's note has the caveats."""
+    lines = [sheet_line(CSV_COLUMNS)]
+    note = " ".join(made.caveats)
+    for tier in made.tiers:
+        for span in tier.spans:
+            numbers = ["" if value is None else f"{value:.4f}" for value in (span.p, span.p_low, span.p_high)]
+            cells = [made.film.movie, tier.name, repr(span.start_s), repr(span.end_s), *numbers]
+            cells += [span.text, span.flags, note]
+            lines.append(sheet_line(cells))
+            note = ""
+    return "".join(lines)
+
+
+def to_jsonld(made: Exported) -> str:
+    """Write an annotation collection with one page; its `rights` and `summary` hold licence and caveats."""
+    source = f"urn:film:{quote(made.film.movie, safe='')}"
+    items = [_annotation(made, tier, span, source) for tier in made.tiers for span in tier.spans]
+    model = made.model
+    collection: dict[str, Any] = {
+        "@context": CONTEXT,
+        "id": f"urn:obygaze:{quote(made.film.movie, safe='')}:{quote(model.key, safe='')}",
+        "type": "AnnotationCollection",
+        "label": made.film.heading,
+        "summary": " ".join(made.caveats),
+        "creator": {
+            "type": "Software",
+            "name": f"obygaze {made.film.record.versions.get('obygaze', '')}".strip(),
+            "description": f"{model.title}, {model.task_title}, SHA-256 {model.sha256}",
+        },
+        **({"rights": made.licence} if made.licence else {}),
+        "total": len(items),
+        "first": {"type": "AnnotationPage", "startIndex": 0, "items": items},
+    }
+    return json.dumps(collection, indent=1, ensure_ascii=False) + "\n"
+
+
+def _annotation(made: Exported, tier: Tier, span: TierSpan, source: str) -> dict[str, Any]:
+    body: list[dict[str, Any]] = [
+        {"type": "TextualBody", "value": span.text, "format": "text/plain", "purpose": "classifying"}
+    ]
+    if span.p is not None:
+        numbers = {"p": span.p, "p_low": span.p_low, "p_high": span.p_high}
+        known = {name: round(value, 4) for name, value in numbers.items() if value is not None}
+        body.append({"type": "Dataset", "format": "application/json", "value": json.dumps(known)})
+    return {
+        "type": "Annotation",
+        "motivation": "classifying",
+        "generator": f"urn:sha256:{made.model.sha256}",
+        "label": tier.name,
+        "body": body,
+        "target": {
+            "source": source,
+            "selector": {
+                "type": "FragmentSelector",
+                "conformsTo": MEDIA_FRAGMENTS,
+                "value": f"t={span.start_s!r},{span.end_s!r}",
+            },
+        },
+    }
+
+
+def _cues(made: Exported) -> list[TierSpan]:
+    spans = [span for tier in made.tiers for span in tier.spans]
+    return sorted(spans, key=lambda span: (span.start_s, span.end_s))
+
+
+def _time(seconds: float, point: str) -> str:
+    """Write hh:mm:ss and milliseconds."""
+    whole, rest = divmod(round(1000 * seconds), 1000)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{point}{rest:03d}"
+
+
+def _plain(text: str) -> str:
+    """Write a text on one line, without the marks that end a comment or begin a cue."""
+    return " ".join(text.split()).replace("-->", "→")
+
+
+def _escaped(text: str) -> str:
+    """Write a cue's text with markup escaped."""
+    return _plain(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
