@@ -14,13 +14,13 @@ from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, l
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError, ManifestError
 from obygaze_features.extraction.decoders import PYAV, load_decoder
-from obygaze_features.extraction.distributed import run_ray
 from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.estimate import Estimate, estimate_clips
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.local import run_local
-from obygaze_features.extraction.prepared import Extraction, Note, Watch, unwatched
+from obygaze_features.extraction.prepared import Extraction, OnNote, ShowRows, unwatched
+from obygaze_features.extraction.ray_leader import run_ray
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.io import NO_LICENCE
@@ -61,8 +61,8 @@ def prepare(
     limit: int | None = None,
     sealing: bool = True,
     shots: Path | str | None = None,
-    note: Note = warnings.warn,
-    watch: Watch = unwatched,
+    note: OnNote = warnings.warn,
+    watch: ShowRows = unwatched,
 ) -> Extraction:
     """Read the manifest, build the backbones and check the settings before the work starts.
 

@@ -18,8 +18,7 @@ from obygaze_features.errors import ExtractError, ObygazeError
 from obygaze_features.extraction.job import Job, Recipe
 from obygaze_features.extraction.local import run_local
 from obygaze_features.extraction.pool import POLL_S
-from obygaze_features.extraction.recording import OnCommit
-from obygaze_features.extraction.report import RunReport
+from obygaze_features.extraction.report import OnCommit, RunReport
 from obygaze_features.store import ClipResult, Stage, read_stage
 from obygaze_features.store.provenance import differences
 from obygaze_features.store.stage_files import is_done

@@ -10,8 +10,7 @@ from obygaze_features.extraction.encode import Encoder, gpu_busy_s, gpu_record, 
 from obygaze_features.extraction.films import Films
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import DecodePool
-from obygaze_features.extraction.recording import OnCommit, Recording
-from obygaze_features.extraction.report import RunReport
+from obygaze_features.extraction.report import OnCommit, Recording, RunReport
 from obygaze_features.store import ClipResult, Stage
 
 

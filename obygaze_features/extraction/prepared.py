@@ -12,8 +12,7 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.estimate import Estimate
 from obygaze_features.extraction.films import MEASURED, Films
 from obygaze_features.extraction.job import Job
-from obygaze_features.extraction.recording import OnCommit
-from obygaze_features.extraction.report import RunReport
+from obygaze_features.extraction.report import OnCommit, RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.store import ClipResult, Stage, open_store, read_stage, seal, staging_path
@@ -25,13 +24,13 @@ from obygaze_features.store.records import StoredClip
 from obygaze_features.store.sealing import versioned
 from obygaze_features.store.stage_files import JournalEntry
 
-Note = Callable[[str], object]
-Watch = Callable[[int, str], AbstractContextManager[OnCommit]]
+OnNote = Callable[[str], object]
+ShowRows = Callable[[int, str], AbstractContextManager[OnCommit]]
 
 
 @contextmanager
 def unwatched(_n_rows: int, _unit: str) -> Iterator[OnCommit]:
-    """Watch nothing."""
+    """ShowRows nothing."""
     yield lambda *_: None
 
 
@@ -76,8 +75,8 @@ class Extraction:
     append: Path | None = None
     consume: bool = False
     shots: Path | None = None
-    note: Note = warnings.warn
-    watch: Watch = unwatched
+    note: OnNote = warnings.warn
+    watch: ShowRows = unwatched
 
     @property
     def unit(self) -> str:
@@ -204,7 +203,7 @@ class Extraction:
                 self.job,
                 stage,
                 missing,
-                stopped=lambda: stopped() or guard.tripped,
+                stopped=lambda: stopped() or guard.failed,
                 on_commit=committed,
                 **({} if films is None else {"films": films}),
             )

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import TextBackbone, Tokens
-from obygaze_features.extraction.recording import OnCommit, Recording
-from obygaze_features.extraction.report import RunReport
+from obygaze_features.extraction.report import OnCommit, Recording, RunReport
 from obygaze_features.manifest import TextList
 from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage
 from obygaze_features.store.format import TEXTS

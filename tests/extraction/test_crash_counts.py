@@ -2,8 +2,8 @@
 
 import pytest
 
-from obygaze_features.extraction.crash_counts import ATTEMPTS, CrashCounts, encode_carefully
 from obygaze_features.extraction.decode import DecodedClip
+from obygaze_features.extraction.ray_nodes import ATTEMPTS, CrashCounts, encode_carefully
 from obygaze_features.store import ClipResult
 
 

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from obygaze_features.extraction import doctor, place
-from obygaze_features.extraction.place import Finding
+from obygaze_features.extraction import doctor
+from obygaze_features.extraction.doctor import Finding
 
 GB = 10**9
 
@@ -201,18 +201,18 @@ def test_an_array_whose_tasks_cannot_tell_their_share(monkeypatch):
 # ---------------------------------------------------------------------------
 def test_a_file_in_the_way_and_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    assert only(place.examine_place(tmp_path / "file" / "films"), "path").level == "fault"
+    assert only(doctor.examine_place(tmp_path / "file" / "films"), "path").level == "fault"
 
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(place.tempfile, "TemporaryDirectory", refused)
-    finding = only(place.examine_place(tmp_path / "films"), "path")
+    monkeypatch.setattr(doctor.tempfile, "TemporaryDirectory", refused)
+    finding = only(doctor.examine_place(tmp_path / "films"), "path")
     assert (finding.level, "Permission denied" in finding.text) == ("fault", True)
 
 
 def test_a_good_place_is_left_as_it_was(tmp_path):
-    found = place.examine_place(tmp_path / "stores" / "films")
+    found = doctor.examine_place(tmp_path / "stores" / "films")
     assert [finding.about for finding in found] == ["path", "fsync", "locks", "space", "inodes"]
     assert list(tmp_path.iterdir()) == []
 
@@ -222,38 +222,38 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, number):
     def refuse(_: int) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(place, "_flock", refuse)
-    finding = only(place.examine_place(tmp_path), "locks")
+    monkeypatch.setattr(doctor, "_flock", refuse)
+    finding = only(doctor.examine_place(tmp_path), "locks")
     assert finding.level == "fault"
     assert "has no locks" in finding.text
 
 
 def test_locks_that_are_always_granted(tmp_path, monkeypatch):
-    monkeypatch.setattr(place, "_flock", lambda _: None)
-    assert "both granted" in only(place.examine_place(tmp_path), "locks").text
+    monkeypatch.setattr(doctor, "_flock", lambda _: None)
+    assert "both granted" in only(doctor.examine_place(tmp_path), "locks").text
 
 
 @pytest.mark.parametrize("options", ["rw,localflock", "rw,vers=3,nolock,addr=1", "rw,local_lock=flock"])
 def test_locks_that_other_nodes_do_not_see(tmp_path, monkeypatch, options):
-    monkeypatch.setattr(place, "_mount", lambda _: ("lustre", options))
-    finding = only(place.examine_place(tmp_path), "locks")
+    monkeypatch.setattr(doctor, "_mount", lambda _: ("lustre", options))
+    finding = only(doctor.examine_place(tmp_path), "locks")
     assert (finding.level, "other nodes do not see the locks" in finding.text) == ("fault", True)
 
 
 def test_locks_of_the_cluster_are_fine(tmp_path, monkeypatch):
-    monkeypatch.setattr(place, "_mount", lambda _: ("nfs4", "rw,local_lock=none"))
-    assert only(place.examine_place(tmp_path), "locks").level == "ok"
+    monkeypatch.setattr(doctor, "_mount", lambda _: ("nfs4", "rw,local_lock=none"))
+    assert only(doctor.examine_place(tmp_path), "locks").level == "ok"
 
 
 def test_a_disk_that_fails_or_is_slow(tmp_path, monkeypatch):
-    monkeypatch.setattr(place, "SLOW_SYNC_S", 0.0)
-    assert only(place.examine_place(tmp_path), "fsync").level == "note"
+    monkeypatch.setattr(doctor, "SLOW_SYNC_S", 0.0)
+    assert only(doctor.examine_place(tmp_path), "fsync").level == "note"
 
     def fail(_: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(place.os, "fsync", fail)
-    assert [each.level for each in place.examine_place(tmp_path) if each.about == "path"] == ["ok", "fault"]
+    monkeypatch.setattr(doctor.os, "fsync", fail)
+    assert [each.level for each in doctor.examine_place(tmp_path) if each.about == "path"] == ["ok", "fault"]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_a_disk_that_fails_or_is_slow(tmp_path, monkeypatch):
     ],
 )
 def test_space_and_inodes(tmp_path, free, inodes, levels):
-    found = place.space(tmp_path, lambda _: (free, inodes))
+    found = doctor.space(tmp_path, lambda _: (free, inodes))
     assert [finding.level for finding in found] == levels
     assert all("--dry-run" in finding.text for finding in found if finding.level != "ok")
 

@@ -9,7 +9,7 @@ import obygaze_features as of
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.extraction import estimate
 from obygaze_features.extraction.estimate import Estimate, _strata
-from obygaze_features.store.room import Free, Room
+from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,9 @@ def test_it_says_room_and_what_is_free_and_warns_if_that_is_too_little(film):
     assert found.room.peak_bytes > found.room.store_bytes > found.feature_bytes
     assert found.obstacle() is None
     tight = Estimate(
-        *(4, 1, 0, 1, 9, 9, None, None, None, 0, 1), Room(10**9, 10**9, 2 * 10**9, 9, 9), Free(10**9, 5)
+        *(4, 1, 0, 1, 9, 9, None, None, None, 0, 1),
+        DiskEstimate(10**9, 10**9, 2 * 10**9, 9, 9),
+        FreeSpace(10**9, 5),
     )
     assert "2 GB are needed at the peak, 1 GB are free; --consume needs less" in tight.obstacle()
 

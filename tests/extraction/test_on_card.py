@@ -9,7 +9,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from obygaze_features.backbones import Backbone, load_backbone, memory
+from obygaze_features.backbones import Backbone, load_backbone
+from obygaze_features.backbones import compute as computing
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET
 from obygaze_features.backbones.runner import Runner
@@ -44,7 +45,7 @@ IDS = [f"tt1-{i}" for i in range(N)]
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(memory, "PAUSE_S", 0.0)
+    monkeypatch.setattr(computing, "PAUSE_S", 0.0)
 
 
 @pytest.fixture

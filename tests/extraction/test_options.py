@@ -160,6 +160,6 @@ def test_a_card_by_number_means_nothing_to_the_encoders_of_a_cluster(tmp_path):
 
 def test_what_the_library_logs_is_a_note_while_the_command_runs(capsys):
     with logs_as_notes():
-        logging.getLogger("obygaze_features.backbones.memory").warning("xclip: out of %s", "memory")
+        logging.getLogger("obygaze_features.backbones.compute").warning("xclip: out of %s", "memory")
     assert capsys.readouterr().err == "obygaze: note: xclip: out of memory\n"
     assert not logging.getLogger("obygaze_features").handlers

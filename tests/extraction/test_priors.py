@@ -9,7 +9,7 @@ from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.tiny_checkpoints import tiny_language_model
 from obygaze_features.errors import ExtractError, ManifestError
 from obygaze_studies.gender_score import genders
-from obygaze_studies.gender_score.gender_audit import Labels, Mode, needed_texts
+from obygaze_studies.gender_score.gender_audit import LabelsMode, Mode, needed_texts
 from obygaze_studies.gender_score.language_model import language_model
 from obygaze_studies.gender_score.priors import (
     FILLINGS,
@@ -79,7 +79,7 @@ def test_masks_are_filled_as_the_gender_score_fills_them(table):
         assert fillings(text) == tuple(dict.fromkeys(readings))
     with table().open(encoding="utf-8", newline="") as file:
         masked = [row for row in csv.DictReader(file) if genders.has_mask(row["caption"])]
-    needed = needed_texts(masked, {}, Mode.ESTIMATION, Labels.EACH)
+    needed = needed_texts(masked, {}, Mode.ESTIMATION, LabelsMode.EACH)
     assert set(needed) <= set(texts_to_score(table()).where)
 
 

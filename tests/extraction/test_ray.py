@@ -26,7 +26,7 @@ pytestmark = [
 # Holds a cluster of two workers until its input ends, by our own code for clusters.
 HOLDER = """
 import sys, tempfile
-from obygaze_features.extraction.cluster import join, ray
+from obygaze_features.extraction.ray_cluster import join, ray
 with tempfile.TemporaryDirectory(prefix="oby", dir="/tmp", ignore_cleanup_errors=True) as folder:
     print(join(None, 2, folder), flush=True)
     sys.stdin.read()

@@ -8,12 +8,12 @@ import pytest
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Recipe
-from obygaze_features.extraction.leader import Encoded, Pools
+from obygaze_features.extraction.ray_messages import Encoded, Head, Pools, Remark
 from obygaze_features.store import ClipResult
 
 pytest.importorskip("ray")
 
-from obygaze_features.extraction import cluster, leader, nodes, pipeline
+from obygaze_features.extraction import ray_cluster, ray_leader, ray_nodes, ray_pipeline
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def resources(monkeypatch):
             "available_resources": lambda: free or {},
             "nodes": lambda: [{"Alive": True}, {"Alive": True}, {"Alive": False}],
         }
-        monkeypatch.setattr(pipeline, "ray", SimpleNamespace(**pretended))
+        monkeypatch.setattr(ray_pipeline, "ray", SimpleNamespace(**pretended))
 
     return pretend
 
@@ -37,11 +37,11 @@ def order(name: str, workers: int | None = None, *, on_gpu: bool = False) -> Sim
 
 def test_decoders_take_the_cores_and_encoders_the_nodes_or_the_gpus(resources):
     resources({"CPU": 6.0, "GPU": 3.0})
-    assert pipeline.choose_pools(order("descriptors")) == (
+    assert ray_pipeline.choose_pools(order("descriptors")) == (
         Pools(6, 2),
         ["Ray: 2 nodes with 6 cores, 6 decoders, 2 encoders"],
     )
-    assert pipeline.choose_pools(order("xclip", 99, on_gpu=True)) == (
+    assert ray_pipeline.choose_pools(order("xclip", 99, on_gpu=True)) == (
         Pools(6, 3),
         ["Ray: 2 nodes with 6 cores, 6 decoders, 3 encoders"],
     )
@@ -49,7 +49,7 @@ def test_decoders_take_the_cores_and_encoders_the_nodes_or_the_gpus(resources):
 
 def test_gpus_that_the_leading_process_cannot_use_are_said(resources):
     resources({"CPU": 2.0, "GPU": 3.0})
-    _, notes = pipeline.choose_pools(order("xclip"))
+    _, notes = ray_pipeline.choose_pools(order("xclip"))
     assert notes[0] == "the 3 GPUs of the cluster are not used: run this command on a node that has one"
 
 
@@ -59,29 +59,29 @@ def test_gpus_that_the_leading_process_cannot_use_are_said(resources):
 def test_a_cluster_without_what_is_needed_is_refused(resources, whole, on_gpu, words):
     resources(whole)
     with pytest.raises(ExtractError, match=words):
-        pipeline.choose_pools(order("xclip", on_gpu=on_gpu))
+        ray_pipeline.choose_pools(order("xclip", on_gpu=on_gpu))
 
 
 def test_what_is_waited_for(resources):
     resources({"CPU": 4.0, "GPU": 1.0}, {"GPU": 1.0})
-    assert pipeline._what_it_waits_for().endswith("0 of 4 CPUs, 1 of 1 GPUs")
+    assert ray_pipeline._what_it_waits_for().endswith("0 of 4 CPUs, 1 of 1 GPUs")
 
 
 def test_an_error_on_a_node_is_one_line_that_names_it():
     text = "ray::MapWorker() (pid=7, ip=10.0.0.7)\n  File x\nModuleNotFoundError: No module named 'nap'\n"
-    error = pipeline.explained(cluster.ray.exceptions.RaySystemError(text))
+    error = ray_pipeline.explained(ray_cluster.ray.exceptions.RaySystemError(text))
     assert isinstance(error, ExtractError)
     assert str(error).startswith(
         "node 10.0.0.7 of the Ray cluster failed: ModuleNotFoundError: No module named 'nap'; "
     )
     bug = KeyError("ours")
-    assert pipeline.explained(bug) is bug
+    assert ray_pipeline.explained(bug) is bug
 
 
 def test_a_node_that_would_give_other_numbers_is_named_with_both_values(monkeypatch):
-    monkeypatch.setattr(nodes, "_node", lambda: "n3 (10.0.0.3)")
-    assert nodes._refusal({"av": "18.1.0"}, {"av": "18.1.0"}, "decoder") is None
-    refusal = nodes._refusal({"av": "18.0.0"}, {"av": "18.1.0"}, "decoder")
+    monkeypatch.setattr(ray_nodes, "_node", lambda: "n3 (10.0.0.3)")
+    assert ray_nodes._refusal({"av": "18.1.0"}, {"av": "18.1.0"}, "decoder") is None
+    refusal = ray_nodes._refusal({"av": "18.0.0"}, {"av": "18.1.0"}, "decoder")
     assert "node n3 (10.0.0.3) has another decoder than" in refusal.reason
     assert 'av is "18.0.0" there and "18.1.0" here' in refusal.reason
 
@@ -89,7 +89,7 @@ def test_a_node_that_would_give_other_numbers_is_named_with_both_values(monkeypa
 def test_a_video_that_a_node_does_not_find_is_looked_for_once_more(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
     path = tmp_path / "clip.mp4"
-    refusal = nodes.Refusal("node n3 does not find clip.mp4", path)
+    refusal = ray_nodes.Refusal("node n3 does not find clip.mp4", path)
     assert "is not any more: node n3" in str(refusal.error())
     path.touch()
     assert "and n1, which leads the run, does: mount it on every node" in str(refusal.error())
@@ -97,22 +97,22 @@ def test_a_video_that_a_node_does_not_find_is_looked_for_once_more(tmp_path, mon
 
 def test_other_versions_and_a_wrong_token_are_told_apart():
     there = "10.0.0.1:6379"
-    versions = cluster.refusal(
+    versions = ray_cluster.refusal(
         there, RuntimeError("Version mismatch:\n  cluster: Ray 2.59\n  here: Ray 2.60")
     )
     assert versions.endswith(
         "runs other versions than this process: Version mismatch: cluster: Ray 2.59 here: Ray 2.60"
     )
-    assert "RAY_AUTH_TOKEN" in cluster.refusal(there, ConnectionError("no"))
-    assert "RAY_AUTH_TOKEN" not in cluster.refusal(None, OSError("no"))
+    assert "RAY_AUTH_TOKEN" in ray_cluster.refusal(there, ConnectionError("no"))
+    assert "RAY_AUTH_TOKEN" not in ray_cluster.refusal(None, OSError("no"))
 
 
 def test_addresses_that_are_none_of_a_cluster_are_refused():
     with pytest.raises(ExtractError, match="for clients outside of the cluster"):
-        leader.reach("ray://10.0.0.1:10001")
+        ray_leader.reach("ray://10.0.0.1:10001")
     with pytest.raises(ExtractError, match="nobody answers there"):
-        leader.reach("127.0.0.1:9")
-    leader.reach("auto")
+        ray_leader.reach("127.0.0.1:9")
+    ray_leader.reach("auto")
 
 
 def leading(order, files):
@@ -128,11 +128,11 @@ def leading(order, files):
 
 @pytest.mark.parametrize("n_clips", [1, 2])
 def test_a_leader_that_ends_without_a_word_is_said_unless_all_clips_have_come(monkeypatch, n_clips):
-    monkeypatch.setattr(leader, "_lead", leading)
+    monkeypatch.setattr(ray_leader, "_lead", leading)
     results = [ClipResult(f"tt1-{i}", "failed", "no such file") for i in range(n_clips)]
-    messages = [leader.Note("note"), Encoded(results, 0.0, None, 0.0, 0, ())]
+    messages = [Remark("note"), Encoded(results, 0.0, None, 0.0, 0, ())]
     asked = SimpleNamespace(address=None, tasks=range(2), messages=messages, error=None)
-    with leader.led(asked, lambda: False) as arrived:
+    with ray_leader.led(asked, lambda: False) as arrived:
         assert [next(arrived), next(arrived)] == messages
         if n_clips == 2:
             assert list(arrived) == []
@@ -143,19 +143,22 @@ def test_a_leader_that_ends_without_a_word_is_said_unless_all_clips_have_come(mo
 
 
 def test_whatever_the_leader_says_of_a_head_that_is_gone_the_cluster_was_lost(monkeypatch):
-    monkeypatch.setattr(leader, "_lead", leading)
+    monkeypatch.setattr(ray_leader, "_lead", leading)
     with socket.socket() as head:
         head.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{head.getsockname()[1]}"
         asked = SimpleNamespace(
-            address=address, tasks=range(2), messages=[leader.Head(address)], error=RuntimeError("RPC failed")
+            address=address,
+            tasks=range(2),
+            messages=[Head(address)],
+            error=RuntimeError("RPC failed"),
         )
-        with leader.led(asked, lambda: False) as arrived:
-            assert next(arrived) == leader.Head(address)
+        with ray_leader.led(asked, lambda: False) as arrived:
+            assert next(arrived) == Head(address)
             with pytest.raises(ExtractError, match=rf"cluster at {address} was lost: .* 2 clips are left"):
                 next(arrived)
         head.listen()  # it answers: the error is another one
-        with leader.led(asked, lambda: False) as arrived:
+        with ray_leader.led(asked, lambda: False) as arrived:
             next(arrived)
             with pytest.raises(RuntimeError, match="RPC failed"):
                 next(arrived)
@@ -176,11 +179,11 @@ def test_a_cluster_that_is_not_up_within_rays_half_minute_is_started_again(
 
     here = SimpleNamespace(gcs_address="10.0.0.2:6379")
     pretended = {"init": init, "shutdown": lambda: None, "get_runtime_context": lambda: here}
-    monkeypatch.setattr(cluster, "ray", SimpleNamespace(**pretended))
-    monkeypatch.setattr(cluster.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(ray_cluster, "ray", SimpleNamespace(**pretended))
+    monkeypatch.setattr(ray_cluster.signal, "signal", lambda *_: None)
     if n_late == 2:
-        assert cluster.join(address, 1, "folder") == "10.0.0.2:6379"
+        assert ray_cluster.join(address, 1, "folder") == "10.0.0.2:6379"
     else:
         with pytest.raises(ExtractError, match="timed out during startup"):
-            cluster.join(address, 1, "folder")
+            ray_cluster.join(address, 1, "folder")
     assert len(begun) == starts

@@ -50,8 +50,8 @@ sys.stdin.read()
 """
 JOINING = """
 import os, sys
-from obygaze_features.extraction import leader
-leader.JOIN_S = float(os.environ["JOIN_S"])
+from obygaze_features.extraction import ray_leader
+ray_leader.JOIN_S = float(os.environ["JOIN_S"])
 from obygaze.cli import main
 main(sys.argv[1:])
 """
@@ -371,11 +371,11 @@ def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_s
 
 
 def test_everything_is_said_within_a_minute():
-    from obygaze_features.extraction import leader, pipeline
+    from obygaze_features.extraction import ray_leader, ray_pipeline
 
-    assert leader.ANSWER_S + leader.JOIN_S <= 60
-    assert leader.LOST_S + leader.ANSWER_S + 2 <= 60  # the last answer, and the attempt that fails
-    assert pipeline.FIRST_NOTE_S <= 60
+    assert ray_leader.ANSWER_S + ray_leader.JOIN_S <= 60
+    assert ray_leader.LOST_S + ray_leader.ANSWER_S + 2 <= 60  # the last answer, and the attempt that fails
+    assert ray_pipeline.FIRST_NOTE_S <= 60
 
 
 def wait_for_journal_file(folder: Path, running: subprocess.Popen[str]) -> None:

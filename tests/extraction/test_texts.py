@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from obygaze_features.backbones import load_text_backbone
+from obygaze_features.backbones.backbone import TextBackbone, Tokens
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.text_backbone import TextBackbone, Tokens
 from obygaze_features.backbones.tiny_checkpoints import LIMIT, tiny_text_checkpoint
 from obygaze_features.extraction.texts import TextJob, estimate_texts, run_texts
 from obygaze_features.manifest import TextList

@@ -1,22 +1,145 @@
 """Start the process that leads a Ray cluster, and yield its messages; however it ends, say why."""
 
 import os
+import shutil
 import socket
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import IO, Any, Self
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Self
 
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.decode import DecodeTask
+from obygaze_features.extraction.encode import uses_gpu
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import POLL_S
-from obygaze_features.store import ClipResult
+from obygaze_features.extraction.ray_messages import Encoded, Head, Message, Order, Pools, Remark
+from obygaze_features.extraction.report import OnCommit, Recording, RunReport
+from obygaze_features.io import NO_SUCH_FILE
+from obygaze_features.store import ClipResult, Stage
+from obygaze_features.store.missing_videos import missing_files
 from obygaze_features.store.provenance import clipped
 from obygaze_features.workers import Event, WorkerPool
+
+LONGEST_FOLDER = 40  # Ray's socket paths add up to 60 characters; AF_UNIX allows 107
+
+
+def run_ray(
+    job: Job,
+    stage: Stage,
+    clip_ids: Sequence[str],
+    *,
+    workers: int | None,
+    batch_size: int,
+    timeout_s: float,
+    stopped: Callable[[], bool] = lambda: False,
+    on_commit: OnCommit = lambda *_: None,
+    note: Callable[[str], object] = warnings.warn,
+) -> RunReport:
+    """Extract some clips into a stage on the Ray cluster at RAY_ADDRESS, or on one started for the run.
+
+    Results arrive in any order; only this process writes to the stage. Every node must have the videos, and
+    weights given as files, under the same path.
+
+    Parameters
+    ----------
+    workers
+        Decoders, one core each; None, or a larger number, uses all cores of the cluster.
+    batch_size
+        Clips encoded together. Features do not depend on it.
+    timeout_s
+        Time limit for decoding one clip, in seconds.
+    stopped
+        Polled often; once true, nothing more is written and the run ends.
+    on_commit
+        Called with the report so far and the clips that were just written.
+    note
+        Called with messages for the user during the run: the nodes in use, a wait for cores.
+
+    Raises
+    ------
+    ExtractError
+        If the job has no recipes, no cluster is available, its head is lost, a node lacks a video that this
+        process finds, a node would compute other features than this process, or the child ends.
+    """
+    if len(job.recipes) != len(job.backbones):
+        raise ExtractError("the engine 'ray' needs a recipe for every backbone")
+    report = RunReport(engine="ray")
+    with Recording(stage, report, on_commit) as recording:
+        if not clip_ids:
+            return report
+        tasks = [
+            replace(
+                task, path=task.path and task.path.absolute()
+            )  # workers have a working folder of their own
+            for task in job.tasks(clip_ids)
+        ]
+        absent = missing_files(task.path for task in tasks if task.path)
+        here = [task for task in tasks if task.path not in absent]
+        recording.commit(
+            [ClipResult(task.clip_id, "failed", NO_SUCH_FILE) for task in tasks if task.path in absent]
+        )
+        if not here:
+            return report
+        address = os.environ.get("RAY_ADDRESS") or None
+        if address:
+            reach(address)
+        with _folder(address) as folder:
+            order = Order(
+                job=job.without_backbones(),
+                tasks=here,
+                provenance={group.name: group.provenance for group in job.groups()},
+                on_gpu=any(uses_gpu(backbone) for backbone in job.backbones),
+                address=address,
+                folder=folder,
+                workers=workers,
+                batch_size=batch_size,
+                timeout_s=timeout_s,
+            )
+            with led(order, stopped) as messages:
+                for message in messages:
+                    if isinstance(message, Remark):
+                        note(message.text)
+                    elif isinstance(message, Pools):
+                        report.encoders = message.encoders
+                    elif isinstance(message, Encoded):
+                        _count(message, report)
+                        report.waited_s = max(recording.elapsed_s() * report.encoders - report.infer_s, 0.0)
+                        recording.commit(message.results)
+    return report
+
+
+def _count(encoded: Encoded, report: RunReport) -> None:
+    report.infer_s += encoded.infer_s
+    report.decode_cpu_s += encoded.decode_cpu_s
+    report.n_decoded += encoded.n_decoded
+    report.remarks.update(encoded.remarks)
+    if encoded.gpu_busy_s is not None:
+        report.gpu_busy_s = (report.gpu_busy_s or 0.0) + encoded.gpu_busy_s
+
+
+@contextmanager
+def _folder(address: str | None) -> Iterator[str | None]:
+    """Make the folder of a cluster that is started for the run, and remove it afterwards."""
+    if address:
+        yield None
+        return
+    temporary = tempfile.gettempdir()
+    short = temporary if len(temporary) <= LONGEST_FOLDER else "/tmp"  # noqa: S108 - private folder in it
+    folder = Path(tempfile.mkdtemp(prefix="oby", dir=short))
+    try:
+        yield str(folder)
+    finally:
+        for _ in range(50):  # Ray's processes end soon after their leader, and write until then
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                break
+            time.sleep(0.1)
+
 
 ANSWER_S = 10.0  # until the head accepts a connection
 JOIN_S = 50.0  # until the child has joined; every failure is reported within a minute
@@ -26,72 +149,8 @@ AHEAD = 4
 """Most messages of the child that wait here: a slow disk then slows the cluster down."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Everything that the child needs to lead a run.
-
-    Parameters
-    ----------
-    job
-        The job without its backbones.
-    provenance
-        Group -> its provenance here; a node with another one is refused.
-    on_gpu
-        Whether the backbones use a GPU here.
-    address
-        Address of the cluster; None starts one in `folder`.
-    """
-
-    job: Job
-    tasks: Sequence[DecodeTask]
-    provenance: Mapping[str, Any]
-    on_gpu: bool
-    address: str | None
-    folder: str | None
-    workers: int | None
-    batch_size: int
-    timeout_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """Address of the cluster's head; empty when the child begins to join."""
-
-    address: str
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A line for the user."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pools:
-    """Number of workers of each kind."""
-
-    decoders: int
-    encoders: int
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """Result of an encoder for one batch."""
-
-    results: list[ClipResult]
-    infer_s: float
-    gpu_busy_s: float | None
-    decode_cpu_s: float
-    n_decoded: int
-    remarks: tuple[str, ...]
-
-
-Message = Head | Note | Pools | Encoded
-
-
 def _lead(order: Order, files: Mapping[int, int]) -> Iterator[Message]:
-    from obygaze_features.extraction.pipeline import lead  # noqa: PLC0415 - Ray, in the child alone
+    from obygaze_features.extraction.ray_pipeline import lead  # noqa: PLC0415 - Ray, in the child alone
 
     yield from lead(order, files)
 

@@ -12,12 +12,11 @@ from typing import Any
 
 from obygaze_features.backbones import backbone_options
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.cluster import join, ray
-from obygaze_features.extraction.crash_counts import CrashCounts
 from obygaze_features.extraction.decode import pieces
 from obygaze_features.extraction.decoders import decoder_record
-from obygaze_features.extraction.leader import Encoded, Head, Message, Note, Order, Pools
-from obygaze_features.extraction.nodes import Decoder, Encoder, Refusal
+from obygaze_features.extraction.ray_cluster import join, ray
+from obygaze_features.extraction.ray_messages import Encoded, Head, Message, Order, Pools, Remark
+from obygaze_features.extraction.ray_nodes import CrashCounts, Decoder, Encoder, Refusal
 
 FIRST_NOTE_S, NEXT_NOTES_S = 20.0, 300.0  # without a clip, before a note reports the wait
 
@@ -47,7 +46,7 @@ def _messages(order: Order) -> Iterator[Message]:
     yield Head(join(order.address, order.workers, order.folder))
     pools, notes = choose_pools(order)
     yield pools
-    yield from map(Note, notes)
+    yield from map(Remark, notes)
     yield from _polled(_pipeline(order, pools))
 
 
@@ -109,7 +108,7 @@ def _pipeline(order: Order, pools: Pools) -> Any:
     )
 
 
-def _polled(dataset: Any) -> Iterator[Encoded | Note]:
+def _polled(dataset: Any) -> Iterator[Encoded | Remark]:
     """Run a pipeline in a thread; yield its results, and a note when none has come for a while."""
     arrived: queue.Queue[Encoded | Exception | None] = queue.Queue(2)
 
@@ -128,7 +127,7 @@ def _polled(dataset: Any) -> Iterator[Encoded | Note]:
         try:
             result = arrived.get(timeout=patience)
         except queue.Empty:
-            yield Note(_what_it_waits_for())
+            yield Remark(_what_it_waits_for())
             patience = NEXT_NOTES_S
             continue
         if result is None:

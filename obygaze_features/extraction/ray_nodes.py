@@ -4,22 +4,81 @@ A node at fault returns a `Refusal` in place of results.
 """
 
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from obygaze_features.errors import BackboneError, ExtractError
-from obygaze_features.extraction.cluster import ray
-from obygaze_features.extraction.crash_counts import encode_carefully
 from obygaze_features.extraction.decode import DecodedClip, DecodeTask
 from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.encode import encode_batch, gpu_busy_s
 from obygaze_features.extraction.job import Job
-from obygaze_features.extraction.leader import Encoded
 from obygaze_features.extraction.pool import DecodePool
+from obygaze_features.extraction.ray_cluster import ray
+from obygaze_features.extraction.ray_messages import Encoded
+from obygaze_features.store import ClipResult
 from obygaze_features.store.missing_videos import LOST, host_name, missing_files
 from obygaze_features.store.provenance import clipped, contrasts
+
+ATTEMPTS = 3  # a machine may also kill a worker: a clip fails after three crashes
+
+Encode = Callable[[Sequence[DecodedClip]], list[ClipResult]]
+
+
+class CrashCounts:
+    """Count how often each clip was begun and not finished; one object for all encoders of a run."""
+
+    def __init__(self) -> None:
+        self._begun: Counter[str] = Counter()
+
+    def begin(self, clip_ids: Sequence[str]) -> None:
+        """Record that an encoder begins these clips."""
+        self._begun.update(clip_ids)
+
+    def finish(self, clip_ids: Sequence[str]) -> None:
+        """Record that the encoder has finished these clips."""
+        for clip_id in clip_ids:
+            self._begun.pop(clip_id, None)
+
+    def crashes(self, clip_ids: Sequence[str]) -> list[int]:
+        """Count, for each clip, the encoders that crashed while encoding it."""
+        return [self._begun[clip_id] for clip_id in clip_ids]
+
+
+def encode_carefully(
+    clips: Sequence[DecodedClip], encode: Encode, ask: Callable[..., Any]
+) -> list[ClipResult]:
+    """Encode a batch; clip by clip if an encoder crashed on it before, so that only the crashing clip fails.
+
+    Parameters
+    ----------
+    encode
+        Turns decoded clips into results; it may crash the process.
+    ask
+        Calls a method of the run's `CrashCounts`, by name, and returns its result.
+    """
+    ids = [clip.clip_id for clip in clips]
+    crashes = ask("crashes", ids)
+    if not any(crashes):
+        return _noted(clips, encode, ask)
+    results = []
+    for clip, times in zip(clips, crashes, strict=True):
+        if times < ATTEMPTS:
+            results += _noted([clip], encode, ask)
+        else:
+            reason = f"the process that held the networks died on this clip {times} times"
+            results.append(ClipResult(clip.clip_id, "failed", reason, clip.source))
+    return results
+
+
+def _noted(clips: Sequence[DecodedClip], encode: Encode, ask: Callable[..., Any]) -> list[ClipResult]:
+    ids = [clip.clip_id for clip in clips]
+    ask("begin", ids)
+    results = encode(clips)
+    ask("finish", ids)
+    return results
 
 
 @dataclass(frozen=True, slots=True)
