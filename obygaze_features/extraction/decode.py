@@ -157,10 +157,10 @@ def pieces(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
     return cut
 
 
-def _same_file(one: DecodeTask, other: DecodeTask) -> bool:
-    if one.path is None or one.start_s is None or other.start_s is None:
+def _same_file(task: DecodeTask, other: DecodeTask) -> bool:
+    if task.path is None or task.start_s is None or other.start_s is None:
         return False
-    return one.path == other.path and one.requests is other.requests
+    return task.path == other.path and task.requests is other.requests
 
 
 def decode_clip(task: DecodeTask) -> DecodedClip:
@@ -182,9 +182,9 @@ def decode_clips(
     """
     started = time.process_time()
     for number, clip in decode(tasks):
-        found = _encoded(tasks[number], clip)
+        encoded = _encoded(tasks[number], clip)
         before, started = started, time.process_time()
-        yield number, replace(found, cpu_s=started - before)
+        yield number, replace(encoded, cpu_s=started - before)
 
 
 def _encoded(task: DecodeTask, clip: DecodedClip) -> DecodedClip:

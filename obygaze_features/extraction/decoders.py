@@ -36,10 +36,10 @@ def load_decoder(name: str) -> Decode:
         return decode_with_av
     entry = _entry(name)
     try:
-        found: Decode = entry.load()
+        decode: Decode = entry.load()
     except (ImportError, AttributeError) as error:
         raise ExtractError(f"decoder '{name}': {entry.value} cannot be loaded: {error}") from None
-    return found
+    return decode
 
 
 def decoder_record(name: str, *, stills: bool = False) -> dict[str, str]:
@@ -58,10 +58,10 @@ def decoder_record(name: str, *, stills: bool = False) -> dict[str, str]:
 
 
 def _entry(name: str) -> EntryPoint:
-    found = {entry.value: entry for entry in entry_points(group=GROUP, name=name)}
-    if not found:
+    entries = {entry.value: entry for entry in entry_points(group=GROUP, name=name)}
+    if not entries:
         raise ExtractError(f"no decoder is called '{name}'; there is {', '.join(decoder_names())}")
-    if len(found) > 1:
-        values = ", ".join(sorted(found))
+    if len(entries) > 1:
+        values = ", ".join(sorted(entries))
         raise ExtractError(f"more than one decoder is called '{name}': {values}; uninstall one")
-    return next(iter(found.values()))
+    return next(iter(entries.values()))

@@ -62,14 +62,14 @@ def examine_place(path: Path) -> list[Finding]:
     try:
         with tempfile.TemporaryDirectory(prefix=".obygaze-doctor-", dir=folder) as trial:
             kind, options = _mount(folder)
-            found = [Finding("path", "ok", f"{folder} can be written to" + (f" ({kind})" if kind else ""))]
-            return [*found, *_trial(Path(trial), kind, options), *space(folder)]
+            findings = [Finding("path", "ok", f"{folder} can be written to" + (f" ({kind})" if kind else ""))]
+            return [*findings, *_trial(Path(trial), kind, options), *space(folder)]
     except OSError as error:
         return [Finding("path", "fault", f"{folder} cannot be written to: {error.strerror or error}")]
 
 
 def _trial(folder: Path, kind: str, options: str) -> Iterator[Finding]:
-    for examination in (_fsync, lambda place: _locks(place, kind, options)):
+    for examination in (_fsync, lambda folder: _locks(folder, kind, options)):
         try:
             yield examination(folder)
         except OSError as error:
@@ -158,8 +158,8 @@ def space(folder: Path, usage: Callable[[Path], tuple[int, int]] | None = None) 
 def _free(folder: Path) -> tuple[int, int]:
     if not hasattr(os, "statvfs"):
         return shutil.disk_usage(folder).free, -1
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize, found.f_favail if found.f_files else -1
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize, status.f_favail if status.f_files else -1
 
 
 LEAST_GPU_BYTES = 2 * GB  # free memory for the smallest network with one clip
@@ -188,16 +188,16 @@ def examine(path: Path | str | None = None) -> list[Finding]:
     >>> [finding.about for finding in examine()][:2]
     ['host', 'obygaze']
     """
-    found = [Finding("host", "ok", _host())]
-    found += versions()
-    found += torchvision()
-    found += devices(os.environ)
-    found += codecs()
-    found += weights(os.environ)
-    found += cores(os.environ)
+    findings = [Finding("host", "ok", _host())]
+    findings += versions()
+    findings += torchvision()
+    findings += devices(os.environ)
+    findings += codecs()
+    findings += weights(os.environ)
+    findings += cores(os.environ)
     if path is not None:
-        found += examine_place(Path(path))
-    return found
+        findings += examine_place(Path(path))
+    return findings
 
 
 def _host() -> str:
@@ -210,14 +210,14 @@ def _host() -> str:
 def versions() -> list[Finding]:
     """Compare the installed versions with the bounds that obygaze declares."""
     version = importlib.metadata.version("obygaze")
-    found = [Finding("obygaze", "ok", version)]
+    findings = [Finding("obygaze", "ok", version)]
     declared = [Requirement(words) for words in importlib.metadata.requires("obygaze") or []]
     shown: set[str] = {"obygaze"}
     for extra in ("", *EXTRAS):
         own = [each for each in declared if each.name not in shown and _of(each, extra)]
-        found += _bounds(own, extra)
+        findings += _bounds(own, extra)
         shown |= {each.name for each in own}
-    return found
+    return findings
 
 
 def _of(requirement: Requirement, extra: str) -> bool:
@@ -280,7 +280,7 @@ def devices(environment: Mapping[str, str]) -> list[Finding]:
                 )
             ]
         return [Finding("gpu", "note", "none: networks run on the CPU, some hundred times slower")]
-    found = []
+    findings = []
     for number in range(n):
         card = torch.cuda.get_device_properties(number)
         free, total = torch.cuda.mem_get_info(number)
@@ -296,8 +296,8 @@ def devices(environment: Mapping[str, str]) -> list[Finding]:
                 "note",
                 f"{text}, compute capability {card.major}.{card.minor}: no fast bf16 or TF32",
             )
-        found.append(Finding("gpu", level, text))
-    return found
+        findings.append(Finding("gpu", level, text))
+    return findings
 
 
 def _cards() -> list[str]:
@@ -344,7 +344,7 @@ def weights(environment: Mapping[str, str], cache: Path | None = None) -> list[F
     except CacheNotFound:
         cached = {}
     offline = environment.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON")
-    found = []
+    findings = []
     for repository in dict.fromkeys(HUB.values()):
         names = [name for name, where in HUB.items() if where == repository]
         revisions = cached.get(repository, ())
@@ -358,14 +358,16 @@ def weights(environment: Mapping[str, str], cache: Path | None = None) -> list[F
                 if offline
                 else f"not pinned: {pin}, or set HF_HUB_OFFLINE=1"
             )
-            found.append(Finding("weights", "ok" if offline else "note", f"{about} is in the cache, {held}"))
+            findings.append(
+                Finding("weights", "ok" if offline else "note", f"{about} is in the cache, {held}")
+            )
         elif revisions:
             text = f"{about} is in the cache without its tensors: obygaze weights fetch {names[0]}"
-            found.append(Finding("weights", "fault", text))
+            findings.append(Finding("weights", "fault", text))
         else:
             text = f"{about} is not in the cache: obygaze weights fetch {names[0]}"
-            found.append(Finding("weights", "note", text))
-    return found
+            findings.append(Finding("weights", "note", text))
+    return findings
 
 
 def _is_tensors(file: Any) -> bool:
@@ -379,27 +381,27 @@ def cores(environment: Mapping[str, str]) -> list[Finding]:
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else n
     text = f"{n} usable of {os.cpu_count()}"
     level: Level = "ok" if n > 1 else "note"
-    asked = environment.get("SLURM_CPUS_PER_TASK", "")
-    if asked.isdecimal() and bound < int(asked):
+    allotted = environment.get("SLURM_CPUS_PER_TASK", "")
+    if allotted.isdecimal() and bound < int(allotted):
         level, text = (
             "note",
-            f"{text}: bound to {bound}, although --cpus-per-task={asked}; use srun --cpu-bind=none",
+            f"{text}: bound to {bound}, although --cpus-per-task={allotted}; use srun --cpu-bind=none",
         )
     elif n == 1:
         text += ": decoding takes long with one"
-    found = [Finding("cores", level, text)]
+    findings = [Finding("cores", level, text)]
     if "SLURM_JOB_ID" not in environment:
-        return found
-    said = [f"job {environment['SLURM_JOB_ID']} on {environment.get('SLURM_JOB_NODELIST', '?')}"]
+        return findings
+    remarks = [f"job {environment['SLURM_JOB_ID']} on {environment.get('SLURM_JOB_NODELIST', '?')}"]
     level = "ok"
     try:
         shard = array_shard(environment)
-        said += [f"shard {shard[0]}/{shard[1]} of an array"] if shard else []
+        remarks += [f"shard {shard[0]}/{shard[1]} of an array"] if shard else []
     except ExtractError as error:
-        level, said = "note", [*said, str(error)]
+        level, remarks = "note", [*remarks, str(error)]
     if limit := _time_limit(environment["SLURM_JOB_ID"]):
-        said.append(f"time left {limit}")
-    return [*found, Finding("slurm", level, "; ".join(said))]
+        remarks.append(f"time left {limit}")
+    return [*findings, Finding("slurm", level, "; ".join(remarks))]
 
 
 def _time_limit(job: str) -> str:

@@ -120,22 +120,24 @@ class _Begun:
 
     def results(self) -> list[ClipResult]:
         """Wait for the backbones."""
-        found = {backbone.name: _outcome(backbone, pending) for backbone, pending in self._pending}
-        return [self._result(clip, found) for clip in self._clips]
+        outcomes = {backbone.name: _outcome(backbone, pending) for backbone, pending in self._pending}
+        return [self._result(clip, outcomes) for clip in self._clips]
 
-    def _result(self, clip: DecodedClip, found: Mapping[str, "_Outcome"]) -> ClipResult:
+    def _result(self, clip: DecodedClip, outcomes: Mapping[str, "_Outcome"]) -> ClipResult:
         row = self._row.get(clip.clip_id)
         if row is None:
             return ClipResult(clip.clip_id, "failed", clip.reason, clip.source)
         groups = dict(clip.encoded)
-        for name, outcome in found.items():
+        for name, outcome in outcomes.items():
             mine = {array: values[row] for array, values in outcome.arrays.items()}
             if not outcome.finite[row]:
                 array = next(array for array, values in mine.items() if not np.isfinite(values).all())
                 reason = f"{name} gave values that are not finite in '{array}'"
                 return ClipResult(clip.clip_id, "failed", reason, clip.source)
             groups[name] = ClipFeatures(*self._times[row][name], mine)
-        devices = list(dict.fromkeys(outcome.devices[row] for outcome in found.values() if outcome.devices))
+        devices = list(
+            dict.fromkeys(outcome.devices[row] for outcome in outcomes.values() if outcome.devices)
+        )
         source = {**clip.source, "device": ", ".join(devices)} if devices else clip.source
         return ClipResult(clip.clip_id, clip.status, clip.reason, source, groups)
 

@@ -80,24 +80,24 @@ class Estimate:
         """List the work to be done as pairs of name and value; empty if there is none."""
         if not self.clips:
             return []
-        found: list[tuple[str, object]] = [
+        lines: list[tuple[str, object]] = [
             ("clips to do", self.clips),
             ("video files", f"{self.files} ({self.absent} absent), read in {self.passes} passes"),
             ("video bytes", f"{self.source_bytes:,}"),
         ]
         if self.cpu_s is not None:
-            found.append(("CPU hours", f"{self.cpu_s / 3600:.3g}"))
+            lines.append(("CPU hours", f"{self.cpu_s / 3600:.3g}"))
         if self.gpu_s is not None:
-            found.append(("GPU hours", f"{self.gpu_s / 3600:.3g}"))
+            lines.append(("GPU hours", f"{self.gpu_s / 3600:.3g}"))
         if self.room is not None and self.free is not None:
             files = self.room.stage_files + self.room.store_files
             left = "" if self.free.files is None else f", {self.free.files:,} more fit"
-            found += [
+            lines += [
                 ("store on disk", _gigabytes(self.room.store_bytes)),
                 ("peak disk", f"{_gigabytes(self.room.peak_bytes)}; {_gigabytes(self.free.bytes)} free"),
                 ("files on disk", f"{files:,}{left}"),
             ]
-        return found
+        return lines
 
     def obstacle(self) -> str | None:
         """Explain in one line why the disk is too small; None if it is large enough or unknown."""

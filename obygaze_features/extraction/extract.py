@@ -316,11 +316,12 @@ def reads_texts(backbones: Sequence[AnyBackbone]) -> bool:
         If some read texts and others frames.
     """
     texts = [
-        _name(one)
-        for one in backbones
-        if isinstance(one, TextBackbone) or (not isinstance(one, Backbone) and _name(one) in TEXT_BACKBONES)
+        _name(backbone)
+        for backbone in backbones
+        if isinstance(backbone, TextBackbone)
+        or (not isinstance(backbone, Backbone) and _name(backbone) in TEXT_BACKBONES)
     ]
-    others = [_name(one) for one in backbones if _name(one) not in texts]
+    others = [_name(backbone) for backbone in backbones if _name(backbone) not in texts]
     if texts and others:
         raise ExtractError(
             f"{', '.join(texts)} reads texts and {', '.join(others)} takes frames: "
@@ -343,16 +344,16 @@ def _recipe(backbone: AnyBackbone, n_frames: int | None) -> Recipe | None:
 
 
 def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...]:
-    names = [_name(one) for one in backbones]
+    names = [_name(backbone) for backbone in backbones]
     if len(set(names)) < len(names):
         raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
     built = []
-    for one in backbones:
-        if isinstance(one, TextBackbone):
-            built.append(one)
+    for backbone in backbones:
+        if isinstance(backbone, TextBackbone):
+            built.append(backbone)
         else:
-            options = one.options if isinstance(one, Recipe) else {}
-            built.append(load_text_backbone(_name(one), **options))
+            options = backbone.options if isinstance(backbone, Recipe) else {}
+            built.append(load_text_backbone(_name(backbone), **options))
     return tuple(built)
 
 
@@ -371,7 +372,7 @@ def _texts_of(source: Path | str | Manifest) -> TextList:
 
 def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -> Manifest:
     """Read a manifest of clips; refuse a video, a folder and a list of texts."""
-    names = ", ".join(_name(one) for one in backbones)
+    names = ", ".join(_name(backbone) for backbone in backbones)
     if isinstance(source, TextList):
         raise ExtractError(f"{names} takes frames, and a list of texts has none")
     path = Path(source)
@@ -388,6 +389,6 @@ def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -
             read_texts(path)
         except ManifestError:
             raise error from None
-        halves = [f"{_name(one)}-text" for one in backbones if f"{_name(one)}-text" in TEXT_BACKBONES]
+        halves = [text for name in map(_name, backbones) if (text := f"{name}-text") in TEXT_BACKBONES]
         choice = " or ".join(f"--backbone {name}" for name in halves or ("clip-text", "sentence"))
         raise ExtractError(f"{path} is a list of texts, and {names} reads frames; give {choice}") from error

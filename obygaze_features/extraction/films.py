@@ -111,21 +111,21 @@ class Films:
                 )
             starts.setdefault(clip.movie, []).append(clip.start_s)
         self.stretches = {
-            movie: _stretches(movie, self.paths[movie], sorted(found)) for movie, found in starts.items()
+            movie: _stretches(movie, self.paths[movie], sorted(times)) for movie, times in starts.items()
         }
 
     def unmeasured(self) -> dict[str, list[Stretch]]:
         """List the stretches of each movie that are left to measure."""
-        found = {
+        left = {
             movie: [stretch for stretch in stretches if not self._file(stretch).exists()]
             for movie, stretches in self.stretches.items()
         }
-        return {movie: stretches for movie, stretches in found.items() if stretches}
+        return {movie: stretches for movie, stretches in left.items() if stretches}
 
     def obstacles(self) -> dict[Path, str]:
         """Say of the films that are decoded a second time for their shots why that is."""
-        found = {path: _obstacle(path) for path in self.paths.values()}
-        return {path: reason for path, reason in found.items() if reason}
+        reasons = {path: _obstacle(path) for path in self.paths.values()}
+        return {path: reason for path, reason in reasons.items() if reason}
 
     def keep(self, stretch: Stretch, measured: bytes, n_decoded: int, cpu_s: float) -> None:
         """Keep the measurements of a stretch, and count what it cost beside its windows."""
@@ -255,10 +255,10 @@ class _Film:
         ready = [task for task in self._waiting.values() if self._pending.isdisjoint(self._reach(task))]
         for task in ready:
             del self._waiting[task.clip_id], self._tasks[task.clip_id]
-        found = [self._known_piece(ready[at : at + PIECE_CLIPS]) for at in range(0, len(ready), PIECE_CLIPS)]
+        pieces = [self._known_piece(ready[at : at + PIECE_CLIPS]) for at in range(0, len(ready), PIECE_CLIPS)]
         reached = set[int]().union(*map(self._reach, self._tasks.values()))
         self._known = {at: held for at, held in self._known.items() if at in reached}
-        return found
+        return pieces
 
     def _known_piece(self, tasks: Sequence[DecodeTask]) -> Piece:
         reached = sorted(set[int]().union(*map(self._reach, tasks)))

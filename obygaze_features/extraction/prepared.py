@@ -110,18 +110,18 @@ class Extraction:
             clips = self.job.planned_clips() if growth is None else growth.clips
             done = {clip.clip_id for clip in self._parent_clips() if clip.status != STATUSES[0]}
             missing = [clip.clip_id for clip in clips[first::step] if clip.clip_id not in done]
-        found = self.costs(missing[: self.limit])
-        if isinstance(found, TextEstimate):
-            return found
+        costs = self.costs(missing[: self.limit])
+        if isinstance(costs, TextEstimate):
+            return costs
         clips = self.job.planned_clips() if growth is None else growth.clips
         room = estimate_disk(clips, self.job.groups(), consume=self.consume)
-        found = replace(found, room=room, free=free_space(self.stage_path))
-        if obstacle := found.obstacle():
+        costs = replace(costs, room=room, free=free_space(self.stage_path))
+        if obstacle := costs.obstacle():
             self.note(obstacle)
         if films := self._films():
             for path, reason in films.obstacles().items():
                 self.note(f"{path.name} is decoded a second time for its shots: {reason}")
-        return found
+        return costs
 
     def _films(self) -> Films | None:
         if self.shots is None or isinstance(self.job, TextJob):
@@ -132,8 +132,8 @@ class Extraction:
         """List the clips to do now; if a store grows, only clips of the manifest."""
         missing = stage.missing(self.shard, retry_failed=self.retry_failed, again=again)
         if self.append is not None:
-            asked = {clip.clip_id for clip in self.job.planned_clips()}
-            missing = [clip for clip in missing if clip in asked]
+            planned = {clip.clip_id for clip in self.job.planned_clips()}
+            missing = [clip for clip in missing if clip in planned]
         return missing
 
     def _parent_clips(self) -> Sequence[StoredClip]:
@@ -168,13 +168,13 @@ class Extraction:
         StoreError
             The stage was created with other settings.
         """
-        place, sealed = self.stage_path, self.sealed_path
-        if sealed.exists() and not place.exists():
+        folder, sealed = self.stage_path, self.sealed_path
+        if sealed.exists() and not folder.exists():
             raise ExtractError(
                 f"{sealed} is sealed, and its staging folder is gone: nothing can be added to it. "
                 f"For more clips make its next version: --append {quote(str(sealed))} --store-version 1.1.0"
             )
-        if obstacle := what_forbids_writing(place):
+        if obstacle := what_forbids_writing(folder):
             raise ExtractError(obstacle)
         films = self._films()
         stage = self._open_stage()
@@ -185,7 +185,7 @@ class Extraction:
         guard = MissingVideoCheck(stage, videos, working=bool(missing))
         if missing and self.shard[1] == 1 and (others := stage.n_writers()):
             self.note(
-                f"{others} other process(es) are writing to {place} and may process the same {self.unit}s: "
+                f"{others} other process(es) are writing to {folder} and may process the same {self.unit}s: "
                 "this is safe but repeats work; --shard divides it"
             )
         if missing and sealed.exists() and self.seals:
@@ -237,9 +237,9 @@ class Extraction:
             return self.sealed_path
         licence, citation = self.licence, self.citation
         if self.append is not None:  # fields not given are taken from the parent store
-            said = open_store(self.append).attributes
-            licence = said["licence"] if licence == NO_LICENCE else licence
-            citation = citation or said["citation"]
+            attributes = open_store(self.append).attributes
+            licence = attributes["licence"] if licence == NO_LICENCE else licence
+            citation = citation or attributes["citation"]
         if licence == NO_LICENCE:
             self.note(
                 f"no --licence given: the store is sealed as {NO_LICENCE}. Before you share it: "
@@ -255,13 +255,13 @@ class Extraction:
         )
 
 
-def what_forbids_writing(place: Path) -> str | None:
+def what_forbids_writing(folder: Path) -> str | None:
     """Explain why a folder cannot be created or written; None if it can."""
-    nearest = place.absolute()
+    nearest = folder.absolute()
     while not os.path.lexists(nearest):
         nearest = nearest.parent
     if not nearest.is_dir():
-        return f"{nearest} is a file, so {place} cannot be a folder; choose another STORE"
+        return f"{nearest} is a file, so {folder} cannot be a folder; choose another STORE"
     if not os.access(nearest, os.W_OK | os.X_OK):
-        return f"{nearest}: no permission to write there, where {place} is to be; choose another STORE"
+        return f"{nearest}: no permission to write there, where {folder} is to be; choose another STORE"
     return None

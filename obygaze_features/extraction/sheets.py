@@ -91,7 +91,7 @@ def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> tuple[Gr
             turn[clip.movie] = turn.get(clip.movie, -1) + 1
             turns.append(turn[clip.movie])
         ordered = sorted(range(len(clips)), key=turns.__getitem__)
-        groups.append(Group(concept, tuple(clips[place] for place in ordered), {}))
+        groups.append(Group(concept, tuple(clips[index] for index in ordered), {}))
     return tuple(groups)
 
 
@@ -126,7 +126,7 @@ def error_groups(
                 column,
             )
     problems = Problems(predictions)
-    found: dict[str, list[tuple[int, float, float]]] = {}
+    scored: dict[str, list[tuple[int, float, float]]] = {}
     for row in table.rows:
         if row.cells["model"] != chosen["model"] or row.cells["task"] != chosen["task"]:
             continue
@@ -135,18 +135,18 @@ def error_groups(
         if row.cells["clip_id"] not in manifest.by_id:
             problems.add(row.line, f"the manifest has no clip {row.cells['clip_id']!r}", "clip_id")
         elif None not in numbers:
-            label, score, threshold = (one for one in numbers if one is not None)
-            found.setdefault(row.cells["clip_id"], []).append((int(label), score, threshold))
+            label, score, threshold = (number for number in numbers if number is not None)
+            scored.setdefault(row.cells["clip_id"], []).append((int(label), score, threshold))
     problems.refuse()
-    margins = {name: sum(s - t for _, s, t in rows) / len(rows) for name, rows in found.items()}
+    margins = {name: sum(s - t for _, s, t in rows) / len(rows) for name, rows in scored.items()}
     scores = {
         name: (sum(s for _, s, _ in rows) / len(rows), sum(t for *_, t in rows) / len(rows))
-        for name, rows in found.items()
+        for name, rows in scored.items()
     }
     groups = []
     for kind, label in zip(ERRORS, (0, 1), strict=True):
         wrong = [
-            name for name, margin in margins.items() if found[name][0][0] == label and (margin >= 0) != label
+            name for name, margin in margins.items() if scored[name][0][0] == label and (margin >= 0) != label
         ]
         wrong.sort(key=lambda name: (-abs(margins[name]), name))
         groups.append(Group(kind, tuple(manifest.by_id[name] for name in wrong), scores))
@@ -182,14 +182,16 @@ def write_sheets(
         The folder exists and is not to be replaced, or holds something else.
     """
     check_folder(folder, force=force)
-    asked = {clip.clip_id: clip for group in groups for clip in group.clips}.values()
-    if not any(_is_here(manifest, clip) for clip in asked):
-        lacks = f"clips: {len(asked)}, with a video on this machine: 0" if asked else "no clip belongs there"
+    wanted = {clip.clip_id: clip for group in groups for clip in group.clips}.values()
+    if not any(_is_here(manifest, clip) for clip in wanted):
+        lacks = (
+            f"clips: {len(wanted)}, with a video on this machine: 0" if wanted else "no clip belongs there"
+        )
         raise ManifestError(f"nothing to draw of {', '.join(group.name for group in groups)} ({lacks})")
     drawn: list[Drawn] = []
     lines = [csv_line(COLUMNS)]
     with whole_folder(folder) as partial:
-        for place, group in enumerate(groups, start=1):
+        for number, group in enumerate(groups, start=1):
             here = [clip for clip in group.clips if _is_here(manifest, clip)]
             shown, problems = _frames(manifest, here, n)
             file = f"{'-'.join(group.name.lower().split())}.png" if shown else ""
@@ -201,7 +203,7 @@ def write_sheets(
                 )
                 write_whole(partial / file, png)
             for number, (clip, _, second) in enumerate(shown, start=1):
-                score = [format(one, ".6g") for one in group.scores.get(clip.clip_id, ())] or ["", ""]
+                score = [format(value, ".6g") for value in group.scores.get(clip.clip_id, ())] or ["", ""]
                 cells = [
                     file,
                     str(number),
@@ -212,7 +214,7 @@ def write_sheets(
                 lines.append(csv_line([*cells, clip.level or "", ";".join(clip.concepts), *score]))
             drawn.append(Drawn(group.name, file, len(group.clips), len(here), len(shown), tuple(problems)))
             if progress:
-                progress(place, len(groups))
+                progress(number, len(groups))
         write_whole(partial / INDEX, "".join(lines))
     return tuple(drawn)
 

@@ -174,13 +174,13 @@ def _vectors(
     def length(text_id: str) -> int:
         return len(tokens[text_id].ids)
 
-    found: dict[str, NDArray[np.float32]] = {}
+    vectors: dict[str, NDArray[np.float32]] = {}
     for size, some in groupby(sorted(text_ids, key=length), length):
         together = list(some)
         if size:
             batch = np.array([tokens[text_id].ids for text_id in together], np.int64)
-            found |= dict(zip(together, backbone.encode(batch), strict=True))
-    return found
+            vectors |= dict(zip(together, backbone.encode(batch), strict=True))
+    return vectors
 
 
 def _result(
