@@ -121,7 +121,7 @@ def prepare(
     clips = manifest if isinstance(manifest, Manifest) else _clips_of(manifest, backbones)
     if not clips:
         raise ExtractError(f"{manifest}: there is no clip in it, only a header")
-    recipes = tuple(_recipe(one, frames_of(clips, n_frames)) for one in backbones)
+    recipes = tuple(_recipe(backbone, frames_of(clips, n_frames)) for backbone in backbones)
     if engine == "ray" and None in recipes:
         raise ExtractError("the engine 'ray' builds backbones on every node: give their names, or a Recipe")
     for recipe in recipes if engine == "ray" else ():
@@ -136,7 +136,9 @@ def prepare(
             "--gpus is for the engine local, and for backbones given by their names or a Recipe"
         )
     led = on_gpus([recipe for recipe in recipes if recipe], gpus) if gpus else recipes
-    built = tuple(recipe.build() if recipe else one for recipe, one in zip(led, backbones, strict=True))
+    built = tuple(
+        recipe.build() if recipe else backbone for recipe, backbone in zip(led, backbones, strict=True)
+    )
     job = Job(
         clips,
         corpus,

@@ -191,7 +191,7 @@ def write_sheets(
     drawn: list[Drawn] = []
     lines = [csv_line(COLUMNS)]
     with whole_folder(folder) as partial:
-        for number, group in enumerate(groups, start=1):
+        for n_sheets, group in enumerate(groups, start=1):
             here = [clip for clip in group.clips if _is_here(manifest, clip)]
             shown, problems = _frames(manifest, here, n)
             file = f"{'-'.join(group.name.lower().split())}.png" if shown else ""
@@ -214,7 +214,7 @@ def write_sheets(
                 lines.append(csv_line([*cells, clip.level or "", ";".join(clip.concepts), *score]))
             drawn.append(Drawn(group.name, file, len(group.clips), len(here), len(shown), tuple(problems)))
             if progress:
-                progress(number, len(groups))
+                progress(n_sheets, len(groups))
         write_whole(partial / INDEX, "".join(lines))
     return tuple(drawn)
 
