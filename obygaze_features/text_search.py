@@ -166,42 +166,42 @@ def search(
     wanted = embedding_space(group.provenance)
     if wanted is None:
         raise SearchError(f"{where}: its provenance names no weights, so nothing says which texts compare")
-    asked = (
+    encoded = (
         encode_query(group, query, weights, device)
         if text_store is None
         else stored_query(text_store, query, wanted)
     )
-    if asked.space != wanted:
+    if encoded.space != wanted:
         raise SearchError(
-            f"texts and clips of different weights do not compare: {asked.where} is of {asked.space!r}, "
+            f"texts and clips of different weights do not compare: {encoded.where} is of {encoded.space!r}, "
             f"{where} of {wanted!r}"
         )
-    scores = cosines(group, asked)
+    scores = cosines(group, encoded)
     ranked = np.flatnonzero(group.usable)
     best = ranked[np.argsort(-scores[ranked], kind="stable")[:top]]
     rows = [opened.clips[row] for row in best]
     return Ranking(
-        query=asked.text,
+        query=encoded.text,
         hits=tuple(
-            Hit(place, clip.clip_id, clip.movie, *_span(clip), float(scores[row]))
-            for place, (row, clip) in enumerate(zip(best, rows, strict=True), start=1)
+            Hit(rank, clip.clip_id, clip.movie, *_span(clip), float(scores[row]))
+            for rank, (row, clip) in enumerate(zip(best, rows, strict=True), start=1)
         ),
         backbone=group.name,
         space=wanted,
         fingerprint=opened.fingerprint,
         n_clips=len(ranked),
         n_without=len(scores) - len(ranked),
-        notes=asked.notes,
+        notes=encoded.notes,
     )
 
 
 def choose_group(store: Store, backbone: str | None) -> Group:
-    """Open the group asked for, or the only one that texts compare with.
+    """Open the named group, or the only one that can be searched by text.
 
     Raises
     ------
     SearchError
-        There is none, or there are several, or the one asked for has no pooled vectors.
+        There is none, or there are several, or the named one has no pooled vectors.
     """
     if backbone is None:
         able = [name for name in store.names if _kind(store[name]) in TEXT_HALF and not store[name].text]
@@ -269,8 +269,8 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     where = f"{opened.where}, group {group.name}"
     if group.text is None:
         raise SearchError(f"{where}: holds clips, not texts; a text store is expected")
-    found = embedding_space(group.provenance)
-    if found is None:
+    space = embedding_space(group.provenance)
+    if space is None:
         raise SearchError(f"{where}: its provenance names no space, so nothing says which clips compare")
     rows = [row for row, text in enumerate(group.text) if text == query]
     rows = rows or [row for row, name in enumerate(group.clip_ids) if name == query]
@@ -278,7 +278,7 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
         what = "has no text or id" if not rows else f"has {len(rows)} rows of the text"
         raise SearchError(f"{where}: {what} {clipped(query)!r}")
     name = group.clip_ids[rows[0]]
-    return Query(group.text[rows[0]], group.read(name, "pooled").astype(np.float64), found, where)
+    return Query(group.text[rows[0]], group.read(name, "pooled").astype(np.float64), space, where)
 
 
 def cosines(group: Group, query: Query) -> NDArray[np.float64]:

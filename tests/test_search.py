@@ -20,7 +20,7 @@ from obygaze_features.store.testing import seal_arrays
 from .store.serving import serving
 
 QUERY = "a man"
-CLIPS = [f"c{place}" for place in range(6)]
+CLIPS = [f"c{index}" for index in range(6)]
 PLANTED = ("c4", "c0", "c3", "c1", "c2")
 """From the nearest to the farthest; c5 has failed."""
 
@@ -42,10 +42,10 @@ def plant(vector):
     rng = np.random.default_rng(0)
     along = vector / np.linalg.norm(vector)
     rows = {}
-    for place, name in enumerate((*PLANTED, "c5")):
+    for index, name in enumerate((*PLANTED, "c5")):
         across = rng.normal(size=len(vector))
         across -= (across @ along) * along
-        angle = 0.3 + 0.4 * place
+        angle = 0.3 + 0.4 * index
         direction = np.cos(angle) * along + np.sin(angle) * across / np.linalg.norm(across)
         rows[name] = rng.uniform(0.5, 20) * direction
     return np.array([rows[name] for name in CLIPS], np.float32)
@@ -60,7 +60,7 @@ def folder(tmp_path_factory, weights, vector):
         dict.fromkeys(CLIPS[:3], "film0") | dict.fromkeys(CLIPS[3:], "film1"),
         {"xclip": {"pooled": plant(vector)}, "toy": {"pooled": np.ones((6, 3), np.float32)}},
         failed={"c5": "the file is empty"},
-        spans={name: (4.0 * place, 4.0 * place + 4) for place, name in enumerate(CLIPS[:5])},
+        spans={name: (4.0 * index, 4.0 * index + 4) for index, name in enumerate(CLIPS[:5])},
         weights_sha256=find_weights(weights).sha256,
     )
     texts = {"t1": "a dog", "t2": QUERY}
@@ -74,14 +74,14 @@ def folder(tmp_path_factory, weights, vector):
 
 
 def test_a_planted_space_is_ranked_as_it_was_planted(folder, weights):
-    found = search(folder / "films", QUERY, weights=str(weights), device="cpu")
-    assert tuple(hit.clip_id for hit in found) == PLANTED
-    np.testing.assert_allclose([hit.score for hit in found], np.cos(0.3 + 0.4 * np.arange(5)), atol=1e-6)
-    first = found.hits[0]
+    ranking = search(folder / "films", QUERY, weights=str(weights), device="cpu")
+    assert tuple(hit.clip_id for hit in ranking) == PLANTED
+    np.testing.assert_allclose([hit.score for hit in ranking], np.cos(0.3 + 0.4 * np.arange(5)), atol=1e-6)
+    first = ranking.hits[0]
     assert (first.rank, first.movie, first.start_s, first.end_s) == (1, "film1", 16.0, 20.0)
-    assert (found.backbone, found.n_clips, found.n_without) == ("xclip", 5, 1)
-    assert found.to_frame()["clip_id"].tolist() == list(PLANTED)
-    assert "c4" in found._repr_html_()
+    assert (ranking.backbone, ranking.n_clips, ranking.n_without) == ("xclip", 5, 1)
+    assert ranking.to_frame()["clip_id"].tolist() == list(PLANTED)
+    assert "c4" in ranking._repr_html_()
     assert len(search(folder / "films", QUERY, weights=str(weights), device="cpu", top=2)) == 2
 
 
@@ -145,9 +145,9 @@ def test_the_command_prints_a_table_or_json(folder, monkeypatch, capsys):
     assert lines[2] == ["1", "c4", "film1", "0:00:16.0", "0:00:20.0", "0.9553"]
     assert "5 clips ranked by xclip; 1 more have no features" in shown.err
     assert run("search", "films", QUERY, "--text-store", "texts", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [hit["clip_id"] for hit in found["hits"]] == list(PLANTED)
-    assert found["space"].startswith("xclip sha256:")
+    record = json.loads(capsys.readouterr().out)
+    assert [hit["clip_id"] for hit in record["hits"]] == list(PLANTED)
+    assert record["space"].startswith("xclip sha256:")
     assert run("search", "films", QUERY, "--text-store", "texts", "--weights", "x") == 2
 
 

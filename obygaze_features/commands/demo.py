@@ -63,7 +63,7 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     from tqdm import tqdm
 
     from obygaze_features.cores import usable_cores
-    from obygaze_features.demo import UNLABELLED, beside_planted, plan_corpus, write_corpus
+    from obygaze_features.demo import UNLABELLED, compare_with_planted, plan_corpus, write_corpus
 
     workers = workers or usable_cores()
     _clear(out)
@@ -81,7 +81,7 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     _run(ctx, "evaluate", manifest, sealed, *tasks, "--out", run)
     click.echo(PLANTED)
     _run(ctx, "predict", run / "pcbm_lr.model", sealed, "--out", out / "predictions.csv")
-    for line in beside_planted(out):
+    for line in compare_with_planted(out):
         click.echo(line)
     film = out / "films" / UNLABELLED / "film.mkv"
     windows = ("--window", 8, "--hop", 4, "--title", "The seventh film", "--out", out / "film")

@@ -1,4 +1,4 @@
-"""Generate the demo corpus: seven films, their clips, and labels that are known by construction.
+"""Generate the demo corpus: draw seven films, their clips, and labels that are known by construction.
 
 What is planted: the level of a clip follows from its concepts alone. S clips show Body together with one or
 two of Posture, Clothing and Appearance; HN clips never show Body; EN clips show no concept. How visible a
@@ -17,12 +17,44 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.demo.drawing import RATE, Look, draw_clip
 from obygaze_features.errors import WorkerError
 from obygaze_features.io import csv_line, write_whole
 from obygaze_features.workers import WorkerPool
 
+HEIGHT, WIDTH, RATE = 96, 160, 24
 SEED = 13
+# Concept -> the cue that stands for it. No person is drawn: the cues are motion, colour and texture alone.
+CUES = {
+    "Type of shot": "cuts",
+    "Look": "pan",
+    "Body": "disc",
+    "Posture": "stripes",
+    "Clothing": "checks",
+    "Appearance": "glow",
+    "Expression of emotion": "flicker",
+    "Activity": "sparks",
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """The constant look of one film.
+
+    Parameters
+    ----------
+    tint
+        RGB, each 0-1.
+    brightness
+        Of the background, 0-1.
+    grain
+        Standard deviation of the film's grain, in 8-bit values.
+    """
+
+    tint: tuple[float, float, float]
+    brightness: float
+    grain: float
+
+
 LOOKS = (
     Look((1.00, 0.94, 0.86), 0.45, 3.0),
     Look((0.88, 0.94, 1.00), 0.38, 4.0),
@@ -43,29 +75,30 @@ LEVELS = (
     {"EN": 9, "HN": 7, "NS": 2, "S": 6},
 )
 DECISIVE = ("Body",)
-BESIDE = ("Posture", "Clothing", "Appearance")
-ELSE = ("Type of shot", "Look", "Expression of emotion", "Activity")
+ACCOMPANYING = ("Posture", "Clothing", "Appearance")
+INDEPENDENT = ("Type of shot", "Look", "Expression of emotion", "Activity")
 CONCEPTS: Mapping[str, tuple[tuple[tuple[str, ...], int, int], ...]] = {
     "EN": (),
-    "HN": ((BESIDE, 0, 1), (ELSE, 1, 3)),
-    "NS": ((DECISIVE, 0, 1), (BESIDE, 0, 1), (ELSE, 1, 2)),
-    "S": ((DECISIVE, 1, 1), (BESIDE, 1, 2), (ELSE, 0, 1)),
+    "HN": ((ACCOMPANYING, 0, 1), (INDEPENDENT, 1, 3)),
+    "NS": ((DECISIVE, 0, 1), (ACCOMPANYING, 0, 1), (INDEPENDENT, 1, 2)),
+    "S": ((DECISIVE, 1, 1), (ACCOMPANYING, 1, 2), (INDEPENDENT, 0, 1)),
 }
 """Of each level: concepts to draw from, fewest and most."""
 
 STRENGTH = (0.6, 1.0)
-SWAY = 0.1
+SPREAD = 0.1
 """How far a clip's brightness may lie from its film's, as a share; its colours, a third of that."""
 
 UNLABELLED = "tt9000007"
 """The film without labels."""
-POLL_S = 1.0
+
 SHORTEST, LONGEST = 5, 20
 CORRUPT, MISSING = "tt9000002-005", "tt9000003-009"
+POLL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedClip:
+class DemoClip:
     """One clip, before it is drawn."""
 
     clip_id: str
@@ -78,15 +111,15 @@ class PlannedClip:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedMovie:
+class DemoMovie:
     """One film: its clips, in a file each, or all in one file of which clips are spans."""
 
     movie: str
-    clips: tuple[PlannedClip, ...]
+    clips: tuple[DemoClip, ...]
     one_file: bool
 
 
-def plan_corpus() -> tuple[PlannedMovie, ...]:
+def plan_corpus() -> tuple[DemoMovie, ...]:
     """Plan seven films of 24 clips, the same ones every time; the last two are one long file each."""
     movies = []
     for number, (look, levels) in enumerate(zip(LOOKS, LEVELS, strict=True), start=1):
@@ -96,11 +129,11 @@ def plan_corpus() -> tuple[PlannedMovie, ...]:
         clips = tuple(
             _plan_clip(f"{movie}-{i:03d}", str(level), look, rng) for i, level in enumerate(order, start=1)
         )
-        movies.append(PlannedMovie(movie, clips, one_file=number > len(LOOKS) - 2))
+        movies.append(DemoMovie(movie, clips, one_file=number > len(LOOKS) - 2))
     return tuple(movies)
 
 
-def _plan_clip(clip_id: str, level: str, look: Look, rng: np.random.Generator) -> PlannedClip:
+def _plan_clip(clip_id: str, level: str, look: Look, rng: np.random.Generator) -> DemoClip:
     concepts = [
         str(concept)
         for names, fewest, most in CONCEPTS[level]
@@ -108,12 +141,14 @@ def _plan_clip(clip_id: str, level: str, look: Look, rng: np.random.Generator) -
     ]
     # Most clips are short and a few are long, as in MovieGraphs.
     seconds = min(SHORTEST + rng.exponential(2.0), LONGEST)
-    red, green, blue = (float(min(part * rng.uniform(1 - SWAY / 3, 1 + SWAY / 3), 1.0)) for part in look.tint)
-    return PlannedClip(
+    red, green, blue = (
+        float(min(part * rng.uniform(1 - SPREAD / 3, 1 + SPREAD / 3), 1.0)) for part in look.tint
+    )
+    return DemoClip(
         clip_id,
         level,
         tuple(concepts),
-        Look((red, green, blue), look.brightness * float(rng.uniform(1 - SWAY, 1 + SWAY)), look.grain),
+        Look((red, green, blue), look.brightness * float(rng.uniform(1 - SPREAD, 1 + SPREAD)), look.grain),
         float(rng.uniform(*STRENGTH)),
         int(seconds * RATE),
         int(rng.integers(2**31)),
@@ -153,17 +188,13 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
     return _write_labels(movies, folder / "labels.csv")
 
 
-def _draw(clip: PlannedClip) -> Iterator[NDArray[np.uint8]]:
-    return draw_clip(clip.look, clip.concepts, clip.strength, clip.n_frames, clip.seed)
-
-
-def _work(task: tuple[PlannedMovie, Path], _files: Mapping[int, int]) -> Iterator[None]:
+def _work(task: tuple[DemoMovie, Path], _files: Mapping[int, int]) -> Iterator[None]:
     """Write a film in a worker; there is nothing to send back."""
     _write_movie(*task)
     yield from ()
 
 
-def _write_movie(planned: PlannedMovie, folder: Path) -> None:
+def _write_movie(planned: DemoMovie, folder: Path) -> None:
     if planned.one_file:
         write_video(folder / "film.mkv", chain.from_iterable(_draw(clip) for clip in planned.clips), RATE)
         return
@@ -175,7 +206,56 @@ def _write_movie(planned: PlannedMovie, folder: Path) -> None:
             write_video(path, _draw(clip), RATE)
 
 
-def _write_labels(movies: tuple[PlannedMovie, ...], path: Path) -> Path:
+def _draw(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
+    return draw_clip(clip.look, clip.concepts, clip.strength, clip.n_frames, clip.seed)
+
+
+def draw_clip(
+    look: Look, concepts: tuple[str, ...], strength: float, n_frames: int, seed: int
+) -> Iterator[NDArray[np.uint8]]:
+    """Draw the frames of one clip, uint8 `[96, 160, 3]` each.
+
+    Parameters
+    ----------
+    concepts
+        Each one's cue is drawn.
+    strength
+        How visible the cues are, 0-1.
+    """
+    rng = np.random.default_rng(seed)
+    cues = {CUES[concept] for concept in concepts}
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
+    shot_length = int(RATE * (1.0 if "cuts" in cues else 5.0))
+    pan_speed = 2.5 * strength if "pan" in cues else 0.2
+    grain = rng.normal(0, look.grain, (8, HEIGHT, WIDTH, 1)).astype(np.float32)
+    phase = float(rng.uniform(0, 6))
+    tint = np.array(look.tint, np.float32)
+    for t in range(n_frames):
+        shot = t // shot_length
+        slope = 0.25 * np.sin(0.04 * (x + pan_speed * t) + shot * 2.1 + phase) + 0.1 * np.cos(0.05 * y + shot)
+        light = look.brightness * (1 + slope)
+        if "glow" in cues:
+            light = light + 0.35 * strength
+        if "flicker" in cues:
+            light = light * (1 + 0.5 * strength * np.sin(t * 0.9))
+        frame = 255 * light[..., None] * tint
+        if "checks" in cues:
+            frame[24:72, 100:150] *= (
+                1 + strength * ((x[24:72, 100:150] // 3 + y[24:72, 100:150] // 3) % 2 - 0.5)
+            )[..., None]
+        if "stripes" in cues:
+            frame += 60 * strength * (((x + y) // 5) % 2)[..., None]
+        if "disc" in cues:
+            inside = (x - 60 - 10 * np.sin(t * 0.05)) ** 2 + (y - 50) ** 2 < 26**2
+            frame[inside] = (1 - strength) * frame[inside] + strength * np.array((230, 140, 110), np.float32)
+        if "sparks" in cues:
+            for k in range(12):
+                row, column = (17 * k + 5 * t) % (HEIGHT - 8), (41 * k + 7 * t * (1 + k % 3)) % (WIDTH - 8)
+                frame[row : row + 8, column : column + 8] = 255 * strength
+        yield np.clip(frame + grain[t % 8], 0, 255).astype(np.uint8)
+
+
+def _write_labels(movies: tuple[DemoMovie, ...], path: Path) -> Path:
     lines = [csv_line(["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts"])]
     for planned in movies:
         start = 0
@@ -190,7 +270,7 @@ def _write_labels(movies: tuple[PlannedMovie, ...], path: Path) -> Path:
     return path
 
 
-def _write_planted(movies: tuple[PlannedMovie, ...], path: Path) -> None:
+def _write_planted(movies: tuple[DemoMovie, ...], path: Path) -> None:
     lines = [csv_line(["clip_id", "movie", "level", "concepts"])]
     lines += [
         csv_line([clip.clip_id, planned.movie, clip.level, ";".join(clip.concepts)])
@@ -218,7 +298,7 @@ def write_video(path: Path, frames: Iterable[NDArray[np.uint8]], rate: int) -> N
         container.mux(stream.encode())
 
 
-def beside_planted(folder: Path) -> list[str]:
+def compare_with_planted(folder: Path) -> list[str]:
     """Compare the predictions for the unlabelled film with its planted labels.
 
     Parameters

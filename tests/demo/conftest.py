@@ -26,10 +26,10 @@ def obygaze():
     def run(folder: Path, code: int, *arguments: object) -> None:
         command = [sys.executable, "-m", "obygaze", *map(str, arguments)]
         environment = os.environ | SECRETS
-        done = subprocess.run(
+        finished = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, check=False, env=environment
         )
-        assert done.returncode == code, done.stdout + done.stderr
+        assert finished.returncode == code, finished.stdout + finished.stderr
 
     return run
 

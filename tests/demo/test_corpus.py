@@ -8,8 +8,20 @@ import pytest
 
 from obygaze_features.commands import demo
 from obygaze_features.demo import plan_corpus
-from obygaze_features.demo.corpus import CORRUPT, LONGEST, MISSING, SHORTEST, UNLABELLED, _write_movie
-from obygaze_features.demo.drawing import CUES, HEIGHT, RATE, WIDTH, Look, draw_clip
+from obygaze_features.demo.corpus import (
+    CORRUPT,
+    CUES,
+    HEIGHT,
+    LONGEST,
+    MISSING,
+    RATE,
+    SHORTEST,
+    UNLABELLED,
+    WIDTH,
+    Look,
+    _write_movie,
+    draw_clip,
+)
 from obygaze_features.manifest import builtin_codebook
 from tests.private import files_below, marked
 

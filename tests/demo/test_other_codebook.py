@@ -29,8 +29,8 @@ def lab(demo_folder, obygaze, tmp_path_factory):
     rows = []
     with (demo_folder / "planted.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            place = int(row["clip_id"][-3:])
-            if row["movie"] not in {"tt9000001", "tt9000002", "tt9000003", "tt9000004"} or place > 12:
+            number = int(row["clip_id"][-3:])
+            if row["movie"] not in {"tt9000001", "tt9000002", "tt9000003", "tt9000004"} or number > 12:
                 continue
             video = f"{row['movie']}/{row['clip_id']}.mp4"
             if not (demo_folder / "films" / video).is_file():
@@ -39,7 +39,7 @@ def lab(demo_folder, obygaze, tmp_path_factory):
             concepts = [
                 name for name, sign in (("pistol", "Body"), ("Shout", "Look")) if sign in row["concepts"]
             ]
-            rows.append([f"f{row['movie'][-1]}-{place:02}", f"f{row['movie'][-1]}", video, "", "", level])
+            rows.append([f"f{row['movie'][-1]}-{number:02}", f"f{row['movie'][-1]}", video, "", "", level])
             rows[-1].append(";".join(concepts))
             (folder / "films" / row["movie"]).mkdir(parents=True, exist_ok=True)
             shutil.copy(demo_folder / "films" / video, folder / "films" / video)
@@ -55,9 +55,9 @@ def lab(demo_folder, obygaze, tmp_path_factory):
 def said_by(folder, *arguments, code=0):
     """Run a command and give what it prints."""
     command = [sys.executable, "-m", "obygaze", *map(str, arguments)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert finished.returncode == code, finished.stdout + finished.stderr
+    return finished.stdout + finished.stderr
 
 
 def test_labels_of_another_codebook_go_through_every_step(lab):
@@ -66,8 +66,8 @@ def test_labels_of_another_codebook_go_through_every_step(lab):
     printed.append(said_by(lab, *run, "--save", "pcbm_lr", "--out", "run"))
     printed.append(said_by(lab, "compare", "run", "run", "--against", "pcbm_lr", "--out", "compared"))
     printed.append(said_by(lab, "predict", "run/pcbm_lr.model", "features", "--out", "p.csv"))
-    asked = ("--clip", "f1-01", "--set", "Gun=0.95")
-    printed.append(said_by(lab, "explain", "run/pcbm_lr.model", "features", *asked))
+    options = ("--clip", "f1-01", "--set", "Gun=0.95")
+    printed.append(said_by(lab, "explain", "run/pcbm_lr.model", "features", *options))
     printed.append(said_by(lab, "model", "inspect", "run/pcbm_lr.model"))
     printed += [said_by(lab, "manifest", what, "m.csv") for what in ("inspect", "stats")]
     printed.append(said_by(lab, "evaluate", "m.csv", "features", "--task", "concept:Gun", "--out", "gun"))
@@ -88,8 +88,8 @@ def test_labels_of_another_codebook_go_through_every_step(lab):
 def test_the_demo_in_other_words_gives_the_same_numbers(demo_folder, obygaze, tmp_path):
     """Levels and concepts renamed one to one, in the same order: the same numbers to the bit."""
     named = builtin = json.loads(said_by(tmp_path, "codebook", "show", "obygaze12", "--json"))
-    words = {level["name"]: f"degree{place}" for place, level in enumerate(named["levels"])}
-    words |= {concept["name"]: f"sign{place}" for place, concept in enumerate(builtin["concepts"])}
+    words = {level["name"]: f"degree{index}" for index, level in enumerate(named["levels"])}
+    words |= {concept["name"]: f"sign{index}" for index, concept in enumerate(builtin["concepts"])}
     lines = ['name = "renamed"', 'version = "1"']
     for level in named["levels"]:
         lines += [
@@ -118,8 +118,8 @@ def test_the_demo_in_other_words_gives_the_same_numbers(demo_folder, obygaze, tm
             table.writerow(row | {"level": words.get(row["level"], ""), "concepts": concepts})
     spans = ("--spans", "spans.csv", "--codebook", "renamed.toml", "--out", "m.csv")
     obygaze(tmp_path, 0, "manifest", "import", "folder", demo_folder / "films", *spans)
-    asked = (demo_folder / "store-1.0.0", "--task", "hn_s", "--test", "enhn_s", "--model", "linear")
+    options = (demo_folder / "store-1.0.0", "--task", "hn_s", "--test", "enhn_s", "--model", "linear")
     for name, manifest in (("renamed", "m.csv"), ("own", demo_folder / "manifest.csv")):
-        said_by(tmp_path, "evaluate", manifest, *asked, "--model", "pcbm_lr", "--out", name)
+        said_by(tmp_path, "evaluate", manifest, *options, "--model", "pcbm_lr", "--out", name)
     for file in ("metrics.csv", "predictions.csv", "selection.csv"):
         assert (tmp_path / "renamed" / file).read_bytes() == (tmp_path / "own" / file).read_bytes()

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from obygaze_features.demo.corpus import write_video
-from obygaze_features.demo.drawing import RATE, Look, draw_clip
+from obygaze_features.demo.corpus import RATE, Look, draw_clip, write_video
 from obygaze_film.agreement import overlap_matrix
 from obygaze_film.timeline import Timeline
 
@@ -53,11 +52,11 @@ def score(obygaze, folder, film, model, code):
 def test_all_planted_segments_are_found_and_at_most_one_more(demo_folder, obygaze, tmp_path):
     draw_film(tmp_path / "planted.mkv", Look((0.93, 0.97, 0.95), 0.43, 3.5))
     timeline = score(obygaze, tmp_path, "planted.mkv", demo_folder / "run" / "pcbm_lr.model", 0)
-    found = timeline.segments()
-    found = found.loc[found["reaches"] == 1, ["start_s", "end_s"]].to_numpy(dtype=np.float64)
-    overlaps = overlap_matrix(PLANTED, found)
-    assert (overlaps.max(axis=1) >= 0.5).all(), found
-    assert (overlaps.max(axis=0) < 0.5).sum() <= 1, found
+    segments = timeline.segments()
+    segments = segments.loc[segments["reaches"] == 1, ["start_s", "end_s"]].to_numpy(dtype=np.float64)
+    overlaps = overlap_matrix(PLANTED, segments)
+    assert (overlaps.max(axis=1) >= 0.5).all(), segments
+    assert (overlaps.max(axis=0) < 0.5).sum() <= 1, segments
     rows = timeline.rows()
     parts = rows[[name for name in rows if name.endswith("_contribution")]].sum(axis=1)
     known = rows["p"].notna()

@@ -48,9 +48,9 @@ TABLES = (
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command.split()[:2]))
 def test_no_line_is_wider_than_the_terminal(demo_folder, command):
-    code, said = in_terminal(command.split(), demo_folder.parent)
-    assert code == (3 if command.startswith("extract") else 0), said
-    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", said))
+    code, output = in_terminal(command.split(), demo_folder.parent)
+    assert code == (3 if command.startswith("extract") else 0), output
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", output))
     assert len(lines) > 1
     # A path of the machine that is longer than a line is one word, and stays whole.
     assert [line for line in lines if len(line) > COLUMNS and " " in line.strip()] == []
@@ -59,12 +59,12 @@ def test_no_line_is_wider_than_the_terminal(demo_folder, command):
 @pytest.mark.parametrize("command", TABLES, ids=lambda command: " ".join(command.split()[:2]))
 def test_no_row_of_a_table_is_torn(demo_folder, monkeypatch, command):
     monkeypatch.chdir(demo_folder.parent)
-    done = CliRunner().invoke(table_of_contents(), command.split(), prog_name="obygaze")
-    assert done.exit_code == 0, done.output
-    lines = done.stdout.splitlines()
-    rules = [place for place, line in enumerate(lines) if re.fullmatch(r"-+( +-+)*", line)]
+    finished = CliRunner().invoke(table_of_contents(), command.split(), prog_name="obygaze")
+    assert finished.exit_code == 0, finished.output
+    lines = finished.stdout.splitlines()
+    rules = [index for index, line in enumerate(lines) if re.fullmatch(r"-+( +-+)*", line)]
     for rule in rules:
-        end = next((place for place in range(rule, len(lines)) if not lines[place]), len(lines))
+        end = next((index for index in range(rule, len(lines)) if not lines[index]), len(lines))
         assert max(map(len, lines[rule - 1 : end])) <= COLUMNS
     if not rules:
         assert max(map(len, lines)) <= COLUMNS
@@ -74,8 +74,8 @@ def helps(command, context):
     yield context.command_path, command
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
-            found = command.get_command(context, name)
-            yield from helps(found, click.Context(found, info_name=name, parent=context))
+            sub = command.get_command(context, name)
+            yield from helps(sub, click.Context(sub, info_name=name, parent=context))
 
 
 def test_every_line_of_help_fits():

@@ -54,17 +54,17 @@ def test_levels_without_positions_are_equal_steps_apart():
 
 
 def test_perfect_agreement_gives_one():
-    one = gamma([EN, HN, NS, S], [EN, HN, NS, S], shuffles=PAPER_SHUFFLES)
-    assert one.value == 1
-    assert one.shuffled == 1
-    assert one.standard_error == 0
+    result = gamma([EN, HN, NS, S], [EN, HN, NS, S], shuffles=PAPER_SHUFFLES)
+    assert result.value == 1
+    assert result.shuffled == 1
+    assert result.standard_error == 0
 
 
 def test_a_hand_computed_pair():
-    one = gamma([EN, S], [EN, EN])  # observed (0 + 1)/2; expected: half of EN-EN, half of S-EN
-    assert one.observed == 0.5
-    assert one.expected == 0.5
-    assert one.value == 0
+    result = gamma([EN, S], [EN, EN])  # observed (0 + 1)/2; expected: half of EN-EN, half of S-EN
+    assert result.observed == 0.5
+    assert result.expected == 0.5
+    assert result.value == 0
 
 
 def test_the_opposite_of_what_the_other_says_is_worse_than_chance():
@@ -73,10 +73,10 @@ def test_the_opposite_of_what_the_other_says_is_worse_than_chance():
 
 @pytest.mark.parametrize(("a", "b"), [([], []), ([EN, EN], [EN, EN]), ([S], [S])])
 def test_gamma_is_undefined_where_chance_has_no_disorder(a, b):
-    one = gamma(a, b, shuffles=PAPER_SHUFFLES)
-    assert one.value is None
-    assert one.shuffled is None
-    assert mean_defined([one]) is None
+    result = gamma(a, b, shuffles=PAPER_SHUFFLES)
+    assert result.value is None
+    assert result.shuffled is None
+    assert mean_defined([result]) is None
 
 
 @given(sequences, st.randoms(use_true_random=False))
@@ -90,9 +90,9 @@ def test_the_closed_form_is_the_mean_over_every_order(first, random):
 @given(sequences, st.randoms(use_true_random=False))
 def test_gamma_takes_no_side_and_is_at_most_one(first, random):
     second = [random.choice(LEVELS) for _ in first]
-    one, other = gamma(first, second), gamma(second, first)
-    assert one.value == pytest.approx(other.value) if one.value is not None else other.value is None
-    assert one.value is None or one.value <= 1
+    there, back = gamma(first, second).value, gamma(second, first).value
+    assert there == pytest.approx(back) if there is not None else back is None
+    assert there is None or there <= 1
 
 
 def test_the_same_seed_shuffles_alike_and_misuse_is_refused():
@@ -118,10 +118,10 @@ def test_on_every_pair_of_mobygaze_the_closed_form_is_within_the_error_of_the_sh
     assert len(pairs) == 20
     z = []
     for pair in pairs:
-        for one in (pair.all_levels, pair.labels_only):
-            assert one.value is not None
-            assert one.value < 1
-            z.append((one.shuffled - one.value) / one.standard_error)
+        for part in (pair.all_levels, pair.labels_only):
+            assert part.value is not None
+            assert part.value < 1
+            z.append((part.shuffled - part.value) / part.standard_error)
     assert (
         np.abs(z).max() < 3.5
     )  # 40 draws of about a normal: beyond 3.5 once in 50 runs, and the seed is fixed

@@ -86,8 +86,8 @@ def test_one_cut_belongs_to_the_upper_level():
 
 def test_the_digests_of_built_in_codebooks_do_not_change_unnoticed():
     """A new digest needs a new version in the file: runs and models made with the old one tell them apart."""
-    found = {name: builtin_codebook(name).digest()[:12] for name in BUILTIN}
-    assert found == {"obygaze12": "b71176ad75a2", "mobygaze": "9081efebf39f", "mediaeval15": "babe279c2a1d"}
+    digests = {name: builtin_codebook(name).digest()[:12] for name in BUILTIN}
+    assert digests == {"obygaze12": "b71176ad75a2", "mobygaze": "9081efebf39f", "mediaeval15": "babe279c2a1d"}
 
 
 # Words

@@ -201,7 +201,7 @@ def test_the_digest_sees_every_word_and_no_comment(tmp_path):
         replace(codebook, tasks=()),
         replace(codebook, policies=("paper",)),
     ]
-    assert len({one.digest() for one in (codebook, *others)}) == len(others) + 1
+    assert len({book.digest() for book in (codebook, *others)}) == len(others) + 1
 
 
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=8).map(str.strip)
@@ -216,12 +216,12 @@ def named(draw, at_least=0):
     spellings = draw(st.lists(words, unique_by=plain, min_size=at_least, max_size=6))
     cut = draw(st.integers(at_least, len(spellings)))
     rest = tuple(spellings[cut:])
-    return [(name, rest if place == 0 else ()) for place, name in enumerate(spellings[:cut])]
+    return [(name, rest if index == 0 else ()) for index, name in enumerate(spellings[:cut])]
 
 
 @st.composite
 def codebooks(draw):
-    levels = tuple(Level(name, label=draw(st.booleans()), synonyms=other) for name, other in draw(named(1)))
+    levels = tuple(Level(name, label=draw(st.booleans()), synonyms=texts) for name, texts in draw(named(1)))
     labels = [level.name for level in levels if level.label]
     tasks = ()
     if len(labels) > 1:
@@ -232,11 +232,11 @@ def codebooks(draw):
             name,
             draw(texts),
             draw(st.booleans()),
-            other,
+            synonyms,
             (Instance(draw(words), (draw(texts),)),),
             draw(texts),
         )
-        for name, other in draw(named())
+        for name, synonyms in draw(named())
     )
     cuts = tuple(sorted(draw(st.sets(st.floats(-1e9, 1e9), min_size=1, max_size=3))))
     scales = (Scale("tension", tuple(Level(f"l{number}") for number in range(len(cuts) + 1)), cuts),)

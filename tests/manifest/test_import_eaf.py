@@ -53,26 +53,26 @@ def run(*words):
 
 def test_an_untouched_export_gives_no_clips_and_exit_3(tmp_path, untouched):
     (tmp_path / "film.eaf").write_text(untouched, encoding="utf-8")
-    done = run("manifest", "import", "eaf", tmp_path / "film.eaf", "--out", tmp_path / "m.csv")
-    assert done.returncode == 3
-    assert "0 clips" in done.stdout
-    assert "left out 8 tiers that people did not write on" in done.stderr
+    finished = run("manifest", "import", "eaf", tmp_path / "film.eaf", "--out", tmp_path / "m.csv")
+    assert finished.returncode == 3
+    assert "0 clips" in finished.stdout
+    assert "left out 8 tiers that people did not write on" in finished.stderr
     assert len(read_manifest(tmp_path / "m.csv")) == 0
 
 
 def test_human_tiers_become_clips_to_the_millisecond(tmp_path, untouched):
     (tmp_path / "film.eaf").write_text(written_on(untouched), encoding="utf-8")
-    found = import_eaf([tmp_path / "film.eaf"], tmp_path)
-    one, two = found.manifest.clips
-    assert (one.start_s, one.end_s, one.level, one.concepts) == (1.5, 2.75, "S", ("Look", "Body"))
+    imported = import_eaf([tmp_path / "film.eaf"], tmp_path)
+    first, two = imported.manifest.clips
+    assert (first.start_s, first.end_s, first.level, first.concepts) == (1.5, 2.75, "S", ("Look", "Body"))
     assert (two.start_s, two.end_s, two.level, two.concepts) == (11.5, 12.75, "HN", ())
-    assert {clip.movie for clip in found.manifest} == {"tt0000042"}
-    assert {clip.annotator for clip in found.manifest} == {"AB"}
+    assert {clip.movie for clip in imported.manifest} == {"tt0000042"}
+    assert {clip.annotator for clip in imported.manifest} == {"AB"}
     # The file has the model's tiers: the score was in sight.
-    assert {clip.extras["seen_score"] for clip in found.manifest} == {"1"}
-    assert "film.eaf: left out 1 annotation without a level" in found.notices
-    done = run("manifest", "import", "eaf", tmp_path / "film.eaf", "--out", tmp_path / "m.csv")
-    assert done.returncode == 0
+    assert {clip.extras["seen_score"] for clip in imported.manifest} == {"1"}
+    assert "film.eaf: left out 1 annotation without a level" in imported.notices
+    finished = run("manifest", "import", "eaf", tmp_path / "film.eaf", "--out", tmp_path / "m.csv")
+    assert finished.returncode == 0
     assert json.loads(run("manifest", "inspect", tmp_path / "m.csv", "--json").stdout)["clips"] == 2
 
 
@@ -106,7 +106,7 @@ def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(t
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (
             lambda text: written_on(text, levels=("Sur",), concepts=()),
@@ -125,10 +125,10 @@ def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(t
         ),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path, untouched, change, said):
+def test_what_is_wrong_is_named(tmp_path, untouched, change, message):
     path = tmp_path / "film.eaf"
     path.write_text(change(untouched), encoding="utf-8")
-    with pytest.raises(ManifestError, match=said):
+    with pytest.raises(ManifestError, match=message):
         import_eaf([path], tmp_path)
 
 

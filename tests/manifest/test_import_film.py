@@ -39,12 +39,12 @@ def test_an_automatic_hop_is_a_quarter_of_the_window_but_at_least_five_seconds()
 @settings(deadline=None)
 @given(st.floats(0.5, 300), st.floats(0.5, 60), st.floats(0.05, 1))
 def test_windows_have_one_length_and_leave_nothing_out(end_s, window_s, share):
-    found = np.array(spans(end_s, window_s, window_s * share))
-    assert found[0, 0] == 0
-    assert found[-1, 1] == pytest.approx(end_s, abs=0.001)
-    assert (found[1:, 0] <= found[:-1, 1]).all()
-    np.testing.assert_allclose(found[:, 1] - found[:, 0], min(window_s, end_s), atol=0.0021)
-    assert len(set(map(tuple, found))) == len(found)
+    windows = np.array(spans(end_s, window_s, window_s * share))
+    assert windows[0, 0] == 0
+    assert windows[-1, 1] == pytest.approx(end_s, abs=0.001)
+    assert (windows[1:, 0] <= windows[:-1, 1]).all()
+    np.testing.assert_allclose(windows[:, 1] - windows[:, 0], min(window_s, end_s), atol=0.0021)
+    assert len(set(map(tuple, windows))) == len(windows)
 
 
 def test_clips_are_named_by_film_and_number_and_point_to_the_file():
@@ -120,24 +120,24 @@ def test_the_window_of_a_model_is_the_length_of_its_training_clips(tmp_path):
 def test_a_window_is_taken_from_a_model_or_from_the_spans_of_a_store(wrestling, tmp_path):
     out = tmp_path / "windows.csv"
     model = model_file(tmp_path / "a.model", clip_s=4.0)
-    code, said = run(wrestling, "--model", model, "--shots", "none", "--out", out)
+    code, output = run(wrestling, "--model", model, "--shots", "none", "--out", out)
     assert code == 0
-    assert "windows of 4 s every 4 s" in said
+    assert "windows of 4 s every 4 s" in output
     spans = {"x": (0.0, 3.0), "y": (1.0, 6.0), "z": (2.0, 8.0)}
     rows = {"pooled": np.zeros((3, 2), np.float32)}
     store = seal_arrays(tmp_path / "s", dict.fromkeys(spans, "m"), {"d": rows}, spans=spans)
-    code, said = run(
+    code, output = run(
         wrestling, "--window", "train", "--store", store, "--shots", "none", "--out", out, "--force"
     )
     assert code == 0
-    assert "windows of 5 s every 5 s" in said
+    assert "windows of 5 s every 5 s" in output
     whole = seal_arrays(tmp_path / "w", dict.fromkeys(spans, "m"), {"d": rows})
-    code, said = run(wrestling, "--store", whole, "--shots", "none", "--out", out, "--force")
+    code, output = run(wrestling, "--store", whole, "--shots", "none", "--out", out, "--force")
     assert code != 0
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ((), "give --window SECONDS, or --model MODEL or --store STORE"),
         (("--window", "train"), "give --window SECONDS, or --model MODEL or --store STORE"),
@@ -147,23 +147,23 @@ def test_a_window_is_taken_from_a_model_or_from_the_spans_of_a_store(wrestling, 
         (("--window", "4", "--hop", "none"), "seconds or auto is expected, not 'none'"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(wrestling, tmp_path, words, said):
+def test_options_that_do_not_go_together_are_refused(wrestling, tmp_path, words, message):
     code, output = run(wrestling, *words, "--out", tmp_path / "a.csv")
     assert code == 2
-    assert said in " ".join(output.split())
+    assert message in " ".join(output.split())
 
 
 def test_scenes_become_clips(wrestling, tmp_path):
     scenes = table(tmp_path / "scenes.csv", "start_s;end_s;who\n0:00;3,5;A\n3,5;0:08;B\n")
     out = tmp_path / "scenes-of-film.csv"
-    code, said = run(wrestling, "--scenes", scenes, "--shots", "none", "--out", out)
+    code, output = run(wrestling, "--scenes", scenes, "--shots", "none", "--out", out)
     assert code == 0
     clips = read_manifest(out).clips
     assert [(clip.clip_id, clip.start_s, clip.end_s) for clip in clips] == [
         ("arm_wrestling-0001", 0.0, 3.5),
         ("arm_wrestling-0002", 3.5, 8.0),
     ]
-    assert "2 scenes; 2.0 s lie outside of scenes" in said
+    assert "2 scenes; 2.0 s lie outside of scenes" in output
     with pytest.raises(ManifestError, match="is the list of another cut"):
         import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [FilmPart(9.5, 11.0)]})
     notices = import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [FilmPart(8.0, 12.0)]}).notices
@@ -171,7 +171,7 @@ def test_scenes_become_clips(wrestling, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("start_s,end_s\n2,1\n", "line 2, column start_s: from '2' to '1': expected times in seconds"),
         ("start_s,end_s\n0,2\n1,3\n", "line 3, column start_s: 1 s: the row before ends at 2 s"),
@@ -181,10 +181,10 @@ def test_scenes_become_clips(wrestling, tmp_path):
         ("movie,start_s,end_s\nother,0,2\n", "no row of movie 'a'"),
     ],
 )
-def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, text, said):
+def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, text, message):
     with pytest.raises(ManifestError) as caught:
         read_parts(table(tmp_path / "parts.csv", text), ["a"])
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_parts_of_several_films_are_told_apart_and_of_others_left_out(tmp_path):
@@ -196,30 +196,30 @@ def test_parts_of_several_films_are_told_apart_and_of_others_left_out(tmp_path):
 
 def test_shots_are_written_beside_the_manifest_in_the_same_bytes_twice(wrestling, tmp_path):
     out, beside = tmp_path / "windows.csv", tmp_path / "windows.shots.csv"
-    code, said = run(wrestling, "--window", "4", "--out", out)
+    code, output = run(wrestling, "--window", "4", "--out", out)
     assert code == 0
-    assert f"{beside}: 2 shots (own)" in said
+    assert f"{beside}: 2 shots (own)" in output
     header, *rows = beside.read_text().splitlines()
     assert header == "movie,start_s,end_s,detector,flags"
     assert rows[0].startswith("arm_wrestling,0.0,")
     first = beside.read_bytes()
-    code, said = run(wrestling, "--window", "4", "--out", tmp_path / "other.csv")
+    code, output = run(wrestling, "--window", "4", "--out", tmp_path / "other.csv")
     assert (tmp_path / "other.shots.csv").read_bytes() == first
     out.unlink()
-    code, said = run(wrestling, "--window", "4", "--out", out)
+    code, output = run(wrestling, "--window", "4", "--out", out)
     assert code == 1
-    assert "windows.shots.csv exists already" in said
+    assert "windows.shots.csv exists already" in output
 
 
 def test_shots_from_a_table_are_written_with_its_name(wrestling, tmp_path):
     shots = table(tmp_path / "cuts.csv", "start_s,end_s\n0,4\n4,10\n")
-    code, said = run(wrestling, "--window", "4", "--shots", shots, "--out", tmp_path / "w.csv")
+    code, output = run(wrestling, "--window", "4", "--shots", shots, "--out", tmp_path / "w.csv")
     assert code == 0
     assert (tmp_path / "w.shots.csv").read_text().splitlines()[1:] == [
         "arm_wrestling,0.0,4.0,cuts.csv,",
         "arm_wrestling,4.0,10.0,cuts.csv,",
     ]
-    code, said = run(wrestling, "--window", "4", "--shots", "mine", "--out", tmp_path / "x.csv")
+    code, output = run(wrestling, "--window", "4", "--shots", "mine", "--out", tmp_path / "x.csv")
     assert code == 1
-    assert "mine" in said
+    assert "mine" in output
     assert not (tmp_path / "x.csv").exists()

@@ -18,25 +18,25 @@ def file(folder, name, *lines, head=HEAD):
 
 
 def test_the_last_judgement_of_a_span_counts_and_ids_are_new(tmp_path):
-    one = file(
+    ab_file = file(
         tmp_path, "one.csv",
         "a,'=tt1,,0,5,S,,AB,1,agree", "b,'=tt1,,5,9,,,AB,1,unsure", "c,'=tt1,,0,5,HN,Body,AB,1,disagree",
     )  # fmt: skip
-    two = file(tmp_path, "two.csv", "a,'=tt1,,0,5,sure,body;look,'=CD(),0,")
-    found = import_judgements([one, two], tmp_path)
-    first, second = found.manifest.clips
+    cd_file = file(tmp_path, "two.csv", "a,'=tt1,,0,5,sure,body;look,'=CD(),0,")
+    imported = import_judgements([ab_file, cd_file], tmp_path)
+    first, second = imported.manifest.clips
     assert (first.clip_id, first.movie, first.level, first.annotator) == ("tt1-AB-0001", "=tt1", "HN", "AB")
     assert (second.level, second.concepts, second.annotator) == ("S", ("Look", "Body"), "=CD()")
     assert first.extras == {"seen_score": "1", "judgement": "disagree"}
-    assert "one.csv: left out 1 row without a level" in found.notices
-    assert "one.csv: 1 span was judged again: the last counts" in found.notices
-    assert any("1 judgement made with the score in sight" in line for line in found.notices)
-    write_manifest(found.manifest, tmp_path / "m.csv")
+    assert "one.csv: left out 1 row without a level" in imported.notices
+    assert "one.csv: 1 span was judged again: the last counts" in imported.notices
+    assert any("1 judgement made with the score in sight" in line for line in imported.notices)
+    write_manifest(imported.manifest, tmp_path / "m.csv")
     assert len(read_manifest(tmp_path / "m.csv")) == 2
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("a,tt1,,0,5,S,,,1,agree", "line 2, column annotator: is empty: a judgement needs a name"),
         ("a,tt1,,0,5,S,,AB,,agree", "line 2, column seen_score: '': expected 1"),
@@ -45,8 +45,8 @@ def test_the_last_judgement_of_a_span_counts_and_ids_are_new(tmp_path):
         ("a,tt1,,5,0,S,,AB,1,agree", "end_s 0.0 is not after"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path, line, said):
-    with pytest.raises(ManifestError, match=said):
+def test_what_is_wrong_is_named(tmp_path, line, message):
+    with pytest.raises(ManifestError, match=message):
         import_judgements([file(tmp_path, "j.csv", line)], tmp_path)
 
 
@@ -81,6 +81,6 @@ def test_nothing_judged_is_exit_3(tmp_path):
         "--out",
         str(tmp_path / "m.csv"),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 3
-    assert "left out 1 row without a level" in done.stderr
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 3
+    assert "left out 1 row without a level" in finished.stderr

@@ -246,14 +246,14 @@ def test_the_record_sets_of_mobygazes_metadata_hold_what_its_columns_say(shared_
         "EN": sum(row["label"] == "Easy Negative" for row in rows),
     }
     imported = {records: import_mobygaze(folder, tmp_path, records=records) for records in RECORDS}
-    assert {records: len(one.manifest) for records, one in imported.items()} == expected
+    assert {records: len(result.manifest) for records, result in imported.items()} == expected
     assert imported["EN"].notices[0] == f"record set mobygaze-EN: {expected['EN']:,} of 6,072 segments"
     full = imported["full"]
     assert len(full.texts) == expected["speech"]
     assert len(imported["speech"].texts) == len(imported["speech"].manifest)
-    said = dict(full.texts)
-    assert said["tt0097576-annotator1-0001"].startswith("Dismount! Herman's horsesick!")
-    assert "tt0097576-annotator1-0000" not in said
+    subtitles = dict(full.texts)
+    assert subtitles["tt0097576-annotator1-0001"].startswith("Dismount! Herman's horsesick!")
+    assert "tt0097576-annotator1-0000" not in subtitles
     facts = {clip.movie: (clip.extras["year"], clip.extras["genres"]) for clip in full.manifest}
     assert len(facts) == 20
     assert facts["tt0097576"] == ("1989", "action;adventure")
@@ -275,7 +275,7 @@ def test_the_codebook_has_every_concept_and_instance_of_mobygazes_thesaurus(shar
         for wrong, right in corrected.items():
             words = words.replace(wrong, right)
         name = codebook.concept_spelled(value["name"].strip())
-        (concept,) = (one for one in codebook.concepts if one.name == name)
+        (concept,) = (item for item in codebook.concepts if item.name == name)
         assert [instance.name for instance in concept.instances] == [
             part.strip() for part in words.split(";") if part.strip()
         ], name

@@ -67,8 +67,8 @@ def test_a_lab_s_codebook_lies_beside_its_manifest_and_is_read_with_it(tmp_path)
 
 def test_a_built_in_codebook_is_named_and_obygaze12_is_not(tmp_path):
     for name, column in (("mobygaze", ",mobygaze"), ("obygaze12", "")):
-        one = manifest(tmp_path, Clip("a", "a", level="S"), codebook=builtin_codebook(name))
-        write_manifest(one, tmp_path / "films.csv")
+        written = manifest(tmp_path, Clip("a", "a", level="S"), codebook=builtin_codebook(name))
+        write_manifest(written, tmp_path / "films.csv")
         header = f"{HEADER},codebook" if column else HEADER
         assert (tmp_path / "films.csv").read_text() == f"{header}\na,a,,,,S,,{column}\n"
         assert read_manifest(tmp_path / "films.csv").codebook.name == name
@@ -198,7 +198,7 @@ def test_statistics_count_the_levels_and_concepts_of_the_codebook(tmp_path):
     clips = Clip("a", "a", level="violent", concepts=("Gun",)), Clip("b", "a", level="calm")
     counted = statistics(manifest(tmp_path, *clips))
     assert counted.clips == {"calm": 1, "unsure": 0, "violent": 1}
-    assert [(one.name, one.shown) for one in count_table(counted)] == [
+    assert [(number.name, number.shown) for number in count_table(counted)] == [
         ("calm of all clips", "50.0%"),
         ("unsure of all clips", "0.0%"),
         ("violent of all clips", "50.0%"),

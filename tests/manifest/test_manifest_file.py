@@ -102,7 +102,7 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("row", "place", "what"),
+    ("row", "where", "what"),
     [
         ("a-1,a,,,,S,,", "line 3, column clip_id", "'a-1' is already on line 2"),
         ("a-2,a,,-1,2,S,,", "line 3, column start_s", "-1.0 is negative"),
@@ -129,12 +129,12 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
         ('a-2,a,"x,,,S,,', "line 3", "not a well-formed table"),
     ],
 )
-def test_a_wrong_row_is_refused_with_its_line_and_column(tmp_path, row, place, what):
+def test_a_wrong_row_is_refused_with_its_line_and_column(tmp_path, row, where, what):
     path = written(tmp_path, GOOD, row)
     with pytest.raises(ManifestError) as caught:
         read_manifest(path)
     message = str(caught.value)
-    assert message.startswith(f"{path}: {place}: ")
+    assert message.startswith(f"{path}: {where}: ")
     assert what in message
     assert "\n" not in message
 

@@ -84,7 +84,8 @@ def test_the_unreleased_clips_are_few_and_no_rule_tells_them_apart(obygaze12):
 
 def test_the_papers_numbers_come_out_under_its_policy(obygaze12):
     printed = printed_count_table(obygaze12)
-    ours = {one.name: one for one in count_table(statistics(apply_policy(obygaze12, LabelPolicy.PAPER)))}
+    counted = statistics(apply_policy(obygaze12, LabelPolicy.PAPER))
+    ours = {number.name: number for number in count_table(counted)}
     assert len(printed) == 12
     differing = [
         (name, ours[name].shown)

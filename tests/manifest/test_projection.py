@@ -133,9 +133,9 @@ thresholds = st.floats(0, 1)
 
 @given(annotations(), thresholds, thresholds)
 @settings(deadline=None)
-def test_a_level_never_rises_as_the_threshold_grows(marks, one, other):
-    low = project(marks, TEN, min(one, other)).manifest
-    high = project(marks, TEN, max(one, other)).manifest
+def test_a_level_never_rises_as_the_threshold_grows(marks, lower, higher):
+    low = project(marks, TEN, min(lower, higher)).manifest
+    high = project(marks, TEN, max(lower, higher)).manifest
     assert all(OBYGAZE12.rank(a.level) >= OBYGAZE12.rank(b.level) for a, b in zip(low, high, strict=True))
 
 

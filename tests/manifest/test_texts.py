@@ -27,8 +27,8 @@ def test_a_table_of_captions_is_read_as_it_is_given_to_audits(tmp_path):
 
 
 def test_lines_of_text_have_their_numbers_for_ids(tmp_path):
-    found = read_texts(write(tmp_path / "t.txt", "a man\r\n  a woman\na man"))
-    assert found.rows == (("000001", "a man"), ("000002", "  a woman"), ("000003", "a man"))
+    texts = read_texts(write(tmp_path / "t.txt", "a man\r\n  a woman\na man"))
+    assert texts.rows == (("000001", "a man"), ("000002", "  a woman"), ("000003", "a man"))
 
 
 def test_the_digest_is_of_the_rows_and_not_of_the_file(tmp_path):

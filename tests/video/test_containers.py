@@ -145,17 +145,17 @@ def test_hdr_and_more_than_8_bits_are_said(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("height", "colorspace", "matrix", "said"),
+    ("height", "colorspace", "matrix", "message"),
     [(48, 2, "bt601 (untagged)", False), (720, 2, "bt601 (untagged)", True), (720, 1, "bt709", False)],
 )
 def test_the_matrix_of_colours_is_recorded_and_its_absence_said_for_hd(
-    tmp_path, height, colorspace, matrix, said
+    tmp_path, height, colorspace, matrix, message
 ):
     frames = read_frames(
         encoded(tmp_path / "b.mp4", plain(height, height), colorspace=colorspace), uniform(1)
     )
     assert frames.matrix == frames.record()["matrix"] == matrix
-    assert any("no colour matrix is tagged" in note for note in frames.notes) == said
+    assert any("no colour matrix is tagged" in note for note in frames.notes) == message
 
 
 def test_colours_that_cannot_be_converted_are_named(tmp_path):
@@ -176,7 +176,7 @@ def test_black_bars_are_measured_and_said(tmp_path):
 
 def test_a_picture_is_freed_at_once_after_its_conversion():
     def frames() -> int:
-        return sum(type(one) is av.VideoFrame for one in gc.get_objects())  # isinstance asks lazy modules
+        return sum(type(item) is av.VideoFrame for item in gc.get_objects())  # isinstance asks lazy modules
 
     gc.collect()
     before = frames()

@@ -65,8 +65,8 @@ def test_a_damaged_index_never_ends_in_anything_but_frames_or_a_reason(films, tm
     outcomes = set()
     for trial in range(60):
         broken = bytearray(data)
-        for place in rng.integers(start, len(data), 12):
-            broken[place] = int(rng.integers(256))
+        for position in rng.integers(start, len(data), 12):
+            broken[position] = int(rng.integers(256))
         try:
             outcomes.add(read_frames(written(tmp_path, f"{trial}.mp4", broken), uniform(8)).status)
         except VideoError as error:

@@ -17,7 +17,7 @@ def test_the_benchmark_tells_a_missed_goal_from_one_that_no_reader_reaches(monke
         assert (to_decord.verdict, to_decord.best) == (verdict, 1.5)
         assert (of_limit.verdict, of_limit.best) == ("beyond the limit", 40 / 30)
     window = {"what": "windows", "at most": 0.45}
-    found = room.figures([], [window | {"ratio": 0.4}, window | {"ratio": 0.5}])
-    assert [one.verdict for one in found] == ["met", "missed"]
+    figures = room.figures([], [window | {"ratio": 0.4}, window | {"ratio": 0.5}])
+    assert [figure.verdict for figure in figures] == ["met", "missed"]
     avi = {"clip": "mpeg4-b.avi", "decord": 60, "ours": 50, "to decord": 1.2, "of limit": nan, "demuxing": 5}
-    assert [one.verdict for one in room.figures([avi], [])] == ["met"]
+    assert [figure.verdict for figure in room.figures([avi], [])] == ["met"]

@@ -234,8 +234,8 @@ def test_sequential_decoding_stops_after_the_last_wanted_frame(films):
     tally = Tally()
     path = films["motion.mkv"]
     with opened(path) as source:
-        found = dict(sequential_room.decode_sequential(source, index_packets(path), [2, 7], tally))
-    assert sorted(found) == [2, 7]
+        frames = dict(sequential_room.decode_sequential(source, index_packets(path), [2, 7], tally))
+    assert sorted(frames) == [2, 7]
     assert tally.decoded == 8
 
 
@@ -265,6 +265,6 @@ def test_a_small_file_is_opened_and_read_once(films, tmp_path, numbers, monkeypa
 
 
 def test_the_same_file_gives_the_same_frames_twice(films):
-    one, two = (read_frames(films["open_gop.ts"], uniform(8)) for _ in range(2))
-    assert all(np.array_equal(a, b) for a, b in zip(one.images, two.images, strict=True))
-    assert one.record() == two.record()
+    first, two = (read_frames(films["open_gop.ts"], uniform(8)) for _ in range(2))
+    assert all(np.array_equal(a, b) for a, b in zip(first.images, two.images, strict=True))
+    assert first.record() == two.record()

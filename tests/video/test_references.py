@@ -59,11 +59,11 @@ def traced(path: Path) -> list[dict[str, list[int]]]:
         av.logging.set_level(None)
     frames: list[dict[str, list[int]]] = []
     for _, _, line in lines:
-        found = re.search(r"\d+\s+(\w+)(?:\[\d+\])?\s+[01]+ = (\d+)", line)
-        if found and found[1] == "show_existing_frame":
+        match = re.search(r"\d+\s+(\w+)(?:\[\d+\])?\s+[01]+ = (\d+)", line)
+        if match and match[1] == "show_existing_frame":
             frames.append({})
-        if found and frames:
-            frames[-1].setdefault(found[1], []).append(int(found[2]))
+        if match and frames:
+            frames[-1].setdefault(match[1], []).append(int(match[2]))
     return frames
 
 
@@ -142,8 +142,8 @@ def sequence_of(path: Path) -> tuple[bytes, av1.SequenceHeader]:
     """The unit with a film's sequence header, and what it says."""
     with av.open(str(path)) as container:
         first = bytes(next(container.demux(video=0)))
-    found = np.column_stack(av1.units(np.frombuffer(first + b"\0", np.uint8), np.array([len(first)])))
-    [(start, payload, stop)] = [place for _, kind, *place in found.tolist() if kind == av1.SEQUENCE_HEADER]
+    units = np.column_stack(av1.units(np.frombuffer(first + b"\0", np.uint8), np.array([len(first)])))
+    [(start, payload, stop)] = [span for _, kind, *span in units.tolist() if kind == av1.SEQUENCE_HEADER]
     return first[start:stop], av1.sequence_header(first[payload:stop])
 
 

@@ -81,11 +81,11 @@ def test_keyframes_are_those_nearest_to_the_uniform_times_the_earlier_of_two():
 
 
 @given(STEPS, st.lists(st.integers(0, 90000), min_size=1, max_size=20))
-def test_nearest_is_nearest(steps, asked):
+def test_nearest_is_nearest(steps, wanted):
     times = np.cumsum(steps) / 1000
-    asked_s = np.array(asked) / 1000
-    distance = np.abs(times[nearest(times, asked_s)] - asked_s)
-    assert np.allclose(distance, np.abs(times[None] - asked_s[:, None]).min(axis=1))
+    wanted_s = np.array(wanted) / 1000
+    distance = np.abs(times[nearest(times, wanted_s)] - wanted_s)
+    assert np.allclose(distance, np.abs(times[None] - wanted_s[:, None]).min(axis=1))
 
 
 def test_a_sampling_is_recorded_by_name_and_parameters():

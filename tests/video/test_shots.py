@@ -71,7 +71,7 @@ def test_shots_cover_the_film_without_gaps(film):
     path, _ = film
     shots = find_shots(path)
     assert shots[0].start_s == 0
-    assert all(one.end_s == other.start_s for one, other in pairwise(shots))
+    assert all(shot.end_s == following.start_s for shot, following in pairwise(shots))
     with av.open(str(path)) as container:
         assert shots[-1].end_s == pytest.approx(container.streams.video[0].frames / RATE, abs=0.01)
     assert {shot.flags for shot in shots} == {()}
@@ -134,9 +134,9 @@ def test_what_is_no_video_has_no_shots(tmp_path):
 def test_pyscenedetect_is_fed_by_our_decoder(film):
     pytest.importorskip("scenedetect")
     path, planted_cuts = film
-    found = begins(path, "scenedetect")
-    assert len(set(found) & set(planted_cuts)) >= 0.5 * N_CUTS
-    assert set(found) <= set(planted_cuts)
+    firsts = begins(path, "scenedetect")
+    assert len(set(firsts) & set(planted_cuts)) >= 0.5 * N_CUTS
+    assert set(firsts) <= set(planted_cuts)
 
 
 @pytest.mark.long

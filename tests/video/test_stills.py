@@ -196,8 +196,8 @@ def test_damage_ends_in_a_frame_or_a_reason(drawing, tmp_path):
         data = kept(drawing, tmp_path / name, exif=Image.Exif()).read_bytes()
         for _ in range(60):
             broken = bytearray(data)
-            for place in rng.integers(0, min(len(data), 400), 4):
-                broken[place] = int(rng.integers(256))
+            for position in rng.integers(0, min(len(data), 400), 4):
+                broken[position] = int(rng.integers(256))
             (tmp_path / name).write_bytes(broken)
             try:
                 outcomes.add(one(tmp_path / name).status)

@@ -39,34 +39,34 @@ WISHES = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.
 
 def in_stretches(path, windows, wishes=WISHES, edges=EDGES):
     """Read a film stretch by stretch; return each window's frames, what was measured, and frames decoded."""
-    found, known, measured, decoded = {}, {}, [], 0
+    results, known, measured, decoded = {}, {}, [], 0
     for stretch in pairwise(edges):
         mine = [number for number, (start, _) in enumerate(windows) if stretch[0] <= start < stretch[1]]
         others = [window for number, window in enumerate(windows) if number not in mine]
-        asked = [windows[number] for number in mine]
-        for given in read_stretch(path, stretch, asked, others, wishes):
-            if isinstance(given, Rest):
-                assert not known.keys() & given.known.keys()
-                known |= given.known
-                measured.append(Measured.from_bytes(given.measured.to_bytes()))
-                decoded += given.decoded
+        own_windows = [windows[number] for number in mine]
+        for item in read_stretch(path, stretch, own_windows, others, wishes):
+            if isinstance(item, Rest):
+                assert not known.keys() & item.known.keys()
+                known |= item.known
+                measured.append(Measured.from_bytes(item.measured.to_bytes()))
+                decoded += item.decoded
             else:
-                found[mine[given[0]]] = given[1]
-                decoded += given[1][0].decoded
-    left = [number for number in range(len(windows)) if number not in found]
+                results[mine[item[0]]] = item[1]
+                decoded += item[1][0].decoded
+    left = [number for number in range(len(windows)) if number not in results]
     for number, frames in read_windows(path, [windows[number] for number in left], wishes, known=known):
-        found[left[number]] = frames
+        results[left[number]] = frames
         if not isinstance(frames, VideoError):
             decoded += frames[0].decoded
-    return found, measured, decoded
+    return results, measured, decoded
 
 
 @pytest.mark.parametrize("name", FILMS)
 def test_windows_and_shots_are_the_same_and_each_frame_is_decoded_once(films, name):
     path = films[name]
-    found, measured, decoded = in_stretches(path, WINDOWS)
+    results, measured, decoded = in_stretches(path, WINDOWS)
     for number, alone in read_windows(path, WINDOWS, WISHES):
-        for mine, its in zip(found[number], alone, strict=True):
+        for mine, its in zip(results[number], alone, strict=True):
             assert np.array_equal(mine.images, its.images)
             assert np.array_equal(mine.index, its.index)
             assert np.array_equal(mine.time_s, its.time_s)
@@ -126,9 +126,9 @@ def test_damage_ends_a_stretch_and_costs_no_window(films, tmp_path):
     data[start : start + victim.size] = b"\xff" * victim.size
     path = tmp_path / "damaged.mp4"
     path.write_bytes(data)
-    found, measured, _ = in_stretches(path, WINDOWS)
+    results, measured, _ = in_stretches(path, WINDOWS)
     assert joined_shots(measured) is None
     for number, alone in read_windows(path, WINDOWS, WISHES):
-        for mine, its in zip(found[number], alone, strict=True):
+        for mine, its in zip(results[number], alone, strict=True):
             assert np.array_equal(mine.images, its.images)
             assert facts(mine) == facts(its)
