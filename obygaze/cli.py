@@ -15,177 +15,193 @@ from obygaze.terminal import shown
 
 
 @dataclass(frozen=True)
-class Entry:
+class ContentsEntry:
     """One entry of the contents: the summary of a command, its import target or subcommands, an example."""
 
     summary: str
-    target: str | Mapping[str, "Entry"]
+    target: str | Mapping[str, "ContentsEntry"]
     example: str = ""
 
 
-CONTENTS: dict[str, Entry] = {
-    "demo": Entry(
+CONTENTS: dict[str, ContentsEntry] = {
+    "demo": ContentsEntry(
         "Make a small film corpus, extract, seal, verify, evaluate.", "obygaze_features.commands.demo:demo"
     ),
-    "manifest": Entry(
+    "manifest": ContentsEntry(
         "Create and inspect manifests (tables of clips).",
         {
-            "import": Entry(
+            "import": ContentsEntry(
                 "Make a manifest from annotations or videos.",
                 "obygaze_features.commands.manifest_import:import_",
             ),
-            "inspect": Entry(
+            "inspect": ContentsEntry(
                 "Check a manifest and show its clips.", "obygaze_features.commands.manifest_inspect:inspect"
             ),
-            "project": Entry(
+            "project": ContentsEntry(
                 "Project free annotations onto clips.", "obygaze_features.commands.manifest_inspect:project"
             ),
-            "agreement": Entry(
+            "agreement": ContentsEntry(
                 "Measure gamma agreement between annotators.",
                 "obygaze_models.commands.segment_commands:agreement",
             ),
-            "stats": Entry("Count levels and concepts.", "obygaze_studies.commands.stats:stats"),
-            "sheets": Entry(
+            "stats": ContentsEntry(
+                "Count levels and concepts.", "obygaze_studies.commands.corpus_commands:stats"
+            ),
+            "sheets": ContentsEntry(
                 "Draw contact sheets per concept or kind of error.",
                 "obygaze_features.commands.manifest_inspect:sheets",
             ),
         },
         "  obygaze manifest import folder films --out films.csv\n  obygaze manifest stats films.csv",
     ),
-    "codebook": Entry(
+    "codebook": ContentsEntry(
         "Show, check and write codebooks (levels, concepts, tasks).",
         {
-            "show": Entry(
+            "show": ContentsEntry(
                 "Show a codebook: built-in, of a file or of a manifest.",
                 "obygaze_features.commands.codebook_commands:show",
             ),
-            "check": Entry("Check a codebook file.", "obygaze_features.commands.codebook_commands:check"),
-            "init": Entry(
+            "check": ContentsEntry(
+                "Check a codebook file.", "obygaze_features.commands.codebook_commands:check"
+            ),
+            "init": ContentsEntry(
                 "Write a commented template of a codebook.",
                 "obygaze_features.commands.codebook_commands:init",
             ),
-            "texts": Entry(
+            "texts": ContentsEntry(
                 "Write the texts of a codebook's concepts.",
                 "obygaze_features.commands.codebook_commands:texts",
             ),
         },
         "  obygaze codebook show obygaze12\n  obygaze codebook init --out mine.toml",
     ),
-    "doctor": Entry(
+    "doctor": ContentsEntry(
         "Check a machine and a store's place before a long extraction.",
         "obygaze_features.commands.doctor_command:doctor",
     ),
-    "frames": Entry(
+    "frames": ContentsEntry(
         "Show or save the frames an extraction would use.", "obygaze_features.commands.frames_command:frames"
     ),
-    "extract": Entry(
+    "extract": ContentsEntry(
         "Extract a manifest's clips into a store.", "obygaze_features.commands.extract_command:extract"
     ),
-    "train": Entry(
+    "train": ContentsEntry(
         "Re-train a backbone.",
         {
-            "xclip-lsmdc": Entry(
+            "xclip-lsmdc": ContentsEntry(
                 "Train X-CLIP on LSMDC, starting from CLIP.", "obygaze_studies.commands.train:xclip_lsmdc"
             ),
         },
         "  obygaze train xclip-lsmdc --help",
     ),
-    "gradcam": Entry("Compute Grad-CAM maps for still images.", "obygaze_studies.commands.gradcam:gradcam"),
-    "store": Entry(
+    "gradcam": ContentsEntry(
+        "Compute Grad-CAM maps for still images.", "obygaze_studies.commands.gradcam:gradcam"
+    ),
+    "store": ContentsEntry(
         "List, inspect, seal, verify, share and combine stores.",
         {
-            "ls": Entry("List the stores in a folder.", "obygaze_features.commands.store_commands:ls"),
-            "inspect": Entry(
+            "ls": ContentsEntry(
+                "List the stores in a folder.", "obygaze_features.commands.store_commands:ls"
+            ),
+            "inspect": ContentsEntry(
                 "Show what a store holds and its provenance.",
                 "obygaze_features.commands.store_commands:inspect",
             ),
-            "seal": Entry(
+            "seal": ContentsEntry(
                 "Turn a staging folder into an immutable store.",
                 "obygaze_features.commands.store_commands:seal",
             ),
-            "verify": Entry(
+            "verify": ContentsEntry(
                 "Check a store against its digests.", "obygaze_features.commands.store_commands:verify"
             ),
-            "diff": Entry(
+            "diff": ContentsEntry(
                 "Report differences between two stores.", "obygaze_features.commands.store_combine:diff"
             ),
-            "merge": Entry(
+            "merge": ContentsEntry(
                 "Merge the clips of several stores into one.", "obygaze_features.commands.store_combine:merge"
             ),
-            "import": Entry(
+            "import": ContentsEntry(
                 "Import features from other tools.", "obygaze_features.commands.store_exchange:import_"
             ),
-            "export": Entry(
+            "export": ContentsEntry(
                 "Write features as HDF5 or AnnData.", "obygaze_features.commands.store_exchange:export"
             ),
-            "card": Entry(
+            "card": ContentsEntry(
                 "Regenerate a store's dataset card.", "obygaze_features.commands.store_exchange:card"
             ),
-            "pack": Entry("Pack a store into one zip file.", "obygaze_features.commands.store_transfer:pack"),
-            "unpack": Entry(
+            "pack": ContentsEntry(
+                "Pack a store into one zip file.", "obygaze_features.commands.store_transfer:pack"
+            ),
+            "unpack": ContentsEntry(
                 "Unpack a zip file into a folder.", "obygaze_features.commands.store_transfer:unpack"
             ),
-            "pull": Entry("Download a store or part of it.", "obygaze_features.commands.store_transfer:pull"),
-            "push": Entry("Upload a store.", "obygaze_features.commands.store_transfer:push"),
-            "rm": Entry("Remove stores and staging folders.", "obygaze_features.commands.store_commands:rm"),
-            "gc": Entry(
+            "pull": ContentsEntry(
+                "Download a store or part of it.", "obygaze_features.commands.store_transfer:pull"
+            ),
+            "push": ContentsEntry("Upload a store.", "obygaze_features.commands.store_transfer:push"),
+            "rm": ContentsEntry(
+                "Remove stores and staging folders.", "obygaze_features.commands.store_commands:rm"
+            ),
+            "gc": ContentsEntry(
                 "Remove staging folders that are already sealed.",
                 "obygaze_features.commands.store_commands:gc",
             ),
         },
         "  obygaze store ls\n  obygaze store verify stores/films --full",
     ),
-    "weights": Entry(
+    "weights": ContentsEntry(
         "Download and verify network weights.",
         {
-            "fetch": Entry(
+            "fetch": ContentsEntry(
                 "Download weights from the hub and print their commit.",
                 "obygaze_features.commands.weights_commands:fetch",
             ),
-            "verify": Entry(
+            "verify": ContentsEntry(
                 "Check a weight file against its SHA-256.",
                 "obygaze_features.commands.weights_commands:verify",
             ),
         },
         "  obygaze weights fetch xclip\n  obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...",
     ),
-    "search": Entry("Find clips of a store by a text.", "obygaze_features.commands.search:search"),
-    "lm": Entry("Score texts with a causal language model.", "obygaze_studies.commands.lm:lm"),
-    "folds": Entry("List the clips of each fold.", "obygaze_studies.commands.folds:folds"),
-    "evaluate": Entry(
+    "search": ContentsEntry("Find clips of a store by a text.", "obygaze_features.commands.search:search"),
+    "lm": ContentsEntry("Score texts with a causal language model.", "obygaze_studies.commands.lm:lm"),
+    "folds": ContentsEntry("List the clips of each fold.", "obygaze_studies.commands.corpus_commands:folds"),
+    "evaluate": ContentsEntry(
         "Evaluate models by leave-one-movie-out.", "obygaze_models.commands.evaluate_commands:evaluate"
     ),
-    "compare": Entry(
+    "compare": ContentsEntry(
         "Compare two models, paired by movie.", "obygaze_models.commands.evaluate_commands:compare"
     ),
-    "paper": Entry(
+    "paper": ContentsEntry(
         "Reproduce tables and figures of Tores et al., CVPR 2024.",
         {
-            "all": Entry(
+            "all": ContentsEntry(
                 "Reproduce all of them and write an index.", "obygaze_studies.commands.paper_commands:all_"
             ),
-            "table2": Entry("Reproduce Table 2 (and 5).", "obygaze_studies.commands.paper_commands:table2"),
-            "table4": Entry(
+            "table2": ContentsEntry(
+                "Reproduce Table 2 (and 5).", "obygaze_studies.commands.paper_commands:table2"
+            ),
+            "table4": ContentsEntry(
                 "Reproduce Table 4 (generalisation across movies).",
                 "obygaze_studies.commands.paper_commands:table4",
             ),
-            "figure2": Entry(
+            "figure2": ContentsEntry(
                 "Reproduce Figure 2 (counts of levels and concepts).",
                 "obygaze_studies.commands.paper_commands:figure2",
             ),
-            "figure3": Entry(
+            "figure3": ContentsEntry(
                 "Reproduce Figure 3 (detection of each concept).",
                 "obygaze_studies.commands.paper_commands:figure3",
             ),
-            "figure4": Entry(
+            "figure4": ContentsEntry(
                 "Draw the preprint's Figure 4 (annotations to labels).",
                 "obygaze_studies.commands.paper_commands:figure4",
             ),
-            "figure5": Entry(
+            "figure5": ContentsEntry(
                 "Reproduce Figure 5 (decision tree on concepts).",
                 "obygaze_studies.commands.paper_commands:figure5",
             ),
-            "figure6": Entry(
+            "figure6": ContentsEntry(
                 "Reproduce Figure 6 (error analysis of the MLP).",
                 "obygaze_studies.commands.paper_commands:figure6",
             ),
@@ -193,49 +209,55 @@ CONTENTS: dict[str, Entry] = {
         "  obygaze paper all obygaze12.csv stores/xclip --out paper\n"
         "  obygaze paper table2 obygaze12.csv stores/xclip --out table2",
     ),
-    "audit": Entry(
+    "audit": ContentsEntry(
         "Audit embeddings, captions and saliency for bias.",
         {
-            "eat": Entry("Run embedding association tests.", "obygaze_studies.commands.audit_eat:eat"),
-            "words": Entry("Count emotion words in captions.", "obygaze_studies.commands.audit:words"),
-            "alpha": Entry("Compute Cronbach's alpha of raters.", "obygaze_studies.commands.audit:alpha"),
-            "text-directions": Entry(
+            "eat": ContentsEntry(
+                "Run embedding association tests.", "obygaze_studies.commands.audit_eat:eat"
+            ),
+            "words": ContentsEntry(
+                "Count emotion words in captions.", "obygaze_studies.commands.audit:words"
+            ),
+            "alpha": ContentsEntry(
+                "Compute Cronbach's alpha of raters.", "obygaze_studies.commands.audit:alpha"
+            ),
+            "text-directions": ContentsEntry(
                 "Compare texts of concepts with labelled CAVs.",
-                "obygaze_studies.commands.audit_texts:text_directions",
+                "obygaze_studies.commands.audit:text_directions",
             ),
-            "saliency": Entry(
+            "saliency": ContentsEntry(
                 "Measure Grad-CAM maps in regions of interest.",
-                "obygaze_studies.commands.audit_saliency:saliency",
+                "obygaze_studies.commands.audit:saliency",
             ),
-            "gender-score": Entry(
+            "gender-score": ContentsEntry(
                 "Compute Gender Scores of captions.", "obygaze_studies.commands.audit_gender:gender_score"
             ),
-            "objects": Entry(
+            "objects": ContentsEntry(
                 "Find the objects of images with CLIP.", "obygaze_studies.commands.audit_gender:objects"
             ),
-            "cooc": Entry(
+            "cooc": ContentsEntry(
                 "Count co-occurrences of objects and genders.", "obygaze_studies.commands.audit_gender:cooc"
             ),
         },
         "  obygaze audit alpha --ratings ratings.csv --out alpha.csv",
     ),
-    "task": Entry(
+    "task": ContentsEntry(
         "Run benchmark tasks of related papers.",
         {
-            "mediaeval15": Entry(
+            "mediaeval15": ContentsEntry(
                 "Run MediaEval 2015 Affective Impact of Movies.",
                 {
-                    "labels": Entry(
+                    "labels": ContentsEntry(
                         "Convert scores and judgements to classes.",
                         "obygaze_studies.commands.mediaeval:labels",
                     ),
-                    "train": Entry(
+                    "train": ContentsEntry(
                         "Train on dev clips and write a run file.", "obygaze_studies.commands.mediaeval:train"
                     ),
-                    "score": Entry(
+                    "score": ContentsEntry(
                         "Score runs with the official measures.", "obygaze_studies.commands.mediaeval:score"
                     ),
-                    "check": Entry(
+                    "check": ContentsEntry(
                         "Check a folder of runs against the rules.",
                         "obygaze_studies.commands.mediaeval:check",
                     ),
@@ -245,41 +267,47 @@ CONTENTS: dict[str, Entry] = {
         },
         "  obygaze task mediaeval15 score --help",
     ),
-    "film": Entry(
+    "film": ContentsEntry(
         "Score whole films; compare the scores with people.",
         {
-            "run": Entry("Cut, extract, score and show films in one go.", "obygaze.film:run"),
-            "score": Entry("Score the windows of films in a store.", "obygaze_film.commands.film:score"),
-            "thumbnails": Entry(
+            "run": ContentsEntry("Cut, extract, score and show films in one go.", "obygaze.film:run"),
+            "score": ContentsEntry(
+                "Score the windows of films in a store.", "obygaze_film.commands.film:score"
+            ),
+            "thumbnails": ContentsEntry(
                 "Save small pictures of segments.", "obygaze_film.commands.film_output:thumbnails"
             ),
-            "report": Entry("Show scored films as a page.", "obygaze_film.commands.film_output:report"),
-            "export": Entry(
+            "report": ContentsEntry(
+                "Show scored films as a page.", "obygaze_film.commands.film_output:report"
+            ),
+            "export": ContentsEntry(
                 "Write a scored film for ELAN, players, editors.", "obygaze_film.commands.film_output:export"
             ),
-            "evaluate": Entry(
+            "evaluate": ContentsEntry(
                 "Compare scored films with annotations.", "obygaze_film.commands.film:evaluate"
             ),
-            "next": Entry("Choose the windows to judge next.", "obygaze_film.commands.film:next_"),
-            "rate": Entry("Estimate a film's rate from blind judgements.", "obygaze_film.commands.film:rate"),
+            "next": ContentsEntry("Choose the windows to judge next.", "obygaze_film.commands.film:next_"),
+            "rate": ContentsEntry(
+                "Estimate a film's rate from blind judgements.", "obygaze_film.commands.film:rate"
+            ),
         },
         "  obygaze film run film.mkv --model run/pcbm_lr.model --out scored\n"
         "  obygaze film score run/pcbm_lr.model stores/film --out scored\n"
         "  obygaze film report scored --out film.html",
     ),
-    "predict": Entry(
+    "predict": ContentsEntry(
         "Score clips of stores with a saved model.", "obygaze_models.commands.model_commands:predict"
     ),
-    "explain": Entry(
+    "explain": ContentsEntry(
         "Explain a concept model's decision on a clip.", "obygaze_models.commands.model_commands:explain"
     ),
-    "localise": Entry(
+    "localise": ContentsEntry(
         "Compare frames' scores with marked segments.", "obygaze_models.commands.segment_commands:localise"
     ),
-    "model": Entry(
+    "model": ContentsEntry(
         "Inspect model files.",
         {
-            "inspect": Entry(
+            "inspect": ContentsEntry(
                 "Print the card of a model file.", "obygaze_models.commands.model_commands:inspect"
             )
         },
@@ -322,7 +350,7 @@ Examples:
 class Contents(click.Group):
     """A click group that imports each command when it is first used."""
 
-    def __init__(self, name: str, entries: Mapping[str, Entry], **settings: Any) -> None:
+    def __init__(self, name: str, entries: Mapping[str, ContentsEntry], **settings: Any) -> None:
         super().__init__(name, **settings)
         self.entries = entries
 

@@ -108,7 +108,7 @@ class Refusal:
         )
 
 
-class Decoder:
+class RayDecoder:
     """Decode the clips of one file at a time, in a child process that can be killed.
 
     The main process sends only videos that it finds, so a node that lacks one is at fault.
@@ -133,7 +133,7 @@ class Decoder:
         return [{"clip": clip} for clip in clips]
 
 
-class Encoder:
+class RayEncoder:
     """Build the backbones, and turn batches of decoded clips into features."""
 
     def __init__(self, job: Job, provenance: Mapping[str, Any], crash_counts: Any) -> None:

@@ -16,7 +16,7 @@ from obygaze_features.extraction.decode import pieces
 from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.ray_cluster import join, ray
 from obygaze_features.extraction.ray_messages import Encoded, Head, Message, Order, Pools, Remark
-from obygaze_features.extraction.ray_nodes import CrashCounts, Decoder, Encoder, Refusal
+from obygaze_features.extraction.ray_nodes import CrashCounts, RayDecoder, RayEncoder, Refusal
 
 FIRST_NOTE_S, NEXT_NOTES_S = 20.0, 300.0  # without a clip, before a note reports the wait
 
@@ -88,13 +88,13 @@ def _pipeline(order: Order, pools: Pools) -> Any:
     rows: Any = ray.data.from_items(work, override_num_blocks=len(work))
     # Decoders request cores, encoders request GPUs: so Ray does not fuse the two into one worker.
     decoded = rows.flat_map(
-        Decoder,
+        RayDecoder,
         fn_constructor_args=(order.timeout_s, order.job.decoder, decoder_record(order.job.decoder)),
         compute=ray.data.ActorPoolStrategy(size=pools.decoders),
         num_cpus=1,
     )
     return decoded.map_batches(
-        Encoder,
+        RayEncoder,
         fn_constructor_args=(
             order.job,
             order.provenance,

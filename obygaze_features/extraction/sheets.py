@@ -31,7 +31,7 @@ ERRORS = ("false alarms", "misses")
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SheetGroup:
     """Clips to choose from for a sheet, in order of interest.
 
     Attributes
@@ -71,7 +71,7 @@ class Drawn:
     problems: tuple[str, ...]
 
 
-def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> tuple[Group, ...]:
+def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> tuple[SheetGroup, ...]:
     """Group the clips that have each concept; by default each visual concept of the codebook.
 
     Clips of the films take turns, so that a sheet shows many films.
@@ -91,13 +91,13 @@ def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> tuple[Gr
             turn[clip.movie] = turn.get(clip.movie, -1) + 1
             turns.append(turn[clip.movie])
         ordered = sorted(range(len(clips)), key=turns.__getitem__)
-        groups.append(Group(concept, tuple(clips[index] for index in ordered), {}))
+        groups.append(SheetGroup(concept, tuple(clips[index] for index in ordered), {}))
     return tuple(groups)
 
 
 def error_groups(
     manifest: Manifest, predictions: Path, model: str | None = None, task: str | None = None
-) -> tuple[Group, ...]:
+) -> tuple[SheetGroup, ...]:
     """Group the clips that a model called wrongly, the clearest errors first.
 
     Parameters
@@ -149,13 +149,13 @@ def error_groups(
             name for name, margin in margins.items() if scored[name][0][0] == label and (margin >= 0) != label
         ]
         wrong.sort(key=lambda name: (-abs(margins[name]), name))
-        groups.append(Group(kind, tuple(manifest.by_id[name] for name in wrong), scores))
+        groups.append(SheetGroup(kind, tuple(manifest.by_id[name] for name in wrong), scores))
     return tuple(groups)
 
 
 def write_sheets(
     manifest: Manifest,
-    groups: Sequence[Group],
+    groups: Sequence[SheetGroup],
     folder: Path,
     *,
     n: int = N_CLIPS,

@@ -21,7 +21,7 @@ from obygaze_features.manifest import (
     write_manifest,
 )
 from obygaze_features.store.testing import seal_arrays
-from obygaze_studies.eat.prompts import Variant, prompt_rows
+from obygaze_studies.eat.eat_tests import Variant, prompt_rows
 from obygaze_studies.gender_score.priors import write_priors
 from obygaze_studies.saliency.maps_file import SIDE, with_means, write_maps
 from tests.studies.lsmdc.corpus import picture, tiny_clip, write_corpus, write_video

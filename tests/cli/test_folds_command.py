@@ -17,7 +17,7 @@ from obygaze_features.manifest import (
     write_manifest,
 )
 from obygaze_models.errors import ProtocolError
-from obygaze_studies.commands.folds import folds
+from obygaze_studies.commands.corpus_commands import folds
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from obygaze.cli import CONTENTS, Entry, main
+from obygaze.cli import CONTENTS, ContentsEntry, main
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 
@@ -21,8 +21,11 @@ COMMANDS = ("pack", "unpack", "pull", "push")
 def _contents(monkeypatch):
     """The commands, wherever the table of contents stands."""
     target = "obygaze_features.commands.store_transfer"
-    known = {**CONTENTS["store"].target, **{name: Entry(name, f"{target}:{name}") for name in COMMANDS}}
-    monkeypatch.setitem(CONTENTS, "store", Entry("stores", known))
+    known = {
+        **CONTENTS["store"].target,
+        **{name: ContentsEntry(name, f"{target}:{name}") for name in COMMANDS},
+    }
+    monkeypatch.setitem(CONTENTS, "store", ContentsEntry("stores", known))
 
 
 @pytest.fixture

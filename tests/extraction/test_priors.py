@@ -8,7 +8,8 @@ import pytest
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.tiny_checkpoints import tiny_language_model
 from obygaze_features.errors import ExtractError, ManifestError
-from obygaze_studies.gender_score import genders
+from obygaze_studies.gender_score import cooc as genders
+from obygaze_studies.gender_score.belief_revision import read_priors
 from obygaze_studies.gender_score.gender_audit import LabelsMode, Mode, needed_texts
 from obygaze_studies.gender_score.language_model import language_model
 from obygaze_studies.gender_score.priors import (
@@ -19,7 +20,6 @@ from obygaze_studies.gender_score.priors import (
     texts_to_score,
     write_priors,
 )
-from obygaze_studies.gender_score.score_captions import read_priors
 
 CAPTIONS = """caption_id,image_id,caption
 c1,i1,a man riding a motorcycle
