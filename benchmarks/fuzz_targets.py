@@ -29,7 +29,7 @@ from obygaze_features.store.testing import seal_arrays, toy_provenance
 from obygaze_models.errors import ModelError
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.persistence.card import Card, family
-from obygaze_models.persistence.estimators import take_apart
+from obygaze_models.persistence.model_file import to_state
 from obygaze_models.prediction.model import Model, OutOfDistribution, load_model, save_model
 
 Target = Callable[[bytes], None]
@@ -102,7 +102,7 @@ def make_model(path: Path) -> None:
     X = rng.normal(size=(40, 3)).astype(np.float32)
     probe = MLPProbe(2, max_epochs=2).fit(X, (X[:, 0] > 0).astype(np.int64))
     provenance = toy_provenance("planted", storage={"pooled": "float32"}, source={"name": "planted"})
-    parts = take_apart(probe)
+    parts = to_state(probe)
     card = Card(
         model="mlp",
         title="Perceptron",

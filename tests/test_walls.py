@@ -63,7 +63,7 @@ BREACHES = {
         "import obygaze_features.exchange.publish",
     ),
     "3c. an import knows the manifest": (
-        "obygaze_features/exchange/import_sources.py",
+        "obygaze_features/exchange/import_items.py",
         "import obygaze_features.manifest",
     ),
     "3d. sharing combines": (
@@ -77,7 +77,7 @@ BREACHES = {
         "import obygaze_models.evaluation.metrics",
     ),
     "2. the store knows films": ("obygaze_features/store/format.py", "import obygaze_film"),
-    "2. the zoo knows a study": ("obygaze_models/report/report.py", "import obygaze_studies.obygaze12.paper"),
+    "2. the zoo knows a study": ("obygaze_models/report/blocks.py", "import obygaze_studies.obygaze12.paper"),
     "2. a film knows a study": ("obygaze_film/schema.py", "import obygaze_studies.words"),
     "2. a study knows films": ("obygaze_studies/words.py", "import obygaze_film.schema"),
     "4c. a film needs torch": ("obygaze_film/timeline.py", "import torch"),

@@ -151,6 +151,11 @@ class Perceptron:
     standardised: bool
     clip: float | None
 
+    @property
+    def n_parameters(self) -> int:
+        """Count the parameters, P."""
+        return n_parameters(self.n_features, self.n_hidden, self.n_outputs)
+
     def moments(self, X: Floats) -> tuple[Floats, Floats]:
         """Compute the moments of X [N, D]; 0 and 1 where nothing is standardised."""
         if self.standardised:

@@ -26,6 +26,11 @@ class Network(Protocol):
     A layer is whatever `views` makes of the parameters, or of their gradient, without copying.
     """
 
+    @property
+    def n_parameters(self) -> int:
+        """Count the parameters, P."""
+        ...
+
     def moments(self, X: Floats) -> tuple[Floats, Floats]:
         """Compute the mean and scale [D] of the features trained on."""
         ...

@@ -15,7 +15,7 @@ from obygaze_features.errors import first_line
 from obygaze_models.errors import ModelError
 from obygaze_models.models.registry import ENTRY_POINTS, as_spec
 from obygaze_models.persistence.card import Card
-from obygaze_models.persistence.estimators import Arrays, Parts
+from obygaze_models.persistence.estimators import Arrays, EstimatorState
 
 OWN = "own_"
 """Begins the name of every array that an estimator gave itself."""
@@ -45,8 +45,8 @@ class GivesArrays(Protocol):
         """Make the fitted estimator of what `to_arrays` gave; refuse other arrays with a ValueError."""
 
 
-def take_foreign(estimator: Any, name: str) -> Parts:
-    """Give another's estimator as parts.
+def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
+    """Convert another's estimator to parameters and arrays.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def take_foreign(estimator: Any, name: str) -> Parts:
     """
     if isinstance(estimator, GivesArrays):
         given = {OWN + label: np.asarray(array) for label, array in estimator.to_arrays().items()}
-        return Parts("arrays", {}, given)
+        return EstimatorState("arrays", {}, given)
     try:
         from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
     except ModuleNotFoundError:
@@ -73,11 +73,11 @@ def take_foreign(estimator: Any, name: str) -> Parts:
             f"model {name} can't be kept: {strange[0]:.200} is not trusted in a file; "
             "give the estimator to_arrays and from_arrays (docs/predict.md)"
         )
-    return Parts("skops", {}, {"skops": np.frombuffer(_same_every_time(data), dtype=np.uint8)})
+    return EstimatorState("skops", {}, {"skops": np.frombuffer(_same_every_time(data), dtype=np.uint8)})
 
 
-def put_foreign(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -> Any:
-    """Make another's estimator of its parts.
+def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -> Any:
+    """Make another's estimator of its parameters and arrays.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def put_foreign(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -> Any:
     Raises
     ------
     ModelError
-        Nobody offers it, or the parts are not what it gave.
+        Nobody offers it, or the arrays are not what it gave.
     """
     if card.kind == "skops":
         return _from_skops(arrays)

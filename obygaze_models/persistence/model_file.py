@@ -8,14 +8,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import StoreError, first_line
 from obygaze_features.io import make_folder, write_whole
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import MAX_FILE, pack_archive, unpack_archive
 from obygaze_models.persistence.card import PROTOCOL, Card, parse_card
-from obygaze_models.persistence.estimators import N_LEVELS, Arrays, Parts, put_together, take_apart
-from obygaze_models.persistence.foreign import put_foreign, take_foreign
+from obygaze_models.persistence.estimators import (
+    N_LEVELS,
+    NETWORKS,
+    STATES,
+    Arrays,
+    EstimatorState,
+    StateFunctions,
+    is_linear,
+)
+from obygaze_models.persistence.foreign import foreign_from_state, foreign_to_state
+
+OWN_CLASSES: Mapping[str, tuple[str, str]] = {
+    **NETWORKS,
+    "pcbm": ("obygaze_models.concepts.bottleneck", "ConceptBottleneck"),
+    "cav": ("obygaze_models.concepts.cav", "LinearCAV"),
+    "bank": ("obygaze_models.concepts.bank", "ConceptBank"),
+}
+"""Module and class of the zoo's estimators that are no pipelines, by kind."""
 
 ABOUT = ("calibration_draws", "concept_sigmoids", "reach_distances", "reach_mean", "reach_scale")
 """Arrays that say how the model's scores are read, whatever its estimator is."""
@@ -43,15 +59,56 @@ class ModelFile:
     about: Mapping[str, NDArray[np.float64]]
 
 
-def parts_of(estimator: Any, name: str) -> Parts:
-    """Take an estimator apart, the zoo's or another's.
+def to_state(estimator: Any, name: str = "") -> EstimatorState:
+    """Convert a fitted estimator, the zoo's or another's, to parameters and arrays.
+
+    Parameters
+    ----------
+    estimator : estimator
+    name : str
+        Of its model, for messages.
 
     Raises
     ------
     ModelError
         It can't be kept.
     """
-    return take_apart(estimator) or take_foreign(estimator, name)
+    bases = {(base.__module__, base.__qualname__) for base in type(estimator).__mro__}
+    kind = (
+        "linear"
+        if is_linear(estimator)
+        else next((k for k, own in OWN_CLASSES.items() if own in bases), None)
+    )
+    if kind is None:
+        return foreign_to_state(estimator, name)
+    parameters, arrays = _state_functions(kind)[0](estimator)
+    return EstimatorState(kind, parameters, arrays)
+
+
+def from_state(card: Card, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """Make the fitted estimator of the zoo that a card and arrays are of.
+
+    Raises
+    ------
+    ModelError
+        They don't fit together.
+    """
+    try:
+        return _state_functions(card.kind)[1](card, dict(arrays))
+    except KeyError as error:
+        raise ModelError(f"the card's parameter {error} is missing") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(first_line(error)) from error
+
+
+def _state_functions(kind: str) -> StateFunctions:
+    if kind in STATES:
+        return STATES[kind]
+    from obygaze_models.persistence import concept_estimators  # noqa: PLC0415 - for models with concepts alone
+
+    return concept_estimators.STATES[kind]
 
 
 def pack(card: Card, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, NDArray[Any]]) -> bytes:
@@ -111,8 +168,8 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
     arrays: Arrays = dict(file.arrays)
     try:
         if file.card.kind in ("arrays", "skops"):
-            return put_foreign(file.card, arrays, offered or {})
-        return put_together(file.card, arrays)
+            return foreign_from_state(file.card, arrays, offered or {})
+        return from_state(file.card, arrays)
     except ModelError as error:
         raise ModelError(f"{file.where}: {error}") from error
 

@@ -24,7 +24,7 @@ from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import ModelSpec, fit
 from obygaze_models.persistence.card import Card, CardTarget, family
-from obygaze_models.persistence.model_file import parts_of
+from obygaze_models.persistence.model_file import to_state
 from obygaze_models.prediction.calibration import Calibration, platt
 from obygaze_models.prediction.model import Model, OutOfDistribution, save_model, vectors
 from obygaze_models.protocol.targets import NOT_ASKED, Kind, Target
@@ -248,7 +248,7 @@ def train_final(
     estimator = fitted.estimator
     if isinstance(estimator, GroupedSelection):
         estimator = estimator.estimator_
-    kept = parts_of(estimator, spec.name)
+    kept = to_state(estimator, spec.name)
     card = _card(data, run, licence, citation)
     card = replace(
         card,
@@ -294,7 +294,7 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
     present = data.present[concepts].to_numpy()
     bank = ConceptBank("ridge", C=None, concepts=concepts).fit(data.X, present, groups=data.movies)
     bank.rescale(bank.cross_distances_)
-    kept = parts_of(bank, BANK)
+    kept = to_state(bank, BANK)
     card = replace(
         _card(data, run, licence, citation),
         model=BANK,

@@ -17,7 +17,7 @@ from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.models.grouped_selection import scores_of
 from obygaze_models.models.linear import CLIP, moments, standardise
 from obygaze_models.persistence.card import Card
-from obygaze_models.persistence.model_file import construct, parts_of, read_model, write_model
+from obygaze_models.persistence.model_file import construct, read_model, to_state, write_model
 from obygaze_models.prediction.calibration import Calibration
 
 LIMIT = 0.99
@@ -293,4 +293,4 @@ def save_model(model: Model, path: Path) -> None:
         about["calibration_draws"] = model.calibration.draws
     if model.concepts:
         about["concept_sigmoids"] = model.concept_sigmoids
-    write_model(path, card, parts_of(model.estimator, card.model).arrays, about)
+    write_model(path, card, to_state(model.estimator, card.model).arrays, about)

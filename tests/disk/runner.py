@@ -169,13 +169,13 @@ def fit() -> None:
     """Fit a model to keep."""
     if "model" in MADE:
         return
-    from obygaze_models.persistence.estimators import take_apart
+    from obygaze_models.persistence.model_file import to_state
 
     sys.path.append(str(Path(__file__).parents[1] / "persistence"))
     import model_files
 
     probe = model_files.PROBE
-    MADE["model"] = model_files.card_of(probe), take_apart(probe).arrays, model_files.about_of(probe)
+    MADE["model"] = model_files.card_of(probe), to_state(probe).arrays, model_files.about_of(probe)
 
 
 MADE: dict[str, object] = {}

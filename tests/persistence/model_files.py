@@ -12,8 +12,8 @@ from obygaze_features.store.testing import toy_provenance
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.persistence.archive import CARD
 from obygaze_models.persistence.card import Card, family
-from obygaze_models.persistence.estimators import N_LEVELS, take_apart
-from obygaze_models.persistence.model_file import construct, pack, read_model
+from obygaze_models.persistence.estimators import N_LEVELS
+from obygaze_models.persistence.model_file import construct, pack, read_model, to_state
 
 PROVENANCE = toy_provenance("planted", storage={"pooled": "float32"}, source={"name": "planted"})
 
@@ -32,7 +32,7 @@ def card_of(probe, **changed):
             title="Perceptron",
             kind="mlp",
             estimator="MLPProbe",
-            parameters=take_apart(probe).parameters,
+            parameters=to_state(probe).parameters,
             threshold=0.125,
             target={"name": "t", "title": "t", "kind": "levels", "classes": [["a"], ["b"]], "concept": ""},
             backbone="planted",
@@ -72,7 +72,7 @@ def about_of(probe):
 
 
 def packed(probe, **changed):
-    return pack(card_of(probe, **changed), take_apart(probe).arrays, about_of(probe))
+    return pack(card_of(probe, **changed), to_state(probe).arrays, about_of(probe))
 
 
 PROBE, X = fitted()

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import CARD, npy_header
 from obygaze_models.persistence.card import PROTOCOL
-from obygaze_models.persistence.estimators import take_apart
-from obygaze_models.persistence.model_file import construct, read_model, write_model
+from obygaze_models.persistence.model_file import construct, read_model, to_state, write_model
 
 from .model_files import GOOD, PROBE, X, about_of, card_of, edited, members, read, whole, zipped
 
@@ -284,7 +283,7 @@ def test_any_value_of_any_parameter_gives_a_model_or_one_clear_error(tmp_path, n
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "a.model"
-    parts = (take_apart(PROBE).arrays, about_of(PROBE))
+    parts = (to_state(PROBE).arrays, about_of(PROBE))
     write_model(path, card_of(PROBE), *parts)
 
     def full(*_args):

@@ -12,8 +12,7 @@ from obygaze_models.errors import ModelError
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.persistence.archive import CARD, npy_header
 from obygaze_models.persistence.card import PROTOCOL, family
-from obygaze_models.persistence.estimators import take_apart
-from obygaze_models.persistence.model_file import construct, pack, read_model, write_model
+from obygaze_models.persistence.model_file import construct, pack, read_model, to_state, write_model
 from obygaze_models.prediction.model import load_model, save_model
 
 from .model_files import (
@@ -36,7 +35,7 @@ FROZEN = Path(__file__).parent / "frozen"
 def test_a_model_comes_back_to_the_bit(tmp_path, variant, dtype):
     probe, rows = fitted(variant, dtype)
     probe.threshold_ = 0.125
-    write_model(tmp_path / "new" / "a.model", card_of(probe), take_apart(probe).arrays, about_of(probe))
+    write_model(tmp_path / "new" / "a.model", card_of(probe), to_state(probe).arrays, about_of(probe))
     model = read_model(tmp_path / "new" / "a.model")
     again = construct(model)
     assert again.decision_function(rows).tobytes() == probe.decision_function(rows).tobytes()
@@ -89,7 +88,9 @@ def test_every_protocol_number_ever_written_is_still_read():
         expected = json.loads((FROZEN / name).with_suffix(".json").read_text("utf-8"))
         rows = np.array(expected["X"], dtype=np.float32)
         np.testing.assert_allclose(model.logits(rows), expected["scores"], rtol=1e-6)
-        np.testing.assert_allclose(model.out_of_distribution_share(rows), expected.get("unlike", np.nan), rtol=1e-6)
+        np.testing.assert_allclose(
+            model.out_of_distribution_share(rows), expected.get("unlike", np.nan), rtol=1e-6
+        )
         if "values" in expected:
             np.testing.assert_allclose(model.concept_values(rows), expected["values"], rtol=1e-6)
         assert (model.card.backbone, model.card.threshold) == (expected["backbone"], expected["threshold"])

@@ -1,4 +1,4 @@
-"""`obygaze evaluate`: evaluate models and baselines by leave-one-movie-out."""
+"""`obygaze evaluate` and `compare`: evaluate models by leave-one-movie-out, and compare two of them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import click
 
 from obygaze_features.options import html_option
 from obygaze_features.store.format import FEATURE_ARRAYS
-from obygaze_models.commands.inputs import TASK_OPTIONS
+from obygaze_models.commands.inputs import TASK_OPTIONS, write_page
 
 if TYPE_CHECKING:
     from obygaze_models.dataset import Dataset, Features, Pool
@@ -162,12 +162,11 @@ def evaluate(
     """
     from obygaze_features.io import NO_LICENCE, refuse_existing
     from obygaze_features.screen import progress_bar
-    from obygaze_models.commands.inputs import read_inputs, reducing, under_policy, write_page
+    from obygaze_models.commands.inputs import read_inputs, reducing, under_policy
     from obygaze_models.dataset import load_dataset
     from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
     from obygaze_models.evaluation.run_folder import check_free, run_name, to_json, write_run
     from obygaze_models.models.registry import models_for
-    from obygaze_models.prediction.final import save_models
     from obygaze_models.protocol.targets import choose_targets
     from obygaze_models.report import markdown, plain
     from obygaze_models.report.run_tables import excluded_summary, run_report
@@ -229,7 +228,11 @@ def evaluate(
     report = run_report(run)
     write_run(run, folder, {"report.md": markdown(report), "report.tex": latex(report)}, force=force)
     write_page(report, html, force=force)
-    kept = save_models(run, data, save, folder, models=specs, licence=licence or NO_LICENCE)
+    kept: dict[str, Path] = {}
+    if save or licence:
+        from obygaze_models.prediction.final import save_models
+
+        kept = save_models(run, data, save, folder, models=specs, licence=licence or NO_LICENCE)
     click.echo(to_json(run) if as_json else plain(report), nl=False)
     for line in (*notices, *excluded_summary(run.record["excluded"])):
         click.echo(line, err=True)
@@ -247,3 +250,58 @@ def _read_texts(path: Path, data: "Dataset", target: "Target") -> "tuple[str, li
         raise click.UsageError("--texts is for two classes, and ordered levels are asked for")
     texts = open_store(path)
     return texts.fingerprint, zero_shot_models(data, texts, target)
+
+
+@click.command()
+@click.argument("run_a", type=click.Path(path_type=Path))
+@click.argument("run_b", type=click.Path(path_type=Path))
+@click.option("--model", help="Model of RUN_A.  [default: its first]")
+@click.option("--against", help="Model of RUN_B.  [default: the same]")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder to write the tables into.")
+@html_option
+@click.option("--force", is_flag=True, help="Replace earlier output.")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as one JSON document.")
+def compare(
+    run_a: Path,
+    run_b: Path,
+    model: str | None,
+    against: str | None,
+    out: Path | None,
+    html: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Compare a model of RUN_A with one of RUN_B, paired by movie.
+
+    Both must have been tested on the same clips and labels; the training data may differ, and so
+    may stores, models and seeds. For each metric: the mean difference over movies, tested twice. The exact
+    sign-flip test asks whether these trained models differ, the corrected t test whether the methods do.
+
+    \b
+    Examples:
+      obygaze compare runs/xclip runs/descriptors
+      obygaze compare runs/films runs/films --model pcbm_lr --against mlp
+      obygaze compare runs/hard-negatives runs/easy-negatives --model mlp \\
+          --out hard-against-easy --html hard-against-easy.html
+    """
+    import json
+
+    from obygaze_models.evaluation.compare import compare as compare_sides
+    from obygaze_models.evaluation.compare import side
+    from obygaze_models.evaluation.run_folder import read_run
+    from obygaze_models.report import new_folder, plain, write_report
+    from obygaze_models.report.run_tables import comparison_report
+    from obygaze_models.report.write import document
+
+    a = side(read_run(run_a), model)
+    report = comparison_report(compare_sides(a, side(read_run(run_b), against or a.model)))
+    if out is not None:
+        with new_folder(out, force=force) as folder:
+            write_report(report, folder)
+    write_page(report, html, force=force)
+    if as_json:
+        click.echo(json.dumps(document(report), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        click.echo(plain(report), nl=False)
+    if out is not None:
+        click.echo(f"kept in {out}", err=True)

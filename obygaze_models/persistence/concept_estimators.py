@@ -1,0 +1,195 @@
+"""Convert concept banks, CAVs and bottlenecks to parameters and arrays, and back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from obygaze_models.concepts.bank import ConceptBank
+from obygaze_models.concepts.bottleneck import ConceptBottleneck
+from obygaze_models.concepts.cav import LinearCAV
+from obygaze_models.concepts.heads import node_counts
+from obygaze_models.concepts.hyperplanes import Hyperplanes
+from obygaze_models.errors import ModelError
+from obygaze_models.models.linear import ClippedScaler
+from obygaze_models.persistence.card import Card
+from obygaze_models.persistence.estimators import (
+    CLASSES,
+    N_LEVELS,
+    Arrays,
+    StateFunctions,
+    above_0,
+    expect,
+    fill_linear,
+)
+
+BANK = ("weights", "intercepts", "value_mean", "value_scale")
+SCALER = ("feature_mean", "feature_scale")
+
+
+def _bank_to_state(bank: ConceptBank) -> tuple[dict[str, Any], Arrays]:
+    planes = bank.hyperplanes_
+    arrays = (planes.weights, planes.intercepts, bank.mean_, bank.scale_)
+    parameters = {"directions": bank.kind, "clip": bank.clip}
+    return parameters, dict(zip(BANK, arrays, strict=True)) | _scaler_to_state(bank.scaler_)
+
+
+def _scaler_to_state(scaler: ClippedScaler | None) -> Arrays:
+    return {} if scaler is None else dict(zip(SCALER, (scaler.mean_, scaler.scale_), strict=True))
+
+
+def _scaler_from_state(card: Card, arrays: Arrays) -> ClippedScaler | None:
+    """Take the scaler's arrays, which are there where features are standardised first."""
+    clip = card.parameters.get("clip")
+    if clip is None:
+        return None
+    scaler, d = ClippedScaler(clip), card.n_features
+    scaler._validate_params()
+    own = {name: arrays.pop(name) for name in SCALER if name in arrays}
+    expect(card, own, feature_mean=(d,), feature_scale=(d,))
+    above_0(own, "feature_scale")
+    scaler.mean_, scaler.scale_, scaler.n_features_in_ = own["feature_mean"], own["feature_scale"], d
+    return scaler
+
+
+def _bank_from_state(card: Card, arrays: Arrays) -> ConceptBank:
+    d, k = card.n_features, len(card.concepts)
+    scaler = _scaler_from_state(card, arrays)
+    expect(card, arrays, weights=(k, d), intercepts=(k,), value_mean=(k,), value_scale=(k,))
+    above_0(arrays, "value_scale")
+    bank = ConceptBank(
+        card.parameters["directions"], concepts=list(card.concepts), clip=card.parameters.get("clip")
+    )
+    bank._validate_params()
+    bank.scaler_ = scaler
+    bank.concepts_, bank.n_features_in_ = np.array(card.concepts), d
+    bank.hyperplanes_ = Hyperplanes(arrays["weights"], arrays["intercepts"])
+    bank.mean_, bank.scale_ = arrays["value_mean"], arrays["value_scale"]
+    return bank
+
+
+def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays]:
+    if estimator.bank_ is None or estimator.residual_ is not None:
+        what = "with a residual" if estimator.bank_ is not None else "fed with concept values"
+        raise ModelError(f"a bottleneck {what} can't be kept in a file")
+    parameters, arrays = _bank_to_state(estimator.bank_)
+    values = estimator.train_values_
+    if len(values) != N_LEVELS or (np.diff(values, axis=0) < 0).any():  # else they are their own quantiles
+        values = np.quantile(values, np.linspace(0, 1, N_LEVELS), axis=0)
+    arrays |= {"values": values, "centre": estimator.centre_}
+    head = estimator.head_
+    if hasattr(head, "tree_"):
+        return parameters | {"head": "tree"}, arrays | {"tree": _table(head)}
+    return parameters | {"head": "linear"}, arrays | {
+        "head": np.concatenate([head.coef_[0], head.intercept_]).astype(np.float64)
+    }
+
+
+def _table(head: Any) -> NDArray[np.float64]:
+    """Write a tree's nodes as `StoredNodes` reads them."""
+    if isinstance(head, StoredTree):
+        return head.table
+    tree = head.tree_
+    leaf = tree.children_left < 0
+    concept, threshold = np.where(leaf, -1, tree.feature), np.where(leaf, 0.0, tree.threshold)
+    columns = (concept, threshold, tree.children_left, tree.children_right)
+    return np.column_stack([*columns, np.round(node_counts(head), 9)]).astype(np.float64)
+
+
+def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
+    k, is_tree = len(card.concepts), card.parameters["head"] == "tree"
+    bank = _bank_from_state(card, {name: arrays.pop(name) for name in (*BANK, *SCALER) if name in arrays})
+    model = ConceptBottleneck("tree" if is_tree else "logistic", bank=ConceptBank(bank.kind))
+    if is_tree:
+        table = arrays.get("tree", np.empty(0))
+        expect(card, arrays, values=(N_LEVELS, k), centre=(k,), tree=(len(table), 6))
+        _check_tree(table, k)
+        model.head_ = StoredTree(table)
+    else:
+        expect(card, arrays, values=(N_LEVELS, k), centre=(k,), head=(k + 1,))
+        model.head_ = LogisticRegression()
+        fill_linear(model.head_, arrays["head"][:-1], arrays["head"][-1:])
+    model.classes_, model.n_features_in_ = np.array(CLASSES), card.n_features
+    model.bank_, model.concepts_, model.residual_ = bank, card.concepts, None
+    model.train_values_, model.centre_ = arrays["values"], arrays["centre"]
+    model.threshold_, model.candidates_ = float(card.threshold), ()
+    return model
+
+
+def _check_tree(table: NDArray[np.float64], k: int) -> None:
+    """Refuse a table of nodes that is no tree: a walk in it would not end, or leave it."""
+    concept, below, above, counts = table[:, 0], table[:, 2], table[:, 3], table[:, 4:]
+    here = np.arange(len(table))
+    leaf = (concept == -1) & (below == -1) & (above == -1)
+    # Children come after their parent, as scikit-learn numbers them: no walk comes back.
+    inner = (concept >= 0) & (concept < k) & (below > here) & (above > here)
+    inner &= (below < len(table)) & (above < len(table))
+    numbers = table[:, [0, 2, 3]]
+    if not ((leaf | inner).all() and (numbers == np.floor(numbers)).all()):
+        raise ModelError("the array tree is not a table of a tree's nodes")
+    if (counts < 0).any() or (counts.sum(axis=1) <= 0).any() or (counts > 1e15).any():
+        raise ModelError("the array tree has a node without clips")
+
+
+def _cav_to_state(estimator: LinearCAV) -> tuple[dict[str, Any], Arrays]:
+    plane = np.array([estimator.offset_, estimator.norm_])
+    arrays = {"direction": estimator.direction_, "plane": plane} | _scaler_to_state(estimator.scaler_)
+    return estimator.get_params(), arrays
+
+
+def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
+    scaler = _scaler_from_state(card, arrays)
+    expect(card, arrays, direction=(card.n_features,), plane=(2,))
+    cav = LinearCAV(**card.parameters)
+    cav._validate_params()
+    cav.scaler_ = scaler
+    cav.classes_, cav.n_features_in_ = np.array(CLASSES), card.n_features
+    cav.direction_, (cav.offset_, cav.norm_) = arrays["direction"], arrays["plane"].tolist()
+    cav.threshold_, cav.candidates_ = float(card.threshold), ()
+    return cav
+
+
+class StoredNodes:
+    """The nodes of a tree, under the names that scikit-learn gives them.
+
+    Parameters
+    ----------
+    table : ndarray, shape [M, 6]
+        For each node: concept and threshold asked for, node below and above it (-1 in a leaf, as is the
+        concept), and the training clips of each class in it.
+    """
+
+    def __init__(self, table: NDArray[np.float64]) -> None:
+        whole = table[:, [0, 2, 3]].astype(np.intp)
+        self.feature, self.children_left, self.children_right = whole.T
+        self.threshold = table[:, 1]
+        self.weighted_n_node_samples = table[:, 4] + table[:, 5]
+        self.n_node_samples = self.weighted_n_node_samples.astype(np.int64)
+        self.value = (table[:, 4:] / self.weighted_n_node_samples[:, None])[:, None, :]
+
+
+class StoredTree:
+    """A decision tree that was read from a file: what heads ask of scikit-learn's."""
+
+    def __init__(self, table: NDArray[np.float64]) -> None:
+        self.table, self.tree_ = table, StoredNodes(table)
+
+    def apply(self, P: NDArray[Any]) -> NDArray[np.intp]:
+        """Find the leaf of each row of concept values P [N, K]."""
+        tree, nodes = self.tree_, np.zeros(len(P), dtype=np.intp)
+        narrow, rows = P.astype(np.float32), np.arange(len(P))  # the tree compares in float32
+        while (inner := tree.children_left[nodes] >= 0).any():
+            at = nodes[inner]
+            above = narrow[rows[inner], tree.feature[at]] > tree.threshold[at]
+            nodes[inner] = np.where(above, tree.children_right[at], tree.children_left[at])
+        return nodes
+
+
+STATES: Mapping[str, StateFunctions] = {
+    "pcbm": (_pcbm_to_state, _pcbm_from_state),
+    "cav": (_cav_to_state, _cav_from_state),
+    "bank": (_bank_to_state, _bank_from_state),
+}
+"""How the estimators of each kind are converted to parameters and arrays, and back."""
